@@ -1,0 +1,204 @@
+"""`Certificate`: what was promised, what was reached, and all that a stranger needs to compute both again from the release.
+
+It is made by `certify` from the classes that were read back from the written cells, never from what a method meant to do. It
+carries no seed, no recipe and nothing of the input. What a stranger cannot recompute (a promise counted in persons) is measured
+at home and marked `attested`: of it only *asked* and *held* are told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.loss import Loss, measure
+from closeknit.core.model import Model
+from closeknit.core.params import spec
+from closeknit.core.published import Reading
+from closeknit.core.schema import explained
+
+FORMAT = 1
+
+
+class Record(BaseModel):
+    """A plain frozen record."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class WorstClass(Record):
+    """The class that comes nearest to breaking a promise, by its written cells."""
+
+    cells: dict[str, str]
+    rows: int
+
+
+class Promise(Record):
+    """One promise: what was asked, what is reached, and by whom it can be checked."""
+
+    model: dict[str, dict[str, Any]]
+    text: str
+    column: str | None
+    asked: str
+    held: bool
+    status: Literal["recomputable", "attested"]
+    reached: float | None = None  # None where attested, or where the level is infinite
+    exact: str | None = None
+    worst: WorstClass | None = None
+
+    def line(self) -> str:
+        """One line for people."""
+        mark = "kept" if self.held else "BROKEN"
+        if self.status == "attested":
+            return f"{mark:6}  {self.text}  (attested: counted at home, a stranger cannot recompute it)"
+        reached = "without limit" if self.reached is None else f"{self.reached:.6g}"
+        return f"{mark:6}  {self.text}: reached {reached}"
+
+
+class ReleaseFile(Record):
+    """A file of the release and what it must look like."""
+
+    name: str
+    rows: int
+    sha256: str
+
+
+class ClassSizes(Record):
+    """How large the classes are, and two classical measures of it."""
+
+    count: int
+    smallest: int
+    mean: float
+    largest: int
+    discernibility: int
+    average_ratio: float | None = None  # mean size / k, where k was asked
+
+
+class LossRecord(Record):
+    """General Loss Metric of the written cells, variants A and B, in total and per column."""
+
+    a: float
+    b: float
+    columns: dict[str, tuple[float, float]]
+
+
+class Certificate(Record):
+    """Everything a stranger needs; `to_json` is what stands in `certificate.json`."""
+
+    format: int = FORMAT
+    closeknit: str
+    form: dict[str, dict[str, Any]]
+    columns: dict[str, Any]
+    rows: int
+    withheld: int
+    promises: tuple[Promise, ...]
+    classes: ClassSizes
+    loss: LossRecord
+    notes: tuple[str, ...] = ()
+    content_sha256: str = ""
+    files: tuple[ReleaseFile, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether every promise that was asked holds."""
+        return all(promise.held for promise in self.promises)
+
+    def to_json(self) -> str:
+        """The certificate as text."""
+        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, sort_keys=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, file: object = None) -> Certificate:
+        """Read back; a file that is no certificate is named."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            bad = explained(error, "the certificate")
+            raise BadInput(bad.what, file=file, right="use the certificate.json that stands beside the release") from None
+
+    def __str__(self) -> str:
+        size = self.classes
+        lines = [promise.line() for promise in self.promises]
+        lines.append(f"rows    {self.rows:,} published, {self.withheld:,} withheld, {size.count:,} classes of {size.smallest:,} to {size.largest:,} rows")
+        lines.append(f"loss    {self.loss.a:.4f} (General Loss Metric A; B: {self.loss.b:.4f})")
+        return "\n".join([*lines, *(f"note    {note}" for note in self.notes)])
+
+
+def judge(reading: Reading, models: Sequence[Model], private_persons: bool = False) -> list[Promise]:
+    """Every promise measured on the classes read back. With `private_persons` what is counted in persons is attested."""
+    promises = []
+    for model in models:
+        histogram = reading.classes.histograms.get(model.column) if model.column else None
+        text = model.describe(histogram.domain if histogram else None)
+        held = bool(model.holds(reading.classes).all())
+        base: dict[str, Any] = {"model": model_form(model), "text": text, "column": model.column, "asked": model.asked, "held": held}
+        if private_persons and "persons" in model.needs:
+            promises.append(Promise(**base, status="attested"))
+        else:
+            promises.append(Promise(**base, status="recomputable", **_worst(reading, model)))
+    return promises
+
+
+def _worst(reading: Reading, model: Model) -> dict[str, Any]:
+    levels = model.levels(reading.classes)
+    if len(levels) == 0:
+        return {}
+    index = int(np.argmin(levels) if model.higher_is_safer else np.argmax(levels))
+    exact = model.exact_level(reading.classes, index)
+    worst = WorstClass(cells=reading.cells_of(index), rows=int(reading.classes.sizes[index]))
+    reached = float(levels[index]) if np.isfinite(levels[index]) else None
+    return {"reached": reached, "exact": None if exact is None else str(exact), "worst": worst}
+
+
+def model_form(model: Model) -> dict[str, dict[str, Any]]:
+    """A model as a recipe writes it: `{t_closeness: {column: salary, t: 0.2}}`."""
+    return {model.name: {key: _plain(value) for key, value in spec(model).items()}}
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, int | float | str | bool | type(None)) else str(value)
+
+
+def class_sizes(reading: Reading, k: int | None) -> ClassSizes:
+    """Statistics of class sizes."""
+    sizes = reading.classes.sizes
+    mean = float(sizes.mean()) if len(sizes) else 0.0
+    return ClassSizes(
+        count=len(sizes),
+        smallest=int(sizes.min(initial=0)) if len(sizes) == 0 else int(sizes.min()),
+        mean=mean,
+        largest=int(sizes.max(initial=0)),
+        discernibility=int((sizes * sizes).sum()),
+        average_ratio=None if k is None else mean / k,
+    )
+
+
+def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Mapping[str, dict[str, Any]], withheld: int,
+            private_persons: bool, notes: Sequence[str]) -> Certificate:  # fmt: skip
+    """Measure every model on what was read back; raise `Unsatisfiable` if one promise is broken."""
+    promises = judge(reading, models, private_persons)
+    for promise in promises:
+        if not promise.held:
+            reached = "the written release reaches " + ("no bound" if promise.reached is None else f"{promise.reached:.6g}")
+            raise Unsatisfiable(promise.text, reached, "ask for less, or choose another method")
+    ks = [getattr(model, "k") for model in models if model.name == "k_anonymity"]  # noqa: B009
+    return Certificate(
+        closeknit=version,
+        form=dict(form),
+        columns=reading.schema.forms(),
+        rows=reading.columns.rows,
+        withheld=withheld,
+        promises=tuple(promises),
+        classes=class_sizes(reading, max(ks, default=None)),
+        loss=loss_record(measure(reading.columns, reading.schema, withheld)),
+        notes=tuple(notes),
+    )
+
+
+def loss_record(loss: Loss) -> LossRecord:
+    """The loss as the certificate carries it."""
+    return LossRecord(a=loss.a, b=loss.b, columns=dict(loss.columns))

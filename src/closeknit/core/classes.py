@@ -1,0 +1,162 @@
+"""`Classes`: all that a model may see. Sizes, histograms of the secrets, persons, and the reference of each promise.
+
+Histograms are sparse (the values that occur in a class, with their counts), because a secret may have as many values as rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
+
+from closeknit.core.domain import Domain
+
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Counts of one secret per class: class `c` has `counts[starts[c]:starts[c+1]]` of the leaf codes `values[...]`, ascending.
+
+    `reference` counts every leaf of the domain over all published rows (the missing leaf last).
+    """
+
+    starts: Int64
+    values: NDArray[np.int32]
+    counts: Int64
+    reference: Int64
+    domain: Domain
+
+    @classmethod
+    def of(cls, class_of: NDArray[np.int32], count: int, codes: NDArray[np.int32], domain: Domain,
+           reference: Int64 | None = None) -> Histogram:  # fmt: skip
+        """Counted from rows; rows without a class (-1) or with a withheld secret (-1) do not count."""
+        width = domain.size + 1
+        seen = (class_of >= 0) & (codes >= 0)
+        keys = class_of[seen].astype(np.int64) * width + codes[seen]
+        if count * width <= 8 * len(keys):
+            dense = np.bincount(keys, minlength=count * width)
+            cells = np.flatnonzero(dense)
+            counts = dense[cells]
+        else:
+            cells, counts = np.unique(keys, return_counts=True)
+        if reference is None:
+            reference = np.bincount(codes[seen], minlength=width)
+        starts = np.searchsorted(cells, np.arange(count + 1, dtype=np.int64) * width)
+        return cls(starts.astype(np.int64), (cells % width).astype(np.int32), counts.astype(np.int64), reference, domain)
+
+    @property
+    def owner(self) -> Int64:
+        """Class of every entry."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    @property
+    def totals(self) -> Int64:
+        """Rows counted per class."""
+        return self.sums(self.counts)
+
+    def sums(self, entries: Int64) -> Int64:
+        """Sum of a number per entry, per class; an empty class gives 0."""
+        running = np.concatenate([np.zeros(1, dtype=entries.dtype), np.cumsum(entries)])
+        sums: Int64 = running[self.starts[1:]] - running[self.starts[:-1]]
+        return sums
+
+    def merge(self, into: NDArray[np.integer], count: int) -> Histogram:
+        """Class `c` becomes part of class `into[c]`; the reference stays."""
+        width = self.domain.size + 1
+        keys = into[self.owner].astype(np.int64) * width + self.values
+        cells, where = np.unique(keys, return_inverse=True)
+        counts = np.bincount(where, weights=self.counts, minlength=len(cells)).astype(np.int64)
+        starts = np.searchsorted(cells, np.arange(count + 1, dtype=np.int64) * width)
+        return Histogram(starts, (cells % width).astype(np.int32), counts, self.reference, self.domain)
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Sizes and histograms of all classes at once. With persons, `persons` counts them and `by_person` each value once a person.
+
+    >>> from closeknit.core.kinds import flat
+    >>> domain, codes = flat().bind(np.array(["flu", "SARS", "ulcer"], dtype=object))
+    >>> classes = Classes.of(np.array([0, 0, 1], dtype=np.int32), 2, {"disease": (codes, domain)})
+    >>> classes.sizes.tolist(), classes.histograms["disease"].values.tolist()
+    ([2, 1], [0, 1, 2])
+    """
+
+    sizes: Int64
+    persons: Int64
+    histograms: Mapping[str, Histogram]
+    by_person: Mapping[str, Histogram] = field(default_factory=dict)
+    matched: Mapping[str, Int64] = field(default_factory=dict)  # values that as many different persons can stand for
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @classmethod
+    def of(cls, class_of: NDArray[np.int32], count: int, secrets: Mapping[str, tuple[NDArray[np.int32], Domain]],
+           persons: NDArray[np.int64] | None = None) -> Classes:  # fmt: skip
+        """Counted from rows. `persons`: the person of each row, where rows are not persons of their own."""
+        sizes = np.bincount(class_of[class_of >= 0], minlength=count)
+        histograms = {name: Histogram.of(class_of, count, codes, domain) for name, (codes, domain) in secrets.items()}
+        if persons is None:
+            return cls(sizes, sizes, histograms)
+        once = _first_of_each(class_of, persons)
+        heads = np.bincount(class_of[once], minlength=count)
+        by_person, matched = {}, {}
+        for name, (codes, domain) in secrets.items():
+            pairs = _first_of_each(class_of, persons, codes)
+            by_person[name] = Histogram.of(class_of[pairs], count, codes[pairs], domain, histograms[name].reference)
+            matched[name] = _matching(class_of[pairs], persons[pairs], codes[pairs], count)
+        return cls(sizes, heads, histograms, by_person, matched)
+
+    def diversity(self, column: str) -> Histogram:
+        """The histogram that diversity is judged on: persons where there are any, else rows."""
+        return self.by_person.get(column, self.histograms[column])
+
+    def merge(self, into: NDArray[np.integer]) -> Classes:
+        """Class `c` becomes part of class `into[c]` (persons are added: exact where no person stands in two classes)."""
+        count = int(into.max()) + 1 if len(into) else 0
+
+        def added(numbers: Int64) -> Int64:
+            return np.bincount(into, weights=numbers, minlength=count).astype(np.int64)
+
+        return Classes(
+            added(self.sizes),
+            added(self.persons),
+            {name: h.merge(into, count) for name, h in self.histograms.items()},
+            {name: h.merge(into, count) for name, h in self.by_person.items()},
+            # of two matchings the larger is a safe count
+            {name: np.maximum.reduceat(m[np.argsort(into, kind="stable")], _starts(into, count)) for name, m in self.matched.items()},
+        )
+
+
+def _starts(into: NDArray[np.integer], count: int) -> Int64:
+    return np.searchsorted(np.sort(into), np.arange(count))
+
+
+def _first_of_each(*columns: NDArray[np.integer]) -> Int64:
+    """Rows, one for each combination that occurs; rows without a class or with a withheld secret left out."""
+    kept = np.flatnonzero(np.logical_and.reduce([column >= 0 for column in columns]))
+    if len(kept) == 0:
+        return kept
+    order = np.lexsort([column[kept] for column in columns])
+    new = np.zeros(len(kept), dtype=bool)
+    new[0] = True
+    for column in columns:
+        ranked = column[kept][order]
+        new[1:] |= ranked[1:] != ranked[:-1]
+    return kept[order][new]
+
+
+def _matching(class_of: NDArray[np.int32], persons: Int64, codes: NDArray[np.int32], count: int) -> Int64:
+    """Per class: the most values that can be given to different persons who carry them."""
+    if len(class_of) == 0:
+        return np.zeros(count, dtype=np.int64)
+    _, left = np.unique(np.stack([class_of, persons]), axis=1, return_inverse=True)
+    right_keys, right = np.unique(np.stack([class_of, codes]), axis=1, return_inverse=True)
+    graph = csr_array((np.ones(len(left), dtype=np.int8), (left, right)), shape=(left.max() + 1, right.max() + 1))
+    partner = maximum_bipartite_matching(graph, perm_type="row")  # for each value its person, -1 where none is left
+    return np.bincount(right_keys[0][partner >= 0], minlength=count)

@@ -1,0 +1,87 @@
+"""`Columns`: a table as the doors hand it in and take it back: per column the distinct values and one code per row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Column:
+    """Distinct values (text as objects, numbers, booleans or datetime64[D]) and the code of each row; -1 = no value.
+
+    >>> column = Column(np.array(["flu", "SARS"], dtype=object), np.array([0, 1, -1, 0], dtype=np.int32))
+    >>> column.cells()
+    ['flu', 'SARS', None, 'flu']
+    """
+
+    values: NDArray[np.generic]
+    codes: Codes
+
+    def __post_init__(self) -> None:
+        if self.codes.dtype != np.int32:
+            object.__setattr__(self, "codes", self.codes.astype(np.int32))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Rows per distinct value; rows without a value are not counted."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
+
+    def take(self, rows: NDArray[np.integer]) -> Column:
+        """The same column for other rows; the distinct values stay, also those that no row has any more."""
+        return Column(self.values, self.codes[rows])
+
+    def cells(self) -> list[object]:
+        """The plain Python value of every row (for small tables and tests)."""
+        values = self.values.tolist()
+        return [values[code] if code >= 0 else None for code in self.codes.tolist()]
+
+    def first_row(self, value_code: int) -> int:
+        """Number (from 1) of the first row that has this value: what an error message points at."""
+        return int(np.argmax(self.codes == value_code)) + 1
+
+
+@dataclass(frozen=True)
+class Columns(Mapping[str, Column]):
+    """Named columns of equal length, in order.
+
+    >>> columns = Columns.of({"age": [30, 41, 30], "sex": ["f", None, "m"]})
+    >>> columns.rows, list(columns), columns["age"].values.tolist()
+    (3, ['age', 'sex'], [30, 41])
+    """
+
+    columns: dict[str, Column]
+    rows: int
+
+    @classmethod
+    def of(cls, cells: Mapping[str, list[object]]) -> Columns:
+        """From plain lists (for tests and small tables); distinct values keep the order of their first appearance."""
+        columns = {}
+        for name, column in cells.items():
+            seen: dict[object, int] = {}
+            codes = [-1 if cell is None else seen.setdefault(cell, len(seen)) for cell in column]
+            text = any(isinstance(value, str) for value in seen) or not seen
+            values = np.array(list(seen), dtype=object if text else None)
+            columns[name] = Column(values, np.array(codes, dtype=np.int32))
+        return cls(columns, len(next(iter(columns.values()))) if columns else 0)
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def take(self, rows: NDArray[np.integer]) -> Columns:
+        """The rows at these positions, in this order."""
+        return Columns({name: column.take(rows) for name, column in self.columns.items()}, len(rows))

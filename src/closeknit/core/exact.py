@@ -1,0 +1,98 @@
+"""Numbers mean what the user wrote: thresholds as rationals, and comparisons that a rounding error cannot decide.
+
+A float decides only when it is farther than `NEAR` from the limit; otherwise integers do, and decimals of 60 digits where a
+logarithm occurs (a logarithm of a rational other than 1 is irrational, so those digits always settle it).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.errors import BadInput
+
+NEAR = 1e-9
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+Number = int | float | str | Decimal | Fraction
+
+
+def fraction(name: str, value: Number) -> Fraction:
+    """The rational a person means by `value`: `0.1` is one tenth, not the nearest binary float.
+
+    >>> fraction("t", 0.1), fraction("t", "1/3")
+    (Fraction(1, 10), Fraction(1, 3))
+    """
+    if isinstance(value, bool):
+        raise BadInput(f"{name}={value!r} is not a number")
+    try:
+        return Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        raise BadInput(f"{name}={value!r} is not a finite number") from None
+
+
+def near(levels: Floats, limit: float) -> Bools:
+    """Where a float is too close to the limit to decide."""
+    return np.abs(levels - limit) <= NEAR * max(1.0, abs(limit))
+
+
+def at_most(numerators: Ints, denominators: Ints, limit: Fraction) -> Bools:
+    """`numerator / denominator <= limit`, exactly, for every pair (denominators are positive).
+
+    >>> at_most(np.array([1, 1]), np.array([3, 2]), Fraction(1, 3)).tolist()
+    [True, False]
+    """
+    levels = numerators.astype(np.float64) / denominators
+    holds = levels <= float(limit)
+    close = np.flatnonzero(near(levels, float(limit)))
+    above, below = numerators[close], denominators[close]
+    size = max(int(np.abs(above).max(initial=0)), int(below.max(initial=0)))
+    if size * max(abs(limit.numerator), limit.denominator) < 1 << 62:
+        holds[close] = above * limit.denominator <= limit.numerator * below
+    else:
+        holds[close] = above.astype(object) * limit.denominator <= limit.numerator * below.astype(object)
+    return holds
+
+
+def below(numerators: Ints, denominators: Ints, limit: Fraction) -> Bools:
+    """`numerator / denominator < limit`, exactly: the strict sister of `at_most`.
+
+    >>> below(np.array([1, 1]), np.array([3, 4]), Fraction(1, 3)).tolist()
+    [False, True]
+    """
+    return ~at_most(-numerators, denominators, -limit)
+
+
+def log(value: Fraction) -> Decimal:
+    """Natural logarithm with 60 digits.
+
+    >>> log(Fraction(1))
+    Decimal('0')
+    """
+    with localcontext() as context:
+        context.prec = 60
+        return (Decimal(value.numerator) / Decimal(value.denominator)).ln()
+
+
+def decimal(value: Fraction) -> Decimal:
+    """The rational as a decimal of 60 digits, to stand beside `log`."""
+    with localcontext() as context:
+        context.prec = 60
+        return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def plain_number(value: float) -> str:
+    """A number as text that reads back to itself, without a needless `.0`.
+
+    >>> plain_number(3.0), plain_number(0.1), plain_number(np.int64(7))
+    ('3', '0.1', '7')
+    """
+    number = float(value)
+    if isinstance(value, int | np.integer) or (number.is_integer() and abs(number) < 1e15):
+        return str(int(value))
+    return repr(number)

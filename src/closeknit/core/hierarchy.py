@@ -1,0 +1,350 @@
+"""`Hierarchy`: a declared tree over the values of a column, read from a file, written by hand, or made by a builder.
+
+A hierarchy that was made from data (`from_data`) must not tell more than the release does. Binding it keeps only the
+leaves that occur: the tree is then the same at home and at a stranger's, absent values weigh nothing in loss or
+distance, and a certificate shows of a secret the occurring leaves, of a quasi-identifier the written nodes with their
+leaf counts. A declared tree stays whole in both roles.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core import builders
+from closeknit.core.builders import Dicts, Edges, nested_dicts
+from closeknit.core.domain import Domain, Values
+from closeknit.core.errors import BadInput
+from closeknit.core.exact import Number, plain_number
+from closeknit.core.kinds import BadValue, Kind, Losses, bind_tree, known_nodes, numbers_of, texts_of, tree_losses
+from closeknit.core.params import number
+from closeknit.core.tree import STAR, Int32, Tree
+
+Line = tuple[int, list[str]]  # line number and fields, leaf first
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """A tree over the values of a column; with `edges`, each leaf stands for an interval of numbers.
+
+    `edges` are given as ascending numbers (leaf i holds `edges[i] <= x < edges[i+1]`, the last one closed) and kept as
+    one pair a leaf, because a pruned tree has gaps.
+
+    >>> disease = Hierarchy({"respiratory": ["flu", "SARS"], "digestive": ["ulcer"]})
+    >>> domain, codes = disease.bind(np.array(["SARS", "flu"], dtype=object))
+    >>> codes.tolist(), domain.labels(np.array([0, 0]), np.array([1, 2]))
+    ([1, 0], ['respiratory', '*'])
+    """
+
+    name: ClassVar[str] = "tree"
+    default_distance: ClassVar[str] = "hierarchical"
+    nested: Dicts
+    from_data: bool = False
+    edges: Edges | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nested", nested_dicts(self.nested) or {})
+        if not isinstance(self.from_data, bool):
+            raise BadInput(f"from_data={self.from_data!r} is neither true nor false")
+        if self.edges is not None:
+            object.__setattr__(self, "edges", _pairs(self.edges, self.tree.size))
+        assert self.tree.size  # a wrong tree is refused when it is made, not when it first meets a table
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The tree as arrays."""
+        return Tree.of(self.nested)
+
+    @cached_property
+    def _middles(self) -> NDArray[np.float64] | None:
+        return None if self.edges is None else np.array(self.edges, dtype=np.float64).mean(axis=1)
+
+    def cover(self, lo: Sequence[int] | Int32, hi: Sequence[int] | Int32) -> list[str]:
+        """Name of the lowest node over each range of leaf codes.
+
+        >>> Hierarchy({"A": ["a", "b"], "C": ["c"]}).cover([0, 1], [1, 2])
+        ['A', '*']
+        """
+        return [self.tree.labels[node] for node in self.tree.cover(lo, hi)]
+
+    def bind(self, values: Values) -> tuple[Domain, Int32]:
+        """The leaf of each value, by its exact text or by the interval it falls into."""
+        texts = self._leaf_texts(values)
+        domain, codes = bind_tree(self.tree, texts, self._middles)
+        if self.from_data:
+            present = self.pruned(texts)
+            domain, codes = bind_tree(present.tree, texts, present._middles)
+        return replace(domain, default_distance=self.default_distance, declared=not self.from_data), codes
+
+    def _leaf_texts(self, values: Values) -> list[str]:
+        texts = texts_of(values)
+        if self.edges is None or (values.dtype.kind == "O" and set(texts) <= set(self.tree.leaf_labels)):
+            return texts  # with edges: a written column of this kind, whose cells are the names of intervals
+        numbers = numbers_of(values)
+        lows, highs = np.array(self.edges).T
+        codes = np.searchsorted(lows, numbers, side="right") - 1
+        inside = (codes >= 0) & ((numbers < highs[codes]) | (numbers == highs[-1]))
+        if not inside.all():
+            right = f"the intervals go from {plain_number(lows[0])} to {plain_number(highs[-1])}"
+            i = int(np.argmin(inside))
+            raise BadValue(i, f"{texts[i]} lies in no interval of the hierarchy", right)
+        leaves = self.tree.leaf_labels
+        return [leaves[code] for code in codes]
+
+    def pruned(self, texts: Iterable[str]) -> Hierarchy:
+        """The same tree with these leaves alone.
+
+        >>> Hierarchy({"A": ["a", "b"], "C": ["c"]}, from_data=True).pruned(["b"]).nested
+        {'*': {'A': {'b': None}}}
+        """
+        keep = set(texts)
+        kept = _keep(self.nested, keep)
+        if not kept:
+            return Hierarchy({"none": None}, self.from_data)
+        # one branch left of several is no root of its own: heights, and so distances, still end in `*`
+        nested = kept if len(self.nested) == 1 else {STAR: kept}
+        if self.edges is None:
+            return Hierarchy(nested, self.from_data)
+        pairs = zip(self.edges, self.tree.leaf_labels, strict=True)
+        return Hierarchy(nested, self.from_data, tuple(pair for pair, leaf in pairs if leaf in keep))
+
+    def losses(self, cells: Sequence[str]) -> Losses:
+        """Leaves under the written node over all leaves of the tree as it was declared."""
+        return tree_losses(self.tree, cells)
+
+    def published(self, domain: Domain, cells: Sequence[str] | None) -> Kind:
+        """As declared; made from data: the written nodes, or for a secret the leaves of its (pruned) domain."""
+        if not self.from_data:
+            return self
+        return self.pruned(domain.texts) if cells is None else known_nodes(domain, cells)
+
+    def spec(self) -> dict[str, Any]:
+        """Parameters as a recipe writes them."""
+        known: dict[str, Any] = {"nested": self.nested}
+        if self.from_data:
+            known["from_data"] = True
+        if self.edges is not None:
+            known["edges"] = _flat_edges(self.edges)
+        return known
+
+    @classmethod
+    def read_csv(cls, path: str | Path, delimiter: str = ";", encoding: str = "utf-8") -> Hierarchy:
+        """One leaf per line, `leaf;parent;...;root`; lines may differ in depth."""
+        nested = _read_file(path, delimiter, encoding)
+        try:
+            return cls(nested)
+        except BadInput as bad:
+            raise BadInput(bad.what, file=path, right=bad.right) from None
+
+    @classmethod
+    def from_nested(cls, mapping: object, from_data: bool = False) -> Hierarchy:
+        """From mappings, lists and `None`; numbers as names become text.
+
+        >>> Hierarchy.from_nested({"low": [1, 2], "high": [{"very high": [9]}]}).tree.leaf_labels
+        ['1', '2', '9']
+        """
+        return cls(nested_dicts(mapping) or {}, from_data)
+
+    @classmethod
+    def intervals(
+        cls, edges: Sequence[Number] | None = None, *, lo: Number | None = None, hi: Number | None = None,
+        width: Number | None = None, fanout: int = 2, levels: Sequence[int] | None = None,
+    ) -> Hierarchy:  # fmt: skip
+        """Declared intervals of numbers, joined `fanout` by `fanout` (or as `levels` says, level by level).
+
+        >>> Hierarchy.intervals(lo=0, hi=100, width=25).cover([0, 0, 2], [0, 1, 3])
+        ['[0, 25)', '[0, 50)', '[50, 100]']
+        """
+        nested, pairs = builders.intervals(builders.interval_edges(edges, lo=lo, hi=hi, width=width), fanout, levels)
+        return cls({STAR: nested}, edges=pairs)
+
+    @classmethod
+    def quantiles(cls, values: Iterable[Number | None], bins: int, fanout: int = 2) -> Hierarchy:
+        """Intervals that hold about equally many of these values; made from data.
+
+        >>> Hierarchy.quantiles([1, 2, 3, 4, 50, 60, 70, 80], bins=2).tree.leaf_labels
+        ['[1, 4)', '[4, 80]']
+        """
+        nested, pairs = builders.intervals(builders.quantile_edges(values, bins), fanout)
+        return cls({STAR: nested}, from_data=True, edges=pairs)
+
+    @classmethod
+    def prefix(cls, values: Iterable[object], length: int | None = None, from_data: bool = False) -> Hierarchy:
+        """A list of codes, masked from the right.
+
+        >>> Hierarchy.prefix(["47605", "47602", "47906"]).cover([0, 0], [1, 2])
+        ['4760*', '47***']
+        """
+        return cls({STAR: builders.prefix(values, length)}, from_data)
+
+    @classmethod
+    def dates(cls, values: Iterable[object], levels: Sequence[str] | None = None, from_data: bool = False) -> Hierarchy:
+        """A list of days under months, quarters, years, decades.
+
+        >>> Hierarchy.dates(["2024-03-17", "2024-01-02"]).cover([0], [1])
+        ['2024-Q1']
+        """
+        return cls({STAR: builders.dates(values, levels)}, from_data)
+
+    @classmethod
+    def balanced(cls, values: Iterable[object], fanout: int, from_data: bool = False) -> Hierarchy:
+        """Ordered values in groups of nearly equal size. Say `from_data=True` if the values were read off the table.
+
+        >>> Hierarchy.balanced("abcde", fanout=3).cover([0, 3], [1, 4])
+        ['a..c', 'd..e']
+        """
+        return cls({STAR: builders.balanced(values, fanout)}, from_data)
+
+    @classmethod
+    def rare(cls, values: Mapping[Any, int] | Iterable[object], limit: int, label: str = "(rare)") -> Hierarchy:
+        """Values that occur fewer than `limit` times share a node; made from data.
+
+        >>> Hierarchy.rare(["flu"] * 9 + ["gout", "acne"], limit=5).cover([0, 1], [0, 2])
+        ['flu', '(rare)']
+        """
+        return cls({STAR: builders.rare(values, limit, label)}, from_data=True)
+
+
+def _keep(nested: Mapping[str, Any], leaves: set[str]) -> Dicts:
+    kept: Dicts = {}
+    for label, below in nested.items():
+        if below:
+            if branch := _keep(below, leaves):
+                kept[label] = branch
+        elif label in leaves:
+            kept[label] = None
+    return kept
+
+
+def _pairs(edges: Sequence[Any], size: int) -> Edges:
+    """One ascending pair a leaf, from pairs or from the edges between neighbours."""
+    pairs = list(edges) if edges and isinstance(edges[0], list | tuple) else list(pairwise(edges))
+    if len(pairs) != size:
+        raise BadInput(
+            f"a hierarchy with {size} leaves has edges for {len(pairs)}", right="give one edge more than leaves"
+        )
+    exact = tuple((float(number("edge", a)), float(number("edge", b))) for a, b in pairs)
+    ends = [end for pair in exact for end in pair]
+    if ends != sorted(ends) or any(a == b for a, b in exact[:-1]):
+        raise BadInput("the edges of a hierarchy do not ascend", right="give the edges in ascending order")
+    return exact
+
+
+def _flat_edges(pairs: Edges) -> list[float] | list[list[float]]:
+    """Plain edges where neighbours touch, else pairs."""
+    if all(a[1] == b[0] for a, b in pairwise(pairs)):
+        return [pairs[0][0], *(high for _, high in pairs)]
+    return [list(pair) for pair in pairs]
+
+
+def _read_file(path: str | Path, delimiter: str = ";", encoding: str = "utf-8") -> Dicts:
+    """The file as nested mappings, its root on top."""
+    lines = _lines(Path(path), delimiter, encoding)
+    if not lines:
+        raise BadInput("the hierarchy file is empty", file=path, right="write one leaf per line: leaf;parent;...;root")
+    for row, fields in lines:
+        _check_fields(path, row, fields, delimiter)
+    _check_leaves(path, lines)
+    _check_roots(path, lines)
+    _check_parents(path, lines)
+    nested: Dicts = {}
+    for _, fields in lines:
+        place = nested
+        for label in fields[:0:-1]:
+            place = place.setdefault(label, {})
+        place[fields[0]] = None
+    return nested
+
+
+def _lines(path: Path, delimiter: str, encoding: str) -> list[Line]:
+    if not isinstance(delimiter, str) or len(delimiter) != 1:
+        raise BadInput(f"delimiter={delimiter!r} is not one character", file=path)
+    try:
+        # a byte order mark belongs to the encoding, not to the first leaf
+        marked = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+        with open(path, newline="", encoding=marked) as file:
+            reader = csv.reader(file, delimiter=delimiter, strict=True)
+            return [(reader.line_num, _one_star(fields)) for fields in reader if fields]
+    except FileNotFoundError:
+        raise BadInput("there is no such hierarchy file", file=path) from None
+    except UnicodeDecodeError as bad:
+        raise BadInput(
+            f"byte {bad.start} is not {encoding} text", file=path, right="name the encoding of the file"
+        ) from None
+    except LookupError:
+        raise BadInput(f"encoding '{encoding}' is unknown", file=path) from None
+    except OSError as bad:
+        raise BadInput(f"the hierarchy file cannot be read: {bad.strerror}", file=path) from None
+    except csv.Error as bad:
+        raise BadInput(f"the hierarchy file is no CSV: {bad}", file=path) from None
+
+
+def _one_star(fields: list[str]) -> list[str]:
+    """Files of equal width repeat the root where a branch is short (`a;*;*`): one root is meant."""
+    while len(fields) > 2 and fields[-2:] == [STAR, STAR]:
+        fields = fields[:-1]
+    return fields
+
+
+def _check_fields(path: str | Path, row: int, fields: list[str], delimiter: str) -> None:
+    for level, label in enumerate(fields):
+        if not label.strip():
+            raise BadInput(
+                f"level {level} of '{fields[0]}' is empty", file=path, row=row, right="each level needs a name"
+            )
+        if label == STAR and level < len(fields) - 1:
+            raise BadInput(
+                f"level {level} is '*' below the root '{fields[-1]}'", file=path, row=row, right="'*' is the root"
+            )
+    if len(fields) < 2:
+        right = f"write leaf{delimiter}parent{delimiter}...{delimiter}root"
+        raise BadInput(f"'{fields[0]}' has no level above it", file=path, row=row, right=right)
+
+
+def _check_leaves(path: str | Path, lines: list[Line]) -> None:
+    seen: dict[str, int] = {}
+    for row, fields in lines:
+        if (first := seen.setdefault(fields[0], row)) != row:
+            right = "each value has one line"
+            raise BadInput(
+                f"leaf '{fields[0]}' (level 0) stands in row {first:,} already", file=path, row=row, right=right
+            )
+
+
+def _check_roots(path: str | Path, lines: list[Line]) -> None:
+    first, root = lines[0][0], lines[0][1][-1]
+    for row, fields in lines:
+        if fields[-1] != root:
+            top = f"the root '{fields[-1]}' (level {len(fields) - 1})"
+            what = f"'{fields[0]}' ends in {top}, but row {first:,} ends in '{root}'"
+            raise BadInput(what, file=path, row=row, right="all lines end in the same root")
+
+
+def _check_parents(path: str | Path, lines: list[Line]) -> None:
+    """One parent a node, and no leaf is a node over other leaves; a name may go on over several levels (`1;1;1;*`)."""
+    parents: dict[str, tuple[str, int]] = {}
+    leaves = {fields[0] for _, fields in lines}
+    for row, fields in lines:
+        for level, label in enumerate(fields[1:-1], start=1):
+            if label in leaves and label != fields[0]:
+                what = f"'{label}' (level {level}) is a node over '{fields[0]}' and also a leaf"
+                raise BadInput(what, file=path, row=row, right="give the node another name")
+        for level, (label, parent) in enumerate(pairwise(fields)):
+            if label == parent:
+                continue
+            other, where = parents.setdefault(label, (parent, row))
+            if other != parent:
+                two = f"the parent '{parent}' here and '{other}' in row {where:,}"
+                what = f"not nested: '{label}' (level {level}) has {two}"
+                raise BadInput(what, file=path, row=row, right="a node has one parent")
+
+
+__all__ = ["Hierarchy"]

@@ -1,0 +1,110 @@
+"""Kinds of column as recipes and certificates write them: a name, or a mapping with one name and its parameters."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from closeknit.core.dates import Date
+from closeknit.core.errors import BadInput
+from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.kinds import Flat, Kind, Nodes, Numeric, Prefix
+from closeknit.core.params import build
+
+KINDS: dict[str, Any] = {kind.name: kind for kind in (Numeric, Date, Prefix, Flat, Hierarchy, Nodes)}
+BESIDE = {"tree": ("from_data", "edges"), "csv": ("delimiter", "encoding")}  # keys that may stand beside the name
+BUILDERS = {
+    "intervals": ("edges", "lo", "hi", "width", "fanout", "levels"),
+    "balanced": ("values", "fanout", "from_data"),
+}
+FORMS = (*KINDS, "csv", *BUILDERS)
+
+
+def kind_from(form: object, base: Path | None = None) -> Kind:
+    """The kind that a recipe means; paths are relative to `base`, the folder of the recipe.
+
+    >>> kind_from("flat"), kind_from({"numeric": {"lo": 0, "hi": 120}})
+    (Flat(), Numeric(lo=0, hi=120, step=None, bins=None))
+    >>> kind_from({"tree": {"respiratory": ["flu", "SARS"], "digestive": ["ulcer"]}}).tree.size
+    3
+    """
+    if isinstance(form, tuple(KINDS.values())):
+        return cast(Kind, form)
+    if isinstance(form, str):
+        return _made(form, None, {}, base)
+    if not isinstance(form, Mapping):
+        if all(hasattr(form, verb) for verb in ("bind", "losses", "published", "spec")) and not isinstance(form, type):
+            return cast(Kind, form)
+        raise BadInput(f"{form!r} is not a kind of column", right=f"write one of: {', '.join(FORMS)}")
+    names = [key for key in form if key in FORMS]
+    if not names and form:
+        _unknown("kind of column", next(iter(form)), FORMS)
+    if len(names) != 1:
+        raise BadInput(f"a kind of column is one name, not {len(names)}: {', '.join(map(str, form)) or 'none'}",
+                       right=f"write one of: {', '.join(FORMS)}")  # fmt: skip
+    beside = {str(key): value for key, value in form.items() if key != names[0]}
+    return _made(names[0], form[names[0]], beside, base)
+
+
+def _made(name: str, params: Any, beside: dict[str, Any], base: Path | None) -> Kind:
+    if name not in FORMS:
+        _unknown("kind of column", name, FORMS)
+    for key in beside:
+        if key not in BESIDE.get(name, ()):
+            _unknown(f"key beside '{name}'", key, BESIDE.get(name, ()))
+    if name == "tree":
+        if not params:
+            raise BadInput("tree needs its values", right="write tree: {node: [leaf, leaf], ...}, or csv: FILE")
+        return cast(Kind, Hierarchy(params, **beside))
+    if name == "csv":
+        if not isinstance(params, str | Path):
+            raise BadInput(f"csv={params!r} is not the path of a hierarchy file", right="write csv: FILE")
+        return cast(Kind, Hierarchy.read_csv(params if base is None else base / params, **beside))
+    if params is not None and not isinstance(params, Mapping):
+        raise BadInput(
+            f"{name} has {params!r} instead of named parameters", right=f"write {name}: {{name: value, ...}}"
+        )
+    named = {str(key): value for key, value in (params or {}).items()}
+    if name in BUILDERS:
+        for key in named:
+            if key not in BUILDERS[name]:
+                _unknown(f"parameter of {name}", key, BUILDERS[name])
+        return cast(Kind, _built(name, named))
+    return cast(Kind, build(name, KINDS[name], named))
+
+
+def _built(name: str, named: dict[str, Any]) -> Hierarchy:
+    if name == "intervals":
+        return Hierarchy.intervals(**named)
+    for key in ("values", "fanout"):
+        if key not in named:
+            raise BadInput(f"balanced needs the parameter '{key}'")
+    return Hierarchy.balanced(**named)
+
+
+def _unknown(what: str, name: object, known: Collection[str]) -> None:
+    near = difflib.get_close_matches(str(name), known, n=1)
+    listed = f"choose one of: {', '.join(known)}" if known else "nothing may stand there"
+    raise BadInput(f"there is no {what} '{name}'", right=f"did you mean '{near[0]}'?" if near else listed)
+
+
+def kind_form(kind: Kind) -> object:
+    """The kind as a recipe or a certificate writes it: `kind_from` reads it back. The order of a tree's keys matters.
+
+    >>> kind_form(Numeric()), kind_form(Hierarchy.from_nested({"A": ["x", "y"], "B": ["z"]}, from_data=True))
+    ('numeric', {'tree': {'A': ['x', 'y'], 'B': ['z']}, 'from_data': True})
+    """
+    params = kind.spec()
+    if kind.name == "tree":
+        nested = params.pop("nested")
+        return {"tree": _short(nested), **params}
+    return {kind.name: params} if params else kind.name
+
+
+def _short(nested: Mapping[str, Any]) -> object:
+    """Leaves that stand alone under a node as a list."""
+    if all(below is None for below in nested.values()):
+        return list(nested)
+    return {label: None if below is None else _short(below) for label, below in nested.items()}

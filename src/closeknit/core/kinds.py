@@ -1,0 +1,354 @@
+"""Kinds of column: what its author says of it before any table is seen. `bind` meets raw values, `losses` reads written cells.
+
+Every kind is a frozen value with a name for recipes. `bind(values)` gives the `Domain` and the leaf code of each distinct
+raw value; `losses(cells)` gives what each distinct written cell costs (variants A and B of the General Loss Metric), from the
+cell alone, so that a stranger computes the same. `published(...)` is the kind as a certificate may show it: a domain that was
+read off the data shrinks to the nodes that occur in written cells and the leaf counts that the loss needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain, Values, read_ranges
+from closeknit.core.errors import BadInput
+from closeknit.core.exact import plain_number
+from closeknit.core.params import number, spec, whole
+from closeknit.core.tree import STAR, Int32, Nested, Tree
+
+Losses = NDArray[np.float64]  # [cells, 2]: variants A and B; NaN where the cell alone cannot tell
+
+
+class BadValue(Exception):
+    """One of the distinct values does not fit; the schema turns it into a sentence with its column and row."""
+
+    def __init__(self, index: int, what: str, right: str) -> None:
+        self.index, self.what, self.right = index, what, right
+        super().__init__(what)
+
+
+class Kind(Protocol):
+    """What the schema asks of every kind of column."""
+
+    name: ClassVar[str]
+
+    @property
+    def default_distance(self) -> str:
+        """Ground distance of t-closeness when none is named."""
+
+    def bind(self, values: Values) -> tuple[Domain, Int32]:
+        """The domain of these distinct raw (or written sensitive) values and the leaf of each."""
+
+    def losses(self, cells: Sequence[str]) -> Losses:
+        """Loss of each distinct written cell."""
+
+    def published(self, domain: Domain, cells: Sequence[str] | None) -> Kind:
+        """What a certificate may say; `cells` = the written quasi cells, None for a sensitive column."""
+
+    def spec(self) -> dict[str, Any]:
+        """Parameters as a recipe writes them."""
+
+
+def texts_of(values: Values) -> list[str]:
+    """Raw values as text: numbers without a needless `.0`, dates as ISO days."""
+    if values.dtype.kind in "iuf":
+        return [plain_number(value) for value in values.tolist()]
+    if values.dtype.kind == "b":
+        return ["true" if value else "false" for value in values.tolist()]
+    return [str(value) for value in values.tolist()]
+
+
+def raw_texts(values: Values) -> list[str]:
+    """As `texts_of`, refusing a raw value that reads like a written range or `*`: it could not be told from one."""
+    texts = texts_of(values)
+    for i, text in enumerate(texts):
+        if LOOKS_WRITTEN.fullmatch(text):
+            raise BadValue(i, f"'{text}' looks like a written range or '*'", "give the raw value, or declare it as missing")
+    return texts
+
+
+def numbers_of(values: Values) -> NDArray[np.float64]:
+    """Raw values as numbers, or the first that is none."""
+    if values.dtype.kind in "iufb":
+        return values.astype(np.float64)
+    texts = [str(value) for value in values.tolist()]
+    for i, text in enumerate(texts):
+        if LOOKS_WRITTEN.fullmatch(text):
+            raise BadValue(i, f"'{text}' looks like a written range or '*'", "give the raw number, or declare it as missing")
+        if not NUMBER_TEXT.fullmatch(text):
+            raise BadValue(i, f"'{text}' is not a number", "correct it, declare it as missing, or make the column flat()")
+    return np.array([float(text) for text in texts], dtype=np.float64)
+
+
+def _range_losses(cells: Sequence[str], bounds: tuple[float, float] | None) -> Losses:
+    lo, hi = read_ranges(cells)
+    known = ~np.isnan(lo)
+    low, high = bounds or ((float(lo[known].min()), float(hi[known].max())) if known.any() else (0.0, 0.0))
+    width = (hi - lo) / (high - low) if high > low else hi - lo
+    loss = np.where(known, width, [float(cell == STAR) for cell in cells])
+    return np.stack([loss, loss], axis=1)
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """Numbers by value; written as tight ranges. `bins`: an equally spaced domain from `lo` to `hi`, empty bins kept.
+
+    >>> domain, codes = Numeric().bind(np.array([41, 30]))
+    >>> codes.tolist(), domain.labels(np.array([0]), np.array([1]))
+    ([1, 0], ['[30, 41]'])
+    """
+
+    name: ClassVar[str] = "numeric"
+    default_distance: ClassVar[str] = "ordered"
+    lo: float | None = None
+    hi: float | None = None
+    step: float | None = None
+    bins: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("lo", "hi"):
+            if getattr(self, name) is not None:
+                number(name, getattr(self, name))
+        if (self.lo is None) != (self.hi is None):
+            raise BadInput("numeric needs both bounds or none", right="give lo and hi")
+        if self.lo is not None and self.hi is not None and not self.lo < self.hi:
+            raise BadInput(f"numeric has lo={self.lo} and hi={self.hi}", right="lo must be below hi")
+        if self.step is not None:
+            number("step", self.step, above=0)
+        if self.bins is not None:
+            whole("bins", self.bins, least=1)
+            if self.lo is None:
+                raise BadInput("numeric with bins needs its bounds", right="give lo and hi")
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Declared bounds, if any."""
+        return None if self.lo is None or self.hi is None else (float(self.lo), float(self.hi))
+
+    def bind(self, values: Values) -> tuple[Domain, Int32]:
+        """Leaves are the distinct numbers (or the bins), ascending."""
+        if self.bins is not None:
+            return self._bind_bins(values)
+        numbers = numbers_of(values)
+        self._check_bounds(numbers, values)
+        leaves, codes = np.unique(numbers, return_inverse=True)
+        texts = tuple(plain_number(leaf) for leaf in leaves.tolist())
+        step = None if self.step is None else float(self.step)
+        return Domain(texts, None, leaves, self.bounds, step), codes.astype(np.int32)
+
+    def _check_bounds(self, numbers: NDArray[np.float64], values: Values) -> None:
+        low, high = self.bounds or (-np.inf, np.inf)
+        outside = (numbers < low) | (numbers > high) | ~np.isfinite(numbers)
+        if outside.any():
+            i = int(np.argmax(outside))
+            between = f"it must lie between {plain_number(low)} and {plain_number(high)}" if self.bounds else "it must be finite"
+            raise BadValue(i, f"{values[i]} is outside the column's bounds", between)
+
+    def _bind_bins(self, values: Values) -> tuple[Domain, Int32]:
+        assert self.bounds is not None and self.bins is not None
+        low, high = self.bounds
+        edges = [low + (high - low) * i / self.bins for i in range(self.bins + 1)]
+        texts = [f"[{plain_number(round(a, 12))}, {plain_number(round(b, 12))}]" for a, b in zip(edges, edges[1:], strict=False)]
+        written = {text: i for i, text in enumerate(texts)}
+        given = [str(value) for value in values.tolist()] if values.dtype.kind == "O" else []
+        middles = (np.array(edges[:-1]) + np.array(edges[1:])) / 2
+        domain = Domain(tuple(texts), None, middles, self.bounds, declared=True)
+        if given and all(text in written for text in given):  # a written release of this column
+            return domain, np.array([written[text] for text in given], dtype=np.int32)
+        numbers = numbers_of(values)
+        self._check_bounds(numbers, values)
+        codes = np.searchsorted(np.array(edges), numbers, side="right") - 1
+        return domain, np.clip(codes, 0, self.bins - 1).astype(np.int32)
+
+    def losses(self, cells: Sequence[str]) -> Losses:
+        """Width of the range over the declared bounds, or else over those of the written cells."""
+        return _range_losses(cells, self.bounds)
+
+    def published(self, domain: Domain, cells: Sequence[str] | None) -> Kind:
+        """As declared: nothing of it was read off the data."""
+        return self
+
+    def spec(self) -> dict[str, Any]:
+        """Parameters as a recipe writes them."""
+        return spec(self)
+
+
+class Nominal:
+    """Shared by the kinds whose domain is read off the data and whose cells are nodes of a tree."""
+
+    name: ClassVar[str]
+    default_distance: ClassVar[str] = "equal"
+
+    def tree(self, texts: Sequence[str]) -> Tree:
+        """The tree over these values."""
+        raise BadInput(f"{self.name} columns have no tree of their own")
+
+    def bind(self, values: Values) -> tuple[Domain, Int32]:
+        """Leaves are the values present, in the order of their text."""
+        texts = raw_texts(values)
+        return bind_tree(self.tree(sorted(set(texts))), texts)
+
+    def losses(self, cells: Sequence[str]) -> Losses:
+        """Of the cell alone only `*` and single values are known; leaf counts come with a certificate."""
+        loss = np.array([float(cell == STAR) for cell in cells])
+        return np.stack([loss, loss], axis=1)
+
+    def published(self, domain: Domain, cells: Sequence[str] | None) -> Kind:
+        """Only the nodes that occur in written cells; a sensitive column publishes its values anyway."""
+        return self if cells is None else known_nodes(domain, cells)  # type: ignore[return-value]
+
+    def spec(self) -> dict[str, Any]:
+        """Parameters as a recipe writes them."""
+        return spec(self)
+
+
+def bind_tree(tree: Tree, texts: Sequence[str], numbers: NDArray[np.float64] | None = None) -> tuple[Domain, Int32]:
+    """Leaf codes of raw texts in a tree; a value that no leaf covers is named."""
+    leaves = {label: i for i, label in enumerate(tree.leaf_labels)}
+    for i, text in enumerate(texts):
+        if text not in leaves:
+            node = " (it is a node, not a leaf)" if text in tree.labels else ""
+            raise BadValue(i, f"'{text}' is not a leaf of the hierarchy{node}", "add it to the hierarchy or declare it as missing")
+    codes = np.array([leaves[text] for text in texts], dtype=np.int32)
+    return Domain(tuple(tree.leaf_labels), tree, numbers), codes
+
+
+@dataclass(frozen=True)
+class Flat(Nominal):
+    """Values without any structure: a cell is one value or `*`.
+
+    >>> Flat().bind(np.array(["m", "f"], dtype=object))[1].tolist()
+    [1, 0]
+    """
+
+    name: ClassVar[str] = "flat"
+
+    def tree(self, texts: Sequence[str]) -> Tree:
+        """One level under `*`."""
+        return Tree.of({text: None for text in texts} or {"none": None})
+
+
+@dataclass(frozen=True)
+class Prefix(Nominal):
+    """Codes whose first characters say most (zip codes): masked from the right. `length` = characters of a full code.
+
+    >>> domain, codes = Prefix().bind(np.array(["47605", "47602", "47906"], dtype=object))
+    >>> domain.labels(np.array([0, 0]), np.array([1, 2]))
+    ['4760*', '47***']
+    """
+
+    name: ClassVar[str] = "prefix"
+    default_distance: ClassVar[str] = "hierarchical"
+    length: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.length is not None:
+            whole("length", self.length, least=1)
+
+    def bind(self, values: Values) -> tuple[Domain, Int32]:
+        """Leaves are the codes present; a code longer than `length`, or with a mask in it, is refused."""
+        texts = raw_texts(values)
+        for i, text in enumerate(texts):
+            if "*" in text:
+                raise BadValue(i, f"'{text}' looks like a masked code", "give the whole code, or declare it as missing")
+            if self.length is not None and len(text) != self.length:
+                raise BadValue(i, f"'{text}' has {len(text)} characters", f"a code of this column has {self.length}")
+        return bind_tree(self.tree(sorted(set(texts))), texts)
+
+    def tree(self, texts: Sequence[str]) -> Tree:
+        """One level per character; a code of another length hangs below the masks of its own first characters."""
+        if not texts:
+            return Tree.of({"none": None})
+        width = max(len(text) for text in texts)
+        nested: dict[str, Any] = {}
+        for text in texts:
+            place = nested
+            for kept in range(1, width):
+                mask = text[:kept] + "*" * (width - kept)
+                if kept >= len(text):
+                    break
+                place = place.setdefault(mask, {})
+            place[text] = None
+        # one shared first character would become a named root and so move no distance: keep `*` above it
+        return Tree.of({STAR: nested})
+
+
+@dataclass(frozen=True)
+class Nodes(Nominal):
+    """Kind of a published column whose domain was read off the data: the occurring nodes with their leaf counts.
+
+    >>> Nodes(nodes={"47***": 3, "47605": 1}, leaves=9).losses(["47***", "47605", "*", ""])[:, 0].round(3).tolist()
+    [0.333, 0.0, 1.0, 0.0]
+    """
+
+    name: ClassVar[str] = "nodes"
+    nodes: dict[str, int]
+    leaves: int
+
+    def losses(self, cells: Sequence[str]) -> Losses:
+        """Leaves under the node over all leaves; a cell that is no known node is an error."""
+        for i, cell in enumerate(cells):
+            if cell not in self.nodes and cell not in (STAR, ""):
+                raise BadValue(i, f"'{cell}' is not one of the published nodes", "the cell was changed after publication")
+        counts = np.array([self.nodes.get(cell, self.leaves if cell == STAR else 0) for cell in cells], dtype=np.int64)
+        return leaf_losses(counts, self.leaves, [cell == STAR for cell in cells])
+
+
+def leaf_losses(counts: NDArray[np.int64], total: int, star: Sequence[bool]) -> Losses:
+    """Variants A and B from leaf counts; `*` is 1 even where it covers a single value and the missing one."""
+    a = np.where(counts <= 1, 0.0, counts / max(total, 1))
+    b = np.where(counts <= 1, 0.0, (counts - 1) / max(total - 1, 1))
+    stars = np.array(star, dtype=bool)
+    return np.stack([np.where(stars, 1.0, a), np.where(stars, 1.0, b)], axis=1)
+
+
+def known_nodes(domain: Domain, cells: Sequence[str]) -> Nodes:
+    """The occurring nodes of a bound tree with their leaf counts."""
+    assert domain.tree is not None
+    leaves = dict(zip(domain.tree.labels[::-1], domain.tree.leaves[::-1].tolist(), strict=True))
+    return Nodes({cell: leaves[cell] for cell in sorted(set(cells) - {STAR, ""})}, domain.size)
+
+
+def tree_losses(tree: Tree, cells: Sequence[str]) -> Losses:
+    """Losses of written nodes of a declared tree, of any level."""
+    leaves = dict(zip(tree.labels, tree.leaves.tolist(), strict=True))
+    for i, cell in enumerate(cells):
+        if cell not in leaves:
+            raise BadValue(i, f"'{cell}' is neither a value nor a node of the hierarchy", "write a leaf, a node or '*'")
+    counts = np.array([leaves[cell] for cell in cells], dtype=np.int64)
+    return leaf_losses(counts, tree.size, [cell == STAR for cell in cells])
+
+
+def numeric(lo: float | None = None, hi: float | None = None, step: float | None = None, bins: int | None = None) -> Numeric:
+    """A column of numbers.
+
+    >>> numeric(0, 120, step=5)
+    Numeric(lo=0, hi=120, step=5, bins=None)
+    """
+    return Numeric(lo, hi, step, bins)
+
+
+def prefix(length: int | None = None) -> Prefix:
+    """A column of codes that are masked from the right.
+
+    >>> prefix(5)
+    Prefix(length=5)
+    """
+    return Prefix(length)
+
+
+def flat() -> Flat:
+    """A column of values without structure.
+
+    >>> flat()
+    Flat()
+    """
+    return Flat()
+
+
+__all__ = ["Flat", "Kind", "Nested", "Nodes", "Numeric", "Prefix", "flat", "numeric", "prefix"]

@@ -1,0 +1,80 @@
+"""What generalization costs: the General Loss Metric, measured on the written cells alone, so that anybody gets the same.
+
+Variant A counts leaves under the node over all leaves, variant B one less of each; both are 0 for a single value and 1 for `*`.
+A withheld row counts 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.columns import Column, Columns
+from closeknit.core.errors import BadInput
+from closeknit.core.kinds import BadValue, Losses
+from closeknit.core.schema import Schema
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Loss of a release: in total (weighted by importance, withheld rows as 1) and per column, variants A and B."""
+
+    a: float
+    b: float
+    columns: Mapping[str, tuple[float, float]]
+
+
+def written_texts(column: Column) -> list[str]:
+    """Distinct written cells of a quasi column as text, and '' for the missing one at the end."""
+    return [*(str(value) for value in column.values.tolist()), ""]
+
+
+def cell_losses(columns: Columns, schema: Schema) -> dict[str, Losses]:
+    """Loss of each distinct written cell of each quasi column; the last entry is the missing cell."""
+    losses = {}
+    for name, kind in schema.quasi.items():
+        column = columns[name]
+        try:
+            losses[name] = kind.losses(written_texts(column))
+        except BadValue as bad:
+            raise BadInput(bad.what, column=name, row=column.first_row(bad.index), right=bad.right) from None
+        except ValueError as bad:
+            cell = column.values[bad.args[0]]
+            row = column.first_row(bad.args[0])
+            right = "write a number, a range like [20, 30], or '*'"
+            raise BadInput(f"'{cell}' is neither a number nor a range", column=name, row=row, right=right) from None
+    return losses
+
+
+def measure(columns: Columns, schema: Schema, withheld: int = 0) -> Loss:
+    """Loss of written cells.
+
+    >>> from closeknit.core.kinds import numeric, flat
+    >>> schema = Schema(quasi={"age": numeric(0, 100), "sex": flat()}, importance={"age": 3})
+    >>> measure(Columns.of({"age": ["[20, 40]", "[20, 40]"], "sex": ["*", "*"]}), schema).a
+    0.4
+    """
+    per_column: dict[str, tuple[float, float]] = {}
+    for name, losses in cell_losses(columns, schema).items():
+        counts = np.bincount(columns[name].codes + 1, minlength=len(losses))
+        mean = np.roll(counts, -1) @ losses / max(columns.rows, 1)  # code -1, the missing cell, stands last
+        per_column[name] = (float(mean[0]), float(mean[1]))
+    weights = np.array(schema.weights())
+    a, b = (weights / weights.sum()) @ np.array(list(per_column.values())) if per_column else (0.0, 0.0)
+    every = columns.rows + withheld
+    if every:
+        a, b = ((x * columns.rows + withheld) / every for x in (a, b))
+    return Loss(float(a), float(b), per_column)
+
+
+def class_losses(columns: Columns, schema: Schema, class_of: NDArray[np.int32], count: int) -> NDArray[np.float64]:
+    """Variant A of each class: the weighted mean over columns of what its cells cost."""
+    _, first = np.unique(class_of, return_index=True)
+    weights = np.array(schema.weights()) / sum(schema.weights()) if schema.quasi else np.empty(0)
+    total = np.zeros(count)
+    for weight, (name, losses) in zip(weights, cell_losses(columns, schema).items(), strict=True):
+        total += weight * losses[columns[name].codes[first], 0]
+    return total

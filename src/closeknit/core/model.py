@@ -1,0 +1,45 @@
+"""`Model`: a promise about classes, as a frozen value. What others need to know of it is declared, never asked by its type."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.classes import Classes
+from closeknit.core.domain import Domain
+
+
+class Model(Protocol):
+    """One promise. `levels` and `holds` give one entry per class and look at nothing but `Classes`."""
+
+    name: ClassVar[str]  # as a recipe writes it: "t_closeness"
+    needs: ClassVar[frozenset[str]]  # of: "sizes", "histograms", "persons" (counted in persons where there are any)
+    monotone: ClassVar[bool]  # merging two classes that hold gives one that holds
+    forms: ClassVar[frozenset[str]]  # the forms in which the promise has a meaning
+    higher_is_safer: ClassVar[bool]  # whether the worst class is the one with the lowest level
+
+    @property
+    def column(self) -> str | None:
+        """The secret it speaks of, None where it speaks of the rows alone."""
+
+    @property
+    def asked(self) -> str:
+        """The limit in the certificate's words: `>= 6`, `<= 0.2`."""
+
+    def describe(self, domain: Domain | None) -> str:
+        """The promise in one line, with everything that gives it its meaning (such as the ground distance used)."""
+
+    def refuse(self, classes: Classes) -> None:
+        """Raise `BadInput` where the promise has no meaning for this column (an ordered distance on missing values)."""
+
+    def levels(self, classes: Classes) -> NDArray[np.float64]:
+        """What each class reaches."""
+
+    def holds(self, classes: Classes) -> NDArray[np.bool_]:
+        """Whether each class keeps the promise, decided exactly."""
+
+    def exact_level(self, classes: Classes, index: int) -> Fraction | None:
+        """The level of one class as a rational, where it is one."""

@@ -1,0 +1,84 @@
+"""One way to check a parameter and one sentence when it is wrong, for kinds, models, methods and recipes alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from closeknit.core.errors import BadInput
+from closeknit.core.exact import Number, fraction
+
+T = TypeVar("T")
+
+
+def whole(name: str, value: object, least: int) -> int:
+    """A whole number of at least `least`.
+
+    >>> whole("k", 6, least=1)
+    6
+    >>> whole("k", "five", least=1)
+    Traceback (most recent call last):
+    ...
+    closeknit.core.errors.BadInput: k='five' is not a whole number; k must be a whole number of at least 1
+    """
+    right = f"{name} must be a whole number of at least {least}"
+    if isinstance(value, bool) or not isinstance(value, int) and not hasattr(value, "__index__"):
+        raise BadInput(f"{name}={value!r} is not a whole number", right=right)
+    number = value.__index__()
+    if number < least:
+        raise BadInput(f"{name}={number} is too small", right=right)
+    return number
+
+
+def number(name: str, value: Number, least: Number | None = None, most: Number | None = None,
+           above: Number | None = None) -> Fraction:  # fmt: skip
+    """A finite number inside its limits, as the rational that was written.
+
+    >>> number("t", 0.2, least=0, most=1)
+    Fraction(1, 5)
+    """
+    limits = [f"{word} {limit}" for word, limit in (("above", above), ("of at least", least), ("of at most", most)) if limit is not None]
+    right = f"{name} must be a number {' and '.join(limits)}".rstrip()
+    try:
+        exact = fraction(name, value)
+    except BadInput as bad:
+        raise BadInput(bad.what, right=right) from None
+    too_low = (least is not None and exact < fraction(name, least)) or (above is not None and exact <= fraction(name, above))
+    if too_low or (most is not None and exact > fraction(name, most)):
+        raise BadInput(f"{name}={value} is out of range", right=right)
+    return exact
+
+
+def choice(name: str, value: object, options: Collection[object]) -> None:
+    """One of the options, by name.
+
+    >>> choice("order", "random", ["value", "frequency"])
+    Traceback (most recent call last):
+    ...
+    closeknit.core.errors.BadInput: order='random' is unknown; choose 'value' or 'frequency'
+    """
+    if value not in options:
+        raise BadInput(f"{name}={value!r} is unknown", right="choose " + " or ".join(repr(o) for o in options))
+
+
+def build(what: str, thing: type[T], params: Mapping[str, Any]) -> T:
+    """Make a dataclass from named parameters out of a file; unknown and missing names are named."""
+    fields = {f.name: f for f in dataclasses.fields(thing) if f.init}  # type: ignore[arg-type]
+    for key in params:
+        if key not in fields:
+            known = ", ".join(fields) or "none"
+            raise BadInput(f"{what} has no parameter '{key}'", right=f"its parameters are: {known}")
+    for name, field in fields.items():
+        optional = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        if name not in params and not optional:
+            raise BadInput(f"{what} needs the parameter '{name}'")
+    return thing(**params)
+
+
+def spec(thing: Any) -> dict[str, Any]:
+    """The parameters of a dataclass that differ from their defaults: what a recipe writes down."""
+    return {
+        f.name: getattr(thing, f.name) for f in dataclasses.fields(thing) if f.init and getattr(thing, f.name) != f.default
+    }

@@ -1,0 +1,217 @@
+"""`Schema`: what each column is. Frozen, without data; from Python or from a recipe. `encode` turns columns into a `Table`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from closeknit.core.columns import Column, Columns
+from closeknit.core.domain import NUMBER_TEXT, Domain
+from closeknit.core.errors import BadInput
+from closeknit.core.kind_forms import kind_form, kind_from
+from closeknit.core.kinds import BadValue, Kind, texts_of
+from closeknit.core.order import Coded, row_order
+from closeknit.core.params import number
+from closeknit.core.table import Table
+from closeknit.core.tree import Int32
+
+Kinds = Annotated[Any, BeforeValidator(kind_from)]
+Names = Annotated[tuple[str, ...], BeforeValidator(lambda names: (names,) if isinstance(names, str) else tuple(names))]
+Markers = Annotated[tuple[str, ...], BeforeValidator(lambda marks: tuple(str(m) for m in ([marks] if isinstance(marks, str) else marks)))]
+ROLES = ("identifier", "quasi", "sensitive", "plain", "person")
+
+
+class Schema(BaseModel):
+    """Roles of the columns: identifier (dropped), quasi (generalized), sensitive (kept, protected), plain (kept, unprotected), person.
+
+    >>> from closeknit.core.kinds import numeric, flat
+    >>> schema = Schema(identifier=["name"], quasi={"age": numeric()}, sensitive={"disease": flat()})
+    >>> columns = Columns.of({"name": ["Ann", "Bob"], "age": [41, 30], "disease": ["flu", "SARS"]})
+    >>> schema.encode(columns).quasi.tolist()
+    [[0], [1]]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    identifier: Names = ()
+    quasi: dict[str, Kinds] = {}
+    sensitive: dict[str, Kinds] = {}
+    plain: Names = ()
+    allow_unique: Names = ()
+    person: str | None = None
+    person_rows: Literal["together", "count-once"] = "together"
+    missing: Markers = ()
+    importance: dict[str, float] = {}
+
+    def __init__(self, **roles: Any) -> None:
+        try:
+            super().__init__(**roles)
+        except ValidationError as error:
+            raise explained(error, "schema") from None
+        self._check()
+
+    @classmethod
+    def from_forms(cls, forms: Mapping[str, Any], base: Path | None = None) -> Schema:
+        """From the plain mappings of a recipe or certificate; files of hierarchies are looked up beside `base`."""
+        if not isinstance(forms, Mapping):
+            raise BadInput(f"the schema is {forms!r}", right="it must name columns under " + ", ".join(ROLES))
+        read: dict[str, Any] = {str(key): value for key, value in forms.items()}
+        for role in ("quasi", "sensitive"):
+            if isinstance(read.get(role), Mapping):
+                read[role] = {str(name): _kind(name, form, base) for name, form in read[role].items()}
+        return cls(**read)
+
+    def forms(self) -> dict[str, Any]:
+        """Plain mappings again: what a recipe writes down."""
+        written: dict[str, Any] = {
+            "identifier": list(self.identifier),
+            "quasi": {name: kind_form(kind) for name, kind in self.quasi.items()},
+            "sensitive": {name: kind_form(kind) for name, kind in self.sensitive.items()},
+            "plain": list(self.plain),
+            "allow_unique": list(self.allow_unique),
+            "person": self.person,
+            "person_rows": self.person_rows if self.person else None,
+            "missing": list(self.missing),
+            "importance": dict(self.importance),
+        }
+        return {key: value for key, value in written.items() if value}
+
+    def _check(self) -> None:
+        roles: dict[str, str] = {}
+        for role, names in (("identifier", self.identifier), ("quasi", self.quasi), ("sensitive", self.sensitive),
+                            ("plain", self.plain), ("person", [self.person] if self.person else [])):  # fmt: skip
+            for name in names:
+                other = roles.setdefault(name, role)
+                if other != role and {other, role} != {"quasi", "sensitive"}:  # slicing may serve a column that is both
+                    raise BadInput(f"is listed as {other} and as {role}", column=name, right="give it one role")
+        for name in self.allow_unique:
+            if name not in self.plain:
+                raise BadInput("is in allow_unique but not plain", column=name, right="list it under plain too")
+        for name, weight in self.importance.items():
+            if name not in self.quasi:
+                raise BadInput("has an importance but is no quasi column", column=name, right="weigh quasi columns only")
+            number(f"importance of '{name}'", weight, least=0)
+        if self.quasi and not sum(self.weights()) > 0:
+            raise BadInput("every importance is 0", right="at least one quasi column must count")
+
+    def weights(self) -> list[float]:
+        """Importance of each quasi column, 1 where none is given."""
+        return [float(self.importance.get(name, 1)) for name in self.quasi]
+
+    @property
+    def published(self) -> list[str]:
+        """Columns that a release has, in its order."""
+        return list(dict.fromkeys([*self.quasi, *self.sensitive, *self.plain]))
+
+    @property
+    def used(self) -> list[str]:
+        """Columns that have to be read: all but the identifiers."""
+        return self.published + ([self.person] if self.person else [])
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Every column has a role and every role its column."""
+        known = {*self.identifier, *self.used}
+        for name in names:
+            if name not in known:
+                raise BadInput("has no role", column=name, right="list it under " + ", ".join(ROLES[:-1]) + " or " + ROLES[-1])
+        for name in known:
+            if name not in names:
+                raise BadInput("is named in the schema but not in the table", column=name, right="its columns are " + ", ".join(names))
+
+    def encode(self, columns: Columns) -> Table:
+        """Leaf codes in canonical row order; identifiers end here."""
+        if columns.rows == 0:
+            raise BadInput("the table has no rows", right="give at least one row")
+        quasi = [self.coded(columns[name], name, kind) for name, kind in self.quasi.items()]
+        secret = [self.coded(columns[name], name, kind) for name, kind in self.sensitive.items()]
+        plain = {name: _ranked(columns[name]) for name in self.plain}
+        persons = None
+        if self.person is not None:
+            if (columns[self.person].codes < 0).any():
+                raise BadInput("a row has no person", column=self.person, right="fill it in: rows of nobody cannot be counted")
+            persons = _ranked(columns[self.person]).codes.astype(np.int64)
+        keys: list[Coded] = [(codes, domain.size + 1) for codes, domain, _ in (*quasi, *secret)]
+        keys += [(column.codes + 1, len(column.values) + 1) for column in plain.values()]
+        keys += [] if persons is None else [(persons, int(persons.max()) + 1)]
+        order = row_order(keys, columns.rows)
+        return Table(
+            self,
+            _stacked([codes for codes, _, _ in quasi], order),
+            _stacked([codes for codes, _, _ in secret], order),
+            tuple(domain for _, domain, _ in quasi),
+            tuple(domain for _, domain, _ in secret),
+            tuple(shown for _, _, shown in secret),
+            {name: column.take(order) for name, column in plain.items()},
+            None if persons is None else persons[order],
+            order,
+        )
+
+    def coded(self, column: Column, name: str, kind: Kind) -> tuple[Int32, Domain, NDArray[np.generic]]:
+        """Leaf code of every row (a missing value is the last leaf), the domain, and each leaf's value as it is shown."""
+        occurs = column.counts > 0
+        missing = np.array([text in self.missing for text in texts_of(column.values)], dtype=bool)
+        used = np.flatnonzero(occurs & ~missing)
+        values = column.values[used]
+        try:
+            domain, leaves = kind.bind(values)
+        except BadValue as bad:
+            row = column.first_row(int(used[bad.index]))
+            raise BadInput(bad.what, column=name, row=row, right=bad.right) from None
+        leaf_of = np.full(len(column.values) + 1, domain.size, dtype=np.int32)  # the last entry serves code -1
+        leaf_of[used] = leaves
+        return leaf_of[column.codes], domain, _shown(domain, values, leaves)
+
+
+def _shown(domain: Domain, values: NDArray[np.generic], leaves: Int32) -> NDArray[np.generic]:
+    """Value of each leaf as a sensitive column publishes it: in the type it came in, numbers in one spelling."""
+    if values.dtype.kind != "O" and len(np.unique(leaves)) == len(leaves):
+        shown = np.zeros(domain.size, dtype=values.dtype)
+        shown[leaves] = values
+        return shown
+    if domain.numbers is not None and all(NUMBER_TEXT.fullmatch(text) for text in domain.texts):
+        whole = bool(np.all(domain.numbers == np.floor(domain.numbers)) and np.all(np.abs(domain.numbers) < 2**53))
+        return domain.numbers.astype(np.int64) if whole else domain.numbers
+    return np.array(domain.texts, dtype=object)
+
+
+def _ranked(column: Column) -> Column:
+    """The same column with its distinct values in order, so that codes do not depend on the order of the input."""
+    occurs = np.flatnonzero(column.counts > 0)
+    texts = column.values[occurs]
+    order = np.argsort(texts.astype(str) if texts.dtype.kind == "O" else texts, kind="stable")
+    rank = np.full(len(column.values) + 1, -1, dtype=np.int32)
+    rank[occurs[order]] = np.arange(len(occurs))
+    return Column(column.values[occurs[order]], rank[column.codes])
+
+
+def _stacked(codes: list[Int32], order: NDArray[np.int64]) -> NDArray[np.int32]:
+    stacked = np.empty((len(order), len(codes)), dtype=np.int32)
+    for j, column in enumerate(codes):
+        stacked[:, j] = column[order]
+    return stacked
+
+
+def _kind(name: object, form: object, base: Path | None) -> Kind:
+    try:
+        return kind_from(form, base)
+    except BadInput as bad:
+        if bad.column is not None:
+            raise
+        raise BadInput(bad.what, file=bad.file, column=str(name), row=bad.row, right=bad.right) from None
+
+
+def explained(error: ValidationError, where: str) -> BadInput:
+    """The first complaint of pydantic as one sentence with the key it is about."""
+    first = error.errors(include_url=False)[0]
+    inner = first.get("ctx", {}).get("error")
+    if isinstance(inner, BadInput):
+        return inner
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return BadInput(f"{where} has the unknown key '{key}'")
+    return BadInput(f"{where}, key '{key}': {first['msg'].lower()}", right=f"got {first['input']!r}")

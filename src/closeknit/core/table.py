@@ -1,0 +1,117 @@
+"""`Table`: coded microdata in canonical row order; `Partition` and `Outcome`: who stands with whom, and how it is to be written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.classes import Classes
+from closeknit.core.columns import Column, Columns
+from closeknit.core.domain import Domain
+from closeknit.core.tree import Int32
+
+if TYPE_CHECKING:
+    from closeknit.core.published import Reading
+    from closeknit.core.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Leaf codes of quasi and sensitive columns. Rows have no number: they stand in the order of their own cells.
+
+    `rows` is the private way back: the input position of each row. `shown` gives the value that a sensitive leaf is published
+    as, in the type it came in.
+    """
+
+    schema: Schema
+    quasi: NDArray[np.int32]  # [n, d]
+    sensitive: NDArray[np.int32]  # [n, s]
+    quasi_domains: tuple[Domain, ...]
+    sensitive_domains: tuple[Domain, ...]
+    shown: tuple[NDArray[np.generic], ...]
+    plain: Mapping[str, Column]
+    persons: NDArray[np.int64] | None
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, rows: NDArray[np.integer]) -> Table:
+        """These rows only, over the same domains."""
+        return Table(
+            self.schema,
+            self.quasi[rows],
+            self.sensitive[rows],
+            self.quasi_domains,
+            self.sensitive_domains,
+            self.shown,
+            {name: column.take(rows) for name, column in self.plain.items()},
+            None if self.persons is None else self.persons[rows],
+            self.rows[rows],
+        )
+
+    def secret(self, name: str) -> tuple[Int32, Domain]:
+        """Codes and domain of one sensitive column."""
+        place = list(self.schema.sensitive).index(name)
+        return self.sensitive[:, place], self.sensitive_domains[place]
+
+    def counted(self, partition: Partition) -> Classes:
+        """The classes of a partition as the models see them, before anything is written."""
+        secrets = {name: self.secret(name) for name in self.schema.sensitive}
+        return Classes.of(partition.class_of, partition.count, secrets, self.persons)
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Class of every row of a table, numbered from 0; -1 = withheld.
+
+    >>> Partition.of([7, 7, 3]).class_of.tolist()
+    [1, 1, 0]
+    """
+
+    class_of: Int32
+    count: int
+
+    @classmethod
+    def of(cls, class_of: object) -> Partition:
+        """From any class numbers: renumbered without gaps in their order, -1 kept."""
+        numbers = np.asarray(class_of)
+        names, codes = np.unique(numbers, return_inverse=True)
+        withheld = len(names) > 0 and names[0] == -1
+        return cls((codes - int(withheld)).astype(np.int32), len(names) - int(withheld))
+
+    def merged(self, into: NDArray[np.integer]) -> Partition:
+        """Class `c` becomes part of class `into[c]`."""
+        return Partition.of(np.where(self.class_of >= 0, into[self.class_of], -1))
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """What a form wrote, and (private) the table row behind each written row."""
+
+    columns: Columns
+    rows: NDArray[np.int64]
+
+
+class Form(Protocol):
+    """How a partition is written down; the certificate reads what it wrote."""
+
+    name: ClassVar[str]
+
+    def write(self, table: Table, partition: Partition) -> Written:
+        """The written cells, rows in the order of these cells."""
+
+    def read(self, columns: Columns, schema: Schema, persons: NDArray[np.int64] | None = None) -> Reading:
+        """The classes that an adversary finds in the written cells."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a method returns: a partition and, where the method decides it, the form to write it with."""
+
+    partition: Partition
+    form: Form | None = None

@@ -1,0 +1,189 @@
+"""Arrow arrays to and from a `Column`: the one bridge that Parquet and all frames cross."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from closeknit.core.columns import Codes, Column, Columns
+from closeknit.core.errors import BadInput
+from closeknit.doors.buffers import (
+    codes_from_arrow,
+    codes_to_arrow,
+    numbers_from_arrow,
+    numbers_to_arrow,
+    texts_to_arrow,
+)
+from closeknit.doors.names import check_names
+
+_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def columns_from_arrow(table: pa.Table, file: object = None) -> Columns:
+    """A table with typed distinct values; text that is empty and numbers that are NaN count as no value.
+
+    >>> table = columns_from_arrow(pa.table({"age": [30, None, 30], "sex": ["f", "", "m"]}))
+    >>> table["age"].cells(), table["sex"].cells()
+    ([30, None, 30], ['f', None, 'm'])
+    """
+    check_names(table.column_names, file)
+    if table.num_rows == 0:
+        raise BadInput("the table has no rows", file=file, right="give a table with at least one row")
+    return Columns(
+        {name: column_from_arrow(table.column(name), name, file) for name in table.column_names}, table.num_rows
+    )
+
+
+def column_from_arrow(cells: pa.ChunkedArray, name: str, file: object = None) -> Column:
+    """One column; values that have no place in a table are refused with the column's name.
+
+    >>> column_from_arrow(pa.chunked_array([[2.5, float("nan")]]), "cost").cells()
+    [2.5, None]
+    """
+    plain, is_kind = _without_categories(cells), pa.types
+    kind = plain.type
+    if is_kind.is_string(kind) or is_kind.is_large_string(kind):
+        return _texts(*_encoded(plain))
+    if is_kind.is_boolean(kind) or is_kind.is_integer(kind):
+        distinct, codes = _encoded(plain)
+        values = numbers_from_arrow(distinct)
+        return Column(values.astype(np.int64) if values.dtype.kind in "iu" and kind != pa.uint64() else values, codes)
+    if is_kind.is_floating(kind) or is_kind.is_decimal(kind):
+        return _floats(*_encoded(plain))
+    if is_kind.is_date(kind) or is_kind.is_timestamp(kind):
+        return _days(*_encoded(plain), name, file)
+    right = "give text, numbers, booleans or dates, or leave the column out"
+    raise BadInput(f"cells of type {kind} have no place in a table of people", file=file, column=name, right=right)
+
+
+def _without_categories(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(cells.type):
+        return _without_categories(cells.cast(cells.type.value_type))
+    if pa.types.is_null(cells.type):
+        return cells.cast(pa.string())
+    return cells.cast(pa.large_string()) if pa.types.is_string_view(cells.type) else cells
+
+
+def _encoded(plain: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
+    array = plain.dictionary_encode().unify_dictionaries().combine_chunks()
+    return array.dictionary, codes_from_arrow(array.indices)
+
+
+def _texts(distinct: pa.Array, codes: Codes) -> Column:
+    values = np.array(distinct.to_pylist(), dtype=object)
+    nothing = np.flatnonzero(values == "")
+    if len(nothing):
+        codes[codes == nothing[0]] = -1
+    return used_values(Column(values, codes))
+
+
+def _floats(distinct: pa.Array, codes: Codes) -> Column:
+    if pa.types.is_decimal(distinct.type):
+        distinct = distinct.cast(pa.float64())
+    stored = numbers_from_arrow(distinct)
+    numbers = stored.astype(np.float64) if stored.dtype == np.float64 else widened(stored)
+    numbers += 0.0  # turns -0.0 into 0.0
+    values, place = np.unique(numbers, return_inverse=True)
+    place[np.isnan(numbers)] = -1
+    return used_values(Column(values, np.append(place, -1)[codes]))
+
+
+def widened(narrow: NDArray[np.generic]) -> NDArray[np.float64]:
+    """The same numbers in 64 bits by way of their shortest decimals: 0.1 stays "0.1", not "0.10000000149011612".
+
+    >>> widened(np.array([0.1], dtype=np.float32)).tolist()
+    [0.1]
+    """
+    return np.array([float(str(number)) for number in narrow], dtype=np.float64)
+
+
+def fits_narrow(numbers: NDArray[np.generic], kind: np.dtype[np.floating]) -> bool:
+    """Whether `widened` gives these numbers back after they were cut to fewer bits.
+
+    >>> fits_narrow(np.array([0.1]), np.dtype("float32")), fits_narrow(np.array([1 / 3]), np.dtype("float32"))
+    (True, False)
+    """
+    with np.errstate(over="ignore"):
+        return bool(np.array_equal(widened(numbers.astype(kind)), numbers.astype(np.float64)))
+
+
+def _days(distinct: pa.Array, codes: Codes, name: str, file: object) -> Column:
+    if pa.types.is_timestamp(distinct.type):
+        if distinct.type.tz is not None:
+            right = "take off the time zone and cut it to days"
+            raise BadInput("the timestamps carry a time zone", file=file, column=name, right=right)
+        late = numbers_from_arrow(distinct.cast(pa.int64())).astype(np.int64) % _DAY[distinct.type.unit] != 0
+        rows = np.flatnonzero(np.append(late, False)[codes])
+        if len(rows):
+            what, row = "the timestamp has a time of day", int(rows[0]) + 1
+            raise BadInput(what, file=file, column=name, row=row, right="cut the column to days")
+    days = numbers_from_arrow(distinct.cast(pa.date32()).cast(pa.int32()))
+    return Column(days.astype("datetime64[D]"), codes)
+
+
+def used_values(column: Column) -> Column:
+    """The same cells without the distinct values that no row has: what was removed must not travel along.
+
+    >>> column = Columns.of({"sex": ["f", "m"]})["sex"].take(np.array([1]))
+    >>> used_values(column).values.tolist()
+    ['m']
+    """
+    used = column.counts > 0
+    if used.all():
+        return column
+    renumber = np.append(np.cumsum(used) - 1, -1).astype(np.int32)
+    return Column(column.values[used], renumber[column.codes])
+
+
+def array_from_column(column: Column) -> pa.Array:
+    """The cells as a new Arrow array of the plain type of the values.
+
+    >>> array_from_column(Columns.of({"age": [30, None, 31]})["age"]).to_pylist()
+    [30, None, 31]
+    """
+    column = used_values(column)
+    values = column.values
+    if values.dtype == object:
+        distinct = texts_to_arrow(values.tolist()).cast(pa.string())
+    elif values.dtype.kind == "M":
+        distinct = numbers_to_arrow(values.astype("datetime64[D]").astype(np.int32), pa.date32())
+    else:
+        distinct = numbers_to_arrow(values)
+    return distinct.take(codes_to_arrow(column.codes))
+
+
+def array_like(column: Column, kind: pa.DataType) -> pa.Array:
+    """The cells as a new Arrow array of this type if every value fits it unchanged, otherwise of their plain type.
+
+    >>> array_like(Columns.of({"age": [30, 31]})["age"], pa.int8()).type
+    DataType(int8)
+    >>> array_like(Columns.of({"age": ["[30, 39]"]})["age"], pa.int8()).type
+    DataType(string)
+    """
+    column = used_values(column)
+    plain = array_from_column(column)
+    if pa.types.is_dictionary(kind):
+        inner = array_like(column, kind.value_type)
+        return _dictionary_like(inner, kind) if inner.type == kind.value_type else plain
+    if kind in (pa.float16(), pa.float32()) and pa.types.is_floating(plain.type):
+        return plain.cast(kind) if fits_narrow(column.values, kind.to_pandas_dtype()) else plain
+    text = pa.types.is_string(plain.type)
+    if text != (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        return plain
+    try:
+        cast = plain.cast(kind)
+        return cast if cast.cast(plain.type).equals(plain) else plain
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        return plain
+
+
+def _dictionary_like(plain: pa.Array, kind: pa.DictionaryType) -> pa.Array:
+    values = plain.unique().drop_null()
+    values = values.take(pc.sort_indices(values))
+    try:
+        codes = pc.index_in(plain, value_set=values).cast(kind.index_type)
+    except pa.ArrowInvalid:
+        return plain
+    return pa.DictionaryArray.from_arrays(codes, values, ordered=False)

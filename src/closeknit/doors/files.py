@@ -1,0 +1,104 @@
+"""Files in and out: the suffix says the kind, and a file appears whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.doors.canonical import canonical_blocks
+from closeknit.doors.csv import CsvFormat, read_csv
+from closeknit.doors.faults import refused
+from closeknit.doors.folders import write_whole
+from closeknit.doors.frames import from_frame
+from closeknit.doors.names import choose
+from closeknit.doors.parquet import read_parquet, table_from_columns
+
+_DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
+
+
+def read(source: Any, format: CsvFormat | None = None, columns: list[str] | None = None) -> Columns:
+    r"""The table in a file (.csv, .tsv, .txt, each also with .gz; .parquet) or in a frame.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "people.tsv").write_text("age\tsex\n30\tf\n", encoding="utf-8")
+    ...     read(f"{folder}/people.tsv")["age"].cells()
+    ['30']
+    """
+    if isinstance(source, Columns):
+        return Columns({name: source[name] for name in choose(list(source), columns)}, source.rows)
+    if not isinstance(source, str | PathLike):
+        return from_frame(source, columns)
+    file = Path(source)
+    suffix = kind_of(file)
+    if suffix == ".parquet":
+        return read_parquet(file, columns)
+    return read_csv(file, format or CsvFormat(delimiter=_DELIMITERS[suffix]), columns)
+
+
+def kind_of(path: str | PathLike[str]) -> str:
+    """The suffix that says how a file is written, without `.gz`.
+
+    >>> kind_of("people.csv.gz")
+    '.csv'
+    """
+    file = Path(path)
+    suffix = (file.with_suffix("") if file.suffix.lower() == ".gz" else file).suffix.lower()
+    if os.path.isdir(file):
+        raise BadInput("this is a folder, not a file", file=file, right="name a file in it")
+    suffix = {".pq": ".parquet"}.get(suffix, suffix)
+    if suffix not in _DELIMITERS and suffix != ".parquet":
+        known = ".csv, .tsv, .txt (also with .gz) or .parquet"
+        raise BadInput(f"the suffix '{suffix}' does not say how the file is written", file=file, right=f"use {known}")
+    return suffix
+
+
+def write_csv(columns: Columns, path: str | PathLike[str]) -> None:
+    r"""The canonical CSV text as a file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_csv(Columns.of({"age": [30, None], "sex": ["f", "m"]}), f"{folder}/out.csv")
+    ...     Path(folder, "out.csv").read_bytes()
+    b'age,sex\n30,f\n,m\n'
+    """
+    write_whole(path, canonical_blocks(columns))
+
+
+def write_parquet(columns: Columns, path: str | PathLike[str], like_types: Mapping[str, Any] | None = None) -> None:
+    """A Parquet file built from the written cells alone; `like_types` as `parquet_types` gives them.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_parquet(Columns.of({"age": [30, None]}), f"{folder}/out.parquet")
+    ...     read(f"{folder}/out.parquet")["age"].cells()
+    [30, None]
+    """
+    memory = io.BytesIO()
+    pq.write_table(table_from_columns(columns, like_types), memory, store_schema=True)
+    write_whole(path, memory.getvalue())
+
+
+def sha256_of(path: str | PathLike[str]) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal digits.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a").write_bytes(b"abc")
+    ...     sha256_of(f"{folder}/a")[:8]
+    'ba7816bf'
+    """
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise refused(error, path) from None

@@ -1,0 +1,147 @@
+"""Files and folders that appear whole or not at all, also when the process is killed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable
+from os import PathLike
+from pathlib import Path
+
+from closeknit.core.errors import BadInput
+from closeknit.doors.faults import refused
+
+Writer = Callable[[Path], None]
+
+
+def write_whole(path: str | PathLike[str], content: bytes | Iterable[bytes], mode: int = 0o644) -> None:
+    """A single file: written beside its place, synced, then renamed to it; an existing file is replaced.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(Path(folder, "note.txt"), b"whole")
+    ...     Path(folder, "note.txt").read_bytes(), len(os.listdir(folder))
+    (b'whole', 1)
+    """
+    place = Path(path)
+    beside = _beside(place, "tmp")
+    try:
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.writelines((content,) if isinstance(content, bytes) else content)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        os.rename(beside, place)
+        _sync(place.parent)
+    except OSError as error:
+        raise refused(error, place) from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def save_folders(public: Path, private: Path, write_public: Writer, write_private: Writer, force: bool = False) -> None:
+    """Both folders, each whole or not at all: the private one is put in its place first, the public one last.
+
+    So a public folder means that all is done, and a private folder without it is the mark of a broken run. With `force`
+    an old pair is moved aside, and deleted only when the new pair stands.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     out, home = Path(folder, "out"), Path(folder, "out.private")
+    ...     save_folders(out, home, lambda f: write_whole(f / "a", b"1"), lambda f: write_whole(f / "b", b"2"))
+    ...     sorted(str(file.relative_to(folder)) for file in Path(folder).rglob("?"))
+    ['out.private/b', 'out/a']
+    """
+    public, private = Path(os.path.abspath(public)), Path(os.path.abspath(private))
+    _refuse_bad_places(public, private, force)
+    new_public, new_private = _beside(public, "tmp"), _beside(private, "tmp")
+    places = {new_private: private, new_public: public}
+    try:
+        _fill(new_private, write_private, folder_mode=0o700, file_mode=0o600)
+        _fill(new_public, write_public, folder_mode=0o755, file_mode=0o644)
+        _put_in_place(places)
+    except OSError as error:
+        raise refused(error, public) from None
+    except BadInput as error:
+        raise _with_final_place(error, places) from None
+    finally:
+        for folder in places:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _refuse_bad_places(public: Path, private: Path, force: bool) -> None:
+    if public == private or public in private.parents or private in public.parents:
+        right = "choose two folders of which none lies in the other"
+        raise BadInput(f"the private folder {private} must stand apart from the public one", file=public, right=right)
+    for folder in (public, private):
+        if not os.path.isdir(folder.parent):
+            raise BadInput(f"the folder {folder.parent} does not exist", file=folder, right="create it first")
+        if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
+            raise BadInput("this is not a folder", file=folder, right="choose another name")
+    if force:
+        return
+    again = "choose another folder, or force it to be replaced"
+    if os.path.lexists(public):
+        raise BadInput("the folder exists already", file=public, right=again)
+    if os.path.lexists(private):
+        what = f"the private folder exists without {public.name}, the mark of a broken run"
+        raise BadInput(what, file=private, right="remove it, or force it to be replaced")
+
+
+def _fill(folder: Path, write: Writer, folder_mode: int, file_mode: int) -> None:
+    """A new folder, closed to others until everything in it is written and synced."""
+    folder.mkdir(mode=0o700)
+    write(folder)
+    for parent, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            os.chmod(Path(parent, name), file_mode)
+            _sync(Path(parent, name))
+        os.chmod(parent, folder_mode)
+        _sync(Path(parent))
+
+
+def _put_in_place(places: dict[Path, Path]) -> None:
+    """Rename in the given order; what stood there is moved aside in the reverse order, and back if a rename fails."""
+    aside: dict[Path, Path] = {}
+    done: list[tuple[Path, Path]] = []
+    try:
+        for place in reversed(places.values()):
+            if os.path.lexists(place):
+                aside[place] = _beside(place, "old")
+                os.rename(place, aside[place])
+                _sync(place.parent)
+        for new, place in places.items():
+            os.rename(new, place)
+            done.append((new, place))
+            _sync(place.parent)
+    except BaseException:
+        for new, place in reversed(done):
+            os.rename(place, new)
+        for place, old in reversed(aside.items()):
+            if os.path.lexists(old):
+                os.rename(old, place)
+        raise
+    for old in aside.values():
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _with_final_place(error: BadInput, places: dict[Path, Path]) -> BadInput:
+    """The hidden folder is gone when the sentence is read: it names the place the file was meant for."""
+    for new, place in places.items():
+        if error.file is not None and Path(str(error.file)).is_relative_to(new):
+            file = place / Path(str(error.file)).relative_to(new)
+            return BadInput(error.what, file=file, column=error.column, row=error.row, right=error.right)
+    return error
+
+
+def _beside(place: Path, kind: str) -> Path:
+    return place.parent / f".{place.name}.{kind}-{secrets.token_hex(8)}"
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,44 @@
+"""Column names: each present, each once, and those asked for among them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from closeknit.core.errors import BadInput
+
+
+def check_names(names: Sequence[object], file: object = None) -> None:
+    """Refuse a table whose columns cannot be told apart by name.
+
+    >>> check_names(["age", "sex", "age"])
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: column 'age': the name stands at columns 1 and 3; give each column its own name
+    """
+    if not names:
+        raise BadInput("the table has no columns", file=file, right="give a table with named columns")
+    for place, name in enumerate(names, start=1):
+        if not isinstance(name, str):
+            raise BadInput(f"column {place} is named {name!r}, which is not text", file=file, right="rename it")
+        if not name.strip():
+            raise BadInput(f"column {place} has no name", file=file, right="name every column in the header")
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
+    if twice is not None:
+        places = " and ".join(str(place) for place, name in enumerate(names, start=1) if name == twice)
+        right = "give each column its own name"
+        raise BadInput(f"the name stands at columns {places}", file=file, column=str(twice), right=right)
+
+
+def choose(names: Sequence[str], wanted: Sequence[str] | None, file: object = None) -> list[str]:
+    """The columns to read: those wanted (all of them must be there), or all.
+
+    >>> choose(["age", "sex"], ["sex"])
+    ['sex']
+    """
+    if wanted is None:
+        return list(names)
+    for name in wanted:
+        if name not in names:
+            known = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+            raise BadInput("there is no such column", file=file, column=name, right=f"the columns are {known}")
+    return list(dict.fromkeys(wanted))

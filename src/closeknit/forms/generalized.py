@@ -1,0 +1,120 @@
+"""The form `generalized`: one line per row, quasi cells as ranges and nodes, secrets as they are.
+
+Each class is written with the tightest range or lowest node that covers it (local recoding). Both ends of a tight numeric
+range are true values of somebody in the class; `snap=True` writes bounds of the column's step instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.classes import Classes
+from closeknit.core.columns import Column, Columns
+from closeknit.core.domain import Domain
+from closeknit.core.errors import BadInput
+from closeknit.core.order import Coded, groups, row_order
+from closeknit.core.published import Reading
+from closeknit.core.schema import Schema
+from closeknit.core.table import Partition, Table, Written
+from closeknit.core.tree import STAR, Int32
+from closeknit.kernels.boxes import boxes
+
+
+@dataclass(frozen=True)
+class Generalized:
+    """Writes and reads generalized cells."""
+
+    name: ClassVar[str] = "generalized"
+    snap: bool = False
+
+    def write(self, table: Table, partition: Partition) -> Written:
+        """Rows sorted by their written cells: groups by the order of their labels, then secrets, then plain cells."""
+        self._check(table)
+        kept = np.flatnonzero(partition.class_of >= 0)
+        class_of = partition.class_of[kept]
+        lo, hi = boxes(table.quasi, partition.class_of, partition.count)
+        written: dict[str, Column] = {}
+        keys: list[Coded] = []
+        for j, (name, domain) in enumerate(zip(table.schema.quasi, table.quasi_domains, strict=True)):
+            labels, label_of_class = class_labels(domain, lo[:, j], hi[:, j], self.snap)
+            written[name] = _column(labels, label_of_class[class_of])
+            keys.append((label_of_class[class_of], len(labels)))
+        for j, (name, shown) in enumerate(zip(table.schema.sensitive, table.shown, strict=True)):
+            codes = table.sensitive[kept, j]
+            written[name] = _compact(Column(shown, np.where(codes == len(shown), -1, codes).astype(np.int32)))
+            keys.append((codes, len(shown) + 1))
+        for name, column in table.plain.items():
+            written[name] = _compact(column.take(kept))
+            keys.append((column.codes[kept] + 1, len(column.values) + 1))
+        order = row_order(keys, len(kept))
+        named = {name: written[name].take(order) for name in table.schema.published}
+        return Written(Columns(named, len(kept)), kept[order])
+
+    def _check(self, table: Table) -> None:
+        for name, domain in zip(table.schema.quasi, table.quasi_domains, strict=True):
+            if name in table.schema.sensitive:
+                raise BadInput("is quasi and sensitive", column=name, right="generalized releases need one role a column")
+            if self.snap and domain.tree is None and domain.step is None:
+                raise BadInput("has no step to snap to", column=name, right="declare numeric(step=...) or leave snap out")
+
+    def read(self, columns: Columns, schema: Schema, persons: NDArray[np.int64] | None = None) -> Reading:
+        """The adversary's view: rows with equal written quasi cells are one class. `persons` (private) by written row."""
+        cells = {name: _without(columns[name], schema.missing) for name in schema.quasi}
+        keys = [(column.codes + 1, len(column.values) + 1) for column in cells.values()]
+        class_of, count = groups(keys, columns.rows)
+        secrets = {name: _secret(columns[name], name, schema) for name in schema.sensitive}
+        return Reading(columns, schema, class_of, Classes.of(class_of, count, secrets, persons))
+
+
+def generalized(snap: bool = False) -> Generalized:
+    """The form that writes ranges and nodes.
+
+    >>> generalized()
+    Generalized(snap=False)
+    """
+    return Generalized(snap)
+
+
+def class_labels(domain: Domain, lo: Int32, hi: Int32, snap: bool) -> tuple[list[str], Int32]:
+    """Distinct labels in the order of what they say, and the label of each class."""
+    width = domain.size + 1
+    pairs, pair_of = np.unique(lo.astype(np.int64) * width + hi, return_inverse=True)
+    per_pair = domain.labels((pairs // width).astype(np.int32), (pairs % width).astype(np.int32), snap)
+    found = list(dict.fromkeys(per_pair))
+    labels = [found[i] for i in domain.label_order(found)]
+    place = {label: i for i, label in enumerate(labels)}
+    return labels, np.array([place[label] for label in per_pair], dtype=np.int32)[pair_of]
+
+
+def _column(labels: list[str], codes: Int32) -> Column:
+    """Written labels as a column; the empty label is a missing cell."""
+    kept = [i for i, label in enumerate(labels) if label != ""]
+    code_of = np.full(len(labels), -1, dtype=np.int32)
+    code_of[kept] = np.arange(len(kept))
+    return Column(np.array([labels[i] for i in kept], dtype=object), code_of[codes])
+
+
+def _compact(column: Column) -> Column:
+    """Only the values that still occur: a list of values must not tell of rows that are not there."""
+    used = np.flatnonzero(column.counts > 0)
+    code_of = np.full(len(column.values) + 1, -1, dtype=np.int32)
+    code_of[used] = np.arange(len(used))
+    return Column(column.values[used], code_of[column.codes])
+
+
+def _without(column: Column, markers: tuple[str, ...]) -> Column:
+    """Cells that are declared as missing become empty cells, so that both stand in one class."""
+    marked = np.array([str(value) in markers for value in column.values.tolist()] + [True])
+    return Column(column.values, np.where(marked[column.codes], -1, column.codes).astype(np.int32))
+
+
+def _secret(column: Column, name: str, schema: Schema) -> tuple[Int32, Domain]:
+    """Leaf codes of a written secret; a withheld one (`*`) is -1 and counts nowhere."""
+    stars = np.array([str(value) == STAR for value in column.values.tolist()] + [False])
+    shown = Column(column.values, np.where(stars[column.codes], -1, column.codes).astype(np.int32))
+    codes, domain, _ = schema.coded(shown, name, schema.sensitive[name])
+    return np.where(stars[column.codes], -1, codes).astype(np.int32), domain

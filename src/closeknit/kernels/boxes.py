@@ -1,0 +1,142 @@
+"""Boxes of leaf codes and what they lose: the geometry that all kernels share.
+
+A quasi table is `int32[n, d]`. Column j has the leaves `0 .. size[j]-1` in depth-first (or numeric) order and one more leaf, the
+missing one, with code `size[j]`. Every node of a tree and every numeric interval is a range of codes, so a class is a box
+`lo[d], hi[d]`.
+
+`Scales` says what a range costs. Per leaf arrays hold `size[j] + 1` entries of column j from `leaf_start[j]` on, the last one
+being the missing leaf. Loss is variant A of the General Loss Metric.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+class Scales(NamedTuple):
+    """Flat arrays that describe all quasi columns; dtypes are fixed so that each kernel is compiled once.
+
+    >>> flat_scales([3, 2]).size.tolist()
+    [3, 2]
+    """
+
+    numeric: NDArray[np.bool_]  # [d] by value on an axis, or by a tree
+    size: NDArray[np.int64]  # [d] leaves, the missing one not counted
+    leaf_start: NDArray[np.int64]  # [d] where column j begins in `position` and `leaf_node`
+    position: NDArray[np.float64]  # [leaves] in [0, 1]: value scaled to the bounds, or preorder index / (size - 1)
+    leaf_node: NDArray[np.int32]  # [leaves] node of a tree leaf; -1 in numeric columns
+    node_parent: NDArray[np.int32]  # [nodes] -1 at a root
+    node_lo: NDArray[np.int32]  # [nodes] first leaf under the node
+    node_hi: NDArray[np.int32]  # [nodes] last leaf under the node; a root ends with the missing leaf
+    node_loss: NDArray[np.float64]  # [nodes] 0 for a leaf, else leaves under it / all leaves; 1 at a root
+    weight: NDArray[np.float64]  # [d] importance, summing to 1
+
+
+def flat_scales(sizes: list[int], numeric: bool = True) -> Scales:
+    """Evenly spaced numeric columns, or trees of one level: the simplest geometry, for examples and generated tables.
+
+    >>> float(range_loss(flat_scales([5]), 0, 1, 3)), float(range_loss(flat_scales([5], numeric=False), 0, 1, 3))
+    (0.5, 1.0)
+    """
+    leaves = np.array(sizes, np.int64) + 1
+    start = np.concatenate(([0], np.cumsum(leaves)[:-1])).astype(np.int64)
+    position = np.concatenate([np.minimum(np.arange(n) / max(n - 2, 1), 1.0) for n in leaves])
+    root = (start + np.arange(len(sizes)) + leaves).astype(np.int32)  # a column's leaves come before its root
+    leaf_node = np.concatenate([np.arange(s + j, s + j + n) for j, (s, n) in enumerate(zip(start, leaves, strict=True))])
+    leaf = np.concatenate([np.append(np.arange(n), -1) for n in leaves])
+    parent = np.concatenate([np.append(np.full(n, r), -1) for n, r in zip(leaves, root, strict=True)])
+    hi = np.where(leaf >= 0, leaf, np.repeat(leaves - 1, leaves + 1))
+    return Scales(
+        np.full(len(sizes), numeric), leaves - 1, start, position, leaf_node.astype(np.int32), parent.astype(np.int32),
+        np.maximum(leaf, 0).astype(np.int32), hi.astype(np.int32), (leaf < 0).astype(np.float64),
+        np.full(len(sizes), 1 / max(len(sizes), 1)),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def range_loss(scales: Scales, j: int, lo: int, hi: int) -> float:
+    """Loss of publishing the codes lo..hi of column j as one cell.
+
+    >>> float(range_loss(flat_scales([5]), 0, 4, 5))  # a mix with the missing leaf
+    1.0
+    """
+    first = scales.leaf_start[j]
+    if scales.numeric[j]:
+        if hi == scales.size[j]:
+            return 0.0 if lo == hi else 1.0
+        return scales.position[first + hi] - scales.position[first + lo]
+    node = scales.leaf_node[first + lo]
+    while scales.node_hi[node] < hi:
+        node = scales.node_parent[node]
+    return scales.node_loss[node]
+
+
+@njit(cache=True, nogil=True)
+def box_losses(scales: Scales, lo: NDArray[np.int32], hi: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Weighted loss of each box; an empty box (lo > hi in its first column) loses 0.
+
+    >>> box_losses(flat_scales([5, 3]), np.array([[0, 1]], np.int32), np.array([[2, 1]], np.int32)).tolist()
+    [0.25]
+    """
+    losses = np.zeros(lo.shape[0])
+    for c in range(lo.shape[0]):
+        if lo.shape[1] > 0 and lo[c, 0] <= hi[c, 0]:
+            for j in range(lo.shape[1]):
+                losses[c] += scales.weight[j] * range_loss(scales, j, lo[c, j], hi[c, j])
+    return losses
+
+
+@njit(cache=True, nogil=True)
+def boxes(
+    quasi: NDArray[np.int32], class_of: NDArray[np.int32], n_classes: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Smallest and largest code per class and column; rows of class -1 are skipped, an empty class has lo > hi.
+
+    >>> lo, hi = boxes(np.array([[1], [4], [2]], np.int32), np.array([0, -1, 0], np.int32), 1)
+    >>> lo.tolist(), hi.tolist()
+    ([[1]], [[2]])
+    """
+    d = quasi.shape[1]
+    lo = np.full((n_classes, d), np.iinfo(np.int32).max, np.int32)
+    hi = np.full((n_classes, d), -1, np.int32)
+    for r in range(quasi.shape[0]):
+        c = class_of[r]
+        if c >= 0:
+            for j in range(d):
+                lo[c, j] = min(lo[c, j], quasi[r, j])
+                hi[c, j] = max(hi[c, j], quasi[r, j])
+    return lo, hi
+
+
+@njit(cache=True, nogil=True)
+def partition_loss(scales: Scales, quasi: NDArray[np.int32], class_of: NDArray[np.int32], e: int) -> float:
+    """Mean over all rows of the loss of their class's box: sum |E| * loss(E) / n. Rows of class -1 count 0 here.
+
+    >>> round(partition_loss(flat_scales([5]), np.array([[0], [1], [4]], np.int32), np.array([0, 0, 1], np.int32), 2), 4)
+    0.1667
+    """
+    lo, hi = boxes(quasi, class_of, e)
+    losses = box_losses(scales, lo, hi)
+    total = 0.0
+    for r in range(quasi.shape[0]):
+        if class_of[r] >= 0:
+            total += losses[class_of[r]]
+    return total / max(quasi.shape[0], 1)
+
+
+@njit(cache=True, nogil=True)
+def positions(scales: Scales, quasi: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Rows as points of the unit cube, for curves and distances.
+
+    >>> positions(flat_scales([5]), np.array([[1], [4]], np.int32)).tolist()
+    [[0.25], [1.0]]
+    """
+    points = np.empty(quasi.shape, np.float64)
+    for r in range(quasi.shape[0]):
+        for j in range(quasi.shape[1]):
+            points[r, j] = scales.position[scales.leaf_start[j] + quasi[r, j]]
+    return points

@@ -1,0 +1,237 @@
+"""Exchange rows between neighbouring classes so that their boxes shrink: exact descent, one round at a time.
+
+`member[c, j]` is the row that class c took in round j (-1: none, only in the last, shorter round). Within a window of classes the rows
+of one round may be handed out anew: by the minimum-cost assignment to the boxes of the other rows. What a class has now is
+one of the choices, so a pass never makes the loss larger (with `pull` = 0). A window touches its own classes only, in all
+rounds: windows run in threads and the result does not depend on how many there are.
+
+The boundary rule (what keeps per-value counts within one) looks at one class at a time: where value v begins in round `head`
+and ends in round `tail`, a class may have it in at most one of the two rounds (`cover` false) or must have it in at least one.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from numba import get_num_threads, njit
+from numpy.typing import NDArray
+
+from closeknit.kernels.assignment import assign
+from closeknit.kernels.boxes import Scales, range_loss
+
+FORBIDDEN = 1e7  # far above any sum of costs in a window, and small enough to add without losing digits
+
+
+class Rules(NamedTuple):
+    """Boundary rules per round j: the value, the other round it is bound to (-1: no rule) and the kind of rule.
+
+    >>> Rules.of(np.array([0, 1, 1, 2]), 2).tail_round.tolist()
+    [-1, 0]
+    """
+
+    head_value: NDArray[np.int64]  # value that begins in round j and ends in round head_round[j]
+    head_round: NDArray[np.int64]
+    head_cover: NDArray[np.bool_]
+    tail_value: NDArray[np.int64]  # value that ends in round j and began in round tail_round[j]
+    tail_round: NDArray[np.int64]
+    tail_cover: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, run: NDArray[np.int64], e: int) -> Rules:
+        """Rules for a stack whose positions hold the values `run` = 0, .., 0, 1, .., 1, 2, .. dealt to e classes."""
+        rounds = -(-len(run) // e)
+        start = np.flatnonzero(np.diff(run, prepend=-1))
+        end = np.append(start[1:], len(run))
+        first, last = start // e, (end - 1) // e
+        head, tail = (first + 1) * e - start, end - last * e
+        bound = np.flatnonzero((first < last) & (head < e) & (tail < e))
+        rules = cls(*(np.full(rounds, fill, kind) for fill, kind in ((-1, np.int64), (-1, np.int64), (False, np.bool_)) * 2))
+        for value, partner, cover, here, there in (
+            (rules.head_value, rules.head_round, rules.head_cover, first, last),
+            (rules.tail_value, rules.tail_round, rules.tail_cover, last, first),
+        ):
+            value[here[bound]], partner[here[bound]] = bound, there[bound]
+            cover[here[bound]] = (head + tail > e)[bound]
+        return rules
+
+
+class Geometry(NamedTuple):
+    """Scales, and weighted loss of every code range of the small columns, looked up instead of climbed (start -1: too large)."""
+
+    scales: Scales
+    table: NDArray[np.float32]
+    table_start: NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def geometry(scales: Scales, limit: int = 256) -> Geometry:
+    """Tables for columns of at most `limit` leaves."""
+    d = len(scales.size)
+    start = np.full(d, -1, np.int64)
+    total = 0
+    for j in range(d):
+        if scales.size[j] <= limit:
+            start[j] = total
+            total += (scales.size[j] + 1) ** 2
+    table = np.zeros(total, np.float32)
+    for j in range(d):
+        if start[j] >= 0:
+            side = scales.size[j] + 1
+            for lo in range(side):
+                for hi in range(lo, side):
+                    table[start[j] + lo * side + hi] = scales.weight[j] * range_loss(scales, j, lo, hi)
+    return Geometry(scales, table, start)
+
+
+@njit(cache=True, nogil=True)
+def _grown(geo: Geometry, j: int, lo: int, hi: int, code: int) -> float:
+    """Weighted loss of column j once the range has taken in the code."""
+    lo, hi = min(lo, code), max(hi, code)
+    if geo.table_start[j] >= 0:
+        return geo.table[geo.table_start[j] + lo * (geo.scales.size[j] + 1) + hi]
+    return geo.scales.weight[j] * range_loss(geo.scales, j, lo, hi)
+
+
+@njit(cache=True, nogil=True)
+def _costs(geo: Geometry, lo: NDArray[np.int32], hi: NDArray[np.int32], middle: NDArray[np.int32], codes: NDArray[np.int32],
+           rows: NDArray[np.int32], others: NDArray[np.int32], pull: float, cost: NDArray[np.float64]) -> None:  # fmt: skip
+    """cost[i, x]: rows of class i times the loss of its box with row x in it, plus `pull` times row x's way to its middle."""
+    w, d = lo.shape
+    for i in range(w):
+        for x in range(w):
+            cost[i, x] = 0.0
+        for j in range(d):
+            a, b, m = lo[i, j], hi[i, j], middle[i, j]
+            alone = _grown(geo, j, a, b, a)
+            for x in range(w):
+                if rows[x] < 0:
+                    cost[i, x] += others[i] * alone
+                elif pull > 0.0:
+                    q = codes[x, j]
+                    cost[i, x] += (others[i] + 1) * _grown(geo, j, a, b, q) + pull * _grown(geo, j, m, m, q)
+                else:
+                    cost[i, x] += (others[i] + 1) * _grown(geo, j, a, b, codes[x, j])
+
+
+@njit(cache=True, nogil=True)
+def _forbid(cost: NDArray[np.float64], rows: NDArray[np.int32], partner: NDArray[np.int32], run: NDArray[np.int64],
+            value: int, cover: bool) -> None:  # fmt: skip
+    """`partner[i]`: the row of class i in the round the value is bound to."""
+    w = len(rows)
+    for i in range(w):
+        has = partner[i] >= 0 and run[partner[i]] == value
+        for x in range(w):
+            same = rows[x] >= 0 and run[rows[x]] == value
+            if (has and same and not cover) or (not has and not same and cover):
+                cost[i, x] = FORBIDDEN
+
+
+@njit(cache=True, nogil=True)
+def _suffix_boxes(
+    codes: NDArray[np.int32], member: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Box of the rows of rounds >= j of every class, so that leaving one row out costs no second look at the others."""
+    rounds, w, d = codes.shape
+    lo = np.full((rounds + 1, w, d), np.iinfo(np.int32).max, np.int32)
+    hi = np.full((rounds + 1, w, d), -1, np.int32)
+    for j in range(rounds - 1, -1, -1):
+        for i in range(w):
+            for a in range(d):
+                lo[j, i, a], hi[j, i, a] = lo[j + 1, i, a], hi[j + 1, i, a]
+                if member[i, j] >= 0:
+                    lo[j, i, a] = min(lo[j, i, a], codes[j, i, a])
+                    hi[j, i, a] = max(hi[j, i, a], codes[j, i, a])
+    return lo, hi
+
+
+@njit(cache=True, nogil=True)
+def corners(member: NDArray[np.int32], quasi: NDArray[np.int32], which: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Per class and column j its lowest (which[j] = 0), highest (1) or (lower) median code (2).
+
+    The median says where a class belongs, as one stray row does not move it; the ends say where its strays belong.
+
+    >>> corners(np.array([[0, 1, 2]], np.int32), np.array([[4, 4], [0, 0], [5, 5]], np.int32), np.array([0, 2])).tolist()
+    [[0, 4]]
+    """
+    e, rounds = member.shape
+    corner = np.empty((e, quasi.shape[1]), np.int32)
+    codes = np.empty((quasi.shape[1], rounds), np.int32)
+    for c in range(e):
+        size = rounds if member[c, rounds - 1] >= 0 else rounds - 1
+        for x in range(size):
+            for j in range(quasi.shape[1]):
+                codes[j, x] = quasi[member[c, x], j]
+        for j in range(quasi.shape[1]):
+            if which[j] == 0:
+                corner[c, j] = codes[j, :size].min()
+            elif which[j] == 1:
+                corner[c, j] = codes[j, :size].max()
+            else:
+                corner[c, j] = np.sort(codes[j, :size])[(size - 1) // 2]
+    return corner
+
+
+@njit(cache=True, nogil=True)
+def _deal_window(classes: NDArray[np.int64], member: NDArray[np.int32], quasi: NDArray[np.int32], run: NDArray[np.int64],
+                 rules: Rules, geo: Geometry, pull: float) -> None:  # fmt: skip
+    """Hand out the rows of every round anew among these classes."""
+    w, rounds, d = len(classes), member.shape[1], quasi.shape[1]
+    mine = member[classes]
+    codes = np.zeros((rounds, w, d), np.int32)
+    for j in range(rounds):
+        for i in range(w):
+            if mine[i, j] >= 0:
+                codes[j, i] = quasi[mine[i, j]]
+    lo_after, hi_after = _suffix_boxes(codes, mine)
+    lo, hi = lo_after[rounds].copy(), hi_after[rounds].copy()  # of the rounds dealt so far: empty
+    lo_rest, hi_rest = np.empty_like(lo), np.empty_like(hi)
+    middle = corners(mine, quasi, np.full(d, 2, np.int64)) if pull > 0.0 else lo_rest
+    others, rows = np.empty(w, np.int32), np.empty(w, np.int32)
+    cost = np.empty((w, w))
+    for j in range(rounds):
+        for i in range(w):
+            rows[i] = mine[i, j]
+            others[i] = rounds - 1 if j == rounds - 1 or mine[i, rounds - 1] >= 0 else rounds - 2
+            for a in range(d):
+                lo_rest[i, a] = min(lo[i, a], lo_after[j + 1, i, a])
+                hi_rest[i, a] = max(hi[i, a], hi_after[j + 1, i, a])
+        _costs(geo, lo_rest, hi_rest, middle, codes[j], rows, others, pull, cost)
+        if rules.tail_round[j] >= 0:
+            _forbid(cost, rows, mine[:, rules.tail_round[j]], run, rules.tail_value[j], rules.tail_cover[j])
+        if rules.head_round[j] >= 0:
+            _forbid(cost, rows, mine[:, rules.head_round[j]], run, rules.head_value[j], rules.head_cover[j])
+        given = assign(cost)
+        for i in range(w):
+            mine[i, j] = rows[given[i]]
+            if mine[i, j] >= 0:
+                for a in range(d):
+                    lo[i, a] = min(lo[i, a], codes[j, given[i], a])
+                    hi[i, a] = max(hi[i, a], codes[j, given[i], a])
+    for i in range(w):
+        member[classes[i]] = mine[i]
+
+
+@njit(cache=True, nogil=True)
+def _deal_windows(edges: NDArray[np.int64], order: NDArray[np.int64], member: NDArray[np.int32], quasi: NDArray[np.int32],
+                  run: NDArray[np.int64], rules: Rules, geo: Geometry, pull: float) -> None:  # fmt: skip
+    for x in range(len(edges) - 1):
+        _deal_window(order[edges[x] : edges[x + 1]], member, quasi, run, rules, geo, pull)
+
+
+def deal_windows(order: NDArray[np.int64], shift: int, width: int, member: NDArray[np.int32], quasi: NDArray[np.int32],
+                 run: NDArray[np.int64], rules: Rules, geo: Geometry, pull: float) -> None:  # fmt: skip
+    """One pass over windows of `width` classes along `order`, the first one `shift` long; changes `member` in place."""
+    e = len(order)
+    edges = np.unique(np.concatenate(([0, e], np.arange(shift, e, width)))).astype(np.int64)
+    threads = min(get_num_threads(), len(edges) - 1)
+    if threads <= 1:
+        _deal_windows(edges, order, member, quasi, run, rules, geo, pull)
+        return
+    cuts = np.linspace(0, len(edges) - 1, 4 * threads + 1).astype(int)  # a few parts per thread: they end together
+    with ThreadPoolExecutor(threads) as pool:
+        parts = [pool.submit(_deal_windows, edges[a : b + 1], order, member, quasi, run, rules, geo, pull)
+                 for a, b in zip(cuts[:-1], cuts[1:], strict=True)]  # fmt: skip
+        for part in parts:
+            part.result()

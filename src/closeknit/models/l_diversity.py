@@ -1,0 +1,190 @@
+"""l-diversity: every class has at least `l` well represented values of the secret. A missing secret is a value too.
+
+Sources: the thesis on SABRE and BUREL, sec. 2.1.2; the dissertation on methods to achieve t-closeness, sec. 2.6.1.
+With the counts c of a class in descending order r_1 .. r_m and N their sum:
+- distinct: m >= l;
+- entropy: -sum p ln p >= ln l, decided as N^N >= l^N * prod c^c;
+- recursive: r_1 < c * (r_l + ... + r_m), strictly; fewer than l values fail;
+- frequency: r_1 <= N / l.
+
+Different from the source: the dissertation prints r_1 as the first summand of the recursive tail; it is r_l. Where a
+person may have several rows, each value counts once a person, N of `frequency` is the number of persons, and every kind
+asks besides that l values can be given to l different persons who carry them: one person with l diseases is not diverse.
+All kinds are closed under merging. Cost: one sort of the entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd, prod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.classes import Classes, Histogram
+from closeknit.core.domain import Domain
+from closeknit.core.errors import BadInput
+from closeknit.core.exact import Number, at_most, below, fraction, log, near
+from closeknit.core.params import choice, number, whole
+from closeknit.models.per_class import largest
+
+Int64 = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+KINDS = ("distinct", "entropy", "recursive", "frequency")
+
+
+@dataclass(frozen=True)
+class LDiversity:
+    """At least `l` well represented values in every class; `kind` says what well represented means.
+
+    >>> from closeknit.core.kinds import flat
+    >>> domain, codes = flat().bind(np.array(["flu", "SARS", "ulcer"], dtype=object))
+    >>> classes = Classes.of(np.array([0, 0, 0, 1], dtype=np.int32), 2, {"disease": (codes[[0, 0, 1, 2]], domain)})
+    >>> LDiversity("disease", 2).levels(classes).tolist()
+    [2.0, 1.0]
+    >>> LDiversity("disease", 1.5, "frequency").holds(classes).tolist()
+    [True, False]
+    """
+
+    name: ClassVar[str] = "l_diversity"
+    needs: ClassVar[frozenset[str]] = frozenset({"histograms", "persons"})
+    monotone: ClassVar[bool] = True
+    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "multiset"})
+
+    column: str
+    l: Number  # noqa: E741 - the sources' symbol
+    kind: str = "distinct"
+    c: Number | None = None
+
+    def __post_init__(self) -> None:
+        choice("kind", self.kind, KINDS)
+        if self.kind in ("distinct", "recursive"):
+            object.__setattr__(self, "l", whole("l", self.l, least=1))
+        else:
+            number("l", self.l, least=1)
+        if self.kind == "recursive":
+            if self.c is None:
+                raise BadInput("recursive diversity needs c", right="give c, a number above 0")
+            number("c", self.c, above=0)
+        elif self.c is not None:
+            raise BadInput(f"c={self.c} has no meaning for {self.kind} diversity", right="leave it out, or ask for kind 'recursive'")
+
+    @property
+    def higher_is_safer(self) -> bool:
+        """The recursive ratio is safer when low, all others when high."""
+        return self.kind != "recursive"
+
+    @property
+    def asked(self) -> str:
+        """The limit in the certificate's words."""
+        return f"< {self.c}" if self.kind == "recursive" else f">= {self.l}"
+
+    def describe(self, domain: Domain | None) -> str:
+        """The promise in one line."""
+        c = f", c = {self.c}" if self.kind == "recursive" else ""
+        return f"{self.kind} l-diversity of {self.column}, l = {self.l}{c}"
+
+    def refuse(self, classes: Classes) -> None:
+        """It has a meaning for every column."""
+
+    def levels(self, classes: Classes) -> Floats:
+        """What each class reaches; a class whose secrets are all withheld tells nothing and is as safe as can be."""
+        histogram = classes.diversity(self.column)
+        if self.kind == "recursive":
+            first, tail = self._recursive(classes)
+            with np.errstate(divide="ignore"):
+                return np.where(first == 0, 0.0, first / tail)
+        values = self._values(classes).astype(np.float64)
+        levels = values
+        if self.kind == "entropy":
+            levels = np.minimum(values, np.exp(_entropies(histogram)))
+        elif self.kind == "frequency":
+            peaks = largest(histogram, histogram.counts.astype(np.float64), empty=1.0)
+            levels = np.minimum(values, self._heads(classes) / peaks)
+        return np.where(histogram.totals == 0, np.inf, levels)
+
+    def holds(self, classes: Classes) -> Bools:
+        """Whether each class keeps the promise, in whole numbers where a float is near."""
+        histogram = classes.diversity(self.column)
+        if self.kind == "recursive":
+            assert self.c is not None
+            first, tail = self._recursive(classes)
+            return (first == 0) | ((tail > 0) & below(first, np.maximum(tail, 1), fraction("c", self.c)))
+        limit = fraction("l", self.l)
+        diverse = self._values(classes) * limit.denominator >= limit.numerator
+        if self.kind == "entropy":
+            diverse &= _entropy_holds(histogram, limit)
+        elif self.kind == "frequency":
+            peaks = largest(histogram, histogram.counts.astype(np.float64), empty=0.0).astype(np.int64)
+            diverse &= at_most(peaks, np.maximum(self._heads(classes), 1), 1 / limit)
+        return diverse | (histogram.totals == 0)
+
+    def exact_level(self, classes: Classes, index: int) -> Fraction | None:
+        """The level of one class as a rational; None for an entropy and where there is no bound."""
+        histogram = classes.diversity(self.column)
+        if self.kind == "recursive":
+            first, tail = (int(part[index]) for part in self._recursive(classes))
+            return Fraction(first, tail or 1) if tail or not first else None
+        if self.kind == "entropy" or histogram.totals[index] == 0:
+            return None
+        values = Fraction(int(self._values(classes)[index]))
+        if self.kind == "distinct":
+            return values
+        peak = int(histogram.counts[histogram.starts[index] : histogram.starts[index + 1]].max())
+        return min(values, Fraction(int(self._heads(classes)[index]), peak))
+
+    def _values(self, classes: Classes) -> Int64:
+        """Different values of each class that different persons can stand for."""
+        if self.column in classes.matched:
+            return classes.matched[self.column]
+        return np.diff(classes.diversity(self.column).starts)
+
+    def _heads(self, classes: Classes) -> Int64:
+        """Those among whom a value is spread: persons, or rows."""
+        totals = classes.diversity(self.column).totals
+        return np.minimum(totals, classes.persons) if self.column in classes.by_person else totals
+
+    def _recursive(self, classes: Classes) -> tuple[Int64, Int64]:
+        """r_1 and r_l + ... + r_m of each class; a tail of 0 where there are fewer than l values (or persons for them)."""
+        histogram = classes.diversity(self.column)
+        order = np.lexsort((-histogram.counts, histogram.owner))
+        counts = histogram.counts[order]
+        rank = np.arange(len(counts)) - histogram.starts[histogram.owner]
+        tail = histogram.sums(np.where(rank >= int(fraction("l", self.l)) - 1, counts, 0))
+        first = histogram.sums(np.where(rank == 0, counts, 0))
+        enough = self._values(classes) >= int(fraction("l", self.l))
+        return first, np.where(enough, tail, 0)
+
+
+def _entropies(histogram: Histogram) -> Floats:
+    shares = histogram.counts / histogram.totals[histogram.owner]
+    terms = -shares * np.log(shares)
+    return np.bincount(histogram.owner, weights=terms, minlength=len(histogram.starts) - 1)
+
+
+def _entropy_holds(histogram: Histogram, limit: Fraction) -> Bools:
+    levels = np.exp(_entropies(histogram))
+    holds: Bools = levels >= float(limit)
+    known: dict[tuple[int, ...], bool] = {}
+    for i in np.flatnonzero(near(levels, float(limit))):
+        counts = tuple(sorted(histogram.counts[histogram.starts[i] : histogram.starts[i + 1]].tolist()))
+        if counts not in known:
+            known[counts] = _entropy_reaches(counts, limit)
+        holds[i] = known[counts]
+    return holds
+
+
+def _entropy_reaches(counts: tuple[int, ...], limit: Fraction) -> bool:
+    """N^N >= l^N * prod c^c. Counts with a common factor have the same entropy, so it is taken out first."""
+    factor = gcd(*counts) or 1
+    small = [count // factor for count in counts]
+    total = sum(small)
+    if total > 10_000:  # 60 digits settle large classes, unless both sides are equal
+        logs = {count: log(Fraction(count)) for count in {*small, total}}
+        gap = total * (logs[total] - log(limit)) - sum(count * logs[count] for count in small)
+        if abs(gap) > 1e-20:
+            return gap > 0
+    return (total * limit.denominator) ** total >= limit.numerator**total * prod(count**count for count in small)

@@ -1,0 +1,132 @@
+"""`Recipe`: one private YAML file that says everything needed to make a release again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from closeknit.core.certificate import model_form
+from closeknit.core.errors import BadInput
+from closeknit.core.model import Model
+from closeknit.core.params import build, spec
+from closeknit.core.schema import Schema, explained
+from closeknit.doors.csv import CsvFormat
+from closeknit.forms import REGISTRY as FORMS
+from closeknit.methods import REGISTRY as METHODS
+from closeknit.models import REGISTRY as MODELS
+from closeknit.release import FORMATS
+
+
+class _Keys(BaseModel):
+    """The keys of a recipe and the shape of what stands under them."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    data: str | dict[str, Any] | None = None
+    columns: dict[str, Any] = Field(alias="schema")
+    models: list[Any]
+    method: Any = "stack_and_deal"
+    form: Any = "generalized"
+    suppress: float = 0.0
+    seed: int | None = None
+    output: dict[str, Any] = {}
+
+
+class Recipe:
+    """What a recipe says, with its schema, models, method and form made.
+
+    >>> recipe = Recipe.of({"data": "a.csv", "schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}]})
+    >>> recipe.models, recipe.method
+    ([KAnonymity(k=5)], StackAndDeal(order='value', dealing='aware', column=None))
+    """
+
+    def __init__(self, keys: _Keys, base: Path | None, file: object) -> None:
+        place = {"path": keys.data} if isinstance(keys.data, str) else dict(keys.data or {})
+        path = place.pop("path", None)
+        self.data_path = None if path is None else (base or Path()) / str(path)
+        self.csv = build("data", CsvFormat, place) if place else None
+        self.schema = Schema.from_forms(keys.columns, base)
+        self.models = models_from(keys.models)
+        self.method = made("method", keys.method, METHODS)
+        self.form = made("form", keys.form, FORMS)
+        self.suppress, self.seed = keys.suppress, keys.seed
+        self.format = keys.output.get("format", "csv")
+        for key in keys.output:
+            if key != "format":
+                raise BadInput(f"recipe, key 'output' has the unknown key '{key}'", file=file, right="it may have: format")
+        if self.format not in FORMATS:
+            raise BadInput(f"output format {self.format!r} is unknown", file=file, right="choose csv or parquet")
+
+    @classmethod
+    def of(cls, forms: Any, base: Path | None = None, file: object = None) -> Recipe:
+        """From plain mappings."""
+        if not isinstance(forms, Mapping):
+            raise BadInput("this is not a recipe", file=file, right="it must have the keys data, schema and models")
+        try:
+            keys = _Keys.model_validate(dict(forms))
+        except ValidationError as error:
+            bad = explained(error, "recipe")
+            raise BadInput(bad.what, file=file, right=bad.right or f"its keys are {', '.join(_key_names())}") from None
+        return cls(keys, base, file)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Recipe:
+        """From a YAML file; paths in it are relative to it."""
+        file = Path(path)
+        try:
+            forms = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise BadInput(f"cannot be read ({error.strerror})", file=file, right="name a recipe file") from None
+        except UnicodeDecodeError:
+            raise BadInput("is not UTF-8 text", file=file, right="name a recipe file") from None
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f" at line {mark.line + 1}" if mark else ""
+            raise BadInput(f"is not valid YAML{where}", file=file, right="correct it, or make one with 'closeknit inspect'") from None
+        return cls.of(forms, file.parent, file)
+
+
+def _key_names() -> list[str]:
+    return [field.alias or name for name, field in _Keys.model_fields.items()]
+
+
+def models_from(forms: list[Any]) -> list[Model]:
+    """Models from `[{k_anonymity: {k: 6}}, ...]`.
+
+    >>> models_from([{"t_closeness": {"column": "salary", "t": 0.2}}])
+    [TCloseness(column='salary', t=0.2, distance=None)]
+    """
+    return [made("model", form, MODELS) for form in forms]
+
+
+def made(what: str, form: Any, registry: Mapping[str, type[Any]]) -> Any:
+    """One registered thing from its name or from `{name: {parameter: value}}`."""
+    if isinstance(form, str):
+        form = {form: {}}
+    right = "known are: " + ", ".join(sorted(registry))
+    if not isinstance(form, Mapping) or len(form) != 1:
+        raise BadInput(f"{what} {form!r} cannot be read", right=f"write {{name: {{parameter: value}}}}; {right}")
+    ((name, params),) = form.items()
+    if name not in registry:
+        raise BadInput(f"{what} '{name}' is unknown", right=right)
+    if not isinstance(params or {}, Mapping):
+        raise BadInput(f"{what} '{name}' has {params!r} for its parameters", right="write {parameter: value}")
+    return build(f"{what} '{name}'", registry[name], params or {})
+
+
+def recipe_forms(schema: Schema, models: list[Model], method: Any, form: Any, suppress: float, seed: int,
+                 data: dict[str, Any] | None) -> dict[str, Any]:  # fmt: skip
+    """Plain mappings that `Recipe.of` reads back."""
+    return {
+        "data": data,
+        "schema": schema.forms(),
+        "models": [model_form(model) for model in models],
+        "method": {method.name: spec(method)},
+        "form": {form.name: spec(form)},
+        "suppress": suppress,
+        "seed": seed,
+    }

@@ -1,0 +1,91 @@
+"""`Release`: the only thing that can leave. It holds written cells and their certificate; what stays at home is never pickled."""
+
+from __future__ import annotations
+
+import functools
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from closeknit.core.certificate import Certificate, ReleaseFile
+from closeknit.core.columns import Column, Columns
+from closeknit.core.errors import BadInput
+from closeknit.core.params import choice
+from closeknit.doors.canonical import canonical_blocks, hash_of_blocks
+from closeknit.doors.files import sha256_of, write_csv, write_parquet
+from closeknit.doors.folders import save_folders, write_whole
+from closeknit.doors.frames import to_frame
+from closeknit.doors.parquet import table_from_columns
+
+FORMATS = ("csv", "parquet")
+
+
+class Release:
+    """Written cells, their certificate, and (private) the class of every input row.
+
+    `columns` are the written cells; `frame` is the same in the library the table came in.
+    """
+
+    def __init__(self, columns: Columns, certificate: Certificate, *, partition: NDArray[np.int32] | None = None,
+                 recipe: dict[str, Any] | None = None, like: Any = None) -> None:  # fmt: skip
+        self.columns = columns
+        self.certificate = certificate.model_copy(update={"content_sha256": hash_of_blocks(canonical_blocks(columns))})
+        self._partition, self._recipe, self._like = partition, recipe, like
+
+    @property
+    def loss(self) -> float:
+        """General Loss Metric, variant A, weighted by importance, withheld rows counted as 1."""
+        return self.certificate.loss.a
+
+    @property
+    def partition(self) -> NDArray[np.int32]:
+        """Class of every input row in input order, -1 = withheld. It stays at home."""
+        if self._partition is None:
+            raise BadInput("this release came without its partition", right="it stays with the process that made it")
+        return self._partition
+
+    @functools.cached_property
+    def frame(self) -> Any:
+        """The release in the library the table came in (an Arrow table where it came from a file)."""
+        if self._like is None:
+            return table_from_columns(self.columns)
+        return to_frame(self.columns, self._like, text=self.certificate.columns["quasi"])
+
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """Write the canonical CSV text."""
+        write_csv(self.columns, path)
+
+    def to_parquet(self, path: str | PathLike[str]) -> None:
+        """Write a Parquet file."""
+        write_parquet(self.columns, path)
+
+    def save(self, folder: str | PathLike[str], format: str = "csv", force: bool = False) -> None:
+        """`folder/` with what may leave and `folder.private/` with what may not; each whole or not at all."""
+        choice("format", format, FORMATS)
+        public = Path(folder)
+        private = public.with_name(public.name + ".private")
+        save_folders(public, private, lambda f: self._write_public(f, format), lambda f: self._write_private(f, format), force)
+
+    def _write_public(self, folder: Path, format: str) -> None:
+        file = folder / f"release.{format}"
+        (self.to_csv if format == "csv" else self.to_parquet)(file)
+        listed = ReleaseFile(name=file.name, rows=self.columns.rows, sha256=sha256_of(file))
+        certificate = self.certificate.model_copy(update={"files": (listed,)})
+        write_whole(folder / "certificate.json", certificate.to_json().encode())
+
+    def _write_private(self, folder: Path, format: str) -> None:
+        recipe = {**(self._recipe or {}), "output": {"format": format}}
+        write_whole(folder / "recipe.yaml", yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True).encode())
+        if self._partition is not None:
+            count = int(self._partition.max(initial=-1)) + 1
+            write_csv(Columns({"class": Column(np.arange(count), self._partition)}, len(self._partition)), folder / "classes.csv")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"columns": self.columns, "certificate": self.certificate, "_partition": None, "_recipe": None, "_like": None}
+
+    def __str__(self) -> str:
+        return str(self.certificate)

@@ -1,0 +1,39 @@
+"""Profiles of the randomised tests, the mark `soak`, and the folder of public tables."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+SOAK = os.environ.get("CLOSEKNIT_SOAK") == "1"
+
+# `make test` must say the same thing twice; fresh randomness is the work of `make soak`.
+settings.register_profile("default", deadline=None, max_examples=50, derandomize=True)
+settings.register_profile("soak", deadline=None, max_examples=2000, derandomize=False, print_blob=True)
+settings.load_profile("soak" if SOAK else "default")
+
+
+def examples(usual: int) -> int:
+    """For `@settings(max_examples=examples(20))`: as many in `make test`, forty times as many in `make soak`."""
+    return usual * 40 if SOAK else usual
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if SOAK:
+        return
+    for item in items:
+        if item.get_closest_marker("soak"):
+            item.add_marker(pytest.mark.skip(reason="large version: runs under `make soak`"))
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of public tables: $CLOSEKNIT_DATA, or `shared/data` beside the project."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("CLOSEKNIT_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip("the public tables are not here: set CLOSEKNIT_DATA to their folder")
+    return folder
