@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from closeknit.core.certificate import Certificate
     from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
     from closeknit.core.hierarchy import Hierarchy
-    from closeknit.core.kinds import date, flat, numeric, prefix
+    from closeknit.core.dates import date
+    from closeknit.core.kinds import flat, numeric, prefix
     from closeknit.core.schema import Schema
     from closeknit.forms import generalized
     from closeknit.methods import StackAndDeal
@@ -43,7 +44,7 @@ _HOME = {
     "Unsatisfiable": "closeknit.core.errors",
     "anonymize": "closeknit.api",
     "audit": "closeknit.api",
-    "date": "closeknit.core.kinds",
+    "date": "closeknit.core.dates",
     "flat": "closeknit.core.kinds",
     "generalized": "closeknit.forms",
     "numeric": "closeknit.core.kinds",

@@ -25,7 +25,8 @@ from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Outcome, Partition, Table
 from closeknit.doors.canonical import content_hash
 from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import read, sha256_of
+from closeknit.doors.files import kind_of, read, sha256_of
+from closeknit.doors.parquet import parquet_types
 from closeknit.fills.persons import together
 from closeknit.fills.repair import repaired
 from closeknit.forms import REGISTRY as FORMS
@@ -54,8 +55,7 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     number("suppress", suppress, least=0, most=1)
     seed = _seed(seed)
     tell("reading", 0.0)
-    columns = read(data, csv)
-    schema.check_names(list(columns))
+    columns = read(data, csv, schema.needed)
     tell("encoding", 0.1)
     table = schema.encode(columns)
     _check_request(table, models, method, form)
@@ -64,12 +64,15 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     columns, certificate = _published(table, partition, models, form)
     tell("done", 1.0)
     described = _data_form(data, csv)
+    parquet = described is not None and kind_of(data) == ".parquet"
     return Release(
         columns,
         certificate,
         partition=_by_input_row(table, partition),
         recipe=recipe_forms(schema, list(models), method, form, suppress, seed, described),
         like=None if described or isinstance(data, Columns) else data,
+        format="parquet" if parquet else "csv",
+        types=parquet_types(data) if parquet else None,
     )
 
 
@@ -135,7 +138,11 @@ def _check_plain(table: Table) -> None:
         alone = int((column.counts == 1).sum())
         if alone and name not in table.schema.allow_unique:
             right = "make it quasi, sensitive or identifier, or name it in allow_unique"
-            raise BadInput(f"is plain, and {alone:,} of its values occur in one row only: it may identify that row", column=name, right=right)
+            raise BadInput(
+                f"is plain, and {alone:,} of its values occur in one row only: it may identify that row",
+                column=name,
+                right=right,
+            )
 
 
 def _check_whole_table(table: Table, models: Sequence[Model]) -> None:
@@ -185,10 +192,10 @@ def published_schema(table: Table, columns: Columns) -> Schema:
         name: kind.published(domain, written_texts(columns[name]))
         for (name, kind), domain in zip(schema.quasi.items(), table.quasi_domains, strict=True)
     }
-    secret = {
-        name: kind.published(domain, None)
-        for (name, kind), domain in zip(schema.sensitive.items(), table.sensitive_domains, strict=True)
-    }
+    secret = {}
+    for name, kind in schema.sensitive.items():
+        _, written, _ = schema.coded(columns[name], name, kind)  # of the written values: withheld ones leave no trace
+        secret[name] = kind.published(written, None)
     return Schema(quasi=quasi, sensitive=secret, plain=schema.plain, importance=schema.importance)
 
 
@@ -237,7 +244,7 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
     columns = read(data, csv)
     findings = _check_columns(columns, schema)
     findings += _identity(data, columns, claimed) if claimed else []
-    persons = columns[schema.person].codes.astype(np.int64) if schema.person in columns else None
+    persons = columns[schema.person].codes.astype(np.int64) if schema.person and schema.person in columns else None
     reading = form.read(columns, schema, persons)
     attested = {promise.text for promise in claimed.promises if promise.status == "attested"} if claimed else set()
     promises = judge(reading, models)
@@ -245,7 +252,13 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
     withheld = claimed.withheld if claimed else 0
     loss = loss_record(measure(columns, schema, withheld))
     findings += _compared(reading, promises, loss.a, claimed, attested) if claimed else []
-    return Audit(promises=tuple(checked), findings=tuple(findings), rows=columns.rows, classes=class_sizes(reading, None), loss=loss)
+    return Audit(
+        promises=tuple(checked),
+        findings=tuple(findings),
+        rows=columns.rows,
+        classes=class_sizes(reading, None),
+        loss=loss,
+    )
 
 
 def _certificate(given: Certificate | str | PathLike[str] | None) -> Certificate | None:
@@ -293,12 +306,16 @@ def _checked(promise: Promise, model: Model, schema: Schema, persons: bool, atte
     return Checked.of(promise)
 
 
-def _compared(reading: Reading, promises: Sequence[Promise], loss: float, claimed: Certificate, attested: set[str]) -> list[str]:
+def _compared(
+    reading: Reading, promises: Sequence[Promise], loss: float, claimed: Certificate, attested: set[str]
+) -> list[str]:
     """Where a recomputed number is not the certified one."""
     findings = []
     for now, then in zip(promises, claimed.promises, strict=False):
         if now.text not in attested and (now.exact, now.held) != (then.exact, then.held):
-            findings.append(f"{now.text}: recomputed {now.exact or now.reached}, its certificate says {then.exact or then.reached}")
+            findings.append(
+                f"{now.text}: recomputed {now.exact or now.reached}, its certificate says {then.exact or then.reached}"
+            )
     if len(reading.classes) != claimed.classes.count:
         findings.append(f"the release has {len(reading.classes):,} classes, its certificate says {claimed.classes.count:,}")
     if abs(loss - claimed.loss.a) > 1e-9:

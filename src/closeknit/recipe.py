@@ -54,11 +54,11 @@ class Recipe:
         self.method = made("method", keys.method, METHODS)
         self.form = made("form", keys.form, FORMS)
         self.suppress, self.seed = keys.suppress, keys.seed
-        self.format = keys.output.get("format", "csv")
+        self.format = keys.output.get("format")
         for key in keys.output:
             if key != "format":
                 raise BadInput(f"recipe, key 'output' has the unknown key '{key}'", file=file, right="it may have: format")
-        if self.format not in FORMATS:
+        if self.format not in (None, *FORMATS):
             raise BadInput(f"output format {self.format!r} is unknown", file=file, right="choose csv or parquet")
 
     @classmethod
@@ -86,7 +86,9 @@ class Recipe:
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             where = f" at line {mark.line + 1}" if mark else ""
-            raise BadInput(f"is not valid YAML{where}", file=file, right="correct it, or make one with 'closeknit inspect'") from None
+            raise BadInput(
+                f"is not valid YAML{where}", file=file, right="correct it, or make one with 'closeknit inspect'"
+            ) from None
         return cls.of(forms, file.parent, file)
 
 

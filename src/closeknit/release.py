@@ -1,8 +1,9 @@
-"""`Release`: the only thing that can leave. It holds written cells and their certificate; what stays at home is never pickled."""
+"""`Release`: the only thing that can leave: written cells and their certificate; what stays at home is never pickled."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,12 @@ class Release:
     """
 
     def __init__(self, columns: Columns, certificate: Certificate, *, partition: NDArray[np.int32] | None = None,
-                 recipe: dict[str, Any] | None = None, like: Any = None) -> None:  # fmt: skip
+                 recipe: dict[str, Any] | None = None, like: Any = None, format: str = "csv",
+                 types: Mapping[str, Any] | None = None) -> None:  # fmt: skip
         self.columns = columns
         self.certificate = certificate.model_copy(update={"content_sha256": hash_of_blocks(canonical_blocks(columns))})
         self._partition, self._recipe, self._like = partition, recipe, like
+        self._format, self._types = format, types
 
     @property
     def loss(self) -> float:
@@ -60,11 +63,15 @@ class Release:
         write_csv(self.columns, path)
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
-        """Write a Parquet file."""
-        write_parquet(self.columns, path)
+        """Write a Parquet file; untouched columns keep the types of a Parquet input."""
+        write_parquet(self.columns, path, self._types)
 
-    def save(self, folder: str | PathLike[str], format: str = "csv", force: bool = False) -> None:
-        """`folder/` with what may leave and `folder.private/` with what may not; each whole or not at all."""
+    def save(self, folder: str | PathLike[str], format: str | None = None, force: bool = False) -> None:
+        """`folder/` with what may leave and `folder.private/` with what may not; each whole or not at all.
+
+        `format` is "csv" or "parquet"; left out, a Parquet table gives a Parquet release and all else CSV.
+        """
+        format = format or self._format
         choice("format", format, FORMATS)
         public = Path(folder)
         private = public.with_name(public.name + ".private")
@@ -82,10 +89,19 @@ class Release:
         write_whole(folder / "recipe.yaml", yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True).encode())
         if self._partition is not None:
             count = int(self._partition.max(initial=-1)) + 1
-            write_csv(Columns({"class": Column(np.arange(count), self._partition)}, len(self._partition)), folder / "classes.csv")
+            write_csv(
+                Columns({"class": Column(np.arange(count), self._partition)}, len(self._partition)),
+                folder / "classes.csv",
+            )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"columns": self.columns, "certificate": self.certificate, "_partition": None, "_recipe": None, "_like": None}
+        return {
+            "columns": self.columns,
+            "certificate": self.certificate,
+            "_partition": None,
+            "_recipe": None,
+            "_like": None,
+        }
 
     def __str__(self) -> str:
         return str(self.certificate)

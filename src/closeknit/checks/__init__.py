@@ -1,0 +1,140 @@
+"""The common checks: one list for everything registered, made from what each thing declares.
+
+A method of your own is checked like those of the house:
+
+>>> from closeknit.checks import check_method
+>>> from closeknit.checks.tables import edge_tables
+>>> import closeknit as ck
+>>> check_method(ck.StackAndDeal(dealing="literal"), [table for table in edge_tables() if table.name == "unicode"])
+13
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from closeknit.checks import examples, forms, hierarchies, methods, models
+from closeknit.checks.broken import Broken, need
+from closeknit.checks.known import KNOWN
+from closeknit.checks.tables import Case, edge_tables, random_tables
+from closeknit.core.kind_forms import KINDS
+from closeknit.forms import REGISTRY as FORMS
+from closeknit.methods import REGISTRY as METHODS
+from closeknit.models import REGISTRY as MODELS
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of one thing, ready to run; `name` says which, on what."""
+
+    thing: str
+    check: str
+    on: str
+    run: Callable[[], None]
+
+    @property
+    def name(self) -> str:
+        """Readable and unique."""
+        return " | ".join(part for part in (self.thing, self.check, self.on) if part)
+
+    @property
+    def known_failure(self) -> str | None:
+        """Why it is known to fail, if it is."""
+        return KNOWN.get(self.thing, {}).get(self.check)
+
+
+def method_checks(method: Any, tables: Iterable[Case], thing: str | None = None) -> Iterator[Check]:
+    """Every check of a method on every table."""
+    for table in tables:
+        for check in methods.CHECKS:
+            yield Check(thing or repr(method), check.__name__, table.name, lambda c=check, t=table: c(method, t))  # type: ignore[misc]
+
+
+def form_checks(form: Any, tables: Iterable[Case], thing: str | None = None) -> Iterator[Check]:
+    """Every check of a form on every table that it can write."""
+    for table in tables:
+        for check in forms.CHECKS:
+            if forms.suits(form, table):
+                yield Check(thing or repr(form), check.__name__, table.name, lambda c=check, t=table: c(form, t))  # type: ignore[misc]
+
+
+def model_checks(model: Any, kind: Any, rounds: int, thing: str | None = None) -> Iterator[Check]:
+    """Every check of a promise on generated classes whose secret is of this kind."""
+    for seed in range(rounds):
+        for check in models.CHECKS:
+            yield Check(thing or repr(model), check.__name__, f"classes {seed}", lambda c=check, s=seed: c(model, kind, s))  # type: ignore[misc]
+
+
+def kind_checks(kind: Any, values: list[Any], thing: str | None = None) -> Iterator[Check]:
+    """Every check of a kind of column on these raw values."""
+    for check in hierarchies.CHECKS:
+        if values or check in (hierarchies.losses_are_shares, hierarchies.recipe_reads_back):
+            yield Check(thing or repr(kind), check.__name__, "", lambda c=check: c(kind, values))  # type: ignore[misc]
+
+
+def every_check(random: int = 4, rounds: int = 6, seed: int = 0) -> Iterator[Check]:
+    """Everything registered, with all its examples, on all tables."""
+    tables = [*edge_tables(), *random_tables(random, seed)]
+    for name, thing in METHODS.items():
+        for params in _examples(examples.METHODS, name):
+            yield from method_checks(thing(**params), tables, _titled("method", name, params))
+    for name, form in FORMS.items():
+        for params in _examples(examples.FORMS, name):
+            yield from form_checks(form(**params), tables, _titled("form", name, params))
+    for name, model in MODELS.items():
+        for params, kind in _examples(examples.MODELS, name):
+            on = f"{_titled('model', name, params)} of {kind.name if kind else 'rows'}"
+            yield from model_checks(model(**params), kind, rounds, on)
+    for name in KINDS:
+        for number, (kind, values) in enumerate(_examples(examples.KINDS, name)):
+            yield from kind_checks(kind, values, f"kind {name} {number}")
+    yield from _refusals()
+
+
+def _refusals() -> Iterator[Check]:
+    for name, thing in {**METHODS, **FORMS, **MODELS}.items():
+        for params in _examples(examples.REFUSED, name, may_be_empty=True):
+            check = methods.bad_parameters_are_named
+            yield Check(name, check.__name__, str(params), lambda t=thing, p=params: check(t, p))  # type: ignore[misc]
+
+
+def _examples(listed: dict[str, list[Any]], name: str, may_be_empty: bool = False) -> list[Any]:
+    need(name in listed and (listed[name] or may_be_empty), f"'{name}' is registered and has no examples in checks/examples.py")
+    return listed[name]
+
+
+def _titled(role: str, name: str, params: dict[str, Any]) -> str:
+    shown = ", ".join(f"{key}={value}" for key, value in params.items() if key != "column")
+    return f"{role} {name}({shown})" if shown else f"{role} {name}"
+
+
+def check_method(method: Any, tables: Iterable[Case] | None = None) -> int:
+    """Run every check of a method; `Broken` lists those that failed. Gives the number of checks."""
+    return _run(method_checks(method, [*edge_tables(), *random_tables(4)] if tables is None else tables))
+
+
+def check_model(model: Any, kind: Any = None, rounds: int = 6) -> int:
+    """Run every check of a registered kind of promise with other parameters.
+
+    >>> import closeknit as ck
+    >>> check_model(ck.TCloseness("secret", 0.1), ck.flat(), rounds=1)
+    5
+    """
+    return _run(model_checks(model, kind, rounds))
+
+
+def _run(checks: Iterable[Check]) -> int:
+    failed, count = [], 0
+    for check in checks:
+        count += 1
+        try:
+            check.run()
+        except Exception as error:
+            failed.append(f"{check.name}: {type(error).__name__}: {error}")
+    need(not failed, f"{len(failed)} of {count} checks failed:\n" + "\n".join(failed))
+    return count
+
+
+__all__ = ["Broken", "Case", "Check", "check_method", "check_model", "every_check", "form_checks", "kind_checks", "method_checks", "model_checks"]

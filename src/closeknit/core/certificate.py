@@ -123,7 +123,8 @@ class Certificate(Record):
     def __str__(self) -> str:
         size = self.classes
         lines = [promise.line() for promise in self.promises]
-        lines.append(f"rows    {self.rows:,} published, {self.withheld:,} withheld, {size.count:,} classes of {size.smallest:,} to {size.largest:,} rows")
+        classes = f"{size.count:,} classes of {size.smallest:,} to {size.largest:,} rows"
+        lines.append(f"rows    {self.rows:,} published, {self.withheld:,} withheld, {classes}")
         lines.append(f"loss    {self.loss.a:.4f} (General Loss Metric A; B: {self.loss.b:.4f})")
         return "\n".join([*lines, *(f"note    {note}" for note in self.notes)])
 
@@ -135,7 +136,13 @@ def judge(reading: Reading, models: Sequence[Model], private_persons: bool = Fal
         histogram = reading.classes.histograms.get(model.column) if model.column else None
         text = model.describe(histogram.domain if histogram else None)
         held = bool(model.holds(reading.classes).all())
-        base: dict[str, Any] = {"model": model_form(model), "text": text, "column": model.column, "asked": model.asked, "held": held}
+        base: dict[str, Any] = {
+            "model": model_form(model),
+            "text": text,
+            "column": model.column,
+            "asked": model.asked,
+            "held": held,
+        }
         if private_persons and "persons" in model.needs:
             promises.append(Promise(**base, status="attested"))
         else:

@@ -77,7 +77,7 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Sizes and histograms of all classes at once. With persons, `persons` counts them and `by_person` each value once a person.
+    """Sizes and histograms of all classes at once. `by_person` counts each value once a person, where rows have persons.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS", "ulcer"], dtype=object))
@@ -129,7 +129,10 @@ class Classes:
             {name: h.merge(into, count) for name, h in self.histograms.items()},
             {name: h.merge(into, count) for name, h in self.by_person.items()},
             # of two matchings the larger is a safe count
-            {name: np.maximum.reduceat(m[np.argsort(into, kind="stable")], _starts(into, count)) for name, m in self.matched.items()},
+            {
+                name: np.maximum.reduceat(m[np.argsort(into, kind="stable")], _starts(into, count))
+                for name, m in self.matched.items()
+            },
         )
 
 

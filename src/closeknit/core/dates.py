@@ -174,6 +174,9 @@ class Date:
                 right = "write a day, month, quarter, year, decade or '*'"
                 raise BadValue(i, f"'{cell}' is neither a date nor a span of dates", right)
             spans.append(_finest_units(found[1], found[0], self.finest))
+            if (bounds := self.bounds) and (spans[-1][1] < bounds[0] or spans[-1][0] > bounds[1]):
+                right = f"it must lie between {self.lo} and {self.hi}"
+                raise BadValue(i, f"'{cell}' is outside the column's bounds", right)
         span = (min(a for a, _ in spans), max(b for _, b in spans)) if spans else (0, 0)
         return self._shares(cells, self.bounds or span)
 
@@ -199,13 +202,15 @@ _EXAMPLE = Day(2024, 3, 17)
 
 def _checked_levels(levels: Sequence[str]) -> tuple[str, ...]:
     right = f"levels go from fine to coarse, out of: {', '.join(LEVELS)}"
-    chosen = (levels,) if isinstance(levels, str) else tuple(levels)
+    if not isinstance(levels, list | tuple):
+        raise BadInput(f"date has levels={levels!r}", right=right)
+    chosen = tuple(levels)
     for level in chosen:
         if level not in LEVELS:
             raise BadInput(f"date has no level '{level}'", right=right)
     places = [LEVELS.index(level) for level in chosen]
     if not places or places != sorted(set(places)):
-        raise BadInput(f"date has levels [{', '.join(chosen)}]", right=right)
+        raise BadInput(f"date has levels {list(chosen)}", right=right)
     return chosen
 
 
@@ -234,7 +239,7 @@ def date(levels: Sequence[str] | None = None, lo: str | None = None, hi: str | N
     >>> date(["month", "year"])
     Date(levels=('month', 'year'), lo=None, hi=None)
     """
-    return Date(LEVELS if levels is None else tuple(levels), lo, hi)
+    return Date(LEVELS if levels is None else levels, lo, hi)  # type: ignore[arg-type]  # made a tuple there
 
 
 __all__ = ["LEVELS", "Date", "date"]

@@ -51,7 +51,7 @@ def at_most(numerators: Ints, denominators: Ints, limit: Fraction) -> Bools:
     holds = levels <= float(limit)
     close = np.flatnonzero(near(levels, float(limit)))
     above, below = numerators[close], denominators[close]
-    size = max(int(np.abs(above).max(initial=0)), int(below.max(initial=0)))
+    size = max(int(np.abs(above).max(initial=1)), int(below.max(initial=1)))
     if size * max(abs(limit.numerator), limit.denominator) < 1 << 62:
         holds[close] = above * limit.denominator <= limit.numerator * below
     else:

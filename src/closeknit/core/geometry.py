@@ -24,7 +24,9 @@ def scales(table: Table) -> Scales:
         leaf_start=leaf_start[:-1],
         position=np.concatenate([*positions, np.empty(0)]),
         leaf_node=_joined([_leaf_nodes(domain, start) for domain, start in zip(domains, node_start[:-1], strict=True)]),
-        node_parent=_joined([np.where(np.arange(len(n[0])) == 0, -1, n[0] + start) for n, start in zip(nodes, node_start[:-1], strict=True)]),
+        node_parent=_joined(
+            [np.where(np.arange(len(n[0])) == 0, -1, n[0] + start) for n, start in zip(nodes, node_start[:-1], strict=True)]
+        ),
         node_lo=_joined([n[1] for n in nodes]),
         node_hi=_joined([n[2] for n in nodes]),
         node_loss=np.concatenate([*(n[3] for n in nodes), np.empty(0)]),

@@ -226,11 +226,11 @@ def _keep(nested: Mapping[str, Any], leaves: set[str]) -> Dicts:
 
 def _pairs(edges: Sequence[Any], size: int) -> Edges:
     """One ascending pair a leaf, from pairs or from the edges between neighbours."""
+    if not isinstance(edges, list | tuple):
+        raise BadInput(f"edges={edges!r} is not a list", right="give the edges in ascending order")
     pairs = list(edges) if edges and isinstance(edges[0], list | tuple) else list(pairwise(edges))
     if len(pairs) != size:
-        raise BadInput(
-            f"a hierarchy with {size} leaves has edges for {len(pairs)}", right="give one edge more than leaves"
-        )
+        raise BadInput(f"a hierarchy with {size} leaves has edges for {len(pairs)}", right="give one edge more than leaves")
     exact = tuple((float(number("edge", a)), float(number("edge", b))) for a, b in pairs)
     ends = [end for pair in exact for end in pair]
     if ends != sorted(ends) or any(a == b for a, b in exact[:-1]):
@@ -276,9 +276,7 @@ def _lines(path: Path, delimiter: str, encoding: str) -> list[Line]:
     except FileNotFoundError:
         raise BadInput("there is no such hierarchy file", file=path) from None
     except UnicodeDecodeError as bad:
-        raise BadInput(
-            f"byte {bad.start} is not {encoding} text", file=path, right="name the encoding of the file"
-        ) from None
+        raise BadInput(f"byte {bad.start} is not {encoding} text", file=path, right="name the encoding of the file") from None
     except LookupError:
         raise BadInput(f"encoding '{encoding}' is unknown", file=path) from None
     except OSError as bad:
@@ -297,13 +295,9 @@ def _one_star(fields: list[str]) -> list[str]:
 def _check_fields(path: str | Path, row: int, fields: list[str], delimiter: str) -> None:
     for level, label in enumerate(fields):
         if not label.strip():
-            raise BadInput(
-                f"level {level} of '{fields[0]}' is empty", file=path, row=row, right="each level needs a name"
-            )
+            raise BadInput(f"level {level} of '{fields[0]}' is empty", file=path, row=row, right="each level needs a name")
         if label == STAR and level < len(fields) - 1:
-            raise BadInput(
-                f"level {level} is '*' below the root '{fields[-1]}'", file=path, row=row, right="'*' is the root"
-            )
+            raise BadInput(f"level {level} is '*' below the root '{fields[-1]}'", file=path, row=row, right="'*' is the root")
     if len(fields) < 2:
         right = f"write leaf{delimiter}parent{delimiter}...{delimiter}root"
         raise BadInput(f"'{fields[0]}' has no level above it", file=path, row=row, right=right)
@@ -314,9 +308,7 @@ def _check_leaves(path: str | Path, lines: list[Line]) -> None:
     for row, fields in lines:
         if (first := seen.setdefault(fields[0], row)) != row:
             right = "each value has one line"
-            raise BadInput(
-                f"leaf '{fields[0]}' (level 0) stands in row {first:,} already", file=path, row=row, right=right
-            )
+            raise BadInput(f"leaf '{fields[0]}' (level 0) stands in row {first:,} already", file=path, row=row, right=right)
 
 
 def _check_roots(path: str | Path, lines: list[Line]) -> None:

@@ -19,6 +19,7 @@ BUILDERS = {
     "intervals": ("edges", "lo", "hi", "width", "fanout", "levels"),
     "balanced": ("values", "fanout", "from_data"),
 }
+LISTS = ("edges", "values", "levels")
 FORMS = (*KINDS, "csv", *BUILDERS)
 
 
@@ -63,14 +64,14 @@ def _made(name: str, params: Any, beside: dict[str, Any], base: Path | None) -> 
             raise BadInput(f"csv={params!r} is not the path of a hierarchy file", right="write csv: FILE")
         return cast(Kind, Hierarchy.read_csv(params if base is None else base / params, **beside))
     if params is not None and not isinstance(params, Mapping):
-        raise BadInput(
-            f"{name} has {params!r} instead of named parameters", right=f"write {name}: {{name: value, ...}}"
-        )
+        raise BadInput(f"{name} has {params!r} instead of named parameters", right=f"write {name}: {{name: value, ...}}")
     named = {str(key): value for key, value in (params or {}).items()}
     if name in BUILDERS:
         for key in named:
             if key not in BUILDERS[name]:
                 _unknown(f"parameter of {name}", key, BUILDERS[name])
+            if key in LISTS and not isinstance(named[key], list | tuple):
+                raise BadInput(f"{name} has {key}={named[key]!r}", right=f"write a list: {key}: [...]")
         return cast(Kind, _built(name, named))
     return cast(Kind, build(name, KINDS[name], named))
 

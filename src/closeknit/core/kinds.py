@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -88,7 +89,12 @@ def numbers_of(values: Values) -> NDArray[np.float64]:
 def _range_losses(cells: Sequence[str], bounds: tuple[float, float] | None) -> Losses:
     lo, hi = read_ranges(cells)
     known = ~np.isnan(lo)
+    for i in np.flatnonzero(lo > hi).tolist():
+        raise BadValue(i, f"'{cells[i]}' is not a range: its ends are exchanged", "write the lower end first")
     low, high = bounds or ((float(lo[known].min()), float(hi[known].max())) if known.any() else (0.0, 0.0))
+    for i in np.flatnonzero((lo < low) | (hi > high)).tolist():
+        between = f"it must lie between {plain_number(low)} and {plain_number(high)}"
+        raise BadValue(i, f"'{cells[i]}' is outside the column's bounds", between)
     width = (hi - lo) / (high - low) if high > low else hi - lo
     loss = np.where(known, width, [float(cell == STAR) for cell in cells])
     return np.stack([loss, loss], axis=1)
@@ -146,14 +152,14 @@ class Numeric:
         outside = (numbers < low) | (numbers > high) | ~np.isfinite(numbers)
         if outside.any():
             i = int(np.argmax(outside))
-            between = f"it must lie between {plain_number(low)} and {plain_number(high)}" if self.bounds else "it must be finite"
-            raise BadValue(i, f"{values[i]} is outside the column's bounds", between)
+            inside = f"it must lie between {plain_number(low)} and {plain_number(high)}" if self.bounds else "it must be finite"
+            raise BadValue(i, f"{values[i]} is outside the column's bounds", inside)
 
     def _bind_bins(self, values: Values) -> tuple[Domain, Int32]:
-        assert self.bounds is not None and self.bins is not None
-        low, high = self.bounds
-        edges = [low + (high - low) * i / self.bins for i in range(self.bins + 1)]
-        texts = [f"[{plain_number(round(a, 12))}, {plain_number(round(b, 12))}]" for a, b in zip(edges, edges[1:], strict=False)]
+        assert self.lo is not None and self.hi is not None and self.bins is not None
+        low, high = number("lo", self.lo), number("hi", self.hi)  # exact: a value on an edge belongs to the upper bin
+        edges = [float(low + (high - low) * i / self.bins) for i in range(self.bins + 1)]
+        texts = [f"[{plain_number(round(a, 12))}, {plain_number(round(b, 12))}]" for a, b in pairwise(edges)]
         written = {text: i for i, text in enumerate(texts)}
         given = [str(value) for value in values.tolist()] if values.dtype.kind == "O" else []
         middles = (np.array(edges[:-1]) + np.array(edges[1:])) / 2
@@ -200,7 +206,7 @@ class Nominal:
 
     def published(self, domain: Domain, cells: Sequence[str] | None) -> Kind:
         """Only the nodes that occur in written cells; a sensitive column publishes its values anyway."""
-        return self if cells is None else known_nodes(domain, cells)  # type: ignore[return-value]
+        return self if cells is None else known_nodes(domain, cells)
 
     def spec(self) -> dict[str, Any]:
         """Parameters as a recipe writes them."""
@@ -213,7 +219,8 @@ def bind_tree(tree: Tree, texts: Sequence[str], numbers: NDArray[np.float64] | N
     for i, text in enumerate(texts):
         if text not in leaves:
             node = " (it is a node, not a leaf)" if text in tree.labels else ""
-            raise BadValue(i, f"'{text}' is not a leaf of the hierarchy{node}", "add it to the hierarchy or declare it as missing")
+            right = "add it to the hierarchy or declare it as missing"
+            raise BadValue(i, f"'{text}' is not a leaf of the hierarchy{node}", right)
     codes = np.array([leaves[text] for text in texts], dtype=np.int32)
     return Domain(tuple(tree.leaf_labels), tree, numbers), codes
 
@@ -230,7 +237,7 @@ class Flat(Nominal):
 
     def tree(self, texts: Sequence[str]) -> Tree:
         """One level under `*`."""
-        return Tree.of({text: None for text in texts} or {"none": None})
+        return Tree.of(dict.fromkeys(texts) or {"none": None})
 
 
 @dataclass(frozen=True)
@@ -289,6 +296,13 @@ class Nodes(Nominal):
     name: ClassVar[str] = "nodes"
     nodes: dict[str, int]
     leaves: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.nodes, dict):
+            raise BadInput(f"nodes has {self.nodes!r}", right="write the leaf count of each node: nodes: {node: 3, ...}")
+        whole("leaves", self.leaves, least=0)
+        for node, leaves in self.nodes.items():
+            whole(f"the leaf count of node '{node}'", leaves, least=0)
 
     def losses(self, cells: Sequence[str]) -> Losses:
         """Leaves under the node over all leaves; a cell that is no known node is an error."""

@@ -19,11 +19,14 @@ class Model(Protocol):
     needs: ClassVar[frozenset[str]]  # of: "sizes", "histograms", "persons" (counted in persons where there are any)
     monotone: ClassVar[bool]  # merging two classes that hold gives one that holds
     forms: ClassVar[frozenset[str]]  # the forms in which the promise has a meaning
-    higher_is_safer: ClassVar[bool]  # whether the worst class is the one with the lowest level
 
     @property
     def column(self) -> str | None:
         """The secret it speaks of, None where it speaks of the rows alone."""
+
+    @property
+    def higher_is_safer(self) -> bool:
+        """Whether the worst class is the one with the lowest level."""
 
     @property
     def asked(self) -> str:

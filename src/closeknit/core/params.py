@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number, fraction
@@ -24,7 +24,7 @@ def whole(name: str, value: object, least: int) -> int:
     closeknit.core.errors.BadInput: k='five' is not a whole number; k must be a whole number of at least 1
     """
     right = f"{name} must be a whole number of at least {least}"
-    if isinstance(value, bool) or not isinstance(value, int) and not hasattr(value, "__index__"):
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise BadInput(f"{name}={value!r} is not a whole number", right=right)
     number = value.__index__()
     if number < least:
@@ -39,7 +39,11 @@ def number(name: str, value: Number, least: Number | None = None, most: Number |
     >>> number("t", 0.2, least=0, most=1)
     Fraction(1, 5)
     """
-    limits = [f"{word} {limit}" for word, limit in (("above", above), ("of at least", least), ("of at most", most)) if limit is not None]
+    limits = [
+        f"{word} {limit}"
+        for word, limit in (("above", above), ("of at least", least), ("of at most", most))
+        if limit is not None
+    ]
     right = f"{name} must be a number {' and '.join(limits)}".rstrip()
     try:
         exact = fraction(name, value)
@@ -79,6 +83,4 @@ def build(what: str, thing: type[T], params: Mapping[str, Any]) -> T:
 
 def spec(thing: Any) -> dict[str, Any]:
     """The parameters of a dataclass that differ from their defaults: what a recipe writes down."""
-    return {
-        f.name: getattr(thing, f.name) for f in dataclasses.fields(thing) if f.init and getattr(thing, f.name) != f.default
-    }
+    return {f.name: getattr(thing, f.name) for f in dataclasses.fields(thing) if f.init and getattr(thing, f.name) != f.default}

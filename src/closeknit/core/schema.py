@@ -22,12 +22,15 @@ from closeknit.core.tree import Int32
 
 Kinds = Annotated[Any, BeforeValidator(kind_from)]
 Names = Annotated[tuple[str, ...], BeforeValidator(lambda names: (names,) if isinstance(names, str) else tuple(names))]
-Markers = Annotated[tuple[str, ...], BeforeValidator(lambda marks: tuple(str(m) for m in ([marks] if isinstance(marks, str) else marks)))]
+Markers = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda marks: tuple(str(m) for m in ([marks] if isinstance(marks, str) else marks))),
+]
 ROLES = ("identifier", "quasi", "sensitive", "plain", "person")
 
 
 class Schema(BaseModel):
-    """Roles of the columns: identifier (dropped), quasi (generalized), sensitive (kept, protected), plain (kept, unprotected), person.
+    """Roles of the columns: identifier and person (never published), quasi (generalized), sensitive (protected), plain (not).
 
     >>> from closeknit.core.kinds import numeric, flat
     >>> schema = Schema(identifier=["name"], quasi={"age": numeric()}, sensitive={"disease": flat()})
@@ -110,18 +113,23 @@ class Schema(BaseModel):
 
     @property
     def used(self) -> list[str]:
-        """Columns that have to be read: all but the identifiers."""
+        """All columns but the identifiers, which are not even read."""
         return self.published + ([self.person] if self.person else [])
 
-    def check_names(self, names: Sequence[str]) -> None:
-        """Every column has a role and every role its column."""
-        known = {*self.identifier, *self.used}
+    def needed(self, names: Sequence[str]) -> list[str]:
+        """Of a table's columns those that have to be read; every column must have a role and every role its column."""
+        known = [*self.identifier, *self.used]
         for name in names:
             if name not in known:
                 raise BadInput("has no role", column=name, right="list it under " + ", ".join(ROLES[:-1]) + " or " + ROLES[-1])
         for name in known:
             if name not in names:
-                raise BadInput("is named in the schema but not in the table", column=name, right="its columns are " + ", ".join(names))
+                raise BadInput(
+                    "is named in the schema but not in the table",
+                    column=name,
+                    right="its columns are " + ", ".join(names),
+                )
+        return self.used
 
     def encode(self, columns: Columns) -> Table:
         """Leaf codes in canonical row order; identifiers end here."""
@@ -169,7 +177,9 @@ class Schema(BaseModel):
 
 def _shown(domain: Domain, values: NDArray[np.generic], leaves: Int32) -> NDArray[np.generic]:
     """Value of each leaf as a sensitive column publishes it: in the type it came in, numbers in one spelling."""
-    if values.dtype.kind != "O" and len(np.unique(leaves)) == len(leaves):
+    texts = texts_of(values)
+    whole_values = all(text == domain.texts[leaf] for text, leaf in zip(texts, leaves.tolist(), strict=True))
+    if values.dtype.kind != "O" and whole_values:  # else a leaf is coarser than its values (a bin, a month): it is shown instead
         shown = np.zeros(domain.size, dtype=values.dtype)
         shown[leaves] = values
         return shown

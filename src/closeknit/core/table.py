@@ -1,4 +1,4 @@
-"""`Table`: coded microdata in canonical row order; `Partition` and `Outcome`: who stands with whom, and how it is to be written."""
+"""`Table`: coded microdata in canonical row order; `Partition`, `Outcome`: who stands with whom; `Form`: how it is written."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from closeknit.core.errors import BadInput
 from closeknit.doors.buffers import codes_from_arrow
 from closeknit.doors.csv_faults import find_fault, records, row_of_byte
 from closeknit.doors.faults import refused
-from closeknit.doors.names import check_names, choose
+from closeknit.doors.names import Wanted, check_names, choose
 
 _GUESSES = ",;\t|"
 _BLOCK = 1 << 22
@@ -56,7 +56,7 @@ class CsvFormat:
             raise BadInput(f"there is no encoding {self.encoding!r}", right=right) from None
 
 
-def read_csv(path: str | PathLike[str], format: CsvFormat | None = None, columns: list[str] | None = None) -> Columns:
+def read_csv(path: str | PathLike[str], format: CsvFormat | None = None, columns: Wanted = None) -> Columns:
     r"""The table in a CSV file (gzip or not), all cells as text; `columns` reads only these, in this order.
 
     >>> import tempfile

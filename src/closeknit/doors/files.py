@@ -19,13 +19,13 @@ from closeknit.doors.csv import CsvFormat, read_csv
 from closeknit.doors.faults import refused
 from closeknit.doors.folders import write_whole
 from closeknit.doors.frames import from_frame
-from closeknit.doors.names import choose
+from closeknit.doors.names import Wanted, choose
 from closeknit.doors.parquet import read_parquet, table_from_columns
 
 _DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
 
 
-def read(source: Any, format: CsvFormat | None = None, columns: list[str] | None = None) -> Columns:
+def read(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -> Columns:
     r"""The table in a file (.csv, .tsv, .txt, each also with .gz; .parquet) or in a frame.
 
     >>> import tempfile

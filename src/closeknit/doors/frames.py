@@ -11,7 +11,7 @@ import pyarrow as pa
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.doors.arrow import columns_from_arrow
-from closeknit.doors.names import check_names, choose
+from closeknit.doors.names import Wanted, check_names, choose
 from closeknit.doors.parquet import table_from_columns
 
 
@@ -29,7 +29,7 @@ def library_of(frame: Any) -> str:
     raise BadInput(f"a {type(frame).__name__} is not a table", right=right)
 
 
-def from_frame(frame: Any, columns: list[str] | None = None) -> Columns:
+def from_frame(frame: Any, columns: Wanted = None) -> Columns:
     """The table in a frame; a pandas index plays no part.
 
     >>> from_frame(pa.table({"age": [30, 30], "sex": ["f", None]}))["sex"].cells()

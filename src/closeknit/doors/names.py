@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from closeknit.core.errors import BadInput
+
+
+Wanted = Sequence[str] | Callable[[Sequence[str]], Sequence[str]] | None  # names, or what chooses them once they are known
 
 
 def check_names(names: Sequence[object], file: object = None) -> None:
@@ -29,7 +32,7 @@ def check_names(names: Sequence[object], file: object = None) -> None:
         raise BadInput(f"the name stands at columns {places}", file=file, column=str(twice), right=right)
 
 
-def choose(names: Sequence[str], wanted: Sequence[str] | None, file: object = None) -> list[str]:
+def choose(names: Sequence[str], wanted: Wanted, file: object = None) -> list[str]:
     """The columns to read: those wanted (all of them must be there), or all.
 
     >>> choose(["age", "sex"], ["sex"])
@@ -37,8 +40,9 @@ def choose(names: Sequence[str], wanted: Sequence[str] | None, file: object = No
     """
     if wanted is None:
         return list(names)
-    for name in wanted:
+    chosen = wanted(names) if callable(wanted) else wanted
+    for name in chosen:
         if name not in names:
             known = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
             raise BadInput("there is no such column", file=file, column=name, right=f"the columns are {known}")
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(chosen))

@@ -13,10 +13,10 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.doors.arrow import array_from_column, array_like, columns_from_arrow
 from closeknit.doors.faults import refused
-from closeknit.doors.names import check_names, choose
+from closeknit.doors.names import Wanted, check_names, choose
 
 
-def read_parquet(path: str | PathLike[str], columns: list[str] | None = None) -> Columns:
+def read_parquet(path: str | PathLike[str], columns: Wanted = None) -> Columns:
     """The table in a Parquet file; `columns` reads only these, in this order.
 
     >>> import tempfile

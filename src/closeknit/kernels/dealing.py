@@ -36,9 +36,10 @@ def literal(n: int, e: int) -> NDArray[np.int32]:
 
 
 def rounds(stack: NDArray[np.integer], value: NDArray[np.integer], e: int, quasi: NDArray[np.int32], scales: Scales,
-           keys: NDArray[np.uint64] | None = None, sweeps: int = 4) -> NDArray[np.int32]:  # fmt: skip
+           keys: NDArray[np.uint64] | None = None, sweeps: int = 0) -> NDArray[np.int32]:  # fmt: skip
     """Class of each row; `stack` = row ids, `value[z]` = secret at stack position z, `keys` = Hilbert key per row if at hand.
 
+    `sweeps` = 0: as many as the size of the table allows for about the same work (`default_sweeps`).
     Keeps P1, P2 and the prefix bound; never loses more than literal dealing.
 
     >>> from closeknit.kernels.boxes import flat_scales
@@ -50,7 +51,7 @@ def rounds(stack: NDArray[np.integer], value: NDArray[np.integer], e: int, quasi
     stack = np.ascontiguousarray(stack, np.int32)
     plain = np.empty(n, np.int32)
     plain[stack] = literal(n, e)
-    if e == 1 or e == n or quasi.shape[1] == 0:
+    if e == 1 or e >= n or quasi.shape[1] == 0:
         return plain
     run = np.cumsum(np.diff(value, prepend=value[0]) != 0)
     run_of = np.empty(n, np.int64)
@@ -59,12 +60,21 @@ def rounds(stack: NDArray[np.integer], value: NDArray[np.integer], e: int, quasi
     rules = Rules.of(run, e)
     dealt = align(_interleave(stack, run, e, keys), e, quasi, scales)
     member = _first_deal(dealt, run_of, rules, e)
-    best, member = _sweep(member, run_of, rules, quasi, scales, sweeps)
+    best, member = _sweep(member, run_of, rules, quasi, scales, sweeps or default_sweeps(n))
     return _class_of(member, n) if best <= partition_loss(scales, quasi, plain, e) else plain
 
 
+def default_sweeps(n: int) -> int:
+    """Small tables are swept until little is left to gain, large ones four times.
+
+    >>> default_sweeps(1_000), default_sweeps(50_000), default_sweeps(1_000_000)
+    (32, 20, 4)
+    """
+    return min(32, max(4, 1_000_000 // max(n, 1)))
+
+
 def super_rounds(stack: NDArray[np.integer], e: int, g: int, quasi: NDArray[np.int32], scales: Scales,
-                 keys: NDArray[np.uint64] | None = None, sweeps: int = 4) -> NDArray[np.int32]:  # fmt: skip
+                 keys: NDArray[np.uint64] | None = None, sweeps: int = 0) -> NDArray[np.int32]:  # fmt: skip
     """Class of each row, where every class takes exactly g rows of each g*e stack positions (the last ones: floor or ceil).
 
     Rows of a super-round are as exchangeable as rows of one value are in `rounds`, so a super-round is dealt as one value. Keeps P1.
@@ -178,7 +188,7 @@ def _sweep(member: NDArray[np.int32], run_of: NDArray[np.int64], rules: Rules, q
     best, kept = _loss(member, quasi, scales), member.copy()
     for sweep in range(sweeps):
         order = _class_order(member, quasi, scales, sweep)
-        pull = PULL if sweep < sweeps - 1 else 0.0
+        pull = PULL / member.shape[1] if sweep < sweeps - 1 else 0.0
         deal_windows(order, width // 2 if len(member) > width else 0, width, member, quasi, run_of, rules, geo, pull)
         _rotate(member, run_of)
         loss = _loss(member, quasi, scales)

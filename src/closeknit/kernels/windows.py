@@ -15,13 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
-from numba import get_num_threads, njit
+from numba import config, njit
 from numpy.typing import NDArray
 
 from closeknit.kernels.assignment import assign
 from closeknit.kernels.boxes import Scales, range_loss
 
-FORBIDDEN = 1e7  # far above any sum of costs in a window, and small enough to add without losing digits
+FORBIDDEN = 1e4  # far above any sum of costs in a window (each is at most about 2), small enough to add without losing digits
 
 
 class Rules(NamedTuple):
@@ -96,23 +96,35 @@ def _grown(geo: Geometry, j: int, lo: int, hi: int, code: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _costs(geo: Geometry, lo: NDArray[np.int32], hi: NDArray[np.int32], middle: NDArray[np.int32], codes: NDArray[np.int32],
-           rows: NDArray[np.int32], others: NDArray[np.int32], pull: float, cost: NDArray[np.float64]) -> None:  # fmt: skip
-    """cost[i, x]: rows of class i times the loss of its box with row x in it, plus `pull` times row x's way to its middle."""
+           rows: NDArray[np.int32], share: NDArray[np.float64], pull: float, cost: NDArray[np.float64]) -> None:  # fmt: skip
+    """cost[i, x]: loss of class i's box with row x in it, times its share of rows, plus `pull` times row x's way to its median.
+
+    `share[i]` is the size of class i with the row, over the number of rounds; a class that gets no row has 1 / rounds less.
+    """
     w, d = lo.shape
+    cost[:] = 0.0
     for i in range(w):
-        for x in range(w):
-            cost[i, x] = 0.0
         for j in range(d):
             a, b, m = lo[i, j], hi[i, j], middle[i, j]
-            alone = _grown(geo, j, a, b, a)
             for x in range(w):
-                if rows[x] < 0:
-                    cost[i, x] += others[i] * alone
-                elif pull > 0.0:
-                    q = codes[x, j]
-                    cost[i, x] += (others[i] + 1) * _grown(geo, j, a, b, q) + pull * _grown(geo, j, m, m, q)
-                else:
-                    cost[i, x] += (others[i] + 1) * _grown(geo, j, a, b, codes[x, j])
+                if rows[x] >= 0:
+                    cost[i, x] += share[i] * _grown(geo, j, a, b, codes[x, j])
+                    if pull > 0.0:
+                        cost[i, x] += pull * _grown(geo, j, m, m, codes[x, j])
+
+
+@njit(cache=True, nogil=True)
+def _costs_of_none(geo: Geometry, lo: NDArray[np.int32], hi: NDArray[np.int32], rows: NDArray[np.int32], share: float,
+                   cost: NDArray[np.float64]) -> None:  # fmt: skip
+    """In the last round some classes get no row (-1): their boxes stay, for one row less."""
+    w, d = lo.shape
+    for i in range(w):
+        alone = 0.0
+        for j in range(d):
+            alone += share * _grown(geo, j, lo[i, j], hi[i, j], lo[i, j])
+        for x in range(w):
+            if rows[x] < 0:
+                cost[i, x] = alone
 
 
 @njit(cache=True, nogil=True)
@@ -188,16 +200,18 @@ def _deal_window(classes: NDArray[np.int64], member: NDArray[np.int32], quasi: N
     lo, hi = lo_after[rounds].copy(), hi_after[rounds].copy()  # of the rounds dealt so far: empty
     lo_rest, hi_rest = np.empty_like(lo), np.empty_like(hi)
     middle = corners(mine, quasi, np.full(d, 2, np.int64)) if pull > 0.0 else lo_rest
-    others, rows = np.empty(w, np.int32), np.empty(w, np.int32)
+    share, rows = np.empty(w), np.empty(w, np.int32)
     cost = np.empty((w, w))
     for j in range(rounds):
         for i in range(w):
             rows[i] = mine[i, j]
-            others[i] = rounds - 1 if j == rounds - 1 or mine[i, rounds - 1] >= 0 else rounds - 2
+            share[i] = 1.0 if j == rounds - 1 or mine[i, rounds - 1] >= 0 else 1.0 - 1.0 / rounds
             for a in range(d):
                 lo_rest[i, a] = min(lo[i, a], lo_after[j + 1, i, a])
                 hi_rest[i, a] = max(hi[i, a], hi_after[j + 1, i, a])
-        _costs(geo, lo_rest, hi_rest, middle, codes[j], rows, others, pull, cost)
+        _costs(geo, lo_rest, hi_rest, middle, codes[j], rows, share, pull, cost)
+        if j == rounds - 1 and rows.min() < 0:
+            _costs_of_none(geo, lo_rest, hi_rest, rows, 1.0 - 1.0 / rounds, cost)
         if rules.tail_round[j] >= 0:
             _forbid(cost, rows, mine[:, rules.tail_round[j]], run, rules.tail_value[j], rules.tail_cover[j])
         if rules.head_round[j] >= 0:
@@ -225,7 +239,7 @@ def deal_windows(order: NDArray[np.int64], shift: int, width: int, member: NDArr
     """One pass over windows of `width` classes along `order`, the first one `shift` long; changes `member` in place."""
     e = len(order)
     edges = np.unique(np.concatenate(([0, e], np.arange(shift, e, width)))).astype(np.int64)
-    threads = min(get_num_threads(), len(edges) - 1)
+    threads = min(config.NUMBA_NUM_THREADS, len(edges) - 1)
     if threads <= 1:
         _deal_windows(edges, order, member, quasi, run, rules, geo, pull)
         return

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from closeknit.core.model import Model
+from closeknit.models.beta_likeness import BetaLikeness
+from closeknit.models.delta_disclosure import DeltaDisclosure
 from closeknit.models.k_anonymity import KAnonymity
+from closeknit.models.l_diversity import LDiversity
 from closeknit.models.t_closeness import TCloseness
 
-REGISTRY: dict[str, type[Model]] = {model.name: model for model in (KAnonymity, TCloseness)}
+REGISTRY: dict[str, type[Model]] = {
+    KAnonymity.name: KAnonymity,
+    LDiversity.name: LDiversity,
+    TCloseness.name: TCloseness,
+    BetaLikeness.name: BetaLikeness,
+    DeltaDisclosure.name: DeltaDisclosure,
+}
 
-__all__ = ["REGISTRY", "KAnonymity", "TCloseness"]
+__all__ = ["REGISTRY", "BetaLikeness", "DeltaDisclosure", "KAnonymity", "LDiversity", "TCloseness"]

@@ -1,8 +1,8 @@
 """delta-disclosure: no class makes any value of the secret much more or much less frequent: |ln(q/p)| < `delta`.
 
-Source: the thesis on SABRE and BUREL, sec. 4.4.2. Natural logarithm, strict, for every value of the release: a value that
-a class lacks breaks the promise. With p the reference and q the class, q/p lies between those of two merged classes, so the
-promise is monotone. Cost: one logarithm an entry.
+Source: the thesis on SABRE and BUREL, sec. 4.4.2. Natural logarithm, strict, for every value of the release: a class that
+lacks one breaks the promise. With p the reference and q the class, the q/p of a merged class lies between those of its
+parts, so the promise is monotone. Cost: one logarithm an entry.
 """
 
 from __future__ import annotations
@@ -73,9 +73,10 @@ class DeltaDisclosure:
         bound = decimal(limit)
         known: dict[Fraction, bool] = {}
         for e in np.flatnonzero(near(logs, float(limit))):
-            ratio = Fraction(n * int(histogram.counts[e]), int(totals[owner[e]]) * int(histogram.reference[histogram.values[e]]))
+            expected = int(totals[owner[e]]) * int(histogram.reference[histogram.values[e]])
+            ratio = Fraction(n * int(histogram.counts[e]), expected)
             if ratio not in known:
-                known[ratio] = abs(log(ratio)) < bound
+                known[ratio] = log(ratio) < bound and log(1 / ratio) < bound
             small[e] = known[ratio]
         return every(histogram, small) & ~_lacking(histogram)
 

@@ -9,13 +9,14 @@ With the counts c of a class in descending order r_1 .. r_m and N their sum:
 
 Different from the source: the dissertation prints r_1 as the first summand of the recursive tail; it is r_l. Where a
 person may have several rows, each value counts once a person, N of `frequency` is the number of persons, and every kind
-asks besides that l values can be given to l different persons who carry them: one person with l diseases is not diverse.
+asks besides that l values can be given to l different persons who carry them: one person with l values is not diverse.
 All kinds are closed under merging. Cost: one sort of the entries.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import gcd, prod
 from typing import ClassVar
@@ -70,7 +71,8 @@ class LDiversity:
                 raise BadInput("recursive diversity needs c", right="give c, a number above 0")
             number("c", self.c, above=0)
         elif self.c is not None:
-            raise BadInput(f"c={self.c} has no meaning for {self.kind} diversity", right="leave it out, or ask for kind 'recursive'")
+            right = "leave it out, or ask for kind 'recursive'"
+            raise BadInput(f"c={self.c} has no meaning for {self.kind} diversity", right=right)
 
     @property
     def higher_is_safer(self) -> bool:
@@ -95,7 +97,7 @@ class LDiversity:
         histogram = classes.diversity(self.column)
         if self.kind == "recursive":
             first, tail = self._recursive(classes)
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 return np.where(first == 0, 0.0, first / tail)
         values = self._values(classes).astype(np.float64)
         levels = values
@@ -112,15 +114,18 @@ class LDiversity:
         if self.kind == "recursive":
             assert self.c is not None
             first, tail = self._recursive(classes)
-            return (first == 0) | ((tail > 0) & below(first, np.maximum(tail, 1), fraction("c", self.c)))
+            kept: Bools = (first == 0) | ((tail > 0) & below(first, np.maximum(tail, 1), fraction("c", self.c)))
+            return kept
         limit = fraction("l", self.l)
-        diverse = self._values(classes) * limit.denominator >= limit.numerator
+        values = self._values(classes)
+        diverse = at_most(-values, np.ones_like(values), -limit)
         if self.kind == "entropy":
             diverse &= _entropy_holds(histogram, limit)
         elif self.kind == "frequency":
             peaks = largest(histogram, histogram.counts.astype(np.float64), empty=0.0).astype(np.int64)
             diverse &= at_most(peaks, np.maximum(self._heads(classes), 1), 1 / limit)
-        return diverse | (histogram.totals == 0)
+        diverse |= histogram.totals == 0
+        return diverse
 
     def exact_level(self, classes: Classes, index: int) -> Fraction | None:
         """The level of one class as a rational; None for an entropy and where there is no bound."""
@@ -148,7 +153,7 @@ class LDiversity:
         return np.minimum(totals, classes.persons) if self.column in classes.by_person else totals
 
     def _recursive(self, classes: Classes) -> tuple[Int64, Int64]:
-        """r_1 and r_l + ... + r_m of each class; a tail of 0 where there are fewer than l values (or persons for them)."""
+        """r_1 and r_l + ... + r_m of each class; the tail is 0 where values (or persons for them) are fewer than l."""
         histogram = classes.diversity(self.column)
         order = np.lexsort((-histogram.counts, histogram.owner))
         counts = histogram.counts[order]
@@ -162,7 +167,7 @@ class LDiversity:
 def _entropies(histogram: Histogram) -> Floats:
     shares = histogram.counts / histogram.totals[histogram.owner]
     terms = -shares * np.log(shares)
-    return np.bincount(histogram.owner, weights=terms, minlength=len(histogram.starts) - 1)
+    return np.bincount(histogram.owner, weights=terms, minlength=len(histogram.starts) - 1).astype(np.float64)
 
 
 def _entropy_holds(histogram: Histogram, limit: Fraction) -> Bools:
@@ -183,8 +188,16 @@ def _entropy_reaches(counts: tuple[int, ...], limit: Fraction) -> bool:
     small = [count // factor for count in counts]
     total = sum(small)
     if total > 10_000:  # 60 digits settle large classes, unless both sides are equal
-        logs = {count: log(Fraction(count)) for count in {*small, total}}
-        gap = total * (logs[total] - log(limit)) - sum(count * logs[count] for count in small)
-        if abs(gap) > 1e-20:
+        gap = _entropy_gap(small, total, limit)
+        if abs(gap) > 1e-30:
             return gap > 0
-    return (total * limit.denominator) ** total >= limit.numerator**total * prod(count**count for count in small)
+    theirs: int = limit.numerator**total * prod(count**count for count in small)
+    return bool((total * limit.denominator) ** total >= theirs)
+
+
+def _entropy_gap(counts: list[int], total: int, limit: Fraction) -> Decimal:
+    """N ln N - N ln l - sum c ln c."""
+    logs = {count: log(Fraction(count)) for count in {*counts, total}}
+    with localcontext() as context:
+        context.prec = 60
+        return total * (logs[total] - log(limit)) - sum(count * logs[count] for count in counts)

@@ -1,0 +1,301 @@
+"""The command line: a skin over `api`. Heavy imports wait inside the commands, so that help comes at once."""
+
+from __future__ import annotations
+
+import json
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from closeknit import __version__
+from closeknit.apps.plainly import plainly, say
+from closeknit.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from closeknit.doors.csv import CsvFormat
+
+app = typer.Typer(
+    name="closeknit",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+
+class FileFormat(StrEnum):
+    """How a release is saved."""
+
+    csv = "csv"
+    parquet = "parquet"
+
+
+Delimiter = Annotated[str | None, typer.Option(help="Sign between the cells of a CSV file; 'tab' for a tab.")]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of a CSV file, e.g. latin-1.")]
+Decimal = Annotated[str | None, typer.Option(help="Decimal sign of a CSV file: '.' or ','.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what stands there already.")]
+
+
+def main() -> None:
+    """Entry point of the command `closeknit`."""
+    app(prog_name="closeknit")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"closeknit {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def closeknit(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")] = False,
+) -> None:
+    """Publish tables about people under promises that anybody can check.
+
+    \b
+    closeknit demo                                   see the whole way on a generated table
+    closeknit inspect patients.csv > recipe.yaml     guess what the columns are; then edit the recipe
+    closeknit anonymize recipe.yaml -o out/          make a release with its certificate
+    closeknit audit out/release.csv                  check a release, your own or anybody's
+
+    Exit status: 0 done; 1 a promise cannot be kept or is not kept; 2 bad input or usage.
+    """
+
+
+@app.command(short_help="See the whole way on a generated table.")
+def demo(
+    rows: Annotated[int, typer.Option(min=1, help="Patients to generate.")] = 10_000,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Save the release in this folder.")] = None,
+    table: Annotated[Path | None, typer.Option(help="Save the generated table as this CSV file, to try the other commands on.")] = None,
+    force: Force = False,
+) -> None:
+    """The whole way on a generated hospital table, in seconds: k = 6, and t = 0.2 on the disease.
+
+    \b
+    closeknit demo
+    closeknit demo --rows 2000 -o hospital/          saves hospital/ and hospital.private/
+    closeknit demo --table patients.csv              saves the raw table, to try inspect and anonymize on
+    """
+    with plainly():
+        from closeknit.api import anonymize as anonymized
+        from closeknit.apps import show
+        from closeknit.apps.progress import ProgressBar
+        from closeknit.datasets import hospital, hospital_schema
+        from closeknit.doors.files import write_csv
+        from closeknit.models import KAnonymity, TCloseness
+
+        folder = _free_folder(output, force)
+        if table is not None:
+            _refuse_existing(table, force)
+        patients, schema = hospital(rows), hospital_schema()
+        with ProgressBar() as bar:
+            release = anonymized(patients, schema, [KAnonymity(6), TCloseness("disease", 0.2)], progress=bar)
+        out = show.console()
+        out.print(f"A generated hospital table: {rows:,} patients, {len(patients)} columns. Names are dropped; age, sex, zip, job and")
+        out.print("admission are generalized; disease, stay and charge are kept. Asked: k = 6, and t = 0.2 on the disease.\n")
+        show.show_sample(out, patients, schema, release)
+        out.print("\nCertificate, computed from the release as it is written:\n", release.certificate, "\n", sep="", markup=False)
+        show.show_loss(out, release)
+        if folder is not None:
+            release.save(folder, force=force)
+        if table is not None:
+            write_csv(patients, table)
+        out.print(_after_demo(folder, table), markup=False)
+
+
+def _after_demo(folder: Path | None, table: Path | None) -> str:
+    lines = ["", "What to try next:"]
+    if folder is None:
+        lines.append("  closeknit demo -o hospital/                      save the release and its certificate")
+    else:
+        lines.append(f"  closeknit audit {_shown(folder)}/release.csv     check it as a stranger would")
+    if table is None:
+        lines.append("  closeknit demo --table patients.csv              save the raw table, to try these on:")
+    name = _shown(table) if table else "patients.csv"
+    lines.append(f"  closeknit inspect {name} > recipe.yaml     guess what the columns are; then edit the recipe")
+    lines.append("  closeknit anonymize recipe.yaml -o out/          another k or t, other columns, your own table")
+    return "\n".join(lines)
+
+
+@app.command(short_help="Guess what the columns are; print a recipe.")
+def inspect(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV, TSV or Parquet file.")],
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    as_json: Json = False,
+) -> None:
+    """Guess role, kind and hierarchy of each column, and print a recipe to be edited by hand.
+
+    The recipe goes to standard output, remarks go to standard error. Every line carries its reason, and "not sure" where you
+    should look first. Nothing is ever suggested to be published unprotected.
+
+    \b
+    closeknit inspect patients.csv > recipe.yaml
+    closeknit inspect export.txt --delimiter ';' --decimal , --encoding latin-1 > recipe.yaml
+    closeknit inspect patients.parquet --json
+    """
+    with plainly():
+        from closeknit.api import suggest
+
+        csv = _csv_format(delimiter, encoding, decimal)
+        suggestion = suggest(file, csv)
+        _refuse_other_delimiter(file, list(suggestion.reasons))
+        if as_json:
+            guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
+            _print_utf8(json.dumps({"columns": guesses, "missing": suggestion.schema.missing}, indent=2, ensure_ascii=False) + "\n")
+            return
+        _print_utf8(suggestion.to_recipe(str(file), _csv_form(csv)))
+        say(f"{len(suggestion.reasons)} columns, {suggestion.rows:,} rows; not sure about: {', '.join(suggestion.unsure) or 'none'}")
+        if not suggestion.schema.sensitive:
+            say("no column looks sensitive: move the secrets under 'sensitive' and add a promise for each")
+        say("next: edit the recipe, then run 'closeknit anonymize recipe.yaml -o out/'")
+
+
+@app.command(short_help="Make a release that keeps a recipe's promises.")
+def anonymize(
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe, such as 'closeknit inspect' makes.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the release; FOLDER.private holds what stays at home.")],
+    format: Annotated[FileFormat | None, typer.Option(help="How the release is saved; else as the recipe says.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Repeat a release; else as the recipe says, or drawn anew.")] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Make a release that keeps every promise of a recipe, or say why that is impossible and write nothing.
+
+    OUT gets the release and its certificate: they may leave. OUT.private gets the recipe with its seed and the class of each row:
+    they stay at home.
+
+    \b
+    closeknit anonymize recipe.yaml -o out/
+    closeknit anonymize recipe.yaml -o out/ --format parquet --force
+    closeknit anonymize recipe.yaml -o out/ --json | jq .loss.a
+    """
+    with plainly():
+        from closeknit.api import run
+        from closeknit.apps.progress import ProgressBar
+        from closeknit.recipe import Recipe
+
+        folder = _free_folder(output, force)
+        assert folder is not None
+        asked = Recipe.read(recipe)
+        asked.seed = asked.seed if seed is None else seed
+        with ProgressBar() as bar:
+            release = run(asked, progress=bar)
+        written = format.value if format else asked.format
+        release.save(folder, format=written, force=force)
+        if as_json:
+            _print_utf8((folder / "certificate.json").read_text(encoding="utf-8"))
+            return
+        _print_utf8(f"{release.certificate}\n\n")
+        name = _shown(folder)
+        typer.echo(f"{name}/          release.{written}, certificate.json: what may leave")
+        typer.echo(f"{name}.private/  recipe.yaml, classes.csv: what stays at home")
+        typer.echo(f"next: closeknit audit {name}/release.{written}")
+
+
+@app.command(short_help="Recompute the promises of a release.")
+def audit(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A release: CSV or Parquet, made by anyone.")],
+    certificate: Annotated[Path | None, typer.Option(help="Its certificate; else certificate.json beside the file.")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="Check schema and promises of this recipe instead.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    as_json: Json = False,
+) -> None:
+    """Recompute every promise from the cells of a release alone. Status 0 only if all could be checked and hold.
+
+    \b
+    closeknit audit out/release.csv
+    closeknit audit received.csv --certificate mailed/certificate.json
+    closeknit audit made_elsewhere.csv --recipe recipe.yaml --json
+    """
+    if certificate is not None and recipe is not None:
+        raise typer.BadParameter("give --certificate or --recipe, not both")
+    with plainly():
+        from closeknit.api import audit as audited
+        from closeknit.recipe import Recipe
+
+        csv = _csv_format(delimiter, encoding, decimal)
+        if recipe is not None:
+            asked = Recipe.read(recipe)
+            found = audited(file, asked.schema, asked.models, csv=csv)
+        else:
+            found = audited(file, certificate=certificate or _certificate_beside(file), csv=csv)
+        _print_utf8(json.dumps({"ok": found.ok, **json.loads(found.to_json())}, indent=2, ensure_ascii=False) + "\n" if as_json else f"{found}\n")
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def _free_folder(folder: Path | None, force: bool) -> Path | None:
+    """The folder, refused before any work is done if it cannot be written in the end."""
+    if folder is None:
+        return None
+    place = Path(os.path.abspath(folder))
+    if not place.name:
+        raise BadInput("this cannot be the folder of a release", file=folder, right="name a new folder")
+    _refuse_existing(place, force)
+    _refuse_existing(place.with_name(place.name + ".private"), force)
+    return place
+
+
+def _refuse_existing(place: Path, force: bool) -> None:
+    if os.path.lexists(place) and not force:
+        raise BadInput("it exists already", file=place, right="choose another name, or use --force to replace it")
+
+
+def _certificate_beside(file: Path) -> Path:
+    from closeknit.doors.files import kind_of
+
+    kind_of(file)
+    beside = file.parent / "certificate.json"
+    if not file.exists():
+        raise BadInput("there is no such file or folder", file=file, right="check the path")
+    if not beside.exists():
+        raise BadInput("no certificate.json stands beside it", file=file, right="name one with --certificate, or a recipe with --recipe")
+    return beside
+
+
+def _csv_format(delimiter: str | None, encoding: str | None, decimal: str | None) -> CsvFormat | None:
+    """None where nothing was said: then the suffix of the file decides. Else a delimiter that was not said is guessed."""
+    if delimiter is None and encoding is None and decimal is None:
+        return None
+    from closeknit.doors.csv import CsvFormat
+
+    tab = delimiter in ("tab", r"\t")
+    return CsvFormat(delimiter="\t" if tab else delimiter, encoding=encoding or "utf-8", decimal=decimal or ".")
+
+
+def _csv_form(csv: CsvFormat | None) -> dict[str, Any]:
+    from closeknit.core.params import spec
+
+    return spec(csv) if csv else {}
+
+
+def _refuse_other_delimiter(file: Path, names: list[str]) -> None:
+    """One column with a delimiter in its name is a table that was read with the wrong one."""
+    sign = next((sign for sign in ";\t|" if sign in names[0]), None) if len(names) == 1 else None
+    if sign is not None:
+        known = "tab" if sign == "\t" else sign
+        raise BadInput(f"the header is one column, '{names[0]}'", file=file, right=f"say --delimiter '{known}'")
+
+
+def _print_utf8(text: str) -> None:
+    """UTF-8 whatever the terminal thinks: a recipe is read back as such."""
+    typer.echo(text.encode(), nl=False)
+
+
+def _shown(place: Path) -> str:
+    """The shorter of the relative and the absolute path."""
+    return min(os.path.relpath(place), str(place), key=len)
+
+
+if __name__ == "__main__":
+    main()

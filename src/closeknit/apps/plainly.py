@@ -1,0 +1,58 @@
+"""How the command line ends: one sentence and an exit status instead of a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from closeknit.core.errors import BadInput, CloseknitError
+
+STOPPED = 130  # as shells say it of an interrupt
+NO_READER = 141  # and of a closed pipe
+
+
+def say(sentence: str) -> None:
+    """One line on stderr; a value with line breaks or control characters in it must not break the line."""
+    line = "".join(sign if sign.isprintable() else "\ufffd" for sign in sentence)
+    typer.echo(line, err=True)
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Around a command: a mistake of the user is one sentence and its status, a warning is one line."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = _one_line
+            yield
+    except CloseknitError as error:
+        say(f"closeknit: {error}")
+        raise typer.Exit(error.status) from None
+    except BrokenPipeError:
+        # What is still buffered would fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(NO_READER) from None
+    except OSError as error:
+        say(f"closeknit: {_refused(error)}")
+        raise typer.Exit(BadInput.status) from None
+    except MemoryError:
+        say("closeknit: the table does not fit into memory; give fewer rows or columns, or use a larger machine")
+        raise typer.Exit(BadInput.status) from None
+    except KeyboardInterrupt:
+        say("closeknit: stopped")
+        raise typer.Exit(STOPPED) from None
+
+
+def _one_line(message: Warning | str, *_: object, **__: object) -> None:
+    say(f"warning: {message}")
+
+
+def _refused(error: OSError) -> BadInput:
+    from closeknit.doors.faults import refused
+
+    return refused(error, error.filename or "the system")

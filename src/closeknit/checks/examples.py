@@ -1,0 +1,101 @@
+"""Parameter sets under which each registered thing is checked, and wrong ones that it has to refuse by name.
+
+A registered thing without an entry here fails its checks: adding one means adding its examples.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from closeknit.checks.tables import DISEASE, JOB
+from closeknit.core.dates import date
+from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.kinds import Nodes, flat, numeric, prefix
+
+Params = dict[str, Any]
+
+METHODS: dict[str, list[Params]] = {
+    "stack_and_deal": [{}, {"dealing": "literal"}, {"order": "frequency"}],
+}
+
+FORMS: dict[str, list[Params]] = {
+    "generalized": [{}, {"snap": True}],
+}
+
+# Parameters, and the kind of the column `secret` that they are meant for (None: the promise speaks of rows alone).
+MODELS: dict[str, list[tuple[Params, Any]]] = {
+    "k_anonymity": [({"k": 3}, None)],
+    "l_diversity": [
+        ({"column": "secret", "l": 2}, flat()),
+        ({"column": "secret", "l": 2, "kind": "entropy"}, flat()),
+        ({"column": "secret", "l": 1.7, "kind": "entropy"}, Hierarchy.from_nested(DISEASE)),
+        ({"column": "secret", "l": 2, "kind": "recursive", "c": 1.5}, flat()),
+        ({"column": "secret", "l": 1.5, "kind": "frequency"}, flat()),
+    ],
+    "t_closeness": [
+        ({"column": "secret", "t": 0.2}, numeric()),
+        ({"column": "secret", "t": 0.2}, Hierarchy.from_nested(DISEASE)),
+        ({"column": "secret", "t": 0.3}, flat()),
+        ({"column": "secret", "t": 0.3, "distance": "equal"}, numeric()),
+        ({"column": "secret", "t": 0.3}, prefix()),
+    ],
+    "beta_likeness": [
+        ({"column": "secret", "beta": 1.0}, flat()),
+        ({"column": "secret", "beta": 1.0, "kind": "basic"}, flat()),
+        ({"column": "secret", "beta": 1.0, "kind": "semantic", "below": 0}, Hierarchy.from_nested(DISEASE)),
+        ({"column": "secret", "beta": 1.0, "kind": "range", "eps": 20}, numeric()),
+    ],
+    "delta_disclosure": [({"column": "secret", "delta": 1.2}, flat())],
+}
+
+# The parameter that is the limit of the promise.
+LIMITS = {"k_anonymity": "k", "l_diversity": "l", "t_closeness": "t", "beta_likeness": "beta", "delta_disclosure": "delta"}
+
+# Wrong parameters beside right ones; the first is the one that the sentence has to name.
+REFUSED: dict[str, list[Params]] = {
+    "stack_and_deal": [{"order": "random"}, {"dealing": 3}, {"order": None}],
+    "generalized": [],
+    "k_anonymity": [{"k": 0}, {"k": -1}, {"k": "five"}, {"k": 2.5}, {"k": True}, {"k": None}],
+    "l_diversity": [
+        {"l": 0, "column": "secret"}, {"l": 2.5, "column": "secret"}, {"kind": "other", "column": "secret", "l": 2},
+        {"c": 0, "column": "secret", "l": 2, "kind": "recursive"}, {"c": None, "column": "secret", "l": 2, "kind": "recursive"},
+        {"c": 2, "column": "secret", "l": 2}, {"l": "nan", "column": "secret", "kind": "entropy"},
+    ],
+    "t_closeness": [
+        {"t": 1.1, "column": "secret"}, {"t": -0.1, "column": "secret"}, {"t": float("nan"), "column": "secret"},
+        {"t": "much", "column": "secret"}, {"distance": "far", "column": "secret", "t": 0.2},
+    ],
+    "beta_likeness": [
+        {"beta": 0, "column": "secret"}, {"beta": float("inf"), "column": "secret"}, {"kind": "other", "column": "secret", "beta": 1},
+        {"below": None, "column": "secret", "beta": 1, "kind": "semantic"}, {"eps": -1, "column": "secret", "beta": 1, "kind": "range"},
+    ],
+    "delta_disclosure": [{"delta": 0, "column": "secret"}, {"delta": "x", "column": "secret"}],
+}  # fmt: skip
+
+# A kind of column and distinct raw values of it; none for a kind that only published columns have.
+KINDS: dict[str, list[tuple[Any, list[Any]]]] = {
+    "numeric": [
+        (numeric(), [41, 30, 7, 8, 120]),
+        (numeric(-5, 5), [-5.0, 0.25, -1e-3, 5.0]),
+        (numeric(0, 60, bins=4), [0, 14.5, 15, 31, 60]),
+        (numeric(step=5), ["3", "4", "5", "11"]),
+    ],
+    "date": [
+        (date(), ["2024-03-17", "2024-01-02", "2031-05-01", "2024-12-31", "2023-12-31"]),
+        (date(["month", "year"], lo="2020-01-01", hi="2029-12-31"), ["2024-03", "2024-04", "2020-01"]),
+        (date(["day", "quarter"]), [np.datetime64("2024-03-17"), np.datetime64("2024-02-29"), np.datetime64("2025-02-28")]),
+    ],
+    "prefix": [(prefix(), ["47605", "47602", "47906", "12345"]), (prefix(3), ["äöü", "äöa"]), (prefix(), ["1", "12", "123", "2"])],
+    "flat": [(flat(), ["f", "m", "京都", "a, b"]), (flat(), [True, False]), (flat(), ["only"]), (flat(), [3, 4.5])],
+    "tree": [
+        (Hierarchy.from_nested(JOB), ["clerk", "farmer", "sailor"]),
+        (Hierarchy.from_nested(JOB, from_data=True), ["clerk", "farmer", "sailor"]),
+        (Hierarchy.from_nested({"all": {"a": {"a1": ["x"]}, "b": ["y", "z"]}}), ["x", "z"]),
+        (Hierarchy.intervals(lo=0, hi=100, width=10, levels=[2, 5]), [0, 9.5, 10, 55, 100]),
+        (Hierarchy.quantiles([1, 2, 3, 4, 50, 60, 70, 80], bins=4), [1, 2, 3, 50, 80]),
+        (Hierarchy.rare({"flu": 90, "gout": 2, "acne": 1}, limit=5), ["flu", "gout", "acne"]),
+    ],
+    "nodes": [(Nodes({"47***": 3, "47605": 1}, 9), [])],
+}

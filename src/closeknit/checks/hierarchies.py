@@ -1,0 +1,132 @@
+"""Checks of a kind of column: its cells are nested, tight, readable back, and cost between nothing and all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from closeknit.checks.broken import need
+from closeknit.checks.cells import covers, text_of
+from closeknit.core.domain import Domain
+from closeknit.core.kind_forms import kind_form, kind_from
+
+KindCheck = Callable[[Any, list[Any]], None]
+
+
+class Bound:
+    """A kind that has met its values: the label of every range of leaves, and the raw values that each label holds."""
+
+    def __init__(self, kind: Any, values: list[Any]) -> None:
+        text = any(isinstance(value, str) for value in values)
+        array = np.array(values, dtype=object if text else None)
+        self.domain: Domain
+        self.domain, codes = kind.bind(array)
+        self.raw: list[tuple[int, str]] = [(int(code), str(text_of(value))) for code, value in zip(codes, array.tolist(), strict=True)]
+        self.labels: dict[tuple[int, int], str] = {}
+        for lo in range(self.domain.size + 1):
+            for hi in range(lo, self.domain.size + 1):
+                (self.labels[lo, hi],) = self.domain.labels(np.array([lo], dtype=np.int32), np.array([hi], dtype=np.int32))
+        self.held = {label: frozenset(raw for _, raw in self.raw if covers(kind, label or None, raw)) for label in self.labels.values()}
+
+
+def ranges_are_covered(kind: Any, values: list[Any]) -> None:
+    """The label of a range of leaves holds every raw value in it; a range with the missing leaf is `*`, that leaf alone is empty."""
+    bound = Bound(kind, values)
+    last = bound.domain.size
+    for (lo, hi), label in bound.labels.items():
+        if hi == last:
+            need(label == ("" if lo == last else "*"), f"leaves {lo} to {hi} (the missing one) are written {label!r}")
+        else:
+            for code, raw in bound.raw:
+                need(not lo <= code <= hi or raw in bound.held[label], f"{label!r} does not hold {raw!r}")
+
+
+def covers_are_minimal(kind: Any, values: list[Any]) -> None:
+    """No other label holds the same range of raw values and fewer others."""
+    bound = Bound(kind, values)
+    for (lo, hi), label in bound.labels.items():
+        inside = frozenset(raw for code, raw in bound.raw if lo <= code <= hi)
+        if hi < bound.domain.size and inside and {lo, hi} <= {code for code, _ in bound.raw}:
+            for other, held in bound.held.items():
+                need(not inside <= held < bound.held[label], f"{label!r} was written where {other!r} says more")
+
+
+def nodes_are_nested(kind: Any, values: list[Any]) -> None:
+    """Two nodes of a tree are disjoint, or one holds the other; ranges of numbers may overlap."""
+    bound = Bound(kind, values)
+    if bound.domain.tree is not None:
+        for (one, a), (other, b) in combinations(bound.held.items(), 2):
+            need(a <= b or b <= a or not a & b, f"{one!r} and {other!r} overlap")
+
+
+def labels_are_unambiguous(kind: Any, values: list[Any]) -> None:
+    """Ranges of leaves with different numbers at both ends have one label only where a tree joins them."""
+    bound = Bound(kind, values)
+    if bound.domain.tree is None:
+        told = [label for (_, hi), label in bound.labels.items() if hi < bound.domain.size]
+        need(len(told) == len(set(told)), "two ranges of numbers share a label")
+
+
+def losses_are_shares(kind: Any, values: list[Any]) -> None:
+    """Losses lie between 0 and 1: 0 for a single value and for missing, 1 for `*`, and a wider cell never costs less."""
+    if not values:
+        cells = ["", "*"]
+        need(kind.losses(cells).tolist() == [[0, 0], [1, 1]], "the missing cell costs nothing and '*' everything")
+        return
+    bound = Bound(kind, values)
+    cells = sorted(set(bound.labels.values()))
+    shown = kind.published(bound.domain, cells)
+    loss = dict(zip(cells, shown.losses(cells).tolist(), strict=True))
+    need(loss["*"] == [1, 1] and loss[""] == [0, 0], "the missing cell costs nothing and '*' everything")
+    for (lo, hi), label in bound.labels.items():
+        a, b = loss[label]
+        need(0 <= b <= a <= 1, f"{label!r} costs {a} (variant A) and {b} (variant B)")
+        need(lo < hi or bound.held[label] == set() or len(bound.held[label]) > 1 or kind_bins(kind) or a == 0, f"one value, {label!r}, costs {a}")
+        for other, held in bound.held.items():
+            wider = bound.held[label] < held and other != "" and label != ""
+            need(not wider or loss[other][0] >= a, f"{other!r} holds more than {label!r} and costs less")
+
+
+def kind_bins(kind: Any) -> bool:
+    """Whether a single leaf of this kind stands for an interval, which costs its width."""
+    return bool(getattr(kind, "bins", None))
+
+
+def cells_are_read_back(kind: Any, values: list[Any]) -> None:
+    """What a certificate says of the column is enough to read every label that was written."""
+    if values:
+        bound = Bound(kind, values)
+        cells = sorted(set(bound.labels.values()))
+        again = kind_from(kind_form(kind.published(bound.domain, cells)))
+        need(np.array_equal(again.losses(cells), kind.published(bound.domain, cells).losses(cells)), "losses change when a certificate is read")
+
+
+def recipe_reads_back(kind: Any, values: list[Any]) -> None:
+    """Written into a recipe and read again it is the same kind."""
+    need(kind_from(kind_form(kind)) == kind, f"{kind} is another kind when a recipe is read back")
+
+
+def made_from_data_tells_written_nodes_only(kind: Any, values: list[Any]) -> None:
+    """A domain that was read off the data is published with the nodes that are written, and no others."""
+    if not values or kind.name not in ("flat", "prefix", "tree") or (kind.name == "tree" and not kind.from_data):
+        return
+    bound = Bound(kind, values)
+    top = bound.labels[0, bound.domain.size - 1]
+    told = str(kind_form(kind.published(bound.domain, [top, ""])))
+    for label in set(bound.labels.values()) - {top, "", "*"}:
+        need(repr(label) not in told, f"the certificate tells {label!r}, which is not written")
+
+
+CHECKS: tuple[KindCheck, ...] = (
+    ranges_are_covered,
+    covers_are_minimal,
+    nodes_are_nested,
+    labels_are_unambiguous,
+    losses_are_shares,
+    cells_are_read_back,
+    recipe_reads_back,
+    made_from_data_tells_written_nodes_only,
+)

@@ -1,0 +1,175 @@
+"""Checks of a promise: it equals its naive definition on generated classes, and its verdict is that of its own level."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from closeknit.checks.broken import need
+from closeknit.checks.cells import ground, tree
+from closeknit.checks.examples import LIMITS
+from closeknit.checks.oracle import oracle_holds, oracle_level
+from closeknit.core.classes import Classes
+from closeknit.core.params import spec
+
+ModelCheck = Callable[[Any, Any, int], None]
+COLUMN = "secret"
+VALUES: dict[str, list[str]] = {
+    "numeric": ["10", "20", "30", "45.5", "80"],
+    "tree": ["flu", "asthma", "ulcer", "colic", "gout"],
+    "flat": ["A", "B", "AB", "0"],
+    "prefix": ["1205", "1206", "1999", "4760"],
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Generated rows: the class, the secret and the person of each."""
+
+    class_of: list[int]
+    secrets: list[str | None]
+    persons: list[int] | None
+    kind: Any
+
+    @property
+    def count(self) -> int:
+        """Number of classes."""
+        return max(self.class_of) + 1
+
+    def classes(self, class_of: list[int] | None = None) -> Classes:
+        """As a model sees them."""
+        chosen = np.array(class_of or self.class_of, dtype=np.int32)
+        persons = None if self.persons is None else np.array(self.persons, dtype=np.int64)
+        secrets = {}
+        if self.kind is not None:
+            texts = sorted({secret for secret in self.secrets if secret is not None})
+            domain, leaves = self.kind.bind(np.array(texts, dtype=object))
+            leaf = {text: int(code) for text, code in zip(texts, leaves, strict=True)} | {None: domain.size}
+            secrets[COLUMN] = np.array([leaf[secret] for secret in self.secrets], dtype=np.int32), domain
+        return Classes.of(chosen, int(chosen.max()) + 1, secrets, persons)
+
+    def rows(self, number: int) -> list[int]:
+        """Rows of one class."""
+        return [row for row, class_of in enumerate(self.class_of) if class_of == number]
+
+
+def samples(model: Any, kind: Any, seed: int) -> Iterator[Sample]:
+    """Rows with and without persons, with and without missing secrets where the promise has a place for them."""
+    rng = np.random.default_rng([seed, 77])
+    name = "flat" if kind is None else kind.name
+    ordered = kind is not None and (getattr(model, "distance", None) or kind.default_distance) == "ordered"
+    for gaps in (0.0, 0.2):
+        if gaps and ordered and model.name == "t_closeness":
+            continue
+        for with_persons in (False, True):
+            rows = int(rng.integers(8, 40))
+            weights = rng.dirichlet(np.ones(len(VALUES[name])))
+            drawn = rng.choice(VALUES[name], rows, p=weights).tolist()
+            secrets = [None if rng.random() < gaps else value for value in drawn]
+            class_of = np.concatenate([np.arange(4), rng.integers(0, 4, rows - 4)]).tolist()
+            persons = rng.integers(0, rows // 2, rows).tolist() if with_persons else None
+            yield Sample(class_of, secrets, persons, kind)
+
+
+def oracle_params(model: Any, sample: Sample, rows: list[int]) -> dict[str, Any]:
+    """The model's parameters with persons and ground distance as the oracle takes them."""
+    params: dict[str, Any] = dict(spec(model))
+    params.pop("column", None)
+    distance = params.pop("distance", None)
+    if model.name == "t_closeness":
+        params["ground"] = ground(sample.kind, distance, sample.secrets)
+    elif params.get("kind") == "semantic":
+        params["ground"] = tree(sample.kind, {value for value in sample.secrets if value is not None})
+    if sample.persons is not None and "persons" in model.needs:
+        params["persons"] = [sample.persons[row] for row in rows]
+    return params
+
+
+def equals_its_definition(model: Any, kind: Any, seed: int) -> None:
+    """Levels and verdicts are those of the naive definition."""
+    for sample in samples(model, kind, seed):
+        classes = sample.classes()
+        levels, holds = model.levels(classes), model.holds(classes)
+        for number in range(sample.count):
+            rows = sample.rows(number)
+            values = [sample.secrets[row] for row in rows]
+            params = oracle_params(model, sample, rows)
+            level = float(oracle_level(model.name, values, sample.secrets, **params))
+            need(math.isclose(levels[number], level, rel_tol=1e-9, abs_tol=1e-12), f"{model}: {levels[number]} is not {level} on {values}")
+            right = oracle_holds(model.name, values, sample.secrets, **params)
+            need(bool(holds[number]) == right, f"{model}: holds is {holds[number]} on {values} in {sample.secrets}")
+            exact = model.exact_level(classes, number)
+            need(exact is None or math.isclose(exact, level, rel_tol=1e-9, abs_tol=1e-12), f"{model}: the exact level {exact} is not {level}")
+
+
+def holds_where_its_level_does(model: Any, kind: Any, seed: int) -> None:
+    """Off the limit the verdict is that of the level."""
+    limit = float(Fraction(str(getattr(model, "c", None) or getattr(model, LIMITS[model.name]))))
+    for sample in samples(model, kind, seed):
+        classes = sample.classes()
+        for level, holds in zip(model.levels(classes), model.holds(classes), strict=True):
+            if abs(level - limit) > 1e-6:
+                need(bool(holds) == (level > limit if model.higher_is_safer else level < limit), f"{model}: level {level} and holds {holds}")
+
+
+def boundary_is_exact(model: Any, kind: Any, seed: int) -> None:
+    """With the exact level of a class as its limit a promise with `<=` or `>=` holds there, and a hair tighter it does not."""
+    field = "c" if getattr(model, "c", None) is not None else LIMITS[model.name]
+    strict = model.asked.startswith("< ")
+    for sample in samples(model, kind, seed):
+        classes = sample.classes()
+        for number in range(sample.count):
+            exact = model.exact_level(classes, number)
+            if exact is None or exact <= 0:
+                continue
+            whole = isinstance(getattr(model, field), int) and exact.denominator == 1
+            hair = Fraction(1) if whole else Fraction(1, 10**15)
+            sign = 1 if model.higher_is_safer else -1
+            need(_holds(model, field, exact, classes, number) is not strict, f"{model}: its limit {exact} itself is decided wrongly")
+            need(_holds(model, field, exact + sign * hair, classes, number) in (False, None), f"{model}: a hair beyond {exact} still holds")
+
+
+def _holds(model: Any, field: str, limit: Fraction, classes: Classes, number: int) -> bool | None:
+    """The verdict with another limit; None where the limit itself has no meaning (t above 1)."""
+    value = int(limit) if limit.denominator == 1 else str(limit)
+    try:
+        other = replace(model, **{field: value})
+    except ValueError:
+        return None
+    return bool(other.holds(classes)[number])
+
+
+def merging_keeps_it(model: Any, kind: Any, seed: int) -> None:
+    """If it says it is monotone, two classes that hold make one that holds."""
+    if not model.monotone:
+        return
+    for sample in samples(model, kind, seed):
+        holds = model.holds(sample.classes())
+        for one in range(sample.count):
+            for other in range(one):
+                if holds[one] and holds[other]:
+                    merged = [other if number == one else number for number in sample.class_of]
+                    need(model.holds(sample.classes(merged))[other], f"{model}: two classes that hold make one that does not")
+
+
+def says_what_it_is(model: Any, kind: Any, seed: int) -> None:
+    """Its text names its parameters, and it can be hashed and compared as a value."""
+    need(model == replace(model) and hash(model) == hash(replace(model)), f"{model} is not a value")
+    text = model.describe(None)
+    need(str(getattr(model, LIMITS[model.name])) in text, f"{model}: its limit is not in {text!r}")
+    need(model.column is None or model.column in text, f"{model}: its column is not in {text!r}")
+    need(model.forms and model.needs, f"{model} does not declare its forms and needs")
+
+
+CHECKS: tuple[ModelCheck, ...] = (
+    equals_its_definition,
+    holds_where_its_level_does,
+    boundary_is_exact,
+    merging_keeps_it,
+    says_what_it_is,
+)

@@ -1,0 +1,270 @@
+"""The promises once more, as their sources define them: dictionaries and rationals, one class at a time, slow on purpose.
+
+Nothing here is shared with `models` or `kernels`, so that the two can judge each other. A class is the list of its rows'
+secrets (`None` = missing, withheld ones left out), the reference is that list for the whole release. `persons` names the
+person of each row of the class. `ground` gives distance its meaning: a list is an ordered domain, a nested mapping a tree
+(`None` marks a leaf), a function any distance between two values, and nothing at all the equal distance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+Value = Hashable
+Level = Fraction | Decimal | float
+Shares = dict[Value, Fraction]
+Verdict = tuple[Level, bool]
+
+
+def oracle_level(name: str, values: Sequence[Value], reference: Sequence[Value], **params: Any) -> Level:
+    """What a class reaches; `params` are those of the model, besides `persons` and `ground`.
+
+    >>> oracle_level("t_closeness", ["a", "a"], ["a", "a", "b", "b"], t=1)
+    Fraction(1, 2)
+    """
+    return _JUDGES[name](list(values), list(reference), params)[0]
+
+
+def oracle_holds(name: str, values: Sequence[Value], reference: Sequence[Value], **params: Any) -> bool:
+    """Whether a class keeps the promise.
+
+    >>> oracle_holds("k_anonymity", ["a", "a"], ["a", "a", "b"], k=3)
+    False
+    """
+    return _JUDGES[name](list(values), list(reference), params)[1]
+
+
+def _exact(value: object) -> Fraction:
+    return Fraction(str(value))
+
+
+def _shares(values: Sequence[Value]) -> Shares:
+    return {value: Fraction(count, len(values)) for value, count in Counter(values).items()}
+
+
+# k-anonymity and diversity ------------------------------------------------------------------------------------------
+
+
+def _k_anonymity(values: list[Value], reference: list[Value], params: Mapping[str, Any]) -> Verdict:
+    persons = params.get("persons")
+    heads = len(values) if persons is None else len(set(persons))
+    return Fraction(heads), heads >= params["k"]
+
+
+def _l_diversity(values: list[Value], reference: list[Value], params: Mapping[str, Any]) -> Verdict:
+    kind, least, persons = params.get("kind", "distinct"), _exact(params["l"]), params.get("persons")
+    if not values:
+        return (Fraction(0) if kind == "recursive" else math.inf), True
+    carriers: dict[Value, set[Hashable]] = {}
+    for row, value in enumerate(values):
+        carriers.setdefault(value, set()).add(row if persons is None else persons[row])
+    counts = sorted((len(people) for people in carriers.values()), reverse=True)
+    heads = len(set().union(*carriers.values()))
+    distinct = _matching(carriers)
+    if kind == "distinct":
+        return Fraction(distinct), distinct >= least
+    if kind == "frequency":
+        return min(Fraction(heads, counts[0]), Fraction(distinct)), counts[0] * least <= heads and distinct >= least
+    if kind == "recursive":
+        tail = sum(counts[int(least) - 1 :])
+        if tail == 0 or distinct < least:
+            return math.inf, False
+        return Fraction(counts[0], tail), counts[0] < _exact(params["c"]) * tail
+    total = sum(counts)
+    with localcontext() as context:
+        context.prec = 80
+        entropy = -sum(((Decimal(c) / total) * (Decimal(c) / total).ln() for c in counts), Decimal(0))
+        level = min(entropy.exp(), Decimal(distinct))
+    enough = total**total >= least**total * math.prod(c**c for c in counts)
+    return level, bool(enough) and distinct >= least
+
+
+def _matching(carriers: Mapping[Value, set[Hashable]]) -> int:
+    """The most values that can be given to different persons who carry them (augmenting paths)."""
+    given: dict[Hashable, Value] = {}
+
+    def give(value: Value, asked: set[Hashable]) -> bool:
+        for person in carriers[value]:
+            if person in asked:
+                continue
+            asked.add(person)
+            if person not in given or give(given[person], asked):
+                given[person] = value
+                return True
+        return False
+
+    return sum(give(value, set()) for value in carriers)
+
+
+# t-closeness --------------------------------------------------------------------------------------------------------
+
+
+def _t_closeness(values: list[Value], reference: list[Value], params: Mapping[str, Any]) -> Verdict:
+    if not values:
+        return Fraction(0), True
+    level = earth_movers_distance(_shares(reference), _shares(values), params.get("ground"))
+    return level, level <= _exact(params["t"])
+
+
+def earth_movers_distance(p: Shares, q: Shares, ground: Any = None) -> Fraction:
+    """By the definition that belongs to the ground distance.
+
+    >>> earth_movers_distance({1: Fraction(1)}, {3: Fraction(1)}, [1, 2, 3])
+    Fraction(1, 1)
+    """
+    surplus = {value: q.get(value, Fraction(0)) - p.get(value, Fraction(0)) for value in {*p, *q}}
+    if ground is None:
+        return sum((abs(x) for x in surplus.values()), Fraction(0)) / 2
+    if callable(ground):
+        return transport(p, q, ground)
+    if isinstance(ground, Mapping):
+        root = _root(ground)
+        below = _costs(root, surplus)[1] if None not in surplus else _costs({**root, None: None}, surplus)[1]
+        return below / _height(root)
+    running = [sum((surplus.get(value, Fraction(0)) for value in ground[:i]), Fraction(0)) for i in range(1, len(ground))]
+    return sum((abs(x) for x in running), Fraction(0)) / max(len(ground) - 1, 1)
+
+
+def _root(tree: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Children of the root: a single named top node with children is the root itself."""
+    (only,) = tree.values() if len(tree) == 1 else (None,)
+    return only if only else tree
+
+
+def _height(tree: Mapping[Any, Any] | None) -> int:
+    return 1 + max(_height(child) for child in tree.values()) if tree else 0
+
+
+def _costs(tree: Mapping[Any, Any], surplus: Shares) -> tuple[Fraction, Fraction]:
+    """Surplus under a node, and height times what is moved inside it, summed over the nodes under it."""
+    extras, cost = [], Fraction(0)
+    for label, child in tree.items():
+        extra, below = _costs(child, surplus) if child else (surplus.get(label, Fraction(0)), Fraction(0))
+        extras.append(extra)
+        cost += below
+    lack = -sum((e for e in extras if e < 0), Fraction(0))
+    spare = sum((e for e in extras if e > 0), Fraction(0))
+    return spare - lack, cost + _height(tree) * min(spare, lack)
+
+
+def transport(p: Shares, q: Shares, distance: Callable[[Value, Value], Fraction]) -> Fraction:
+    """Cheapest transport for any distance: goods are sent along cheapest paths, with sending back, until all are there.
+
+    >>> transport({"a": Fraction(1)}, {"a": Fraction(1, 2), "b": Fraction(1, 2)}, lambda u, v: Fraction(u != v))
+    Fraction(1, 2)
+    """
+    supply, demand = dict(p), dict(q)
+    sent: dict[tuple[Value, Value], Fraction] = {}
+    cost = Fraction(0)
+    while any(supply.values()):
+        path = _cheapest_path(supply, demand, sent, distance)
+        (source, _), (_, sink) = path[0], path[-1]
+        back = [sent[pair] for i, pair in enumerate(path) if i % 2]
+        amount = min([supply[source], demand[sink], *back])
+        for i, (u, v) in enumerate(path):
+            sign = -1 if i % 2 else 1
+            sent[u, v] = sent.get((u, v), Fraction(0)) + sign * amount
+            cost += sign * amount * distance(u, v)
+        supply[source] -= amount
+        demand[sink] -= amount
+    return cost
+
+
+def _cheapest_path(supply: Shares, demand: Shares, sent: Mapping[tuple[Value, Value], Fraction],
+                   distance: Callable[[Value, Value], Fraction]) -> list[tuple[Value, Value]]:  # fmt: skip
+    """Pairs (from, to) of a path from some supply to some demand; every second pair takes goods back (Bellman and Ford)."""
+    left: dict[Value, tuple[Fraction, list[Any]]] = {u: (Fraction(0), []) for u, rest in supply.items() if rest > 0}
+    right: dict[Value, tuple[Fraction, list[Any]]] = {}
+    changed = True
+    while changed:
+        changed = False
+        for u, (cost, path) in list(left.items()):
+            for v in demand:
+                if v not in right or cost + distance(u, v) < right[v][0]:
+                    right[v] = cost + distance(u, v), [*path, (u, v)]
+                    changed = True
+        for (u, v), amount in sent.items():
+            if amount > 0 and v in right and (u not in left or right[v][0] - distance(u, v) < left[u][0]):
+                left[u] = right[v][0] - distance(u, v), [*right[v][1], (u, v)]
+                changed = True
+    return min((right[v] for v, rest in demand.items() if rest > 0), key=lambda found: found[0])[1]
+
+
+# beta-likeness and delta-disclosure ---------------------------------------------------------------------------------
+
+
+def _beta_likeness(values: list[Value], reference: list[Value], params: Mapping[str, Any]) -> Verdict:
+    kind = params.get("kind", "enhanced")
+    p, q = _shares(reference), _shares(values)
+    level, capped = Fraction(0), False
+    for group in _groups(kind, p, params):
+        rho1 = sum((p.get(value, Fraction(0)) for value in group), Fraction(0))
+        rho2 = sum((q.get(value, Fraction(0)) for value in group), Fraction(0))
+        if rho2 > rho1:
+            if rho1 == 0:
+                return math.inf, False
+            level = max(level, (rho2 - rho1) / rho1)
+            capped |= kind != "basic" and rho2 / rho1 > 1 - _log(rho1)
+    return (math.inf if capped else level), not capped and level <= _exact(params["beta"])
+
+
+def _groups(kind: str, p: Shares, params: Mapping[str, Any]) -> Iterator[list[Value]]:
+    if kind == "semantic":
+        yield from _nodes(_root(params["ground"]), 0, params["below"])
+        return
+    yield from ([value] for value in p)
+    if kind == "range":
+        domain = sorted((value for value in p if value is not None), key=_exact)
+        numbers = [_exact(value) for value in domain]
+        eps = _exact(params["eps"])
+        for i, low in enumerate(numbers):
+            for j in range(i, len(numbers)):
+                if (numbers[j] - low) / (low if params.get("relative") else 1) <= eps:
+                    yield domain[i : j + 1]
+
+
+def _nodes(tree: Mapping[Any, Any], depth: int, below: int) -> Iterator[list[Value]]:
+    if depth > below:
+        yield list(_leaves(tree))
+    for child in tree.values():
+        if child:
+            yield from _nodes(child, depth + 1, below)
+
+
+def _leaves(tree: Mapping[Any, Any]) -> Iterator[Value]:
+    for label, child in tree.items():
+        if child:
+            yield from _leaves(child)
+        else:
+            yield label
+
+
+def _log(x: Fraction) -> Fraction:
+    """Natural logarithm to 80 digits, as the rational of those digits."""
+    with localcontext() as context:
+        context.prec = 80
+        return Fraction((Decimal(x.numerator) / Decimal(x.denominator)).ln())
+
+
+def _delta_disclosure(values: list[Value], reference: list[Value], params: Mapping[str, Any]) -> Verdict:
+    p, q = _shares(reference), _shares(values)
+    if not values:
+        return Fraction(0), True
+    if set(p) != set(q):
+        return math.inf, False
+    level = max(abs(_log(q[value] / share)) for value, share in p.items())
+    return level, level < _exact(params["delta"])
+
+
+_JUDGES: dict[str, Callable[[list[Value], list[Value], Mapping[str, Any]], Verdict]] = {
+    "k_anonymity": _k_anonymity,
+    "l_diversity": _l_diversity,
+    "t_closeness": _t_closeness,
+    "beta_likeness": _beta_likeness,
+    "delta_disclosure": _delta_disclosure,
+}

@@ -1,0 +1,156 @@
+"""Small tables for the checks: the edges of what a table may be, and generated ones. About nobody; the same for the same number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from closeknit.core.columns import Columns
+from closeknit.core.dates import date
+from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.kinds import flat, numeric, prefix
+from closeknit.core.model import Model
+from closeknit.core.schema import Schema
+from closeknit.models import BetaLikeness, DeltaDisclosure, KAnonymity, LDiversity, TCloseness
+
+JOB = {"office": {"clerk": None, "lawyer": None}, "field": {"land": {"farmer": None, "herder": None}, "sailor": None}}
+DISEASE = {"respiratory": {"flu": None, "asthma": None}, "digestive": {"ulcer": None, "colic": None}, "gout": None}
+TOWN = {"北": {"大阪": None, "京都": None}, "μ–σ": {"Ærø": None, "Łódź 🏙": None, 'a "b", c': None}}
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A table, what its columns are, and promises that can be kept on it (one class of everything keeps them)."""
+
+    name: str
+    columns: Columns
+    schema: Schema
+    models: tuple[Model, ...]
+
+
+def quasi_kinds() -> dict[str, Any]:
+    """The kinds of the generated quasi columns."""
+    return {
+        "age": numeric(),
+        "weight": numeric(0, 250, step=10),
+        "zip": prefix(5),
+        "sex": flat(),
+        "job": Hierarchy.from_nested(JOB),
+        "born": date(lo="1950-01-01", hi="2009-12-31"),
+        "town": Hierarchy.from_nested(TOWN, from_data=True),
+        "visits": Hierarchy.intervals(lo=0, hi=40, width=5),
+    }
+
+
+def secret_kinds() -> dict[str, Any]:
+    """The kinds of the generated secrets."""
+    return {"disease": Hierarchy.from_nested(DISEASE), "charge": numeric(), "blood": flat(), "since": date(["month", "year"])}
+
+
+def people(rng: np.random.Generator, rows: int, missing: float = 0.0) -> dict[str, list[Any]]:
+    """Cells of every generated column; some of them (`missing`) are empty or marked with `?`."""
+    age = rng.integers(18, 60, rows)
+    cells: dict[str, list[Any]] = {
+        "age": age.tolist(),
+        "weight": (rng.integers(400, 1200, rows) / 10).tolist(),
+        "zip": [f"{code:05}" for code in rng.choice([1205, 1206, 1290, 47602, 47605, 47999], rows)],
+        "sex": rng.choice(["f", "m", "x"], rows).tolist(),
+        "job": rng.choice(["clerk", "lawyer", "farmer", "herder", "sailor"], rows).tolist(),
+        "born": [str(np.datetime64("1960-01-01") + int(day)) for day in rng.integers(0, 15_000, rows)],
+        "town": rng.choice(["大阪", "京都", "Ærø", "Łódź 🏙", 'a "b", c'], rows).tolist(),
+        "visits": rng.integers(0, 41, rows).tolist(),
+        "disease": rng.choice(["flu", "asthma", "ulcer", "colic", "gout"], rows, p=[0.4, 0.2, 0.2, 0.1, 0.1]).tolist(),
+        "charge": (10 * (age // 8) + rng.integers(0, 4, rows)).tolist(),
+        "blood": rng.choice(["A", "B", "0"], rows).tolist(),
+        "since": [f"20{year}-0{month}" for year, month in zip(rng.integers(18, 22, rows), rng.integers(1, 4, rows), strict=True)],
+    }
+    for name in ("age", "zip", "job", "born", "disease", "blood"):
+        gaps = rng.random(rows) < missing
+        marker = None if name == "age" else "?"
+        cells[name] = [marker if gap else cell for gap, cell in zip(gaps, cells[name], strict=True)]
+    return cells
+
+
+def case(name: str, cells: Mapping[str, list[Any]], quasi: list[str], secret: list[str], models: list[Model], **roles: Any) -> Case:
+    """These columns of generated cells, with an identifier and a few wards beside them."""
+    rows = len(next(iter(cells.values())))
+    rng = np.random.default_rng(rows)
+    shown: dict[str, list[Any]] = {"name": [f"Person-{number:06}" for number in rng.permutation(900_000)[:rows]]}
+    shown |= {column: cells[column] for column in [*quasi, *secret]}
+    shown |= {column: list(cells[column]) for column in ("patient",) if roles.get("person") == column}
+    if rows >= 8:
+        shown["ward"] = [("north", "south", "west")[i % 3] for i in range(rows)]
+        roles["plain"] = ["ward"]
+    kinds = {**quasi_kinds(), **secret_kinds()} | {column: numeric() for column in quasi if column.startswith("q")}
+    schema = Schema(
+        identifier=["name"],
+        quasi={column: kinds[column] for column in quasi},
+        sensitive={column: kinds[column] for column in secret},
+        missing=["?"],
+        **roles,
+    )
+    return Case(name, Columns.of(shown), schema, tuple(models))
+
+
+def edge_tables() -> list[Case]:
+    """One table for each edge."""
+    rng = np.random.default_rng(20)
+    few, usual = people(rng, 24), people(rng, 40)
+    gaps = people(rng, 40, missing=0.3)
+    nothing = {**usual, "job": ["?"] * 40, "age": [None] * 40}
+    wide = {**usual, **{f"q{i:02}": rng.integers(0, 9, 40).tolist() for i in range(64)}}
+    k = KAnonymity(4)
+    return [
+        case("every kind", usual, list(quasi_kinds()), ["disease"], [k, TCloseness("disease", 0.4)], importance={"age": 3}),
+        case("missing cells", gaps, ["age", "zip", "job", "born"], ["disease"], [k, LDiversity("disease", 2)]),
+        case("only missing cells", nothing, ["age", "job", "sex"], ["disease"], [k]),
+        case("unicode", usual, ["town", "sex"], ["blood"], [k, BetaLikeness("blood", 2)]),
+        case("constant column", {**usual, "sex": ["f"] * 40}, ["sex", "age"], ["charge"], [k, TCloseness("charge", 0.3)]),
+        case("one secret value", {**usual, "blood": ["A"] * 40}, ["age", "sex"], ["blood"], [k]),
+        case("one column", usual, ["weight"], ["charge"], [k]),
+        case("64 columns", wide, [f"q{i:02}" for i in range(64)], ["disease"], [k]),
+        case("equal rows", {name: cells[:1] * 12 for name, cells in usual.items()}, ["age", "zip"], ["disease"], [k]),
+        case("one row", {name: cells[:1] for name, cells in usual.items()}, ["age", "zip"], ["disease"], [KAnonymity(1)]),
+        case("k rows", {name: cells[:5] for name, cells in usual.items()}, ["age", "job"], ["disease"], [KAnonymity(5)]),
+        case("no secret", few, ["age", "born"], [], [k]),
+        case("two secrets", usual, ["age", "visits"], ["disease", "charge"], [k, TCloseness("charge", 0.3), TCloseness("disease", 0.5)]),
+        case("dates as secret", few, ["born", "zip"], ["since"], [KAnonymity(3), TCloseness("since", 0.4)]),
+        case("missing secrets", gaps, ["age", "sex"], ["blood"], [k, TCloseness("blood", 0.5), DeltaDisclosure("blood", 1.5)]),
+        case("steps", usual, ["weight", "job"], ["disease"], [k]),
+        _with_persons("persons", usual, rng, [KAnonymity(3), LDiversity("disease", 2)]),
+        _with_persons("persons counted once", usual, rng, [KAnonymity(3)], person_rows="count-once"),
+    ]
+
+
+def _with_persons(name: str, cells: dict[str, list[Any]], rng: np.random.Generator, models: list[Model], **roles: Any) -> Case:
+    rows = len(cells["age"])
+    persons = [f"Patient-{number}" for number in rng.integers(100, 100 + rows // 2, rows)]
+    return case(name, {**cells, "patient": persons}, ["age", "zip", "sex"], ["disease"], models, person="patient", **roles)
+
+
+def random_tables(count: int, seed: int = 0) -> list[Case]:
+    """Generated tables: any quasi columns, any secret, with or without gaps and persons."""
+    return [_random_table(f"random {i}", np.random.default_rng([seed, i])) for i in range(count)]
+
+
+def _random_table(name: str, rng: np.random.Generator) -> Case:
+    rows = int(rng.integers(12, 80))
+    missing = float(rng.choice([0.0, 0.0, 0.1, 0.5]))
+    cells = people(rng, rows, missing)
+    quasi = rng.choice(list(quasi_kinds()), int(rng.integers(1, 5)), replace=False).tolist()
+    secret = str(rng.choice(list(secret_kinds())))
+    k = KAnonymity(int(rng.integers(2, 6)))
+    closer: list[Model] = [
+        TCloseness(secret, round(float(rng.uniform(0.05, 0.6)), 2), None if missing == 0 else "equal"),
+        BetaLikeness(secret, round(float(rng.uniform(0.5, 4)), 2)),
+        LDiversity(secret, 2),
+        LDiversity(secret, 1.5, "entropy"),
+    ]
+    models = [k, *(closer[i] for i in rng.choice(4, int(rng.integers(0, 3)), replace=False))]
+    if rng.random() < 0.25:
+        cells["patient"] = [f"Patient-{number}" for number in rng.integers(100, 100 + rows, rows)]
+        return case(name, cells, quasi, [secret], models, person="patient")
+    return case(name, cells, quasi, [secret], models)

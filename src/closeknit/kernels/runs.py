@@ -1,0 +1,63 @@
+"""Runs of neighbouring values that are too frequent in a class, for a limit that grows with their share in the release."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Int64 = NDArray[np.int64]
+
+
+@njit(cache=True)
+def broken_runs(starts: Int64, values: Int64, counts: Int64, reach: Int64, reference: Int64,
+                margin: float) -> tuple[NDArray[np.bool_], Int64]:  # fmt: skip
+    """Classes with a run whose share q exceeds p * (1 - ln p), and the runs too close to tell (class, count, weight).
+
+    A run begins at leaf v and ends at leaf `reach[v]` or before. Only runs between two values of the class matter: a
+    longer one has the same q and a larger limit. Where q is below the limit, the ends up to which q cannot have come to
+    that limit are passed over, since the limit only grows: few are looked at.
+
+    >>> one = np.array([0, 2]), np.array([0, 1]), np.array([4, 4])
+    >>> broken, _ = broken_runs(*one, np.array([1, 1, 2]), np.array([9, 9, 82]), 1e-9)
+    >>> broken.tolist()
+    [True]
+    """
+    below = np.zeros(len(reference) + 1, dtype=np.int64)
+    below[1:] = np.cumsum(reference)
+    n = below[-1]
+    running = np.zeros(len(counts) + 1, dtype=np.int64)
+    running[1:] = np.cumsum(counts)
+    broken = np.zeros(len(starts) - 1, dtype=np.bool_)
+    unclear = [(np.int64(0), np.int64(0), np.int64(0)) for _ in range(0)]
+    for c in range(len(starts) - 1):
+        s = running[starts[c + 1]] - running[starts[c]]
+        for a in range(starts[c], starts[c + 1]):
+            b = a
+            while b < starts[c + 1] and values[b] <= reach[values[a]] and not broken[c]:
+                weight = below[values[b] + 1] - below[values[a]]
+                if weight == n:  # the whole release: q = p = 1
+                    break
+                count = running[b + 1] - running[a]
+                p = weight / n
+                limit = p * (1.0 - np.log(p)) if weight > 0 else 0.0
+                gap = limit - count / s
+                if gap < -margin:
+                    broken[c] = True
+                elif gap <= margin:
+                    unclear.append((np.int64(c), count, weight))
+                    b += 1
+                else:
+                    needed = running[a] + (limit - 2.0 * margin) * s
+                    lo, hi = b + 1, starts[c + 1]
+                    while lo < hi:
+                        middle = (lo + hi) >> 1
+                        if running[middle + 1] < needed:
+                            lo = middle + 1
+                        else:
+                            hi = middle
+                    b = lo
+    table = np.empty((3, len(unclear)), dtype=np.int64)
+    for i, triple in enumerate(unclear):
+        table[0, i], table[1, i], table[2, i] = triple
+    return broken, table

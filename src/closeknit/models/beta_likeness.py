@@ -1,0 +1,177 @@
+"""beta-likeness: no value of the secret is much more frequent in a class than in the release.
+
+Source: the thesis on SABRE and BUREL, sec. 4.2 and 4.5. With p the share in the release and q in the class:
+- basic: (q - p) / p <= beta wherever q > p;
+- enhanced: also q <= p * (1 - ln p), natural logarithm, which keeps very frequent values from becoming certain;
+- semantic: the enhanced inequality for the leaf sums of every inner node deeper than `below` (root = depth 0);
+- range: the enhanced inequality for every run of neighbouring values with max - min <= `eps`, or, if `relative`,
+  (max - min) / min <= `eps`. Single values are runs too.
+
+Semantic likeness does not imply the enhanced one: ask for both models. A level is the largest (q - p) / p, infinite
+where the cap is broken. In a range the largest ratio is that of a single value, so runs are searched for the cap alone.
+Convex in q, hence monotone. Cost: O(r) a class; semantic O(r * depth); range O(r log r), more only near the cap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.classes import Classes, Histogram
+from closeknit.core.domain import Domain
+from closeknit.core.errors import BadInput
+from closeknit.core.exact import NEAR, Number, at_most, decimal, fraction, log
+from closeknit.core.params import choice, number, whole
+from closeknit.kernels.runs import broken_runs
+from closeknit.models.value_sets import ValueSets, nodes_below, reach_of, single_values
+
+Bools = NDArray[np.bool_]
+KINDS = ("enhanced", "basic", "semantic", "range")
+
+
+@dataclass(frozen=True)
+class BetaLikeness:
+    """The share of a value in a class exceeds that in the release at most `beta` times the latter.
+
+    >>> from closeknit.core.kinds import flat
+    >>> domain, codes = flat().bind(np.array(["flu", "SARS", "ulcer", "cough"], dtype=object))
+    >>> classes = Classes.of(np.array([0, 0, 1, 1], dtype=np.int32), 2, {"disease": (codes, domain)})
+    >>> model = BetaLikeness("disease", 1)
+    >>> model.levels(classes).tolist(), model.holds(classes).tolist()
+    ([1.0, 1.0], [True, True])
+    """
+
+    name: ClassVar[str] = "beta_likeness"
+    needs: ClassVar[frozenset[str]] = frozenset({"histograms"})
+    monotone: ClassVar[bool] = True
+    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "multiset"})
+    higher_is_safer: ClassVar[bool] = False
+
+    column: str
+    beta: Number
+    kind: str = "enhanced"
+    below: int | None = None
+    eps: Number | None = None
+    relative: bool = False
+
+    def __post_init__(self) -> None:
+        number("beta", self.beta, above=0)
+        choice("kind", self.kind, KINDS)
+        self._belongs("below", self.below, "semantic", "the depth under which nodes are judged (0 = all but the root)")
+        self._belongs("eps", self.eps, "range", "the widest range that is judged")
+        self._belongs("relative", self.relative or None, "range", None)
+        choice("relative", self.relative, (False, True))
+        if self.below is not None:
+            object.__setattr__(self, "below", whole("below", self.below, least=0))
+        if self.eps is not None:
+            number("eps", self.eps, least=0)
+
+    def _belongs(self, name: str, value: object, kind: str, needed: str | None) -> None:
+        if value is not None and self.kind != kind:
+            right = f"leave it out, or ask for kind '{kind}'"
+            raise BadInput(f"{name}={value} has no meaning for {self.kind} likeness", right=right)
+        if value is None and self.kind == kind and needed:
+            raise BadInput(f"{kind} likeness needs {name}", right=f"give {name}, {needed}")
+
+    @property
+    def asked(self) -> str:
+        """The limit in the certificate's words."""
+        return f"<= {self.beta}"
+
+    def describe(self, domain: Domain | None) -> str:
+        """The promise in one line."""
+        sets = {"semantic": f", nodes below depth {self.below}", "range": f", ranges up to {self.eps}"}
+        relative = " of their least value" if self.relative else ""
+        return f"{self.kind} beta-likeness of {self.column}, beta = {self.beta}{sets.get(self.kind, '')}{relative}"
+
+    def refuse(self, classes: Classes) -> None:
+        """Semantic likeness needs a tree; ranges need numbers, relative ones positive numbers."""
+        domain = classes.histograms[self.column].domain
+        if self.kind == "semantic" and domain.tree is None:
+            what = "semantic likeness was asked for a column without a hierarchy"
+            raise BadInput(what, column=self.column, right="ask for kind 'range', or give the column a Hierarchy")
+        if self.kind == "range" and domain.numbers is None:
+            what = "range likeness was asked for a column without an order"
+            right = "ask for kind 'semantic', or declare the column as numeric()"
+            raise BadInput(what, column=self.column, right=right)
+        if self.relative and domain.numbers is not None and (domain.numbers <= 0).any():
+            what = f"a relative range has no meaning for {domain.texts[0]}, which is not above 0"
+            raise BadInput(what, column=self.column, right="leave relative out")
+
+    def levels(self, classes: Classes) -> NDArray[np.float64]:
+        """The largest (q - p) / p of each class, at least 0; infinite where the cap is broken."""
+        histogram, sets = self._sets(classes)
+        n, totals = int(histogram.reference.sum()), histogram.totals
+        expected = totals[sets.owner] * sets.reference
+        with np.errstate(divide="ignore"):
+            gains = (sets.counts * n - expected) / expected
+        levels = np.zeros(len(totals))
+        np.maximum.at(levels, sets.owner, gains)
+        return np.where(self._cap_broken(histogram, sets), np.inf, levels)
+
+    def holds(self, classes: Classes) -> Bools:
+        """Whether each class keeps the promise: rationals, and 60 digits at the cap, where a float is near."""
+        histogram, sets = self._sets(classes)
+        expected = histogram.totals[sets.owner] * sets.reference
+        gain = sets.counts * int(histogram.reference.sum()) - expected
+        fair = at_most(gain, np.maximum(expected, 1), fraction("beta", self.beta)) & (expected > 0)
+        holds = ~self._cap_broken(histogram, sets)
+        holds[sets.owner[~fair]] = False
+        return holds
+
+    def exact_level(self, classes: Classes, index: int) -> Fraction | None:
+        """The level of one class as a rational; None where it is infinite."""
+        histogram, sets = self._sets(classes)
+        if not np.isfinite(self.levels(classes)[index]):
+            return None
+        n, total = int(histogram.reference.sum()), int(histogram.totals[index])
+        here = sets.owner == index
+        pairs = zip(sets.counts[here].tolist(), sets.reference[here].tolist(), strict=True)
+        return max([Fraction(0), *(Fraction(count * n, total * weight) - 1 for count, weight in pairs)])
+
+    def _sets(self, classes: Classes) -> tuple[Histogram, ValueSets]:
+        self.refuse(classes)
+        histogram = classes.histograms[self.column]
+        if self.kind == "semantic":
+            assert self.below is not None
+            return histogram, nodes_below(histogram, self.below)
+        return histogram, single_values(histogram)
+
+    def _cap_broken(self, histogram: Histogram, sets: ValueSets) -> Bools:
+        """Classes in which some set has q > p * (1 - ln p)."""
+        n, totals = int(histogram.reference.sum()), histogram.totals
+        broken = np.zeros(len(totals), dtype=bool)
+        if self.kind == "basic":
+            return broken
+        if self.kind == "range":
+            broken, unclear = self._runs(histogram)
+        else:
+            p, q = sets.reference / max(n, 1), sets.counts / totals[sets.owner]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                gap = np.where(p > 0, p * (1 - np.log(p)), 0.0) - q
+            part = sets.reference < n  # p = 1 leaves nothing to exceed
+            broken[sets.owner[part & (gap < -NEAR)]] = True
+            unclear = ValueSets(*(array[part & (np.abs(gap) <= NEAR)] for array in sets))
+        known: dict[tuple[Fraction, Fraction], bool] = {}
+        for owner, count, weight in zip(*(array.tolist() for array in unclear), strict=True):
+            shares = Fraction(weight, n), Fraction(count, int(totals[owner]))
+            if shares not in known:
+                known[shares] = _above_cap(*shares)
+            broken[owner] |= known[shares]
+        return broken
+
+    def _runs(self, histogram: Histogram) -> tuple[Bools, ValueSets]:
+        assert histogram.domain.numbers is not None and self.eps is not None
+        reach = reach_of(histogram.domain.numbers, fraction("eps", self.eps), self.relative)
+        values, reference = histogram.values.astype(np.int64), histogram.reference.astype(np.int64)
+        broken, unclear = broken_runs(histogram.starts, values, histogram.counts, reach, reference, NEAR)
+        return broken, ValueSets(unclear[0], unclear[1], unclear[2])
+
+
+def _above_cap(p: Fraction, q: Fraction) -> bool:
+    """q > p * (1 - ln p), that is ln p > 1 - q/p; never equal, for the logarithm of a rational below 1 is irrational."""
+    return p == 0 or log(p) > decimal(1 - q / p)

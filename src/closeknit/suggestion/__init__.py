@@ -1,0 +1,106 @@
+"""`suggest`: a guess at what each column is, with its reason, and a recipe made of it for a person to correct."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.core.kinds import Kind
+from closeknit.core.schema import Schema
+from closeknit.suggestion.kinds import guess_kind, refined
+from closeknit.suggestion.profile import Profile, profile_of
+from closeknit.suggestion.roles import guess_role
+from closeknit.suggestion.text import recipe_text
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a column seems to be: `kind` is the name of its kind, empty where the role needs none."""
+
+    role: str
+    kind: str
+    reason: str
+    sure: bool
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A schema that fits the table, and why. Nothing in it was decided by anybody yet."""
+
+    schema: Schema
+    reasons: dict[str, Guess]
+    rows: int
+    doubtful_markers: tuple[str, ...] = ()
+    with_missing: tuple[str, ...] = ()
+
+    @cached_property
+    def unsure(self) -> list[str]:
+        """Columns that need a look most."""
+        return [name for name, guess in self.reasons.items() if not guess.sure]
+
+    def to_recipe(self, path: str, csv: Mapping[str, Any] | None = None) -> str:
+        """An editable recipe for the table in this file; `csv` says how the file is written, where that is not usual.
+
+        >>> table = Columns.of({"name": ["Ann", "Bob"], "age": [41, 30], "disease": ["flu", "gout"]})
+        >>> print(suggest(table).to_recipe("patients.csv").split("schema:")[1])
+        <BLANKLINE>
+          identifier:  # never published
+            - name  # names of people
+        ...
+        """
+        return recipe_text(self, path, csv or {})
+
+
+def suggest(columns: Columns) -> Suggestion:
+    """Guess role and kind of every column.
+
+    >>> table = Columns.of({"name": ["Ann", "Bob"], "age": [41, 30], "disease": ["flu", "?"]})
+    >>> {name: (guess.role, guess.kind) for name, guess in suggest(table).reasons.items()}
+    {'name': ('identifier', ''), 'age': ('quasi', 'numeric'), 'disease': ('sensitive', 'flat')}
+    """
+    if columns.rows == 0 or not len(columns):
+        raise BadInput("the table has no rows", right="give at least one row")
+    seen = {name: profile_of(name, column) for name, column in columns.items()}
+    reasons: dict[str, Guess] = {}
+    kinds: dict[str, Kind] = {}
+    for name, one in seen.items():
+        reasons[name], kinds[name] = _guess(one)
+        if reasons[name].role == "person" and any(g.role == "person" for n, g in reasons.items() if n != name):
+            reasons[name] = Guess("identifier", "", reasons[name].reason + "; another column is the person already", False)
+    return Suggestion(
+        _schema(reasons, kinds, seen),
+        reasons,
+        columns.rows,
+        tuple(dict.fromkeys(marker for one in seen.values() for marker in one.doubtful)),
+        tuple(name for name, one in seen.items() if one.missing),
+    )
+
+
+def _guess(seen: Profile) -> tuple[Guess, Kind]:
+    kind = guess_kind(seen)
+    role = guess_role(seen, kind)
+    if role.role in ("identifier", "person"):
+        return Guess(role.role, "", role.reason, role.sure), kind.kind
+    if role.role == "quasi":
+        kind = refined(kind, seen)
+    return Guess(role.role, kind.kind.name, f"{role.reason}; {kind.reason}", role.sure and kind.sure), kind.kind
+
+
+def _schema(reasons: Mapping[str, Guess], kinds: Mapping[str, Kind], seen: Mapping[str, Profile]) -> Schema:
+    def having(role: str) -> list[str]:
+        return [name for name, guess in reasons.items() if guess.role == role]
+
+    return Schema(
+        identifier=having("identifier"),
+        quasi={name: kinds[name] for name in having("quasi")},
+        sensitive={name: kinds[name] for name in having("sensitive")},
+        person=next(iter(having("person")), None),
+        missing=list(dict.fromkeys(marker for one in seen.values() for marker in one.markers)),
+    )
+
+
+__all__ = ["Guess", "Suggestion", "suggest"]

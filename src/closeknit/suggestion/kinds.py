@@ -1,0 +1,185 @@
+"""What kind a column is, from its values first and its name second."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.dates import LEVELS, Date
+from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT
+from closeknit.core.exact import plain_number
+from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.kinds import BadValue, Flat, Kind, Numeric, Prefix
+from closeknit.suggestion.profile import Profile
+
+FEW = 10  # at most so many different whole numbers look like codes
+MANY = 100  # more categories than this deserve a node for the rare ones
+TOO_MANY = 1000  # and more than this deserve a hierarchy made by hand
+MOSTLY = 0.9  # this share of the rows decides; the rest is named
+
+POSTAL = frozenset("zip zipcode postal postcode postalcode plz".split())
+CODES = frozenset("code country nation nationality race ethnicity sex gender marital state region workclass job occupation religion icd".split())
+COUNTS = frozenset("age num number count year years month months day days hour hours amount size level grade score stay los".split())
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_COARSER = {"month": re.compile(r"\d{4}-\d\d"), "quarter": re.compile(r"\d{4}-Q[1-4]")}
+_OTHER_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./]\d\d?[./]\d\d?|(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])|\d{4}-\d\d-\d\d[T ]\d\d:.*")
+_ICD = re.compile(r"[A-TV-Z]\d[0-9AB](\.?[0-9A-Z]{1,4})?")
+_MONEY = re.compile(r"[$€£+-]?\s?\d[\d.,' ]*\s?[%€$£]?")
+
+
+class KindGuess(NamedTuple):
+    """A kind, why, and whether it can be anything else."""
+
+    kind: Kind
+    reason: str
+    sure: bool
+
+
+def guess_kind(seen: Profile) -> KindGuess:
+    """The kind of a column; it reads every value that occurs, or says which one it does not read.
+
+    >>> from closeknit.core.columns import Columns
+    >>> from closeknit.suggestion.profile import profile_of
+    >>> guess_kind(profile_of("plz", Columns.of({"plz": ["04109", "80331"]})["plz"]))
+    KindGuess(kind=Prefix(length=5), reason='postal codes of 5 characters', sure=True)
+    """
+    if not seen.distinct:
+        return KindGuess(Flat(), "no values at all", False)
+    for look in (_typed, _codes, _dates, _numbers):
+        guess = look(seen)
+        if guess is not None:
+            return guess
+    return _categories(seen)
+
+
+def _typed(seen: Profile) -> KindGuess | None:
+    """Dates and booleans that come as such."""
+    if seen.values.dtype.kind == "b":
+        return KindGuess(Flat(), "true and false", True)
+    if seen.values.dtype.kind != "M":
+        return None
+    fault = _fault(Date(), seen)
+    low, high = (str(day)[:10] for day in (seen.values.min(), seen.values.max()))
+    return KindGuess(Date(), f"dates from {low} to {high}{fault}", not fault)
+
+
+def _codes(seen: Profile) -> KindGuess | None:
+    """Codes whose first characters say most."""
+    texts, whole = seen.texts, seen.values.dtype.kind in "iu"
+    if seen.values.dtype.kind not in "Oiu":
+        return None
+    lengths = {len(text) for text in texts}
+    digits = all(text.isascii() and text.isdigit() for text in texts)
+    length = lengths.pop() if len(lengths) == 1 else None
+    if seen.called(POSTAL) and all(re.fullmatch(r"(?=.*\d)[\w -]{3,10}", text) for text in texts):
+        zeros = "; leading zeros may be lost" if whole and length is None else ""
+        return KindGuess(Prefix(length), f"postal codes{f' of {length} characters' if length else ' of several lengths'}{zeros}", not zeros)
+    if digits and not whole and length and length >= 3 and any(text[0] == "0" for text in texts):
+        return KindGuess(Prefix(length), f"codes of {length} digits, some with leading zeros", False)
+    if seen.distinct >= 3 and not whole and all(_ICD.fullmatch(text) for text in texts):
+        return KindGuess(Prefix(), "codes like those of ICD-10", seen.called({"icd", "icd10", "diagnosis", "dx"}) is not None)
+    return None
+
+
+def _dates(seen: Profile) -> KindGuess | None:
+    if seen.values.dtype.kind != "O":
+        return None
+    for level, pattern in (("day", _DAY), *_COARSER.items()):
+        if _share(seen, pattern) >= MOSTLY:
+            kind = Date() if level == "day" else Date(LEVELS[LEVELS.index(level) :])
+            fault = _fault(kind, seen)
+            fit = [text for text in seen.texts if pattern.fullmatch(text)]
+            what = "dates" if level == "day" else f"{level}s"
+            return KindGuess(kind, f"{what} from {min(fit)} to {max(fit)}{fault}", not fault)
+    if _share(seen, _OTHER_DATE) >= MOSTLY:
+        return KindGuess(Flat(), f"looks like dates ('{seen.texts[0]}'): write them as 2024-03-17 to make it a date", False)
+    return None
+
+
+def _numbers(seen: Profile) -> KindGuess | None:
+    if seen.values.dtype.kind not in "iufO" or (seen.values.dtype.kind == "O" and _share(seen, NUMBER_TEXT) < MOSTLY):
+        return None
+    numbers = _floats(seen)
+    whole = bool(np.all(numbers == np.floor(numbers)))
+    low, high = (plain_number(float(end)) for end in (numbers.min(), numbers.max()))
+    fault = _fault(Numeric(), seen)
+    reason = f"{'whole numbers' if whole else 'numbers'} from {low} to {high}, {seen.distinct:,} distinct{fault}"
+    nominal = seen.called(CODES) is not None
+    few = seen.distinct <= FEW and seen.distinct * 5 <= seen.rows
+    if whole and not fault and (nominal or few) and not seen.called(COUNTS):
+        why = "few different" if few else "its name speaks of codes"
+        return KindGuess(Flat(), f"{reason}: {why}, so perhaps codes; numeric if their order means something", False)
+    return KindGuess(Numeric(), reason, not fault)
+
+
+def _categories(seen: Profile) -> KindGuess:
+    reason = f"text, {seen.distinct:,} distinct value{'s' * (seen.distinct > 1)}"
+    written = next((text for text in seen.texts if LOOKS_WRITTEN.fullmatch(text)), None)
+    if written is not None:
+        return KindGuess(Flat(), f"'{written}' looks like a written range: is this table a release already?", False)
+    if _share(seen, _MONEY) >= MOSTLY:
+        return KindGuess(Flat(), f"{reason}, such as '{seen.texts[0]}': numeric if written in plain digits (see --decimal)", False)
+    return KindGuess(Flat(), reason, True)
+
+
+def refined(guess: KindGuess, seen: Profile) -> KindGuess:
+    """What only a quasi-identifier needs: a step for decimals and long tails, a node for the rare of many categories."""
+    if isinstance(guess.kind, Numeric) and guess.sure:
+        step = _step(_floats(seen), seen.counts)
+        return guess if step is None else guess._replace(kind=Numeric(step=step), reason=guess.reason + "; the step serves snap")
+    if not isinstance(guess.kind, Flat) or seen.distinct <= MANY or not guess.sure:
+        return guess
+    limit = max(seen.rows // 200, 2)
+    few = int((seen.counts < limit).sum())
+    if seen.distinct > TOO_MANY or few in (0, seen.distinct) or "(rare)" in seen.texts:
+        return guess._replace(reason=f"{guess.reason}: many; a hierarchy would help", sure=False)
+    counts = dict(zip(seen.texts, seen.counts.tolist(), strict=True))
+    reason = f"{guess.reason}; those in fewer than {limit:,} rows share a node; a hierarchy of your own would be better"
+    return KindGuess(Hierarchy.rare(counts, limit), reason, False)
+
+
+def _step(numbers: NDArray[np.float64], counts: NDArray[np.int64]) -> float | None:
+    """A round step of about a fiftieth of where most rows lie; None for a short list of whole numbers."""
+    order = np.argsort(numbers)
+    ranks = np.cumsum(counts[order]) / counts.sum()
+    low, middle, high = (float(numbers[order][np.searchsorted(ranks, share)]) for share in (0.05, 0.5, 0.95))
+    if high == low:  # nearly always one value: look at the values themselves
+        low, middle, high = (float(end) for end in np.quantile(numbers, (0.05, 0.5, 0.95)))
+    tail = max(numbers.max() - middle, middle - numbers.min()) > 3 * (high - low)
+    decimals = bool(np.any(numbers != np.floor(numbers)))
+    if not (decimals or tail or len(numbers) > TOO_MANY) or high == low:
+        return None
+    power = 10.0 ** np.floor(np.log10((high - low) / 50))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= (high - low) / 50)
+    step = float(f"{step:.6g}")
+    if step > 1:
+        return int(step)
+    return step if decimals else None
+
+
+def _fault(kind: Kind, seen: Profile) -> str:
+    """What the kind does not read of this column: the first such value and its row; empty if it reads everything."""
+    try:
+        kind.bind(seen.values)
+    except BadValue as bad:
+        return f", but row {seen.first_row(bad.index):,}: {bad.what}"
+    return ""
+
+
+def _floats(seen: Profile) -> NDArray[np.float64]:
+    if seen.values.dtype.kind != "O":
+        numbers = seen.values.astype(np.float64)
+        return numbers[np.isfinite(numbers)] if np.isfinite(numbers).any() else np.zeros(1)
+    return np.array([float(text) for text in seen.texts if NUMBER_TEXT.fullmatch(text)])
+
+
+def _share(seen: Profile, pattern: re.Pattern[str]) -> float:
+    """Share of the rows whose value has this form."""
+    if seen.distinct > 10 * TOO_MANY and not any(pattern.fullmatch(text) for text in seen.texts[:: seen.distinct // TOO_MANY]):
+        return 0.0
+    fits = np.array([pattern.fullmatch(text) is not None for text in seen.texts])
+    return float(seen.counts[fits].sum()) / seen.rows

@@ -1,0 +1,103 @@
+"""`Profile`: what can be seen of one column without knowing what it is: its name in words, its values, its missing markers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.columns import Column
+from closeknit.core.domain import NUMBER_TEXT
+from closeknit.core.kinds import texts_of
+
+# Signs that stand for nothing in any column, and words that do so in a column of numbers or dates.
+SIGNS = frozenset(["", "?", "-", "--", ".", "na", "n/a", "#n/a", "n.a.", "nan", "null", "nil"])
+WORDS = frozenset(["unknown", "missing", "unk", "not known", "not available", "not recorded", "not reported"])
+WORDS_IN_NUMBERS = WORDS | {"none", "no", "x"}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A column under its name; `used` are the positions of the distinct values that occur and are not missing markers."""
+
+    name: str
+    column: Column
+    used: NDArray[np.int64]
+    markers: tuple[str, ...]
+    doubtful: tuple[str, ...]
+
+    @cached_property
+    def values(self) -> NDArray[np.generic]:
+        """Distinct values, without missing markers."""
+        return self.column.values[self.used]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The same as text."""
+        return texts_of(self.values)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Rows of each distinct value."""
+        return self.column.counts[self.used]
+
+    @property
+    def rows(self) -> int:
+        """Rows that have a value."""
+        return int(self.counts.sum())
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct values."""
+        return len(self.used)
+
+    @property
+    def missing(self) -> int:
+        """Rows without a value."""
+        return len(self.column) - self.rows
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The name in lower-case words: `HomeZip_code` is home, zip, code."""
+        spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", self.name)
+        return tuple(re.findall(r"[^\W_]+", spaced.lower()))
+
+    def called(self, vocabulary: Collection[str]) -> str | None:
+        """The first word of the name (or all words together) that the vocabulary knows."""
+        for word in (*self.words, "".join(self.words)):
+            for form in (word, word if word.endswith("ss") else word.removesuffix("s")):
+                if form in vocabulary:
+                    return form
+        return None
+
+    def first_row(self, index: int) -> int:
+        """The first row (from 1) with this distinct value."""
+        return self.column.first_row(int(self.used[index]))
+
+
+def profile_of(name: str, column: Column) -> Profile:
+    """Look at a column; markers are spelled as they occur.
+
+    >>> from closeknit.core.columns import Columns
+    >>> seen = profile_of("HomeZip", Columns.of({"HomeZip": ["02138", "?", "02139", None]})["HomeZip"])
+    >>> seen.words, seen.markers, seen.distinct, seen.missing
+    (('home', 'zip'), ('?',), 2, 2)
+    """
+    occurs = np.flatnonzero(column.counts > 0)
+    if column.values.dtype.kind != "O":
+        return Profile(name, column, occurs, (), ())
+    texts = {int(i): str(column.values[i]) for i in occurs}
+    plain = {i: text.strip().lower() for i, text in texts.items() if len(text) < 20}
+    held = [i for i, word in plain.items() if word in SIGNS or word in WORDS_IN_NUMBERS]
+    rest = [text for i, text in texts.items() if i not in set(held)]
+    ordered = bool(rest) and all(text[0].isdigit() or NUMBER_TEXT.fullmatch(text) for text in rest[:1000])
+    known = SIGNS | (WORDS_IN_NUMBERS if ordered else WORDS)
+    found = [i for i in held if plain[i] in known]
+    short = bool(rest) and all(len(text) == 2 and text.isalpha() for text in rest)
+    doubtful = [i for i in found if not ordered and (plain[i] in WORDS or (short and plain[i] == "na"))]
+    used = np.array([i for i in texts if i not in set(found)], dtype=np.int64)
+    return Profile(name, column, used, tuple(texts[i] for i in found), tuple(texts[i] for i in doubtful))

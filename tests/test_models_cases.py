@@ -1,0 +1,256 @@
+"""The promises case by case: exact limits, printed errors of the sources, missing secrets, persons, bad parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from closeknit.core.classes import Classes
+from closeknit.core.dates import Date
+from closeknit.core.errors import BadInput
+from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.kinds import flat, numeric
+from closeknit.core.model import Model
+from closeknit.models import REGISTRY, BetaLikeness, DeltaDisclosure, KAnonymity, LDiversity, TCloseness
+
+SECRET = "secret"
+
+
+def counted(rows: list[tuple[int, str]], kind: Any = None, persons: list[int] | None = None) -> Classes:
+    """Classes from (class, secret) pairs; an empty secret is missing."""
+    texts = sorted({text for _, text in rows if text})
+    domain, codes = (kind or flat()).bind(np.array(texts, dtype=object))
+    leaf = dict(zip(texts, codes.tolist(), strict=True)) | {"": domain.size}
+    class_of = np.array([c for c, _ in rows], dtype=np.int32)
+    secrets = np.array([leaf[text] for _, text in rows], dtype=np.int32)
+    people = None if persons is None else np.array(persons, dtype=np.int64)
+    return Classes.of(class_of, int(class_of.max()) + 1, {SECRET: (secrets, domain)}, people)
+
+
+def test_beta_of_one_is_met_by_two_equally_frequent_values() -> None:
+    classes = counted([(0, "a"), (0, "a"), (1, "b"), (1, "b")])
+    assert BetaLikeness(SECRET, 1, "basic").holds(classes).all()
+    assert not BetaLikeness(SECRET, "0.999999999999", "basic").holds(classes).any()
+    assert not BetaLikeness(SECRET, 1).holds(classes).any()  # q = 1 exceeds p(1 - ln p) = .847
+
+
+def test_a_threshold_is_what_was_written() -> None:
+    # 3 of 10 rows against 1 of 5: the distance is exactly 1/10, which no binary float is
+    rows = [(0, "a")] * 3 + [(0, "b")] * 7 + [(1, "a")] * 1 + [(1, "b")] * 9
+    assert TCloseness(SECRET, 0.1).holds(counted(rows)).all()
+    assert not TCloseness(SECRET, 0.0999999999999).holds(counted(rows)).any()
+
+
+def test_strict_promises_exclude_equality() -> None:
+    classes = counted([(0, "a")] * 4 + [(0, "b")] * 2)
+    assert not LDiversity(SECRET, 2, "recursive", 2).holds(classes)[0]
+    assert LDiversity(SECRET, 2, "recursive", 2.0000001).holds(classes)[0]
+
+
+@pytest.mark.parametrize("each", [1, 5, 40_000])
+def test_entropy_of_equal_counts_is_exact(each: int) -> None:
+    classes = counted([(0, text) for text in "abcde" for _ in range(each)])
+    assert LDiversity(SECRET, 5, "entropy").holds(classes)[0]
+    assert not LDiversity(SECRET, 5.000000000001, "entropy").holds(classes)[0]
+
+
+def test_entropy_of_a_large_class_is_decided_by_digits() -> None:
+    classes = counted([(0, "a")] * 30_001 + [(0, "b")] * 30_000)
+    level = float(LDiversity(SECRET, 2, "entropy").levels(classes)[0])
+    assert math.isclose(level, 2.0, abs_tol=1e-9)
+    assert not LDiversity(SECRET, 2, "entropy").holds(classes)[0]
+    assert LDiversity(SECRET, 1.9999999996, "entropy").holds(classes)[0]
+
+
+def test_recursive_tail_begins_with_the_lth_value() -> None:
+    """The dissertation prints r_1 as first summand, which would make every c > 1 hold."""
+    classes = counted([(0, "a")] * 6 + [(0, "b")] * 2 + [(0, "c")])
+    assert LDiversity(SECRET, 2, "recursive", 3).exact_level(classes, 0) == Fraction(6, 3)
+    assert LDiversity(SECRET, 3, "recursive", 3).exact_level(classes, 0) == Fraction(6, 1)
+    assert not LDiversity(SECRET, 4, "recursive", 3).holds(classes)[0]
+
+
+def test_shares_are_taken_of_the_class_in_one_fixed_order() -> None:
+    """Not of the table, and not with the class sorted by its own frequencies (errata 30)."""
+    classes = counted([(0, "1"), (0, "3"), (0, "3"), (1, "1"), (1, "2"), (1, "2")], numeric())
+    level = TCloseness(SECRET, 1).exact_level(classes, 0)
+    assert level == (abs(Fraction(1, 3) - Fraction(2, 6)) + abs(Fraction(1, 3) - Fraction(4, 6))) / 2
+
+
+def test_delta_uses_the_natural_logarithm() -> None:
+    rows = [(0, "a")] * 2 + [(0, "b")] * 2 + [(1, "a")] * 1 + [(1, "b")] * 7
+    level = DeltaDisclosure(SECRET, 1).levels(counted(rows))[0]
+    assert level == pytest.approx(math.log((1 / 2) / (3 / 12)))
+
+
+def test_depth_is_counted_from_the_root_named_or_not() -> None:
+    """`below` = L judges inner nodes at depth > L, the root having depth 0 (errata 28)."""
+    branches = {"R": {"RR": ["r1", "r2"]}, "D": ["d1", "d2"]}
+    for tree in (branches, {"Any": branches}):
+        rows = [(0, "r1"), (0, "r2"), (1, "d1"), (1, "d2")]
+        classes = counted(rows, Hierarchy.from_nested(tree))
+        levels = [BetaLikeness(SECRET, 9, "semantic", below=below).levels(classes).tolist() for below in range(3)]
+        assert levels == [[math.inf, math.inf], [math.inf, 0.0], [0.0, 0.0]]
+
+
+def test_relative_ranges_need_positive_values() -> None:
+    classes = counted([(0, "0"), (0, "5"), (1, "9"), (1, "5")], numeric())
+    with pytest.raises(BadInput, match="not above 0"):
+        BetaLikeness(SECRET, 1, "range", eps=1, relative=True).holds(classes)
+    assert BetaLikeness(SECRET, 2, "range", eps=1).holds(classes).all()
+
+
+def test_range_likeness_sees_neighbours_that_single_values_hide() -> None:
+    rows = [(0, str(v)) for v in (10, 11, 50, 90)] + [(1, str(v)) for v in (20, 30, 40, 60, 70, 80, 100, 110)]
+    classes = counted(rows, numeric())
+    assert BetaLikeness(SECRET, 9).holds(classes).all()
+    assert BetaLikeness(SECRET, 9, "range", eps=0.5).holds(classes).all()
+    assert BetaLikeness(SECRET, 9, "range", eps=1).holds(classes).tolist() == [False, True]  # 1/2 > 1/6 (1 + ln 6)
+
+
+def test_missing_is_a_value() -> None:
+    classes = counted([(0, "a"), (0, ""), (1, "a"), (1, "a")])
+    assert LDiversity(SECRET, 2).levels(classes).tolist() == [2, 1]
+    assert TCloseness(SECRET, 1).exact_level(classes, 0) == Fraction(1, 4)
+    assert DeltaDisclosure(SECRET, 1).levels(classes)[1] == math.inf
+
+
+def test_an_ordered_distance_refuses_missing_values_and_names_the_alternatives() -> None:
+    classes = counted([(0, "1"), (0, ""), (1, "2")], numeric())
+    with pytest.raises(BadInput, match=r"'equal'.*'hierarchical'"):
+        TCloseness(SECRET, 0.5).refuse(classes)
+    with pytest.raises(BadInput, match="missing"):
+        TCloseness(SECRET, 0.5).levels(classes)
+    TCloseness(SECRET, 0.5, "equal").refuse(classes)
+
+
+def test_a_distance_without_its_structure_is_refused() -> None:
+    with pytest.raises(BadInput, match="without an order"):
+        TCloseness(SECRET, 0.5, "ordered").refuse(counted([(0, "a"), (0, "b")]))
+    numbers = counted([(0, "1"), (0, "2")], numeric())
+    with pytest.raises(BadInput, match="without a hierarchy"):
+        TCloseness(SECRET, 0.5, "hierarchical").refuse(numbers)
+    with pytest.raises(BadInput, match="without a hierarchy"):
+        BetaLikeness(SECRET, 1, "semantic", below=0).refuse(numbers)
+    with pytest.raises(BadInput, match="without an order"):
+        BetaLikeness(SECRET, 1, "range", eps=1).refuse(counted([(0, "a"), (0, "b")]))
+
+
+def test_the_distance_is_always_named() -> None:
+    days = np.array(["2024-01-01", "2024-02-01"], dtype=object)
+    tree = Hierarchy.from_nested({"R": ["a", "b"], "D": ["c"]})
+    kinds = [(numeric(), np.array([1, 2])), (flat(), days), (Date(), days), (tree, np.array(["a"], dtype=object))]
+    texts = [TCloseness("x", 0.2).describe(kind.bind(values)[0]) for kind, values in kinds]
+    named = [text.removeprefix("t-closeness of x, t = 0.2, ").removesuffix(" distance") for text in texts]
+    assert named == ["ordered", "equal", "ordered", "hierarchical"]
+    assert "equal" in TCloseness("x", 0.2, "equal").describe(None)
+
+
+def test_declared_bins_that_nobody_has_count_and_values_of_nobody_do_not() -> None:
+    domain, codes = numeric(0, 40, bins=4).bind(np.array([5, 15]))
+    secrets = {SECRET: (codes, domain)}
+    classes = Classes.of(np.array([0, 1], dtype=np.int32), 2, secrets)
+    assert TCloseness(SECRET, 1).exact_level(classes, 0) == Fraction(1, 6)
+    plain, plain_codes = numeric().bind(np.array([5, 15, 25, 35]))
+    withheld = Classes.of(np.array([0, 1, -1, -1], dtype=np.int32), 2, {SECRET: (plain_codes, plain)})
+    assert TCloseness(SECRET, 1).exact_level(withheld, 0) == Fraction(1, 2)
+    assert TCloseness(SECRET, 1).levels(withheld).tolist() == [0.5, 0.5]
+
+
+def test_a_person_with_several_rows_counts_once() -> None:
+    classes = counted([(0, "a"), (0, "a"), (0, "b")], persons=[1, 1, 2])
+    assert KAnonymity(3).holds(classes).tolist() == [False]
+    assert LDiversity(SECRET, 2, "frequency").holds(classes)[0]
+    assert LDiversity(SECRET, 2, "entropy").holds(classes)[0]
+
+
+@pytest.mark.parametrize("model", [
+    LDiversity(SECRET, 3), LDiversity(SECRET, 3, "entropy"), LDiversity(SECRET, 3, "frequency"),
+    LDiversity(SECRET, 3, "recursive", 5),
+], ids=lambda model: model.kind)  # fmt: skip
+def test_one_person_with_many_values_is_not_diverse(model: LDiversity) -> None:
+    rows = [(0, "a"), (0, "b"), (0, "c"), (1, "a"), (1, "b"), (1, "c")]
+    classes = counted(rows, persons=[1, 1, 1, 2, 3, 4])
+    assert model.holds(classes).tolist() == [False, True]
+
+
+def test_a_value_that_all_persons_carry_is_not_hidden_by_their_other_values() -> None:
+    classes = counted([(0, "flu"), (0, "flu"), (0, "ulcer"), (0, "SARS")], persons=[1, 2, 2, 2])
+    assert LDiversity(SECRET, 2, "frequency").exact_level(classes, 0) == 1
+
+
+WITHHELD = [
+    KAnonymity(1), LDiversity(SECRET, 9), LDiversity(SECRET, 9, "entropy"), LDiversity(SECRET, 9, "recursive", 1),
+    LDiversity(SECRET, 9, "frequency"), TCloseness(SECRET, 0), BetaLikeness(SECRET, 0.01),
+    BetaLikeness(SECRET, 0.01, "basic"), BetaLikeness(SECRET, 0.01, "range", eps=100), DeltaDisclosure(SECRET, 0.01),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", WITHHELD, ids=lambda model: model.describe(None))
+def test_a_class_whose_secrets_are_withheld_tells_nothing(model: Model) -> None:
+    domain, codes = numeric().bind(np.array([1, 2]))
+    codes = np.array([codes[0], codes[1], -1, -1], dtype=np.int32)
+    classes = Classes.of(np.array([0, 0, 1, 1], dtype=np.int32), 2, {SECRET: (codes, domain)})
+    assert model.holds(classes)[1]
+    assert model.levels(classes)[1] in ((2.0, math.inf) if model.higher_is_safer else (0.0,))
+
+
+@pytest.mark.parametrize("model", WITHHELD, ids=lambda model: model.describe(None))
+def test_no_classes_at_all(model: Model) -> None:
+    domain, codes = numeric().bind(np.zeros(0))
+    classes = Classes.of(np.zeros(0, dtype=np.int32), 0, {SECRET: (codes, domain)})
+    assert model.levels(classes).tolist() == [] == model.holds(classes).tolist()
+
+
+def test_a_constant_secret() -> None:
+    classes = counted([(0, "a"), (0, "a"), (1, "a")])
+    for model in (TCloseness(SECRET, 0), BetaLikeness(SECRET, 0.001), DeltaDisclosure(SECRET, 0.001)):
+        assert model.holds(classes).all() and model.levels(classes).tolist() == [0.0, 0.0]
+    for model in (LDiversity(SECRET, 2), LDiversity(SECRET, 2, "entropy"), LDiversity(SECRET, 2, "recursive", 9)):
+        assert not model.holds(classes).any()
+
+
+BAD: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
+    (KAnonymity, (0,), "k=0"), (KAnonymity, (-1,), "k=-1"), (KAnonymity, ("five",), "k='five'"), (KAnonymity, (2.5,), "k=2.5"),
+    (KAnonymity, (True,), "k=True"), (TCloseness, ("x", 1.1), "t=1.1"), (TCloseness, ("x", -0.1), "t=-0.1"),
+    (TCloseness, ("x", math.nan), "t=nan"), (TCloseness, ("x", math.inf), "t=inf"), (TCloseness, ("x", "much"), "t='much'"),
+    (TCloseness, ("x", 0.1, "euclidean"), "distance='euclidean'"), (LDiversity, ("x", 0), "l=0"),
+    (LDiversity, ("x", 1.5), "l=1.5"), (LDiversity, ("x", 0.5, "entropy"), "l=0.5"),
+    (LDiversity, ("x", 2, "some"), "kind='some'"), (BetaLikeness, ("x", math.nan), "beta=nan"),
+    (LDiversity, ("x", 2, "recursive"), "needs c"), (LDiversity, ("x", 2, "distinct", 3), "c=3"),
+    (LDiversity, ("x", 2, "recursive", 0), "c=0"), (BetaLikeness, ("x", 0), "beta=0"),
+    (BetaLikeness, ("x", 1, "weak"), "kind='weak'"), (BetaLikeness, ("x", 1, "enhanced", 1), "below=1"),
+    (BetaLikeness, ("x", 1, "basic", None, 2), "eps=2"), (BetaLikeness, ("x", 1, "semantic"), "needs below"),
+    (BetaLikeness, ("x", 1, "semantic", -1), "below=-1"), (BetaLikeness, ("x", 1, "range"), "needs eps"),
+    (BetaLikeness, ("x", 1, "range", None, -1), "eps=-1"), (BetaLikeness, ("x", 1, "basic", None, None, True), "relative=True"),
+    (BetaLikeness, ("x", 1, "range", None, 1, "yes"), "relative='yes'"), (DeltaDisclosure, ("x", 0), "delta=0"),
+    (DeltaDisclosure, ("x", math.nan), "delta=nan"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "params", "named"), BAD, ids=[named for _, _, named in BAD])
+def test_a_bad_parameter_is_named(model: Callable[..., Any], params: tuple[Any, ...], named: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        model(*params)
+    assert named in str(caught.value)
+
+
+def test_the_registry_knows_every_model_by_its_name() -> None:
+    assert {name: cls.name for name, cls in REGISTRY.items()} == {name: name for name in REGISTRY}
+    assert set(REGISTRY) == {"k_anonymity", "l_diversity", "t_closeness", "beta_likeness", "delta_disclosure"}
+    assert KAnonymity.forms == {"generalized"}
+
+
+@pytest.mark.parametrize("model", [
+    KAnonymity(10**30), LDiversity(SECRET, 10**30), LDiversity(SECRET, 10**30, "recursive", 1),
+    LDiversity(SECRET, "2.00000000000000000000000001", "entropy"), TCloseness(SECRET, "0.00000000000000000000000001"),
+    LDiversity(SECRET, "2.00000000000000000000000001", "frequency"), BetaLikeness(SECRET, "0.00000000000000000000000001"),
+    DeltaDisclosure(SECRET, "0.00000000000000000000000001"),
+], ids=lambda model: model.describe(None))  # fmt: skip
+def test_limits_of_any_size_and_precision(model: Model) -> None:
+    assert not model.holds(counted([(0, "a"), (0, "b"), (1, "a"), (1, "c")])).any()
