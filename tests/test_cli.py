@@ -22,8 +22,9 @@ from closeknit.doors.files import read, write_csv
 from closeknit.recipe import Recipe
 
 COMMANDS = ("demo", "inspect", "anonymize", "audit")
-SMALL = {
-    "schema": {"quasi": {"age": "numeric", "sex": "flat"}, "sensitive": {"disease": "flat"}},
+QUASI = {"quasi": {"age": "numeric", "sex": "flat"}}
+SMALL: dict[str, Any] = {
+    "schema": {**QUASI, "sensitive": {"disease": "flat"}},
     "models": [{"k_anonymity": {"k": 2}}],
 }
 ROWS = "age,sex,disease\n30,f,flu\n31,f,gout\n40,m,flu\n44,m,gout\n"
@@ -159,7 +160,7 @@ BAD_RECIPES: dict[str, tuple[dict[str, Any], int, list[str]]] = {
     "model of a stranger": ({"models": [{"t_closeness": {"column": "age", "t": 0.5}}]}, 2, ["'age'", "not sensitive"]),
     "no models": ({"models": []}, 2, ["model"]),
     "category not in the hierarchy": (
-        {"schema": {"quasi": {"age": "numeric", "sex": "flat"}, "sensitive": {"disease": {"tree": {"a": ["flu"], "b": ["acne"]}}}}},
+        {"schema": {**QUASI, "sensitive": {"disease": {"tree": {"a": ["flu"], "b": ["acne"]}}}}},
         2,
         ["'disease'", "row 2", "'gout'", "hierarchy"],
     ),
@@ -168,7 +169,7 @@ BAD_RECIPES: dict[str, tuple[dict[str, Any], int, list[str]]] = {
         2,
         ["'disease'", "quasi", "sensitive"],
     ),
-    "unknown kind": ({"schema": {"quasi": {"age": "numerical", "sex": "flat"}, "sensitive": {"disease": "flat"}}}, 2, ["'age'", "'numeric'"]),
+    "unknown kind": ({"schema": {**QUASI, "sensitive": {"disease": "numerical"}}}, 2, ["'disease'", "'numeric'"]),
     "unknown role": ({"schema": {"quasy": {"age": "numeric"}}}, 2, ["'quasy'"]),
     "no table": ({"data": "elsewhere.csv"}, 2, ["elsewhere.csv", "no such file"]),
     "a folder as table": ({"data": "."}, 2, ["folder"]),
@@ -238,6 +239,13 @@ def test_bad_place_for_the_release(folder: Path, place: str) -> None:
     assert nothing_written(folder) and (folder / "t.csv").read_text() == ROWS
 
 
+def test_mark_of_a_broken_run_is_named(folder: Path) -> None:
+    recipe = write_recipe(folder)
+    (folder / "out.private").mkdir()
+    refused(closeknit("anonymize", recipe, "-o", "out"), 2, "out.private", "broken run", "--force")
+    assert closeknit("anonymize", recipe, "-o", "out", "--force").exit_code == 0
+
+
 def test_demo_that_fails_writes_nothing(folder: Path) -> None:
     refused(closeknit("demo", "--rows", 3, "--table", "t.csv", "-o", "out"), 1, "k = 6")
     assert list(folder.iterdir()) == []
@@ -278,7 +286,7 @@ def test_audit_by_recipe_of_a_table_that_breaks_it(folder: Path) -> None:
 
 def test_persons_are_not_checkable_and_say_so(folder: Path) -> None:
     table = "who," + "".join(f"{i},{line}\n" for i, line in enumerate(ROWS.splitlines())).removeprefix("0,")
-    schema = {**SMALL["schema"], "person": "who"}  # type: ignore[dict-item]
+    schema = {**SMALL["schema"], "person": "who"}
     assert closeknit("anonymize", write_recipe(folder, table, schema=schema), "-o", "out").exit_code == 0
     found = closeknit("audit", "out/release.csv")
     assert found.exit_code == 1 and "not checkable" in found.stdout and "broken" not in found.stdout
@@ -352,14 +360,36 @@ def test_in_a_process_of_its_own(folder: Path) -> None:
     result = in_a_process("anonymize", recipe, "-o", "out", cwd=folder)
     assert result.returncode == 2 and result.stdout == ""
     assert result.stderr.startswith("closeknit: ") and len(result.stderr.splitlines()) == 1
-    assert in_a_process("anonymize", write_recipe(folder), "-o", "out", cwd=folder, env={**os.environ, "LC_ALL": "C"}).returncode == 0
+    poor = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+    assert in_a_process("demo", "--rows", "60", cwd=folder, env=poor).returncode == 0
+    assert in_a_process("anonymize", write_recipe(folder), "-o", "out", cwd=folder, env=poor).returncode == 0
 
 
-def test_closed_pipe_is_quiet(folder: Path) -> None:
+@pytest.mark.parametrize("words", [("inspect", "t.csv"), ("demo", "--rows", "60")])
+def test_closed_pipe_is_quiet(folder: Path, words: tuple[str, ...]) -> None:
     (folder / "t.csv").write_text(ROWS)
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "closeknit.apps.cli", "inspect", "t.csv"]
+    command = [sys.executable, "-m", "closeknit.apps.cli", *words]
     result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=folder)
     os.close(writer)
     assert result.returncode == 141 and result.stderr == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(("seconds", "shown"), [(0.0, False), (0.5, True)])
+def test_progress_bar_is_for_long_work_at_a_terminal(seconds: float, shown: bool) -> None:
+    program = (
+        "import time; from closeknit.apps import progress; progress.PATIENCE = 0.1 if {0} else 60\n"
+        "with progress.ProgressBar() as bar: bar('dealing', 0.5); time.sleep({0})"
+    )
+    terminal, inside = os.openpty()
+    command = [sys.executable, "-c", program.format(seconds)]
+    quiet = subprocess.run(command, capture_output=True, check=True)
+    assert quiet.stderr == b""
+    subprocess.run(command, stderr=inside, check=True, env={**os.environ, "TERM": "xterm"})
+    os.write(inside, b"end")
+    written = os.read(terminal, 100_000)
+    os.close(inside)
+    os.close(terminal)
+    assert (b"dealing" in written) == shown

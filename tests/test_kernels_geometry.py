@@ -93,7 +93,8 @@ def jobs_and_ages() -> Scales:
 @pytest.mark.parametrize(
     ("column", "lo", "hi", "loss"),
     [(0, 0, 0, 0), (0, 0, 1, 0.1), (0, 1, 2, 0.9), (0, 0, 2, 1), (0, 3, 3, 0), (0, 1, 3, 1),
-     (1, 1, 1, 0), (1, 0, 1, 2 / 6), (1, 1, 2, 1), (1, 2, 3, 0.5), (1, 3, 4, 0.5), (1, 5, 5, 0), (1, 6, 6, 0), (1, 5, 6, 1)],
+     (1, 1, 1, 0), (1, 0, 1, 2 / 6), (1, 1, 2, 1), (1, 2, 3, 0.5), (1, 3, 4, 0.5), (1, 5, 5, 0), (1, 6, 6, 0),
+     (1, 5, 6, 1)],
 )  # fmt: skip
 def test_range_loss_by_hand(column: int, lo: int, hi: int, loss: float) -> None:
     assert range_loss(jobs_and_ages(), column, lo, hi) == pytest.approx(loss)

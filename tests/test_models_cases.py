@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from closeknit.core.classes import Classes
+from closeknit.core.classes import Classes, Histogram
 from closeknit.core.dates import Date
 from closeknit.core.errors import BadInput
 from closeknit.core.hierarchy import Hierarchy
@@ -254,3 +255,26 @@ def test_the_registry_knows_every_model_by_its_name() -> None:
 ], ids=lambda model: model.describe(None))  # fmt: skip
 def test_limits_of_any_size_and_precision(model: Model) -> None:
     assert not model.holds(counted([(0, "a"), (0, "b"), (1, "a"), (1, "c")])).any()
+
+
+def two_values(p: tuple[int, int], q: tuple[int, int]) -> Classes:
+    """A class with the counts `q` of two numbers beside a reference with the counts `p`."""
+    domain, _ = numeric().bind(np.array([1, 2]))
+    values, starts = np.array([0, 1], dtype=np.int32), np.array([0, 2], dtype=np.int64)
+    histogram = Histogram(starts, values, np.array(q, dtype=np.int64), np.array([*p, 0], dtype=np.int64), domain)
+    return Classes(np.array([sum(q)]), np.array([sum(q)]), {SECRET: histogram})
+
+
+@pytest.mark.parametrize("model", [BetaLikeness(SECRET, 9), BetaLikeness(SECRET, 9, "range", eps=0)], ids=lambda m: m.kind)
+def test_the_cap_is_decided_by_digits_where_a_float_cannot(model: BetaLikeness) -> None:
+    whole = 10**15
+    cap = int(Decimal("0.33025850929940456840179914546843642076") * whole)  # (1 + ln 10) / 10
+    assert model.holds(two_values((1, 9), (cap, whole - cap)))[0]
+    assert not model.holds(two_values((1, 9), (cap + 1, whole - cap - 1)))[0]
+
+
+def test_delta_is_decided_by_digits_where_a_float_cannot() -> None:
+    whole = 10**15
+    limit = int(Decimal("0.27182818284590452353602874713526624978") * whole)  # e / 10
+    assert DeltaDisclosure(SECRET, 1).holds(two_values((1, 9), (limit, whole - limit)))[0]
+    assert not DeltaDisclosure(SECRET, 1).holds(two_values((1, 9), (limit + 1, whole - limit - 1)))[0]

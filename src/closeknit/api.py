@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,18 @@ from typing import Any
 import numpy as np
 
 from closeknit import __version__
-from closeknit.core.audit import Audit, Checked
+from closeknit.core.audit import Audit, Checked, differences
 from closeknit.core.certificate import Certificate, Promise, certify, class_sizes, judge, loss_record
 from closeknit.core.columns import Columns
+from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.loss import measure, written_texts
 from closeknit.core.method import Method, Progress, silent
 from closeknit.core.model import Model
 from closeknit.core.params import number, spec, whole
-from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Outcome, Partition, Table
+from closeknit.core.tree import Int32
 from closeknit.doors.canonical import content_hash
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import kind_of, read, sha256_of
@@ -34,8 +36,8 @@ from closeknit.forms import generalized
 from closeknit.methods import StackAndDeal
 from closeknit.recipe import Recipe, made, models_from, recipe_forms
 from closeknit.release import Release
-from closeknit.suggest import Suggestion
-from closeknit.suggest import suggest as guess
+from closeknit.suggestion import Suggestion
+from closeknit.suggestion import suggest as guess
 
 SHORT_SEED = 2**64
 
@@ -174,23 +176,26 @@ def _partition(table: Table, models: Sequence[Model], method: Method, form: Form
 def _published(table: Table, partition: Partition, models: Sequence[Model], form: Form) -> tuple[Columns, Certificate]:
     """Write, read back as a stranger would, and certify what was read."""
     written = form.write(table, partition)
-    schema = published_schema(table, written.columns)
+    schema = published_schema(table.take(written.rows), written.columns)
     persons = None if table.persons is None else table.persons[written.rows]
     reading = form.read(written.columns, schema, persons)
     withheld = len(table) - written.columns.rows
     certificate = certify(
         reading, models, version=__version__, form={form.name: spec(form)}, withheld=withheld,
-        private_persons=persons is not None, notes=_notes(table, form),
+        private_persons=persons is not None, notes=_notes(table, models, form),
     )  # fmt: skip
     return written.columns, certificate
 
 
 def published_schema(table: Table, columns: Columns) -> Schema:
-    """What a certificate may say of the columns: declared kinds, and of domains read off the data only what is written."""
+    """What a certificate may say of the columns: declared kinds, and of domains read off the data only what is written.
+
+    `table` holds the published rows alone.
+    """
     schema = table.schema
     quasi = {
-        name: kind.published(domain, written_texts(columns[name]))
-        for (name, kind), domain in zip(schema.quasi.items(), table.quasi_domains, strict=True)
+        name: kind.published(_of_these(domain, table.quasi[:, j]), written_texts(columns[name]))
+        for j, ((name, kind), domain) in enumerate(zip(schema.quasi.items(), table.quasi_domains, strict=True))
     }
     secret = {}
     for name, kind in schema.sensitive.items():
@@ -199,7 +204,18 @@ def published_schema(table: Table, columns: Columns) -> Schema:
     return Schema(quasi=quasi, sensitive=secret, plain=schema.plain, importance=schema.importance)
 
 
-def _notes(table: Table, form: Form) -> list[str]:
+def _of_these(domain: Domain, codes: Int32) -> Domain:
+    """A tree that was read off the data, with the leaves that these rows have: withheld ones are not counted."""
+    if domain.tree is None or domain.declared:
+        return domain
+    occurs = np.bincount(codes, minlength=domain.size + 1)[: domain.size] > 0
+    before = np.concatenate([[0], np.cumsum(occurs)])
+    tree = domain.tree
+    leaves = (before[np.minimum(tree.hi + 1, tree.size)] - before[np.minimum(tree.lo, tree.size)]).astype(np.int32)
+    return replace(domain, texts=tuple(np.array(domain.texts)[occurs].tolist()), tree=replace(tree, leaves=leaves))
+
+
+def _notes(table: Table, models: Sequence[Model], form: Form) -> list[str]:
     """What a reader of the certificate has to know beside the numbers."""
     schema = table.schema
     notes = ["promises cover the published rows only, and refer to how secrets are spread over them"]
@@ -214,6 +230,8 @@ def _notes(table: Table, form: Form) -> list[str]:
             for name, domain in zip(schema.quasi, table.quasi_domains, strict=True)
             if domain.tree is None
         ]
+    promised = {model.column for model in models}
+    notes += [f"column '{name}' is sensitive, but no promise speaks of it" for name in schema.sensitive if name not in promised]
     return notes + [f"column '{name}' is published as it is, without any protection" for name in schema.plain]
 
 
@@ -251,12 +269,13 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
     checked = [_checked(p, model, schema, persons is not None, attested) for p, model in zip(promises, models, strict=True)]
     withheld = claimed.withheld if claimed else 0
     loss = loss_record(measure(columns, schema, withheld))
-    findings += _compared(reading, promises, loss.a, claimed, attested) if claimed else []
+    sizes = class_sizes(reading, max((model.least_size for model in models), default=0))
+    findings += differences(reading, promises, sizes, loss, claimed) if claimed else []
     return Audit(
         promises=tuple(checked),
         findings=tuple(findings),
         rows=columns.rows,
-        classes=class_sizes(reading, None),
+        classes=sizes,
         loss=loss,
     )
 
@@ -289,12 +308,14 @@ def _identity(data: Any, columns: Columns, claimed: Certificate) -> list[str]:
     findings = []
     if columns.rows != claimed.rows:
         findings.append(f"the release has {columns.rows:,} rows, its certificate says {claimed.rows:,}")
-    if claimed.content_sha256 and content_hash(columns) != claimed.content_sha256:
+    if content_hash(columns) != claimed.content_sha256:
         findings.append("the content differs from what was certified: its content hash is another one")
     if isinstance(data, str | PathLike):
         for file in claimed.files:
             if file.name == Path(data).name and file.sha256 != sha256_of(data):
                 findings.append(f"the bytes of {file.name} differ from what was certified: its SHA-256 is another one")
+            if file.rows != claimed.rows:
+                findings.append(f"the certificate says {claimed.rows:,} rows, and {file.rows:,} of its file {file.name}")
     return findings
 
 
@@ -304,20 +325,3 @@ def _checked(promise: Promise, model: Model, schema: Schema, persons: bool, atte
         why = "it was counted in persons, who are not published"
         return Checked(text=promise.text, asked=promise.asked, status="not checkable", why=why)
     return Checked.of(promise)
-
-
-def _compared(
-    reading: Reading, promises: Sequence[Promise], loss: float, claimed: Certificate, attested: set[str]
-) -> list[str]:
-    """Where a recomputed number is not the certified one."""
-    findings = []
-    for now, then in zip(promises, claimed.promises, strict=False):
-        if now.text not in attested and (now.exact, now.held) != (then.exact, then.held):
-            findings.append(
-                f"{now.text}: recomputed {now.exact or now.reached}, its certificate says {then.exact or then.reached}"
-            )
-    if len(reading.classes) != claimed.classes.count:
-        findings.append(f"the release has {len(reading.classes):,} classes, its certificate says {claimed.classes.count:,}")
-    if abs(loss - claimed.loss.a) > 1e-9:
-        findings.append(f"its loss is {loss:.6g}, its certificate says {claimed.loss.a:.6g}")
-    return findings

@@ -35,7 +35,8 @@ class Release:
                  recipe: dict[str, Any] | None = None, like: Any = None, format: str = "csv",
                  types: Mapping[str, Any] | None = None) -> None:  # fmt: skip
         self.columns = columns
-        self.certificate = certificate.model_copy(update={"content_sha256": hash_of_blocks(canonical_blocks(columns))})
+        self._text = list(canonical_blocks(columns))  # rendered once: the hash, the file and its hash are all made of it
+        self.certificate = certificate.model_copy(update={"content_sha256": hash_of_blocks(iter(self._text))})
         self._partition, self._recipe, self._like = partition, recipe, like
         self._format, self._types = format, types
 
@@ -60,7 +61,7 @@ class Release:
 
     def to_csv(self, path: str | PathLike[str]) -> None:
         """Write the canonical CSV text."""
-        write_csv(self.columns, path)
+        write_whole(path, self._text)
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
         """Write a Parquet file; untouched columns keep the types of a Parquet input."""
@@ -73,7 +74,7 @@ class Release:
         """
         format = format or self._format
         choice("format", format, FORMATS)
-        public = Path(folder)
+        public = Path(folder).absolute()
         private = public.with_name(public.name + ".private")
         save_folders(public, private, lambda f: self._write_public(f, format), lambda f: self._write_private(f, format), force)
 

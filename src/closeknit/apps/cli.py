@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from enum import StrEnum
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,8 +43,16 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines inst
 Force = Annotated[bool, typer.Option("--force", help="Replace what stands there already.")]
 
 
+BEFORE_DEMO = """\
+A generated hospital table of {rows:,} patients, about nobody. Names are dropped; age, sex, zip, job
+and admission are generalized; disease, stay and charge are kept. Asked: k = 6, and t = 0.2 on the disease.
+"""
+
+
 def main() -> None:
     """Entry point of the command `closeknit`."""
+    if isinstance(sys.stdout, TextIOWrapper):  # a name that the terminal cannot show is no reason to fail
+        sys.stdout.reconfigure(errors="replace")
     app(prog_name="closeknit")
 
 
@@ -54,7 +64,9 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def closeknit(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
 ) -> None:
     """Publish tables about people under promises that anybody can check.
 
@@ -72,7 +84,9 @@ def closeknit(
 def demo(
     rows: Annotated[int, typer.Option(min=1, help="Patients to generate.")] = 10_000,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Save the release in this folder.")] = None,
-    table: Annotated[Path | None, typer.Option(help="Save the generated table as this CSV file, to try the other commands on.")] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="Save the generated table as this CSV file, to try the other commands on.")
+    ] = None,
     force: Force = False,
 ) -> None:
     """The whole way on a generated hospital table, in seconds: k = 6, and t = 0.2 on the disease.
@@ -97,10 +111,10 @@ def demo(
         with ProgressBar() as bar:
             release = anonymized(patients, schema, [KAnonymity(6), TCloseness("disease", 0.2)], progress=bar)
         out = show.console()
-        out.print(f"A generated hospital table: {rows:,} patients, {len(patients)} columns. Names are dropped; age, sex, zip, job and")
-        out.print("admission are generalized; disease, stay and charge are kept. Asked: k = 6, and t = 0.2 on the disease.\n")
+        out.print(BEFORE_DEMO.format(rows=rows))
         show.show_sample(out, patients, schema, release)
-        out.print("\nCertificate, computed from the release as it is written:\n", release.certificate, "\n", sep="", markup=False)
+        out.print("\nCertificate, computed from the release as it is written:")
+        out.print(f"{release.certificate}\n", markup=False)
         show.show_loss(out, release)
         if folder is not None:
             release.save(folder, force=force)
@@ -110,17 +124,18 @@ def demo(
 
 
 def _after_demo(folder: Path | None, table: Path | None) -> str:
-    lines = ["", "What to try next:"]
+    steps = []
     if folder is None:
-        lines.append("  closeknit demo -o hospital/                      save the release and its certificate")
+        steps.append(("closeknit demo -o hospital/", "save the release and its certificate"))
     else:
-        lines.append(f"  closeknit audit {_shown(folder)}/release.csv     check it as a stranger would")
+        steps.append((f"closeknit audit {_shown(folder)}/release.csv", "check it as a stranger would"))
     if table is None:
-        lines.append("  closeknit demo --table patients.csv              save the raw table, to try these on:")
-    name = _shown(table) if table else "patients.csv"
-    lines.append(f"  closeknit inspect {name} > recipe.yaml     guess what the columns are; then edit the recipe")
-    lines.append("  closeknit anonymize recipe.yaml -o out/          another k or t, other columns, your own table")
-    return "\n".join(lines)
+        steps.append(("closeknit demo --table patients.csv", "save the raw table, to try these on:"))
+    raw = _shown(table) if table else "patients.csv"
+    steps.append((f"closeknit inspect {raw} > recipe.yaml", "guess what the columns are; then edit the recipe"))
+    steps.append(("closeknit anonymize recipe.yaml -o out/", "another k or t, other columns, your own table"))
+    width = max(len(command) for command, _ in steps)
+    return "\n".join(["", "What to try next:", *(f"  {command:{width}}  {why}" for command, why in steps)])
 
 
 @app.command(short_help="Guess what the columns are; print a recipe.")
@@ -149,10 +164,11 @@ def inspect(
         _refuse_other_delimiter(file, list(suggestion.reasons))
         if as_json:
             guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
-            _print_utf8(json.dumps({"columns": guesses, "missing": suggestion.schema.missing}, indent=2, ensure_ascii=False) + "\n")
+            _print_json({"columns": guesses, "missing": suggestion.schema.missing})
             return
         _print_utf8(suggestion.to_recipe(str(file), _csv_form(csv)))
-        say(f"{len(suggestion.reasons)} columns, {suggestion.rows:,} rows; not sure about: {', '.join(suggestion.unsure) or 'none'}")
+        unsure = ", ".join(suggestion.unsure) or "none"
+        say(f"columns: {len(suggestion.reasons)}, rows: {suggestion.rows:,}, not sure about: {unsure}")
         if not suggestion.schema.sensitive:
             say("no column looks sensitive: move the secrets under 'sensitive' and add a promise for each")
         say("next: edit the recipe, then run 'closeknit anonymize recipe.yaml -o out/'")
@@ -161,7 +177,9 @@ def inspect(
 @app.command(short_help="Make a release that keeps a recipe's promises.")
 def anonymize(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe, such as 'closeknit inspect' makes.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the release; FOLDER.private holds what stays at home.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for the release; FOLDER.private holds what stays at home.")
+    ],
     format: Annotated[FileFormat | None, typer.Option(help="How the release is saved; else as the recipe says.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Repeat a release; else as the recipe says, or drawn anew.")] = None,
     force: Force = False,
@@ -169,8 +187,8 @@ def anonymize(
 ) -> None:
     """Make a release that keeps every promise of a recipe, or say why that is impossible and write nothing.
 
-    OUT gets the release and its certificate: they may leave. OUT.private gets the recipe with its seed and the class of each row:
-    they stay at home.
+    OUT gets the release and its certificate: they may leave. OUT.private gets the recipe with its seed and the class of
+    each row: they stay at home.
 
     \b
     closeknit anonymize recipe.yaml -o out/
@@ -188,16 +206,16 @@ def anonymize(
         asked.seed = asked.seed if seed is None else seed
         with ProgressBar() as bar:
             release = run(asked, progress=bar)
-        written = format.value if format else asked.format
-        release.save(folder, format=written, force=force)
+        release.save(folder, format=format.value if format else asked.format, force=force)
+        certificate = (folder / "certificate.json").read_text(encoding="utf-8")
         if as_json:
-            _print_utf8((folder / "certificate.json").read_text(encoding="utf-8"))
+            _print_utf8(certificate)
             return
+        name, file = _shown(folder), json.loads(certificate)["files"][0]["name"]
         _print_utf8(f"{release.certificate}\n\n")
-        name = _shown(folder)
-        typer.echo(f"{name}/          release.{written}, certificate.json: what may leave")
+        typer.echo(f"{name}/          {file}, certificate.json: what may leave")
         typer.echo(f"{name}.private/  recipe.yaml, classes.csv: what stays at home")
-        typer.echo(f"next: closeknit audit {name}/release.{written}")
+        typer.echo(f"next: closeknit audit {name}/{file}")
 
 
 @app.command(short_help="Recompute the promises of a release.")
@@ -229,7 +247,10 @@ def audit(
             found = audited(file, asked.schema, asked.models, csv=csv)
         else:
             found = audited(file, certificate=certificate or _certificate_beside(file), csv=csv)
-        _print_utf8(json.dumps({"ok": found.ok, **json.loads(found.to_json())}, indent=2, ensure_ascii=False) + "\n" if as_json else f"{found}\n")
+        if as_json:
+            _print_json({"ok": found.ok, **json.loads(found.to_json())})
+        else:
+            _print_utf8(f"{found}\n")
     if not found.ok:
         raise typer.Exit(1)
 
@@ -242,7 +263,10 @@ def _free_folder(folder: Path | None, force: bool) -> Path | None:
     if not place.name:
         raise BadInput("this cannot be the folder of a release", file=folder, right="name a new folder")
     _refuse_existing(place, force)
-    _refuse_existing(place.with_name(place.name + ".private"), force)
+    private = place.with_name(place.name + ".private")
+    if os.path.lexists(private) and not force:
+        what = f"this private folder stands without {place.name}: the mark of a broken run"
+        raise BadInput(what, file=private, right="remove it, or use --force to replace it")
     return place
 
 
@@ -259,7 +283,8 @@ def _certificate_beside(file: Path) -> Path:
     if not file.exists():
         raise BadInput("there is no such file or folder", file=file, right="check the path")
     if not beside.exists():
-        raise BadInput("no certificate.json stands beside it", file=file, right="name one with --certificate, or a recipe with --recipe")
+        right = "name one with --certificate, or a recipe with --recipe"
+        raise BadInput("no certificate.json stands beside it", file=file, right=right)
     return beside
 
 
@@ -290,6 +315,10 @@ def _refuse_other_delimiter(file: Path, names: list[str]) -> None:
 def _print_utf8(text: str) -> None:
     """UTF-8 whatever the terminal thinks: a recipe is read back as such."""
     typer.echo(text.encode(), nl=False)
+
+
+def _print_json(record: dict[str, Any]) -> None:
+    _print_utf8(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
 def _shown(place: Path) -> str:

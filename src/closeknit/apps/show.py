@@ -18,10 +18,18 @@ NARROWEST = 110  # a pipe has no width; the sample must still be readable
 Rows = NDArray[np.int64]
 
 
+class Page(Console):
+    """A console that leaves a closed pipe to the one place that ends commands."""
+
+    def on_broken_pipe(self) -> None:
+        """Called where rich would end the process with status 1, which here means a broken promise."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Standard output, wide enough for the sample where it is no terminal."""
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=NARROWEST)
+    out = Page(highlight=False)
+    return out if out.is_terminal else Page(highlight=False, width=NARROWEST)
 
 
 def show_sample(out: Console, table: Columns, schema: Schema, release: Release) -> None:
@@ -36,8 +44,9 @@ def show_loss(out: Console, release: Release) -> None:
     grid = Grid(title="Loss per column (0: as it was, 1: gone)", title_justify="left", box=None)
     for name, justify in (("column", "left"), ("loss", "right"), ("", "left")):
         grid.add_column(name, justify=justify)  # type: ignore[arg-type]
+    sign = "█" if out.encoding.startswith("utf") else "#"
     for name, (loss, _) in release.certificate.loss.columns.items():
-        grid.add_row(name, f"{loss:.3f}", "█" * round(30 * loss))
+        grid.add_row(name, f"{loss:.3f}", sign * round(30 * loss))
     out.print(grid)
 
 
@@ -79,8 +88,8 @@ def _same_secrets(members: Rows, groups: list[Rows], secrets: Secrets) -> Rows |
 
 def _matched(members: Rows, group: Rows, secrets: Secrets) -> tuple[Rows, Rows]:
     """A few members spread over the class, and their published rows in the order of the release."""
-    by_secret = members[sorted(range(len(members)), key=lambda i: _secret(secrets, 0, members[i]))]
-    published = group[sorted(range(len(group)), key=lambda i: _secret(secrets, 1, group[i]))]
+    by_secret = members[sorted(range(len(members)), key=lambda i: _secret(secrets, 0, int(members[i])))]
+    published = group[sorted(range(len(group)), key=lambda i: _secret(secrets, 1, int(group[i])))]
     chosen = np.unique(np.linspace(0, len(members) - 1, SAMPLE).round().astype(int))
     return np.sort(by_secret[chosen]), np.sort(published[chosen])
 

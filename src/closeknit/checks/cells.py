@@ -70,10 +70,9 @@ def covers(kind: Any, cell: str | None, raw: str | None) -> bool:
         return low <= Fraction(raw) <= high
     if kind.name == "prefix":
         kept = cell.rstrip("*")
-        return raw.startswith(kept) and (cell == raw or kept != cell)
+        return cell == raw or (kept != cell and raw.startswith(kept) and len(raw) > len(kept))
     if kind.name == "date":
-        first, last = days(cell)
-        return first <= days(raw)[0] and days(raw)[1] <= last or days(raw)[0] <= first <= last <= days(raw)[1] == last
+        return days(cell)[0] <= days(raw)[0] and days(raw)[1] <= days(cell)[1]
     if kind.name == "tree":
         return any(cell in path for path in paths(kind.nested) if _is_leaf(kind, path, raw))
     return cell == raw

@@ -86,7 +86,7 @@ def losses_are_shares(kind: Any, values: list[Any]) -> None:
         need(0 <= b <= a <= 1, f"{label!r} costs {a} (variant A) and {b} (variant B)")
         need(lo < hi or bound.held[label] == set() or len(bound.held[label]) > 1 or kind_bins(kind) or a == 0, f"one value, {label!r}, costs {a}")
         for other, held in bound.held.items():
-            wider = bound.held[label] < held and other != "" and label != ""
+            wider = frozenset() < bound.held[label] < held
             need(not wider or loss[other][0] >= a, f"{other!r} holds more than {label!r} and costs less")
 
 

@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -29,8 +30,14 @@ MethodCheck = Callable[[Any, Case], None]
 SEED = 2**100 + 7
 
 
-def released(method: Any, case: Case, columns: Columns | None = None, models: tuple[Model, ...] | None = None) -> Release:
-    """The release of a case; what it warns of is not in question here."""
+@lru_cache(maxsize=4)  # the checks of one table follow one another
+def released(method: Any, case: Case) -> Release:
+    """The release of a case, made once."""
+    return anew(method, case)
+
+
+def anew(method: Any, case: Case, columns: Columns | None = None, models: tuple[Model, ...] | None = None) -> Release:
+    """A release of a case; what it warns of is not in question here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return anonymize(columns or case.columns, case.schema, list(models or case.models), method, seed=SEED)
@@ -116,7 +123,7 @@ def impossible_is_refused(method: Any, case: Case) -> None:
 
 def _refused(method: Any, case: Case, model: Model) -> None:
     try:
-        released(method, case, models=(*case.models, model))
+        anew(method, case, models=(*case.models, model))
     except Unsatisfiable as no:
         need(no.asked and no.reached and no.hint, "it is said what was asked, what is reachable, and what would help")
         return
@@ -125,7 +132,7 @@ def _refused(method: Any, case: Case, model: Model) -> None:
 
 def seed_repeats(method: Any, case: Case) -> None:
     """The same seed gives the same release and certificate."""
-    one, other = released(method, case), released(method, case)
+    one, other = released(method, case), anew(method, case)
     need(one.certificate == other.certificate, "the same seed gave another certificate")
     need((one.partition == other.partition).all(), "the same seed gave another partition")
 
@@ -134,8 +141,8 @@ def row_order_is_irrelevant(method: Any, case: Case) -> None:
     """Shuffled input, and distinct values listed in another order, give the same release."""
     rng = np.random.default_rng(5)
     shuffled = case.columns.take(rng.permutation(case.columns.rows))
-    anew = Columns.of({name: column.cells() for name, column in shuffled.items()})
-    one, other = released(method, case), released(method, case, anew)
+    listed = Columns.of({name: column.cells() for name, column in shuffled.items()})
+    one, other = released(method, case), anew(method, case, listed)
     need(one.certificate.content_sha256 == other.certificate.content_sha256, "the order of the input shows in the release")
     need(one.certificate == other.certificate, "the order of the input shows in the certificate")
 
@@ -158,7 +165,7 @@ def rows_in_order(columns: Columns, case: Case) -> None:
 def input_is_unchanged(method: Any, case: Case) -> None:
     """The table that was given is the same afterwards."""
     before = copy.deepcopy(case.columns.columns)
-    released(method, case)
+    anew(method, case)
     for name, column in case.columns.items():
         same = column.values.tolist() == before[name].values.tolist() and (column.codes == before[name].codes).all()
         need(same, f"column '{name}' was changed")

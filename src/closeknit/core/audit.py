@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
 
-from closeknit.core.certificate import ClassSizes, LossRecord, Promise, Record
+import numpy as np
+
+from closeknit.core.certificate import Certificate, ClassSizes, LossRecord, Promise, Record, WorstClass
+from closeknit.core.published import Reading
 
 Status = Literal["recomputed", "broken", "not checkable"]
 
@@ -49,7 +54,7 @@ class Audit(Record):
 
     def to_json(self) -> str:
         """The audit as text for machines."""
-        return self.model_dump_json(indent=2) + "\n"
+        return json.dumps({"ok": self.ok, **self.model_dump(mode="json")}, indent=2, ensure_ascii=False) + "\n"
 
     def __str__(self) -> str:
         lines = [promise.line() for promise in self.promises]
@@ -59,3 +64,62 @@ class Audit(Record):
         lines.append(f"loss           {self.loss.a:.4f} (General Loss Metric A; B: {self.loss.b:.4f})")
         lines.append("ok" if self.ok else "NOT OK")
         return "\n".join(lines)
+
+
+def differences(reading: Reading, promises: Sequence[Promise], classes: ClassSizes, loss: LossRecord,
+                claimed: Certificate) -> Iterator[str]:  # fmt: skip
+    """Every number of a certificate that a recomputation does not give again, one sentence each."""
+    certified = [promise for promise in claimed.promises if promise.status == "recomputable"]
+    for then in certified:
+        for now in promises:
+            if now.model == then.model:
+                yield from _promise_differences(now, then)
+        if then.worst is not None and _rows_of(reading, then.worst) != then.worst.rows:
+            yield f"{then.text}: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
+    yield from _number_differences("classes", classes.model_dump(), claimed.classes.model_dump())
+    yield from _number_differences("loss", _flat(loss), _flat(claimed.loss))
+
+
+def _promise_differences(now: Promise, then: Promise) -> Iterator[str]:
+    same = (now.text, now.asked, now.held, now.exact) == (then.text, then.asked, then.held, then.exact)
+    if not same or not _equal(now.reached, then.reached):
+        said = f"{_said(then)} of '{then.text}', asked {then.asked}"
+        yield f"{now.text}: recomputed {_said(now)}, asked {now.asked}; its certificate says {said}"
+
+
+def _said(promise: Promise) -> str:
+    reached = "without limit" if promise.reached is None else f"{promise.reached:.6g}"
+    exact = f" (exactly {promise.exact})" if promise.exact else ""
+    return f"{'kept' if promise.held else 'broken'} at {reached}{exact}"
+
+
+def _rows_of(reading: Reading, worst: WorstClass) -> int:
+    """How many rows have these cells."""
+    if set(worst.cells) != set(reading.schema.quasi):
+        return 0
+    there = np.ones(reading.columns.rows, dtype=bool)
+    for name, cell in worst.cells.items():
+        column = reading.columns[name]
+        equal = [str(value) == cell for value in column.values.tolist()]
+        there &= np.array([*equal, cell == ""])[column.codes]
+    return int(there.sum())
+
+
+def _number_differences(what: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
+    for key in dict.fromkeys([*now, *then]):
+        if not _equal(now.get(key), then.get(key)):
+            yield f"{what}, {key}: recomputed {_shown(now.get(key))}, its certificate says {_shown(then.get(key))}"
+
+
+def _flat(loss: LossRecord) -> dict[str, float]:
+    """Both variants, in total and per column, under names of their own."""
+    columns = {f"variant {v} of {name}": cost for name, pair in loss.columns.items() for v, cost in zip("AB", pair, strict=True)}
+    return {"variant A": loss.a, "variant B": loss.b, **columns}
+
+
+def _equal(one: float | None, other: float | None) -> bool:
+    return one == other if one is None or other is None else math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _shown(value: float | None) -> str:
+    return "nothing" if value is None else f"{value:.12g}"

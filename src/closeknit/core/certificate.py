@@ -170,17 +170,17 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float | str | bool | type(None)) else str(value)
 
 
-def class_sizes(reading: Reading, k: int | None) -> ClassSizes:
+def class_sizes(reading: Reading, k: int = 0) -> ClassSizes:
     """Statistics of class sizes."""
     sizes = reading.classes.sizes
     mean = float(sizes.mean()) if len(sizes) else 0.0
     return ClassSizes(
         count=len(sizes),
-        smallest=int(sizes.min(initial=0)) if len(sizes) == 0 else int(sizes.min()),
+        smallest=int(sizes.min()) if len(sizes) else 0,
         mean=mean,
         largest=int(sizes.max(initial=0)),
         discernibility=int((sizes * sizes).sum()),
-        average_ratio=None if k is None else mean / k,
+        average_ratio=mean / k if k else None,
     )
 
 
@@ -192,7 +192,7 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
         if not promise.held:
             reached = "the written release reaches " + ("no bound" if promise.reached is None else f"{promise.reached:.6g}")
             raise Unsatisfiable(promise.text, reached, "ask for less, or choose another method")
-    ks = [getattr(model, "k") for model in models if model.name == "k_anonymity"]  # noqa: B009
+    k = max((model.least_size for model in models), default=0)
     return Certificate(
         closeknit=version,
         form=dict(form),
@@ -200,7 +200,7 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
         rows=reading.columns.rows,
         withheld=withheld,
         promises=tuple(promises),
-        classes=class_sizes(reading, max(ks, default=None)),
+        classes=class_sizes(reading, k),
         loss=loss_record(measure(reading.columns, reading.schema, withheld)),
         notes=tuple(notes),
     )

@@ -18,7 +18,12 @@ class Model(Protocol):
     name: ClassVar[str]  # as a recipe writes it: "t_closeness"
     needs: ClassVar[frozenset[str]]  # of: "sizes", "histograms", "persons" (counted in persons where there are any)
     monotone: ClassVar[bool]  # merging two classes that hold gives one that holds
+    closeness: ClassVar[bool]  # a distance to the reference: a method may spend what the limit leaves
     forms: ClassVar[frozenset[str]]  # the forms in which the promise has a meaning
+
+    @property
+    def least_size(self) -> int:
+        """Rows that the promise asks of every class; 0 where it does not speak of sizes."""
 
     @property
     def column(self) -> str | None:

@@ -62,13 +62,36 @@ DISEASES = (
     Disease("prostate cancer", "cancer", 0.7, 71, 11, -1.0, 0.0, "none", 5, 7900),
 )
 
+
+def _listed(text: str) -> list[str]:
+    return text.split()
+
+
 # Jobs of working people: share inside their group, and log odds towards women.
 JOBS = {
-    "office": {"accountant": (1.0, 0.2), "clerk": (1.8, 0.6), "engineer": (1.0, -0.9), "lawyer": (0.5, 0.0), "manager": (1.0, -0.3)},
+    "office": {
+        "accountant": (1.0, 0.2),
+        "clerk": (1.8, 0.6),
+        "engineer": (1.0, -0.9),
+        "lawyer": (0.5, 0.0),
+        "manager": (1.0, -0.3),
+    },
     "craft": {"carpenter": (0.8, -1.8), "electrician": (1.0, -1.8), "mechanic": (1.1, -1.8), "welder": (0.7, -2.0)},
-    "service": {"cook": (1.0, 0.0), "driver": (1.1, -1.2), "nurse": (1.3, 1.5), "shop assistant": (1.6, 0.8), "teacher": (1.2, 0.9)},
+    "service": {
+        "cook": (1.0, 0.0),
+        "driver": (1.1, -1.2),
+        "nurse": (1.3, 1.5),
+        "shop assistant": (1.6, 0.8),
+        "teacher": (1.2, 0.9),
+    },
     "outdoor": {"farmer": (1.2, -0.6), "fisher": (0.4, -1.8), "gardener": (0.8, -0.1)},
-    "none": {"child": (0.0, 0.0), "homemaker": (1.0, 1.6), "job seeker": (0.9, -0.1), "retired": (0.0, 0.0), "student": (0.0, 0.0)},
+    "none": {
+        "child": (0.0, 0.0),
+        "homemaker": (1.0, 1.6),
+        "job seeker": (0.9, -0.1),
+        "retired": (0.0, 0.0),
+        "student": (0.0, 0.0),
+    },
 }
 
 # Areas: first digits of the zip code, share of the patients, mean age, and how common each group of jobs is.
@@ -82,15 +105,21 @@ AREAS = (
 )
 ZIPS_PER_AREA = 12
 
-WOMEN = ("Ada Alice Amina Anna Bella Carla Chloé Clara Diana Elena Emma Eva Fatima Grace Hanna Ida Ines Jane Julia Kim Laura Lea Lina "
-         "Lucy Maria Mei Mia Nadia Nina Nora Olga Paula Rosa Ruth Sara Sofia Tara Vera Yuki Zoë").split()  # fmt: skip
-MEN = ("Adam Ali Amir Anton Ben Bruno Carl Chen Daniel David Emil Erik Felix Finn Frank Georg Hugo Ian Ivan Jack Jan José João Karl Kofi "
-       "Leo Luca Marc Max Milan Noah Omar Otto Paul Peter Ravi Sam Theo Tom Victor").split()  # fmt: skip
-FAMILIES = ("Adams Ahmed Allen Baker Bauer Bell Berg Brown Carter Chan Clark Costa Cruz Davis Diaz Evans Fischer Ford Garcia Gray Green "
-            "Gupta Hall Hansen Hill Hughes Ito Jansen Johnson Jones Kaya Keller King Klein Kovács Lee Lewis Lopez Martin Meyer Miller "
-            "Moore Moreau Müller Nguyen Novak O'Brien Okafor Olsen Park Patel Perez Phillips Price Rossi Ryan Santos Sato Schmidt Scott "
-            "Silva Singh Smith Stone Suzuki Tanaka Taylor Turner Walker Wang Weber White Wilson Wong Wood Wright Yilmaz Young Zhang "
-            "Ødegaard").split()  # fmt: skip
+WOMEN = _listed(
+    "Ada Alice Amina Anna Bella Carla Chloé Clara Diana Elena Emma Eva Fatima Grace Hanna Ida Ines Jane Julia Kim "
+    "Laura Lea Lina Lucy Maria Mei Mia Nadia Nina Nora Olga Paula Rosa Ruth Sara Sofia Tara Vera Yuki Zoë"
+)
+MEN = _listed(
+    "Adam Ali Amir Anton Ben Bruno Carl Chen Daniel David Emil Erik Felix Finn Frank Georg Hugo Ian Ivan Jack Jan "
+    "José João Karl Kofi Leo Luca Marc Max Milan Noah Omar Otto Paul Peter Ravi Sam Theo Tom Victor"
+)
+FAMILIES = _listed(
+    "Adams Ahmed Allen Baker Bauer Bell Berg Brown Carter Chan Clark Costa Cruz Davis Diaz Evans Fischer Ford "
+    "Garcia Gray Green Gupta Hall Hansen Hill Hughes Ito Jansen Johnson Jones Kaya Keller King Klein Kovács Lee "
+    "Lewis Lopez Martin Meyer Miller Moore Moreau Müller Nguyen Novak O'Brien Okafor Olsen Park Patel Perez "
+    "Phillips Price Rossi Ryan Santos Sato Schmidt Scott Silva Singh Smith Stone Suzuki Tanaka Taylor Turner Walker "
+    "Wang Weber White Wilson Wong Wood Wright Yilmaz Young Zhang Ødegaard"
+)
 
 FIRST_DAY, DAYS = np.datetime64("2023-01-01"), 731
 

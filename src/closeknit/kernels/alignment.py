@@ -1,18 +1,18 @@
 """Order the rows of all rounds side by side, so that rows of equal rank in different rounds are alike.
 
-Each class takes one row of each round. Sorting every round along one fixed curve and matching ranks drifts wherever the rounds
-hold different shares of, say, men and women. Here the cuts are chosen for all rounds at once: a cut of one column at code x sends the
-classes that *every* round can fill from below x to the left, those that every round can fill from above to the right, and the
-rest, the unavoidable mixtures, to a segment between them. The cut with the largest fall in loss is taken, then each segment is cut again.
+Each class takes one row of each round. Sorting every round along one fixed curve and matching ranks drifts wherever
+the rounds hold different shares of, say, men and women. Here the cuts are chosen for all rounds at once: a cut of
+one column at code x sends the classes that *every* round can fill from below x to the left, those that every round
+can fill from above to the right, and the rest, the unavoidable mixtures, to a segment between them. The cut with
+the largest fall in loss is taken, then each segment is cut again.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from closeknit.kernels.boxes import Scales, range_loss
+from closeknit.kernels.boxes import Codes, Ints, Scales, range_loss
 
 BINS = 128  # cuts tried per column: enough for an aligned start, whatever the size of the domain
 
@@ -23,8 +23,8 @@ def _bin(code: int, lo: int, hi: int, bins: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _shares(codes: NDArray[np.int32], e: int, a: int, b: int, j: int, lo: int, hi: int, bins: int,
-            least: NDArray[np.int64], most: NDArray[np.int64]) -> None:  # fmt: skip
+def _shares(codes: Codes, e: int, a: int, b: int, j: int, lo: int, hi: int, bins: int,
+            least: Ints, most: Ints) -> None:  # fmt: skip
     """Per cut of column j the least and the largest number of rows below it that a full round has in the segment."""
     counts = np.zeros(bins, np.int64)
     least[:bins], most[:bins] = b - a, 0
@@ -39,7 +39,7 @@ def _shares(codes: NDArray[np.int32], e: int, a: int, b: int, j: int, lo: int, h
 
 
 @njit(cache=True, nogil=True)
-def _range(codes: NDArray[np.int32], e: int, a: int, b: int, j: int) -> tuple[int, int]:
+def _range(codes: Codes, e: int, a: int, b: int, j: int) -> tuple[int, int]:
     lo = hi = codes[a, j]
     for r in range(codes.shape[0] // e):
         for x in range(r * e + a, r * e + b):
@@ -48,9 +48,9 @@ def _range(codes: NDArray[np.int32], e: int, a: int, b: int, j: int) -> tuple[in
 
 
 @njit(cache=True, nogil=True)
-def _best_cut(codes: NDArray[np.int32], e: int, a: int, b: int, scales: Scales, least: NDArray[np.int64],
-              most: NDArray[np.int64]) -> tuple[int, int, int, int, int, int]:  # fmt: skip
-    """Column, its lowest and highest code, bins, classes of the left segment, classes of left and middle; column -1: no gain."""
+def _best_cut(codes: Codes, e: int, a: int, b: int, scales: Scales, least: Ints,
+              most: Ints) -> tuple[int, int, int, int, int, int]:  # fmt: skip
+    """Column (-1: no gain), its lowest and highest code, bins, classes of the left segment and of left plus middle."""
     best, found = 0.0, (-1, 0, 0, 0, 0, 0)
     for j in range(codes.shape[1]):
         lo, hi = _range(codes, e, a, b, j)
@@ -72,8 +72,8 @@ def _best_cut(codes: NDArray[np.int32], e: int, a: int, b: int, scales: Scales, 
 
 
 @njit(cache=True, nogil=True)
-def _sort_segment(rows: NDArray[np.int32], codes: NDArray[np.int32], a: int, b: int, j: int, lo: int, hi: int, bins: int,
-                  rows_copy: NDArray[np.int32], codes_copy: NDArray[np.int32]) -> None:  # fmt: skip
+def _sort_segment(rows: Codes, codes: Codes, a: int, b: int, j: int, lo: int, hi: int, bins: int,
+                  rows_copy: Codes, codes_copy: Codes) -> None:  # fmt: skip
     """Stable counting sort of positions a..b by the bin of column j."""
     start = np.zeros(bins + 1, np.int64)
     for x in range(a, b):
@@ -81,7 +81,8 @@ def _sort_segment(rows: NDArray[np.int32], codes: NDArray[np.int32], a: int, b: 
         rows_copy[x - a] = rows[x]
         for i in range(codes.shape[1]):
             codes_copy[x - a, i] = codes[x, i]
-    start = np.cumsum(start)
+    for to in range(bins):
+        start[to + 1] += start[to]
     for x in range(b - a):
         to = _bin(codes_copy[x, j], lo, hi, bins)
         at = a + start[to]
@@ -92,7 +93,7 @@ def _sort_segment(rows: NDArray[np.int32], codes: NDArray[np.int32], a: int, b: 
 
 
 @njit(cache=True, nogil=True)
-def align(dealt: NDArray[np.int32], e: int, quasi: NDArray[np.int32], scales: Scales) -> NDArray[np.int32]:
+def align(dealt: Codes, e: int, quasi: Codes, scales: Scales) -> Codes:
     """The rows of each round (e consecutive entries of `dealt`) in an order that makes equal ranks alike.
 
     >>> from closeknit.kernels.boxes import flat_scales

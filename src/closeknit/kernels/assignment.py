@@ -1,20 +1,22 @@
 """Minimum-cost assignment of a small square matrix, callable from other compiled loops (a library's solver is not).
 
-Shortest augmenting paths with dual prices after Jonker and Volgenant (Computing 38, 1987): column reduction and augmenting
-row reduction settle most rows cheaply, a Dijkstra search per remaining row does the rest. O(n^3), in practice far less.
-Forbidden pairs are given a large finite cost: if a solution without them exists, the minimum uses none.
+Shortest augmenting paths with dual prices after Jonker and Volgenant (Computing 38, 1987): column reduction and
+augmenting row reduction settle most rows cheaply, a Dijkstra search per remaining row does the rest. O(n^3), in
+practice far less. Forbidden pairs are given a large finite cost: if a solution without them exists, the minimum
+uses none.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from closeknit.kernels.boxes import Codes, Reals
 
 
 @njit(cache=True, nogil=True)
-def _reduce_columns(cost: NDArray[np.float64], price: NDArray[np.float64], column_of: NDArray[np.int32],
-                    row_of: NDArray[np.int32]) -> None:  # fmt: skip
+def _reduce_columns(cost: Reals, price: Reals, column_of: Codes,
+                    row_of: Codes) -> None:  # fmt: skip
     n = cost.shape[0]
     best = np.zeros(n, np.int32)
     for j in range(n):
@@ -31,7 +33,7 @@ def _reduce_columns(cost: NDArray[np.float64], price: NDArray[np.float64], colum
 
 
 @njit(cache=True, nogil=True)
-def _two_cheapest(cost: NDArray[np.float64], price: NDArray[np.float64], i: int) -> tuple[int, float, float]:
+def _two_cheapest(cost: Reals, price: Reals, i: int) -> tuple[int, float, float]:
     first, least, second = 0, np.inf, np.inf
     for j in range(cost.shape[0]):
         reduced = cost[i, j] - price[j]
@@ -44,9 +46,9 @@ def _two_cheapest(cost: NDArray[np.float64], price: NDArray[np.float64], i: int)
 
 
 @njit(cache=True, nogil=True)
-def _reduce_rows(cost: NDArray[np.float64], price: NDArray[np.float64], column_of: NDArray[np.int32],
-                 row_of: NDArray[np.int32]) -> None:  # fmt: skip
-    """An auction step per free row. Bounded, because with floating ties it may otherwise circle; any end is a valid start."""
+def _reduce_rows(cost: Reals, price: Reals, column_of: Codes,
+                 row_of: Codes) -> None:  # fmt: skip
+    """A few auction steps per free row: bounded, as with ties it may circle; wherever it ends is a valid start."""
     n = cost.shape[0]
     for _ in range(2):
         for start in range(n):
@@ -69,8 +71,8 @@ def _reduce_rows(cost: NDArray[np.float64], price: NDArray[np.float64], column_o
 
 
 @njit(cache=True, nogil=True)
-def _nearest(distance: NDArray[np.float64], row_of: NDArray[np.int32]) -> int:
-    """The open column of least distance, a free one among equals: costs made of categories tie often, and a free one ends."""
+def _nearest(distance: Reals, row_of: Codes) -> int:
+    """The open column of least distance; among equals a free one, which ends the search (categories tie often)."""
     least = np.inf
     for j in range(len(distance)):
         least = min(least, distance[j])
@@ -85,8 +87,8 @@ def _nearest(distance: NDArray[np.float64], row_of: NDArray[np.int32]) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _augment(cost: NDArray[np.float64], price: NDArray[np.float64], column_of: NDArray[np.int32], row_of: NDArray[np.int32],
-             free: int, work: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]) -> None:  # fmt: skip
+def _augment(cost: Reals, price: Reals, column_of: Codes, row_of: Codes,
+             free: int, work: tuple[Reals, Reals, Codes]) -> None:  # fmt: skip
     """Cheapest alternating path from the free row to a free column, prices updated along it."""
     n = cost.shape[0]
     distance, settled, previous = work  # a settled column is open no more: distance inf, settled its final distance
@@ -120,7 +122,7 @@ def _augment(cost: NDArray[np.float64], price: NDArray[np.float64], column_of: N
 
 
 @njit(cache=True, nogil=True)
-def assign(cost: NDArray[np.float64]) -> NDArray[np.int32]:
+def assign(cost: Reals) -> Codes:
     """Column of each row such that the sum of costs is least.
 
     >>> assign(np.array([[4.0, 1.0, 3.0], [2.0, 0.0, 5.0], [3.0, 2.0, 2.0]])).tolist()

@@ -1,11 +1,11 @@
 """Boxes of leaf codes and what they lose: the geometry that all kernels share.
 
-A quasi table is `int32[n, d]`. Column j has the leaves `0 .. size[j]-1` in depth-first (or numeric) order and one more leaf, the
-missing one, with code `size[j]`. Every node of a tree and every numeric interval is a range of codes, so a class is a box
-`lo[d], hi[d]`.
+A quasi table is `int32[n, d]`. Column j has the leaves `0 .. size[j]-1` in depth-first (or numeric) order and one
+more leaf, the missing one, with code `size[j]`. Every node of a tree and every numeric interval is a range of
+codes, so a class is a box `lo[d], hi[d]`.
 
-`Scales` says what a range costs. Per leaf arrays hold `size[j] + 1` entries of column j from `leaf_start[j]` on, the last one
-being the missing leaf. Loss is variant A of the General Loss Metric.
+`Scales` says what a range costs. Per leaf arrays hold `size[j] + 1` entries of column j from `leaf_start[j]` on,
+the last one being the missing leaf. Loss is variant A of the General Loss Metric.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+Codes = NDArray[np.int32]
+Reals = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
 
 class Scales(NamedTuple):
     """Flat arrays that describe all quasi columns; dtypes are fixed so that each kernel is compiled once.
@@ -25,15 +29,15 @@ class Scales(NamedTuple):
     """
 
     numeric: NDArray[np.bool_]  # [d] by value on an axis, or by a tree
-    size: NDArray[np.int64]  # [d] leaves, the missing one not counted
-    leaf_start: NDArray[np.int64]  # [d] where column j begins in `position` and `leaf_node`
-    position: NDArray[np.float64]  # [leaves] in [0, 1]: value scaled to the bounds, or preorder index / (size - 1)
-    leaf_node: NDArray[np.int32]  # [leaves] node of a tree leaf; -1 in numeric columns
-    node_parent: NDArray[np.int32]  # [nodes] -1 at a root
-    node_lo: NDArray[np.int32]  # [nodes] first leaf under the node
-    node_hi: NDArray[np.int32]  # [nodes] last leaf under the node; a root ends with the missing leaf
-    node_loss: NDArray[np.float64]  # [nodes] 0 for a leaf, else leaves under it / all leaves; 1 at a root
-    weight: NDArray[np.float64]  # [d] importance, summing to 1
+    size: Ints  # [d] leaves, the missing one not counted
+    leaf_start: Ints  # [d] where column j begins in `position` and `leaf_node`
+    position: Reals  # [leaves] in [0, 1]: value scaled to the bounds, or preorder index / (size - 1)
+    leaf_node: Codes  # [leaves] node of a tree leaf; -1 in numeric columns
+    node_parent: Codes  # [nodes] -1 at a root
+    node_lo: Codes  # [nodes] first leaf under the node
+    node_hi: Codes  # [nodes] last leaf under the node; a root ends with the missing leaf
+    node_loss: Reals  # [nodes] 0 for a leaf, else leaves under it / all leaves; 1 at a root
+    weight: Reals  # [d] importance, summing to 1
 
 
 def flat_scales(sizes: list[int], numeric: bool = True) -> Scales:
@@ -46,7 +50,7 @@ def flat_scales(sizes: list[int], numeric: bool = True) -> Scales:
     start = np.concatenate(([0], np.cumsum(leaves)[:-1])).astype(np.int64)
     position = np.concatenate([np.minimum(np.arange(n) / max(n - 2, 1), 1.0) for n in leaves])
     root = (start + np.arange(len(sizes)) + leaves).astype(np.int32)  # a column's leaves come before its root
-    leaf_node = np.concatenate([np.arange(s + j, s + j + n) for j, (s, n) in enumerate(zip(start, leaves, strict=True))])
+    leaf_node = np.concatenate([np.arange(r - n, r) for r, n in zip(root, leaves, strict=True)])
     leaf = np.concatenate([np.append(np.arange(n), -1) for n in leaves])
     parent = np.concatenate([np.append(np.full(n, r), -1) for n, r in zip(leaves, root, strict=True)])
     hi = np.where(leaf >= 0, leaf, np.repeat(leaves - 1, leaves + 1))
@@ -76,7 +80,7 @@ def range_loss(scales: Scales, j: int, lo: int, hi: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def box_losses(scales: Scales, lo: NDArray[np.int32], hi: NDArray[np.int32]) -> NDArray[np.float64]:
+def box_losses(scales: Scales, lo: Codes, hi: Codes) -> Reals:
     """Weighted loss of each box; an empty box (lo > hi in its first column) loses 0.
 
     >>> box_losses(flat_scales([5, 3]), np.array([[0, 1]], np.int32), np.array([[2, 1]], np.int32)).tolist()
@@ -92,8 +96,8 @@ def box_losses(scales: Scales, lo: NDArray[np.int32], hi: NDArray[np.int32]) -> 
 
 @njit(cache=True, nogil=True)
 def boxes(
-    quasi: NDArray[np.int32], class_of: NDArray[np.int32], n_classes: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    quasi: Codes, class_of: Codes, n_classes: int
+) -> tuple[Codes, Codes]:
     """Smallest and largest code per class and column; rows of class -1 are skipped, an empty class has lo > hi.
 
     >>> lo, hi = boxes(np.array([[1], [4], [2]], np.int32), np.array([0, -1, 0], np.int32), 1)
@@ -113,10 +117,11 @@ def boxes(
 
 
 @njit(cache=True, nogil=True)
-def partition_loss(scales: Scales, quasi: NDArray[np.int32], class_of: NDArray[np.int32], e: int) -> float:
+def partition_loss(scales: Scales, quasi: Codes, class_of: Codes, e: int) -> float:
     """Mean over all rows of the loss of their class's box: sum |E| * loss(E) / n. Rows of class -1 count 0 here.
 
-    >>> round(partition_loss(flat_scales([5]), np.array([[0], [1], [4]], np.int32), np.array([0, 0, 1], np.int32), 2), 4)
+    >>> quasi = np.array([[0], [1], [4]], np.int32)
+    >>> round(partition_loss(flat_scales([5]), quasi, np.array([0, 0, 1], np.int32), 2), 4)
     0.1667
     """
     lo, hi = boxes(quasi, class_of, e)
@@ -129,7 +134,7 @@ def partition_loss(scales: Scales, quasi: NDArray[np.int32], class_of: NDArray[n
 
 
 @njit(cache=True, nogil=True)
-def positions(scales: Scales, quasi: NDArray[np.int32]) -> NDArray[np.float64]:
+def positions(scales: Scales, quasi: Codes) -> Reals:
     """Rows as points of the unit cube, for curves and distances.
 
     >>> positions(flat_scales([5]), np.array([[1], [4]], np.int32)).tolist()

@@ -1,13 +1,15 @@
 """Dealing a stack of rows to e classes: literally, in rounds, in super-rounds.
 
-The stack holds all rows so that equal secrets stand together. A *round* is e consecutive stack positions; each class takes one of its rows. So sizes
-are floor or ceil of n/e (P1), and any prefix of the stack is shared within one round. Which row goes where is free as long as each
-value's count stays floor or ceil of f/e in every class (P2): the boundary rule of `windows.Rules`.
+The stack holds all rows so that equal secrets stand together. A *round* is e consecutive stack positions; each
+class takes one of its rows. So sizes are floor or ceil of n/e (P1), and any prefix of the stack is shared within
+one round. Which row goes where is free as long as each value's count stays floor or ceil of f/e in every class
+(P2): the boundary rule of `windows.Rules`.
 
-Different from the source, which deals row z to class z mod e: rounds choose rows with near quasi-identifiers. Steps of `rounds`:
-rows of one value are spread over the rounds it reaches (`_interleave`); all rounds are ordered side by side (`align`) and
-ranks matched (`_first_deal`); then sweeps of minimum-cost assignments in windows of neighbouring classes, along another Hilbert curve each
-time, lower the loss (`deal_windows`). Cost: O(n log n + sweeps * n * width^2 at worst).
+Different from the source, which deals row z to class z mod e: rounds choose rows with near quasi-identifiers. Steps
+of `rounds`: rows of one value are spread over the rounds it reaches (`_interleave`); all rounds are ordered side by
+side (`align`) and ranks matched (`_first_deal`); then sweeps of minimum-cost assignments in windows of neighbouring
+classes, along another Hilbert curve each time, lower the loss (`deal_windows`). Cost: O(n log n + sweeps * n *
+width^2 at worst).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from closeknit.kernels.alignment import align
-from closeknit.kernels.boxes import Scales, box_losses, partition_loss, positions
+from closeknit.kernels.boxes import Codes, Ints, Scales, box_losses, partition_loss, positions
 from closeknit.kernels.hilbert import hilbert_keys
 from closeknit.kernels.windows import Rules, corners, deal_windows, geometry
 
@@ -26,7 +28,7 @@ WIDTH = 32  # beyond, twice the sweeps in half the time beat windows of 64
 PULL = 1.0  # a box alone has plateaus: a mixed column costs the same for any row; the way to the median leads off them
 
 
-def literal(n: int, e: int) -> NDArray[np.int32]:
+def literal(n: int, e: int) -> Codes:
     """Class of each stack position: z mod e.
 
     >>> literal(5, 2).tolist()
@@ -35,9 +37,9 @@ def literal(n: int, e: int) -> NDArray[np.int32]:
     return (np.arange(n) % e).astype(np.int32)
 
 
-def rounds(stack: NDArray[np.integer], value: NDArray[np.integer], e: int, quasi: NDArray[np.int32], scales: Scales,
-           keys: NDArray[np.uint64] | None = None, sweeps: int = 0) -> NDArray[np.int32]:  # fmt: skip
-    """Class of each row; `stack` = row ids, `value[z]` = secret at stack position z, `keys` = Hilbert key per row if at hand.
+def rounds(stack: NDArray[np.integer], value: NDArray[np.integer], e: int, quasi: Codes, scales: Scales,
+           keys: NDArray[np.uint64] | None = None, sweeps: int = 0) -> Codes:  # fmt: skip
+    """Class of each row; `stack` = row ids, `value[z]` = secret at position z, `keys` = Hilbert keys if at hand.
 
     `sweeps` = 0: as many as the size of the table allows for about the same work (`default_sweeps`).
     Keeps P1, P2 and the prefix bound; never loses more than literal dealing.
@@ -48,17 +50,17 @@ def rounds(stack: NDArray[np.integer], value: NDArray[np.integer], e: int, quasi
     [0, 1, 1, 0]
     """
     n = len(stack)
-    stack = np.ascontiguousarray(stack, np.int32)
+    rows: Codes = np.ascontiguousarray(stack, np.int32)
     plain = np.empty(n, np.int32)
-    plain[stack] = literal(n, e)
+    plain[rows] = literal(n, e)
     if e == 1 or e >= n or quasi.shape[1] == 0:
         return plain
     run = np.cumsum(np.diff(value, prepend=value[0]) != 0)
     run_of = np.empty(n, np.int64)
-    run_of[stack] = run
+    run_of[rows] = run
     keys = hilbert_keys(positions(scales, quasi)) if keys is None else keys
     rules = Rules.of(run, e)
-    dealt = align(_interleave(stack, run, e, keys), e, quasi, scales)
+    dealt = align(_interleave(rows, run, e, keys), e, quasi, scales)
     member = _first_deal(dealt, run_of, rules, e)
     best, member = _sweep(member, run_of, rules, quasi, scales, sweeps or default_sweeps(n))
     return _class_of(member, n) if best <= partition_loss(scales, quasi, plain, e) else plain
@@ -73,11 +75,11 @@ def default_sweeps(n: int) -> int:
     return min(32, max(4, 1_000_000 // max(n, 1)))
 
 
-def super_rounds(stack: NDArray[np.integer], e: int, g: int, quasi: NDArray[np.int32], scales: Scales,
-                 keys: NDArray[np.uint64] | None = None, sweeps: int = 0) -> NDArray[np.int32]:  # fmt: skip
-    """Class of each row, where every class takes exactly g rows of each g*e stack positions (the last ones: floor or ceil).
+def super_rounds(stack: NDArray[np.integer], e: int, g: int, quasi: Codes, scales: Scales,
+                 keys: NDArray[np.uint64] | None = None, sweeps: int = 0) -> Codes:  # fmt: skip
+    """Class of each row, where every class takes g rows of each g*e stack positions (of the last ones: floor or ceil).
 
-    Rows of a super-round are as exchangeable as rows of one value are in `rounds`, so a super-round is dealt as one value. Keeps P1.
+    Rows of a super-round are as exchangeable as rows of one value: it is dealt as if it were one. Keeps P1.
 
     >>> from closeknit.kernels.boxes import flat_scales
     >>> super_rounds(np.arange(4), 2, 2, np.array([[0], [1], [9], [8]], np.int32), flat_scales([10])).tolist()
@@ -87,13 +89,13 @@ def super_rounds(stack: NDArray[np.integer], e: int, g: int, quasi: NDArray[np.i
 
 
 def _interleave(
-    stack: NDArray[np.int32], run: NDArray[np.int64], e: int, keys: NDArray[np.uint64]
-) -> NDArray[np.int32]:
-    """The stack with each value's rows spread along the curve over the rounds it reaches, every round by curve within."""
+    stack: Codes, run: Ints, e: int, keys: NDArray[np.uint64]
+) -> Codes:
+    """The stack with each value's rows spread evenly over the rounds it reaches, each round along the curve."""
     n = len(stack)
     position = np.arange(n)
     round_of = position // e
-    start = np.flatnonzero((np.diff(run, prepend=-1) != 0) | (position % e == 0))  # of the parts: one value in one round
+    start = np.flatnonzero((np.diff(run, prepend=-1) != 0) | (position % e == 0))  # of one value in one round
     size = np.diff(np.append(start, n))
     share = (position - np.repeat(start, size) + 0.5) / np.repeat(size, size)
     dealt = np.empty_like(stack)
@@ -102,7 +104,7 @@ def _interleave(
 
 
 @njit(cache=True, nogil=True)
-def _spread(wanted: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
+def _spread(wanted: Ints, slots: Ints) -> Ints:
     """A slot of its own for each wanted place, in the same order and near to it (both ascending, enough slots)."""
     taken = np.empty_like(wanted)
     at = -1
@@ -115,9 +117,9 @@ def _spread(wanted: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.i
 
 
 @njit(cache=True, nogil=True)
-def _bound_rows(rows: NDArray[np.int32], before: NDArray[np.int32], run_of: NDArray[np.int64], value: int, cover: bool,
-                ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # fmt: skip
-    """Which rows (by rank) go to which classes outside the head, `before` = what each class took in the head's round."""
+def _bound_rows(rows: Codes, before: Codes, run_of: Ints, value: int, cover: bool,
+                ) -> tuple[Ints, Ints]:  # fmt: skip
+    """Which rows (by rank) go to which classes outside the head; `before` = the row of each class in that round."""
     e, size = len(before), len(rows)
     mine = np.flatnonzero(run_of[rows] == value)
     outside = np.flatnonzero(run_of[before] != value)
@@ -127,7 +129,7 @@ def _bound_rows(rows: NDArray[np.int32], before: NDArray[np.int32], run_of: NDAr
 
 
 @njit(cache=True, nogil=True)
-def _first_deal(dealt: NDArray[np.int32], run_of: NDArray[np.int64], rules: Rules, e: int) -> NDArray[np.int32]:
+def _first_deal(dealt: Codes, run_of: Ints, rules: Rules, e: int) -> Codes:
     """Row of rank i to class i in every round, moved as little as the boundary rule asks."""
     n = len(dealt)
     member = np.full((e, (n + e - 1) // e), -1, np.int32)
@@ -147,8 +149,8 @@ def _first_deal(dealt: NDArray[np.int32], run_of: NDArray[np.int64], rules: Rule
 
 
 @njit(cache=True, nogil=True)
-def _rotate(member: NDArray[np.int32], run_of: NDArray[np.int64]) -> None:
-    """Rows of one value in one class may trade their rounds: each moves on by one and meets other rows in the next sweep."""
+def _rotate(member: Codes, run_of: Ints) -> None:
+    """Rows of one value in one class may trade rounds: each moves on by one, to meet other rows in the next sweep."""
     for c in range(member.shape[0]):
         size = member.shape[1] if member[c, member.shape[1] - 1] >= 0 else member.shape[1] - 1
         a = 0
@@ -163,7 +165,7 @@ def _rotate(member: NDArray[np.int32], run_of: NDArray[np.int64]) -> None:
             a = b + 1
 
 
-def _dice(sweep: int, d: int, sides: int) -> NDArray[np.int64]:
+def _dice(sweep: int, d: int, sides: int) -> Ints:
     """Numbers below `sides`, one per column: fixed scrambling (splitmix64), the same on every machine and version."""
     x = (np.arange(d, dtype=np.uint64) + np.uint64(64 * sweep + 1)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -171,7 +173,7 @@ def _dice(sweep: int, d: int, sides: int) -> NDArray[np.int64]:
     return ((x >> np.uint64(33)) % np.uint64(sides)).astype(np.int64)
 
 
-def _class_order(member: NDArray[np.int32], quasi: NDArray[np.int32], scales: Scales, sweep: int) -> NDArray[np.int64]:
+def _class_order(member: Codes, quasi: Codes, scales: Scales, sweep: int) -> Ints:
     """Classes along a Hilbert curve through another corner of their boxes, with other axes first, in every sweep."""
     d = quasi.shape[1]
     which = np.array([0, 1, 2, 2])[_dice(3 * sweep, d, 4)]
@@ -180,8 +182,8 @@ def _class_order(member: NDArray[np.int32], quasi: NDArray[np.int32], scales: Sc
     return np.argsort(hilbert_keys(np.ascontiguousarray(points[:, axes])), kind="stable")
 
 
-def _sweep(member: NDArray[np.int32], run_of: NDArray[np.int64], rules: Rules, quasi: NDArray[np.int32], scales: Scales,
-           sweeps: int) -> tuple[float, NDArray[np.int32]]:  # fmt: skip
+def _sweep(member: Codes, run_of: Ints, rules: Rules, quasi: Codes, scales: Scales,
+           sweeps: int) -> tuple[float, Codes]:  # fmt: skip
     """The best of all sweeps and its loss; the last one goes by the loss alone."""
     geo = geometry(scales)
     width = EXACT if len(member) <= EXACT else WIDTH
@@ -197,13 +199,13 @@ def _sweep(member: NDArray[np.int32], run_of: NDArray[np.int64], rules: Rules, q
     return best, kept
 
 
-def _loss(member: NDArray[np.int32], quasi: NDArray[np.int32], scales: Scales) -> float:
+def _loss(member: Codes, quasi: Codes, scales: Scales) -> float:
     d = quasi.shape[1]
     lo, hi = (corners(member, quasi, np.full(d, end, np.int64)) for end in (0, 1))
     return float(box_losses(scales, lo, hi) @ (member >= 0).sum(axis=1) / quasi.shape[0])
 
 
-def _class_of(member: NDArray[np.int32], n: int) -> NDArray[np.int32]:
+def _class_of(member: Codes, n: int) -> Codes:
     class_of = np.empty(n, np.int32)
     classes, at = np.nonzero(member >= 0)
     class_of[member[classes, at]] = classes

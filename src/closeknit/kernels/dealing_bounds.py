@@ -1,11 +1,13 @@
-"""How far from the table a dealt class can be, known before dealing: exact bounds on the ordered earth mover's distance.
+"""How far from the table a dealt class can be, known beforehand: exact bounds on the ordered earth mover's distance.
 
-Only for stacks in value order. With n = q*e + r every class has s = q or q + 1 rows, and after F stack positions a class of s rows holds c of
-them: its cumulative distribution differs from the table's by |c/s - F/n| there. The distance is the mean of these differences over
-the m - 1 cuts between the m values of the domain (values that do not occur count: two cuts then have the same F).
+Only for stacks in value order. With n = q*e + r every class has s = q or q + 1 rows, and after F stack positions a
+class of s rows holds c of them: its cumulative distribution differs from the table's by |c/s - F/n| there. The
+distance is the mean of these differences over the m - 1 cuts between the m values of the domain (values that do not
+occur count: two cuts then have the same F).
 
-`rounds_bound` takes the worst cut for all of them and needs no frequencies. A certificate takes at every cut the worst count c that
-the dealing admits, for each of the two sizes. Both hold for any partition with these counts, whoever made it.
+`rounds_bound` takes the worst cut for all of them and needs no frequencies. A certificate takes at every cut the
+worst count c that the dealing admits, for each of the two sizes. Both hold for any partition with these counts,
+whoever made it.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ def rounds_bound(n: int, e: int) -> Fraction:
 
 
 def rounds_certificate(freqs: Sequence[int] | NDArray[np.integer], e: int) -> Fraction:
-    """Largest ordered distance of a class that takes one row of each round, for a table with these frequencies in value order.
+    """Largest ordered distance of a class that takes one row of each round; frequencies in value order.
 
     >>> rounds_certificate([2, 2, 2], 2), rounds_certificate([1, 2, 1], 2)
     (Fraction(0, 1), Fraction(1, 4))
@@ -48,7 +50,7 @@ def rounds_certificate(freqs: Sequence[int] | NDArray[np.integer], e: int) -> Fr
 
 
 def super_round_certificate(freqs: Sequence[int] | NDArray[np.integer], e: int, g: int) -> Fraction:
-    """The same where each class takes g rows of each g*e stack positions; the last, shorter super-round gives the rest of s.
+    """The same where each class takes g rows of each g*e stack positions, and of the last, shorter ones what it lacks.
 
     >>> super_round_certificate([2, 2], 2, 1), super_round_certificate([2, 2], 2, 2)
     (Fraction(0, 1), Fraction(1, 2))

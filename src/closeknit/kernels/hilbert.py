@@ -1,8 +1,8 @@
 """Keys along the Hilbert curve: points near on the curve are near in space.
 
-Skilling's transform (Programming the Hilbert curve, AIP Conf. Proc. 707, 2004): Gray code and axis exchanges, bit by bit,
-without tables, in any dimension. A key has d * bits <= 64 bits. With more than 64 dimensions only the first 64 enter the key: a
-curve of one bit per axis has nothing left to tell about the rest.
+Skilling's transform (Programming the Hilbert curve, AIP Conf. Proc. 707, 2004): Gray code and axis exchanges, bit
+by bit, without tables, in any dimension. A key has d * bits <= 64 bits. With more than 64 dimensions only the first
+64 enter the key: a curve of one bit per axis has nothing left to tell about the rest.
 """
 
 from __future__ import annotations

@@ -1,17 +1,20 @@
 """Exchange rows between neighbouring classes so that their boxes shrink: exact descent, one round at a time.
 
-`member[c, j]` is the row that class c took in round j (-1: none, only in the last, shorter round). Within a window of classes the rows
-of one round may be handed out anew: by the minimum-cost assignment to the boxes of the other rows. What a class has now is
-one of the choices, so a pass never makes the loss larger (with `pull` = 0). A window touches its own classes only, in all
-rounds: windows run in threads and the result does not depend on how many there are.
+`member[c, j]` is the row that class c took in round j (-1: none, only in the last, shorter round). Within a window
+of classes the rows of one round may be handed out anew: by the minimum-cost assignment to the boxes of the other
+rows. What a class has now is one of the choices, so a pass never makes the loss larger (with `pull` = 0). A window
+touches its own classes only, in all rounds: windows run in threads and the result does not depend on how many there
+are.
 
-The boundary rule (what keeps per-value counts within one) looks at one class at a time: where value v begins in round `head`
-and ends in round `tail`, a class may have it in at most one of the two rounds (`cover` false) or must have it in at least one.
+The boundary rule (what keeps per-value counts within one) looks at one class at a time: where value v begins in
+round `head` and ends in round `tail`, a class may have it in at most one of the two rounds (`cover` false) or must
+have it in at least one.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +22,9 @@ from numba import config, njit
 from numpy.typing import NDArray
 
 from closeknit.kernels.assignment import assign
-from closeknit.kernels.boxes import Scales, range_loss
+from closeknit.kernels.boxes import Codes, Ints, Reals, Scales, range_loss
 
-FORBIDDEN = 1e4  # far above any sum of costs in a window (each is at most about 2), small enough to add without losing digits
+FORBIDDEN = 1e4  # far above the costs of a whole window (each is 2 at most), small enough to keep their digits
 
 
 class Rules(NamedTuple):
@@ -31,15 +34,15 @@ class Rules(NamedTuple):
     [-1, 0]
     """
 
-    head_value: NDArray[np.int64]  # value that begins in round j and ends in round head_round[j]
-    head_round: NDArray[np.int64]
+    head_value: Ints  # value that begins in round j and ends in round head_round[j]
+    head_round: Ints
     head_cover: NDArray[np.bool_]
-    tail_value: NDArray[np.int64]  # value that ends in round j and began in round tail_round[j]
-    tail_round: NDArray[np.int64]
+    tail_value: Ints  # value that ends in round j and began in round tail_round[j]
+    tail_round: Ints
     tail_cover: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, run: NDArray[np.int64], e: int) -> Rules:
+    def of(cls, run: Ints, e: int) -> Rules:
         """Rules for a stack whose positions hold the values `run` = 0, .., 0, 1, .., 1, 2, .. dealt to e classes."""
         rounds = -(-len(run) // e)
         start = np.flatnonzero(np.diff(run, prepend=-1))
@@ -47,7 +50,8 @@ class Rules(NamedTuple):
         first, last = start // e, (end - 1) // e
         head, tail = (first + 1) * e - start, end - last * e
         bound = np.flatnonzero((first < last) & (head < e) & (tail < e))
-        rules = cls(*(np.full(rounds, fill, kind) for fill, kind in ((-1, np.int64), (-1, np.int64), (False, np.bool_)) * 2))
+        values, partners, covers = (np.full((2, rounds), fill) for fill in (-1, -1, False))
+        rules = cls(values[0], partners[0], covers[0], values[1], partners[1], covers[1])
         for value, partner, cover, here, there in (
             (rules.head_value, rules.head_round, rules.head_cover, first, last),
             (rules.tail_value, rules.tail_round, rules.tail_cover, last, first),
@@ -58,11 +62,11 @@ class Rules(NamedTuple):
 
 
 class Geometry(NamedTuple):
-    """Scales, and weighted loss of every code range of the small columns, looked up instead of climbed (start -1: too large)."""
+    """Scales, and the weighted loss of every code range of the small columns, looked up (start -1: too large)."""
 
     scales: Scales
     table: NDArray[np.float32]
-    table_start: NDArray[np.int64]
+    table_start: Ints
 
 
 @njit(cache=True, nogil=True)
@@ -95,11 +99,11 @@ def _grown(geo: Geometry, j: int, lo: int, hi: int, code: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _costs(geo: Geometry, lo: NDArray[np.int32], hi: NDArray[np.int32], middle: NDArray[np.int32], codes: NDArray[np.int32],
-           rows: NDArray[np.int32], share: NDArray[np.float64], pull: float, cost: NDArray[np.float64]) -> None:  # fmt: skip
-    """cost[i, x]: loss of class i's box with row x in it, times its share of rows, plus `pull` times row x's way to its median.
+def _costs(geo: Geometry, lo: Codes, hi: Codes, middle: Codes, codes: Codes,
+           rows: Codes, share: Reals, pull: float, cost: Reals) -> None:  # fmt: skip
+    """cost[i, x]: loss of class i's box with row x in it, times its share, plus `pull` times x's way to its median.
 
-    `share[i]` is the size of class i with the row, over the number of rounds; a class that gets no row has 1 / rounds less.
+    `share[i]` is the size of class i with the row over the number of rounds.
     """
     w, d = lo.shape
     cost[:] = 0.0
@@ -114,8 +118,8 @@ def _costs(geo: Geometry, lo: NDArray[np.int32], hi: NDArray[np.int32], middle: 
 
 
 @njit(cache=True, nogil=True)
-def _costs_of_none(geo: Geometry, lo: NDArray[np.int32], hi: NDArray[np.int32], rows: NDArray[np.int32], share: float,
-                   cost: NDArray[np.float64]) -> None:  # fmt: skip
+def _costs_of_none(geo: Geometry, lo: Codes, hi: Codes, rows: Codes, share: float,
+                   cost: Reals) -> None:  # fmt: skip
     """In the last round some classes get no row (-1): their boxes stay, for one row less."""
     w, d = lo.shape
     for i in range(w):
@@ -128,7 +132,7 @@ def _costs_of_none(geo: Geometry, lo: NDArray[np.int32], hi: NDArray[np.int32], 
 
 
 @njit(cache=True, nogil=True)
-def _forbid(cost: NDArray[np.float64], rows: NDArray[np.int32], partner: NDArray[np.int32], run: NDArray[np.int64],
+def _forbid(cost: Reals, rows: Codes, partner: Codes, run: Ints,
             value: int, cover: bool) -> None:  # fmt: skip
     """`partner[i]`: the row of class i in the round the value is bound to."""
     w = len(rows)
@@ -142,8 +146,8 @@ def _forbid(cost: NDArray[np.float64], rows: NDArray[np.int32], partner: NDArray
 
 @njit(cache=True, nogil=True)
 def _suffix_boxes(
-    codes: NDArray[np.int32], member: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    codes: Codes, member: Codes
+) -> tuple[Codes, Codes]:
     """Box of the rows of rounds >= j of every class, so that leaving one row out costs no second look at the others."""
     rounds, w, d = codes.shape
     lo = np.full((rounds + 1, w, d), np.iinfo(np.int32).max, np.int32)
@@ -159,47 +163,71 @@ def _suffix_boxes(
 
 
 @njit(cache=True, nogil=True)
-def corners(member: NDArray[np.int32], quasi: NDArray[np.int32], which: NDArray[np.int64]) -> NDArray[np.int32]:
+def _sort(codes: Codes, size: int) -> None:
+    """Shell sort in place: most classes are small, and the library's sort takes seconds to compile."""
+    gap = size // 2
+    while gap > 0:
+        for x in range(gap, size):
+            code, at = codes[x], x
+            while at >= gap and codes[at - gap] > code:
+                codes[at] = codes[at - gap]
+                at -= gap
+            codes[at] = code
+        gap = 1 if gap == 2 else int(gap / 2.2)
+
+
+@njit(cache=True, nogil=True)
+def corners(member: Codes, quasi: Codes, which: Ints) -> Codes:
     """Per class and column j its lowest (which[j] = 0), highest (1) or (lower) median code (2).
 
     The median says where a class belongs, as one stray row does not move it; the ends say where its strays belong.
 
-    >>> corners(np.array([[0, 1, 2]], np.int32), np.array([[4, 4], [0, 0], [5, 5]], np.int32), np.array([0, 2])).tolist()
+    >>> quasi = np.array([[4, 4], [0, 0], [5, 5]], np.int32)
+    >>> corners(np.array([[0, 1, 2]], np.int32), quasi, np.array([0, 2])).tolist()
     [[0, 4]]
     """
     e, rounds = member.shape
     corner = np.empty((e, quasi.shape[1]), np.int32)
-    codes = np.empty((quasi.shape[1], rounds), np.int32)
+    codes = np.empty(rounds, np.int32)
     for c in range(e):
         size = rounds if member[c, rounds - 1] >= 0 else rounds - 1
-        for x in range(size):
-            for j in range(quasi.shape[1]):
-                codes[j, x] = quasi[member[c, x], j]
         for j in range(quasi.shape[1]):
-            if which[j] == 0:
-                corner[c, j] = codes[j, :size].min()
-            elif which[j] == 1:
-                corner[c, j] = codes[j, :size].max()
-            else:
-                corner[c, j] = np.sort(codes[j, :size])[(size - 1) // 2]
+            end = quasi[member[c, 0], j]
+            for x in range(size):
+                codes[x] = quasi[member[c, x], j]
+                end = min(end, codes[x]) if which[j] == 0 else max(end, codes[x])
+            if which[j] == 2:
+                _sort(codes, size)
+                end = codes[(size - 1) // 2]
+            corner[c, j] = end
     return corner
 
 
 @njit(cache=True, nogil=True)
-def _deal_window(classes: NDArray[np.int64], member: NDArray[np.int32], quasi: NDArray[np.int32], run: NDArray[np.int64],
+def _rows_of(classes: Ints, member: Codes, quasi: Codes) -> tuple[Codes, Codes]:
+    """The rows of these classes, [class, round], and their codes, [round, class, column]."""
+    w, rounds, d = len(classes), member.shape[1], quasi.shape[1]
+    mine = np.empty((w, rounds), np.int32)
+    codes = np.zeros((rounds, w, d), np.int32)
+    for i in range(w):
+        for j in range(rounds):
+            mine[i, j] = member[classes[i], j]
+            if mine[i, j] >= 0:
+                for a in range(d):
+                    codes[j, i, a] = quasi[mine[i, j], a]
+    return mine, codes
+
+
+@njit(cache=True, nogil=True)
+def _deal_window(classes: Ints, member: Codes, quasi: Codes, run: Ints,
                  rules: Rules, geo: Geometry, pull: float) -> None:  # fmt: skip
     """Hand out the rows of every round anew among these classes."""
     w, rounds, d = len(classes), member.shape[1], quasi.shape[1]
-    mine = member[classes]
-    codes = np.zeros((rounds, w, d), np.int32)
-    for j in range(rounds):
-        for i in range(w):
-            if mine[i, j] >= 0:
-                codes[j, i] = quasi[mine[i, j]]
+    mine, codes = _rows_of(classes, member, quasi)
     lo_after, hi_after = _suffix_boxes(codes, mine)
     lo, hi = lo_after[rounds].copy(), hi_after[rounds].copy()  # of the rounds dealt so far: empty
     lo_rest, hi_rest = np.empty_like(lo), np.empty_like(hi)
-    middle = corners(mine, quasi, np.full(d, 2, np.int64)) if pull > 0.0 else lo_rest
+    middle = corners(mine, quasi, np.ones(d, np.int64) * 2) if pull > 0.0 else lo_rest
     share, rows = np.empty(w), np.empty(w, np.int32)
     cost = np.empty((w, w))
     for j in range(rounds):
@@ -210,7 +238,7 @@ def _deal_window(classes: NDArray[np.int64], member: NDArray[np.int32], quasi: N
                 lo_rest[i, a] = min(lo[i, a], lo_after[j + 1, i, a])
                 hi_rest[i, a] = max(hi[i, a], hi_after[j + 1, i, a])
         _costs(geo, lo_rest, hi_rest, middle, codes[j], rows, share, pull, cost)
-        if j == rounds - 1 and rows.min() < 0:
+        if j == rounds - 1 > 0:
             _costs_of_none(geo, lo_rest, hi_rest, rows, 1.0 - 1.0 / rounds, cost)
         if rules.tail_round[j] >= 0:
             _forbid(cost, rows, mine[:, rules.tail_round[j]], run, rules.tail_value[j], rules.tail_cover[j])
@@ -224,28 +252,29 @@ def _deal_window(classes: NDArray[np.int64], member: NDArray[np.int32], quasi: N
                     lo[i, a] = min(lo[i, a], codes[j, given[i], a])
                     hi[i, a] = max(hi[i, a], codes[j, given[i], a])
     for i in range(w):
-        member[classes[i]] = mine[i]
+        for j in range(rounds):
+            member[classes[i], j] = mine[i, j]
 
 
 @njit(cache=True, nogil=True)
-def _deal_windows(edges: NDArray[np.int64], order: NDArray[np.int64], member: NDArray[np.int32], quasi: NDArray[np.int32],
-                  run: NDArray[np.int64], rules: Rules, geo: Geometry, pull: float) -> None:  # fmt: skip
+def _deal_windows(edges: Ints, order: Ints, member: Codes, quasi: Codes,
+                  run: Ints, rules: Rules, geo: Geometry, pull: float) -> None:  # fmt: skip
     for x in range(len(edges) - 1):
         _deal_window(order[edges[x] : edges[x + 1]], member, quasi, run, rules, geo, pull)
 
 
-def deal_windows(order: NDArray[np.int64], shift: int, width: int, member: NDArray[np.int32], quasi: NDArray[np.int32],
-                 run: NDArray[np.int64], rules: Rules, geo: Geometry, pull: float) -> None:  # fmt: skip
+def deal_windows(order: Ints, shift: int, width: int, member: Codes, quasi: Codes,
+                 run: Ints, rules: Rules, geo: Geometry, pull: float) -> None:  # fmt: skip
     """One pass over windows of `width` classes along `order`, the first one `shift` long; changes `member` in place."""
     e = len(order)
     edges = np.unique(np.concatenate(([0, e], np.arange(shift, e, width)))).astype(np.int64)
-    threads = min(config.NUMBA_NUM_THREADS, len(edges) - 1)
+    threads = min(config.NUMBA_NUM_THREADS, len(edges) - 1)  # type: ignore[attr-defined]
     if threads <= 1:
         _deal_windows(edges, order, member, quasi, run, rules, geo, pull)
         return
     cuts = np.linspace(0, len(edges) - 1, 4 * threads + 1).astype(int)  # a few parts per thread: they end together
     with ThreadPoolExecutor(threads) as pool:
         parts = [pool.submit(_deal_windows, edges[a : b + 1], order, member, quasi, run, rules, geo, pull)
-                 for a, b in zip(cuts[:-1], cuts[1:], strict=True)]  # fmt: skip
+                 for a, b in pairwise(cuts)]  # fmt: skip
         for part in parts:
             part.result()

@@ -48,6 +48,8 @@ class BetaLikeness:
     name: ClassVar[str] = "beta_likeness"
     needs: ClassVar[frozenset[str]] = frozenset({"histograms"})
     monotone: ClassVar[bool] = True
+    closeness: ClassVar[bool] = False
+    least_size: ClassVar[int] = 0
     forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "multiset"})
     higher_is_safer: ClassVar[bool] = False
 

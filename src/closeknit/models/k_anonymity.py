@@ -30,6 +30,7 @@ class KAnonymity:
     name: ClassVar[str] = "k_anonymity"
     needs: ClassVar[frozenset[str]] = frozenset({"sizes", "persons"})
     monotone: ClassVar[bool] = True
+    closeness: ClassVar[bool] = False
     forms: ClassVar[frozenset[str]] = frozenset({"generalized"})
     higher_is_safer: ClassVar[bool] = True
 
@@ -37,6 +38,11 @@ class KAnonymity:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", whole("k", self.k, least=1))
+
+    @property
+    def least_size(self) -> int:
+        """Every class has at least `k` rows."""
+        return self.k
 
     @property
     def column(self) -> str | None:

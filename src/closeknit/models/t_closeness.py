@@ -51,6 +51,8 @@ class TCloseness:
     name: ClassVar[str] = "t_closeness"
     needs: ClassVar[frozenset[str]] = frozenset({"histograms"})
     monotone: ClassVar[bool] = True
+    closeness: ClassVar[bool] = True
+    least_size: ClassVar[int] = 0
     forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "multiset"})
     higher_is_safer: ClassVar[bool] = False
 

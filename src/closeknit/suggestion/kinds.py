@@ -14,19 +14,19 @@ from closeknit.core.exact import plain_number
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import BadValue, Flat, Kind, Numeric, Prefix
 from closeknit.suggestion.profile import Profile
+from closeknit.suggestion.words import CODES, COUNTS, ICD, POSTAL
 
 FEW = 10  # at most so many different whole numbers look like codes
 MANY = 100  # more categories than this deserve a node for the rare ones
 TOO_MANY = 1000  # and more than this deserve a hierarchy made by hand
 MOSTLY = 0.9  # this share of the rows decides; the rest is named
 
-POSTAL = frozenset("zip zipcode postal postcode postalcode plz".split())
-CODES = frozenset("code country nation nationality race ethnicity sex gender marital state region workclass job occupation religion icd".split())
-COUNTS = frozenset("age num number count year years month months day days hour hours amount size level grade score stay los".split())
-
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _COARSER = {"month": re.compile(r"\d{4}-\d\d"), "quarter": re.compile(r"\d{4}-Q[1-4]")}
-_OTHER_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./]\d\d?[./]\d\d?|(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])|\d{4}-\d\d-\d\d[T ]\d\d:.*")
+_OTHER_DATE = re.compile(
+    r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./]\d\d?[./]\d\d?"
+    r"|(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])|\d{4}-\d\d-\d\d[T ]\d\d:.*"
+)
 _ICD = re.compile(r"[A-TV-Z]\d[0-9AB](\.?[0-9A-Z]{1,4})?")
 _MONEY = re.compile(r"[$€£+-]?\s?\d[\d.,' ]*\s?[%€$£]?")
 
@@ -77,11 +77,12 @@ def _codes(seen: Profile) -> KindGuess | None:
     length = lengths.pop() if len(lengths) == 1 else None
     if seen.called(POSTAL) and all(re.fullmatch(r"(?=.*\d)[\w -]{3,10}", text) for text in texts):
         zeros = "; leading zeros may be lost" if whole and length is None else ""
-        return KindGuess(Prefix(length), f"postal codes{f' of {length} characters' if length else ' of several lengths'}{zeros}", not zeros)
+        long = f"{length} characters" if length else "several lengths"
+        return KindGuess(Prefix(length), f"postal codes of {long}{zeros}", not zeros)
     if digits and not whole and length and length >= 3 and any(text[0] == "0" for text in texts):
         return KindGuess(Prefix(length), f"codes of {length} digits, some with leading zeros", False)
     if seen.distinct >= 3 and not whole and all(_ICD.fullmatch(text) for text in texts):
-        return KindGuess(Prefix(), "codes like those of ICD-10", seen.called({"icd", "icd10", "diagnosis", "dx"}) is not None)
+        return KindGuess(Prefix(), "codes like those of ICD-10", seen.called(ICD) is not None)
     return None
 
 
@@ -96,7 +97,8 @@ def _dates(seen: Profile) -> KindGuess | None:
             what = "dates" if level == "day" else f"{level}s"
             return KindGuess(kind, f"{what} from {min(fit)} to {max(fit)}{fault}", not fault)
     if _share(seen, _OTHER_DATE) >= MOSTLY:
-        return KindGuess(Flat(), f"looks like dates ('{seen.texts[0]}'): write them as 2024-03-17 to make it a date", False)
+        reason = f"looks like dates ('{seen.texts[0]}'): write them as 2024-03-17 to make it a date"
+        return KindGuess(Flat(), reason, False)
     return None
 
 
@@ -122,7 +124,8 @@ def _categories(seen: Profile) -> KindGuess:
     if written is not None:
         return KindGuess(Flat(), f"'{written}' looks like a written range: is this table a release already?", False)
     if _share(seen, _MONEY) >= MOSTLY:
-        return KindGuess(Flat(), f"{reason}, such as '{seen.texts[0]}': numeric if written in plain digits (see --decimal)", False)
+        reason += f", such as '{seen.texts[0]}': numeric if written in plain digits (see --decimal)"
+        return KindGuess(Flat(), reason, False)
     return KindGuess(Flat(), reason, True)
 
 
@@ -130,7 +133,9 @@ def refined(guess: KindGuess, seen: Profile) -> KindGuess:
     """What only a quasi-identifier needs: a step for decimals and long tails, a node for the rare of many categories."""
     if isinstance(guess.kind, Numeric) and guess.sure:
         step = _step(_floats(seen), seen.counts)
-        return guess if step is None else guess._replace(kind=Numeric(step=step), reason=guess.reason + "; the step serves snap")
+        return (
+            guess if step is None else guess._replace(kind=Numeric(step=step), reason=guess.reason + "; the step serves snap")
+        )
     if not isinstance(guess.kind, Flat) or seen.distinct <= MANY or not guess.sure:
         return guess
     limit = max(seen.rows // 200, 2)
@@ -179,7 +184,8 @@ def _floats(seen: Profile) -> NDArray[np.float64]:
 
 def _share(seen: Profile, pattern: re.Pattern[str]) -> float:
     """Share of the rows whose value has this form."""
-    if seen.distinct > 10 * TOO_MANY and not any(pattern.fullmatch(text) for text in seen.texts[:: seen.distinct // TOO_MANY]):
+    sample = seen.texts[:: max(seen.distinct // TOO_MANY, 1)]
+    if not any(pattern.fullmatch(text) for text in sample):  # most patterns fit nothing, and some columns are long
         return 0.0
     fits = np.array([pattern.fullmatch(text) is not None for text in seen.texts])
     return float(seen.counts[fits].sum()) / seen.rows

@@ -92,12 +92,12 @@ def profile_of(name: str, column: Column) -> Profile:
         return Profile(name, column, occurs, (), ())
     texts = {int(i): str(column.values[i]) for i in occurs}
     plain = {i: text.strip().lower() for i, text in texts.items() if len(text) < 20}
-    held = [i for i, word in plain.items() if word in SIGNS or word in WORDS_IN_NUMBERS]
-    rest = [text for i, text in texts.items() if i not in set(held)]
+    held = {i for i, word in plain.items() if word in SIGNS or word in WORDS_IN_NUMBERS}
+    rest = [text for i, text in texts.items() if i not in held]
     ordered = bool(rest) and all(text[0].isdigit() or NUMBER_TEXT.fullmatch(text) for text in rest[:1000])
     known = SIGNS | (WORDS_IN_NUMBERS if ordered else WORDS)
-    found = [i for i in held if plain[i] in known]
+    found = {i: texts[i] for i in plain if i in held and plain[i] in known}
     short = bool(rest) and all(len(text) == 2 and text.isalpha() for text in rest)
     doubtful = [i for i in found if not ordered and (plain[i] in WORDS or (short and plain[i] == "na"))]
-    used = np.array([i for i in texts if i not in set(found)], dtype=np.int64)
-    return Profile(name, column, used, tuple(texts[i] for i in found), tuple(texts[i] for i in doubtful))
+    used = np.array([i for i in texts if i not in found], dtype=np.int64)
+    return Profile(name, column, used, tuple(found.values()), tuple(texts[i] for i in doubtful))

@@ -6,35 +6,21 @@ from typing import NamedTuple
 
 from closeknit.suggestion.kinds import KindGuess
 from closeknit.suggestion.profile import Profile
+from closeknit.suggestion.words import (
+    BESIDE_SECRET,
+    KEYS,
+    KNOWN,
+    LENGTH_OF_STAY,
+    NAMES,
+    NUMBERS,
+    OF_PEOPLE,
+    PEOPLE,
+    PERHAPS_SECRET,
+    SECRET,
+)
 
 ENOUGH = 20  # below so many rows, values that occur once mean nothing
 NEARLY = 0.95  # distinct values per row of a column that is nearly unique
-
-NAMES = frozenset("firstname lastname surname forename fullname familyname givenname username nachname vorname login".split())
-NUMBERS = frozenset(
-    "ssn sin nhs mrn passport iban email mail phone telephone tel mobile fax licence license uuid guid address street adresse url ip".split()
-)
-KEYS = frozenset("id key nr no ident identifier".split())
-PEOPLE = frozenset("patient person customer subject user member client employee student participant respondent insured pid".split())
-OF_PEOPLE = PEOPLE | frozenset("first last full given family middle maiden nick".split())
-
-SECRET = frozenset(
-    "disease diagnosis diagnose illness icd dx symptom therapy treatment medication drug hiv "
-    "salary income wage earnings pay charge bill debt loan balance "
-    "religion vote party orientation offence offense crime conviction".split()
-)
-PERHAPS_SECRET = frozenset(
-    "condition procedure result outcome survival target stay los cost price revenue credit score rating grade capital gain loss monetary "
-    "status class label trestbps chol pressure cholesterol glucose bmi occupation ethnicity".split()
-)
-BESIDE_SECRET = frozenset("code name main primary principal first annual yearly monthly hourly total gross net amount usd eur of in".split())
-LENGTH_OF_STAY = frozenset(["stay", "los", "lengthofstay"])
-
-KNOWN = frozenset(
-    "age birth born birthday birthdate dob sex gender race zip zipcode postal postcode plz city town county district state region province "
-    "country nationality citizenship marital education school degree job profession work workclass employer industry household "
-    "children family height weight admission discharge admitted discharged".split()
-)
 
 
 class RoleGuess(NamedTuple):
@@ -61,7 +47,7 @@ def guess_role(seen: Profile, kind: KindGuess) -> RoleGuess:
 def _identifier(seen: Profile) -> RoleGuess | None:
     """By name: names, numbers and keys of people."""
     word = seen.called(NUMBERS) or seen.called(NAMES)
-    key = seen.called(KEYS) if seen.words and seen.words[-1] in KEYS or "".join(seen.words) in KEYS else None
+    key = seen.words[-1] if seen.words and seen.words[-1] in KEYS else None
     people = seen.called(PEOPLE)
     if "name" in seen.words and not seen.called(SECRET):
         if len(seen.words) == 1 or set(seen.words) & OF_PEOPLE:
@@ -76,13 +62,13 @@ def _identifier(seen: Profile) -> RoleGuess | None:
 
 def _repeated(seen: Profile, of_people: str | None, called: str) -> RoleGuess | None:
     """A key that occurs once identifies a row; one that occurs several times says which rows are of one person."""
-    share = _per_row(seen)
+    share, values = _per_row(seen), f"{seen.distinct:,} values in {seen.rows:,} rows"
     if share == 1 and (of_people or seen.rows >= ENOUGH):
         return RoleGuess("identifier", f"{called}, a different value in every row", True)
     if share >= NEARLY and seen.rows >= ENOUGH:
-        return RoleGuess("identifier", f"{called}, {seen.distinct:,} values in {seen.rows:,} rows; person if it tells whose rows these are", False)
+        return RoleGuess("identifier", f"{called}, {values}; person if it tells whose rows these are", False)
     if of_people or share >= 0.05:
-        reason = f"{called}, {seen.distinct:,} values in {seen.rows:,} rows: tells which rows are of one person"
+        reason = f"{called}, {values}: tells which rows are of one person"
         return RoleGuess("person", reason, of_people is not None and share >= 0.01)
     return RoleGuess("quasi", f"{called}, but {seen.rows // max(seen.distinct, 1):,} rows share a value", False)
 
