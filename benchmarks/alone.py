@@ -37,12 +37,10 @@ def imports() -> dict[str, float]:
 def release(question: dict) -> dict[str, float]:
     """Memory of the whole way from CSV file to saved folder, `imports` being what the libraries alone take."""
     ready = imports()["megabytes"]
+    from closeknit.api import run
     from closeknit.recipe import Recipe
 
-    import closeknit as ck
-
-    recipe = Recipe.from_forms(question["recipe"])
-    made = ck.anonymize(recipe.data_path, recipe.schema, recipe.models, recipe.method, seed=recipe.seed)
+    made = run(Recipe.of(question["recipe"]))
     with tempfile.TemporaryDirectory() as folder:
         made.save(Path(folder, "out"))
     return {"imports": ready, "peak": peak(), "loss": made.loss}

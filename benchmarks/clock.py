@@ -42,7 +42,7 @@ def spread(seconds: list[float]) -> str:
     return f"{middle:.3g} s ({min(seconds):.3g}..{max(seconds):.3g})"
 
 
-def child(python: str | Path, script: str, question: Mapping[str, Any]) -> Any:
+def child(python: str | Path, script: str, question: object) -> Any:
     """What a script beside this one answers to a question, in a fresh process of the given interpreter."""
     command = [str(python), str(Path(__file__).with_name(script))]
     done = subprocess.run(command, input=json.dumps(question), capture_output=True, text=True)

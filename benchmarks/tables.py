@@ -68,15 +68,17 @@ def sal_schema(data: Path) -> ck.Schema:
     return ck.Schema(quasi=quasi, sensitive={"salary-class": ck.numeric(*bounds["salary-class"])})
 
 
-def adult(place: Path, rows: int | None = None) -> Source:
+def adult(place: Path, rows: int | None = None, age_tree: bool = False) -> Source:
     """The complete rows of Adult as a CSV file in `place`; with `rows`, a generated table of that many."""
     data = data_folder()
     if rows is not None or data is None:
-        return _generated(place / "adult.csv", ADULT_SHAPE, ("age",), "occupation", rows or ADULT_ROWS)
+        numbers = () if age_tree else ("age",)
+        return _generated(place / "adult.csv", ADULT_SHAPE, numbers, "occupation", rows or ADULT_ROWS)
     frame = adult_frame(data)
     path = place / "adult.csv"
     frame.write_csv(path)
-    return Source(path, adult_schema(data), "occupation", frame.height, "The table is Adult, the 45,222 complete rows.")
+    remark = f"The table is Adult, the {frame.height:,} complete rows."
+    return Source(path, adult_schema(data, age_tree), "occupation", frame.height, remark)
 
 
 def adult_frame(data: Path) -> pl.DataFrame:

@@ -151,6 +151,17 @@ def test_a_pass_of_windows_never_raises_the_loss(stack_of: tuple[np.ndarray, int
     assert loss_of(after, quasi, scales) <= loss_of(member, quasi, scales) + 1e-6  # single precision
 
 
+def test_a_value_is_not_dealt_anew_against_its_own_end() -> None:
+    """Value 2 begins in round 1 and ends in round 2. Moving its first row alone looks cheaper, but would force the other."""
+    high, other = 10, 1
+    quasi = np.array([[0, 0, 0], [high, high, other], [high, high, 0], [0, 0, other], [0, 0, 0], [high, high, other]],
+                     np.int32)  # fmt: skip
+    member, secret = np.array([[0, 2, 4], [1, 3, 5]], np.int32), np.array([0, 0, 1, 2, 2, 3])
+    scales = flat_scales([11, 11, 2])
+    after = pass_over(member, secret, quasi, scales, 2, width=64)
+    assert loss_of(after, quasi, scales) <= loss_of(member, quasi, scales) + 1e-6
+
+
 def test_a_row_too_many_goes_where_the_loss_rises_least() -> None:
     """{0, 5} grows by no more than {9, 10} does for the row 6 of the last round, counted over the rows of both."""
     quasi = np.array([[0], [9], [5], [10], [6]], np.int32)
@@ -201,23 +212,6 @@ def test_the_same_again_and_with_any_number_of_threads(monkeypatch: pytest.Monke
         monkeypatch.setattr(windows.config, "NUMBA_NUM_THREADS", threads)
         results.append(rounds(stack, secret[stack], 500, quasi, scales, sweeps=3))
     assert all((result == results[0]).all() for result in results)
-
-
-def test_numba_thread_setting_changes_nothing() -> None:
-    numba = pytest.importorskip("numba")
-    if numba.config.NUMBA_NUM_THREADS < 2:
-        pytest.skip("one core only: numba cannot be given two threads")
-    secret, quasi, scales = table(2000, 7, seed=6)
-    stack = np.argsort(secret, kind="stable")
-    results = []
-    before = numba.get_num_threads()
-    try:
-        for threads in (1, 2):
-            numba.set_num_threads(threads)
-            results.append(rounds(stack, secret[stack], 300, quasi, scales, sweeps=2))
-    finally:
-        numba.set_num_threads(before)
-    assert (results[0] == results[1]).all()
 
 
 def plain_rounds(stack: np.ndarray, value: np.ndarray, e: int, points: np.ndarray, sweeps: int = 4) -> list[np.ndarray]:

@@ -131,7 +131,11 @@ def test_decimals_generalized_away_occur_nowhere(tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
     income = [f"{x:.5f}" for x in rng.uniform(1000, 9000, 60)]
     towns = [f"Town{number}" for number in rng.integers(1000, 9000, 60)]
-    cells = {"income": [float(x) for x in income], "town": towns, "ill": rng.choice(["flu", "gout", "colic"], 60).tolist()}
+    cells = {
+        "income": [float(x) for x in income],
+        "town": towns,
+        "ill": rng.choice(["flu", "gout", "colic"], 60).tolist(),
+    }
     schema = ck.Schema(quasi={"income": ck.numeric(), "town": ck.flat()}, sensitive={"ill": ck.flat()})
     release = ck.anonymize(Columns.of(cells), schema, [ck.KAnonymity(5), ck.TCloseness("ill", 0.5)], seed=SEED)
     written = "\n".join(str(cell) for row in rows_of(release.columns, ["income", "town"]) for cell in row)

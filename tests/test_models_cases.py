@@ -68,6 +68,13 @@ def test_entropy_of_a_large_class_is_decided_by_digits() -> None:
     assert LDiversity(SECRET, 1.9999999996, "entropy").holds(classes)[0]
 
 
+def test_entropy_of_a_large_uneven_class_may_equal_its_limit() -> None:
+    rows = [(0, "common")] * 2**14 + [(0, f"rare {i}") for i in range(2**14)]
+    classes = counted(rows)  # half of the rows 1 bit each, half 15 bits: 8 bits
+    assert LDiversity(SECRET, 256, "entropy").holds(classes)[0]
+    assert not LDiversity(SECRET, "256.000000000000000000000000000001", "entropy").holds(classes)[0]
+
+
 def test_recursive_tail_begins_with_the_lth_value() -> None:
     """The dissertation prints r_1 as first summand, which would make every c > 1 hold."""
     classes = counted([(0, "a")] * 6 + [(0, "b")] * 2 + [(0, "c")])
@@ -274,7 +281,10 @@ def test_the_cap_is_decided_by_digits_where_a_float_cannot(model: BetaLikeness) 
 
 
 def test_delta_is_decided_by_digits_where_a_float_cannot() -> None:
-    whole = 10**15
-    limit = int(Decimal("0.27182818284590452353602874713526624978") * whole)  # e / 10
-    assert DeltaDisclosure(SECRET, 1).holds(two_values((1, 9), (limit, whole - limit)))[0]
-    assert not DeltaDisclosure(SECRET, 1).holds(two_values((1, 9), (limit + 1, whole - limit - 1)))[0]
+    whole, model = 10**17, DeltaDisclosure(SECRET, 1)
+    most = int(Decimal("0.27182818284590452353602874713526624978") * whole)  # e / 10
+    assert model.holds(two_values((1, 9), (most, whole - most)))[0]
+    assert not model.holds(two_values((1, 9), (most + 1, whole - most - 1)))[0]
+    least = int(Decimal("0.18393972058572116079776188508073043372") * whole) + 1  # 1 / 2e
+    assert model.holds(two_values((1, 1), (least, whole - least)))[0]
+    assert not model.holds(two_values((1, 1), (least - 1, whole - least + 1)))[0]

@@ -248,7 +248,7 @@ def audit(
         else:
             found = audited(file, certificate=certificate or _certificate_beside(file), csv=csv)
         if as_json:
-            _print_json({"ok": found.ok, **json.loads(found.to_json())})
+            _print_utf8(found.to_json())
         else:
             _print_utf8(f"{found}\n")
     if not found.ok:

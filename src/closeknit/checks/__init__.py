@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from closeknit.checks import examples, forms, hierarchies, methods, models
@@ -49,7 +50,7 @@ def method_checks(method: Any, tables: Iterable[Case], thing: str | None = None)
     """Every check of a method on every table."""
     for table in tables:
         for check in methods.CHECKS:
-            yield Check(thing or repr(method), check.__name__, table.name, lambda c=check, t=table: c(method, t))  # type: ignore[misc]
+            yield Check(thing or repr(method), check.__name__, table.name, partial(check, method, table))
 
 
 def form_checks(form: Any, tables: Iterable[Case], thing: str | None = None) -> Iterator[Check]:
@@ -57,21 +58,21 @@ def form_checks(form: Any, tables: Iterable[Case], thing: str | None = None) -> 
     for table in tables:
         for check in forms.CHECKS:
             if forms.suits(form, table):
-                yield Check(thing or repr(form), check.__name__, table.name, lambda c=check, t=table: c(form, t))  # type: ignore[misc]
+                yield Check(thing or repr(form), check.__name__, table.name, partial(check, form, table))
 
 
 def model_checks(model: Any, kind: Any, rounds: int, thing: str | None = None) -> Iterator[Check]:
     """Every check of a promise on generated classes whose secret is of this kind."""
     for seed in range(rounds):
         for check in models.CHECKS:
-            yield Check(thing or repr(model), check.__name__, f"classes {seed}", lambda c=check, s=seed: c(model, kind, s))  # type: ignore[misc]
+            yield Check(thing or repr(model), check.__name__, f"classes {seed}", partial(check, model, kind, seed))
 
 
 def kind_checks(kind: Any, values: list[Any], thing: str | None = None) -> Iterator[Check]:
     """Every check of a kind of column on these raw values."""
     for check in hierarchies.CHECKS:
         if values or check in (hierarchies.losses_are_shares, hierarchies.recipe_reads_back):
-            yield Check(thing or repr(kind), check.__name__, "", lambda c=check: c(kind, values))  # type: ignore[misc]
+            yield Check(thing or repr(kind), check.__name__, "", partial(check, kind, values))
 
 
 def every_check(random: int = 4, rounds: int = 6, seed: int = 0) -> Iterator[Check]:
@@ -94,14 +95,17 @@ def every_check(random: int = 4, rounds: int = 6, seed: int = 0) -> Iterator[Che
 
 
 def _refusals() -> Iterator[Check]:
+    check = methods.bad_parameters_are_named
     for name, thing in {**METHODS, **FORMS, **MODELS}.items():
         for params in _examples(examples.REFUSED, name, may_be_empty=True):
-            check = methods.bad_parameters_are_named
-            yield Check(name, check.__name__, str(params), lambda t=thing, p=params: check(t, p))  # type: ignore[misc]
+            yield Check(name, check.__name__, str(params), partial(check, thing, params))
 
 
 def _examples(listed: dict[str, list[Any]], name: str, may_be_empty: bool = False) -> list[Any]:
-    need(name in listed and (listed[name] or may_be_empty), f"'{name}' is registered and has no examples in checks/examples.py")
+    need(
+        name in listed and (listed[name] or may_be_empty),
+        f"'{name}' is registered and has no examples in checks/examples.py",
+    )
     return listed[name]
 
 
@@ -137,4 +141,15 @@ def _run(checks: Iterable[Check]) -> int:
     return count
 
 
-__all__ = ["Broken", "Case", "Check", "check_method", "check_model", "every_check", "form_checks", "kind_checks", "method_checks", "model_checks"]
+__all__ = [
+    "Broken",
+    "Case",
+    "Check",
+    "check_method",
+    "check_model",
+    "every_check",
+    "form_checks",
+    "kind_checks",
+    "method_checks",
+    "model_checks",
+]

@@ -1,4 +1,4 @@
-"""Written cells once more, read in the plainest way: text, rationals and nested mappings, sharing no code with `core` or `forms`.
+"""Written cells once more, read in the plainest way: text, rationals, nested mappings; no code of `core` or `forms`.
 
 Kinds of column are known here by their name alone. `covers` says whether a written cell holds a raw value, `place` in which
 order the cells of a column stand, `ground` what an oracle needs to know of a secret.

@@ -51,7 +51,13 @@ MODELS: dict[str, list[tuple[Params, Any]]] = {
 }
 
 # The parameter that is the limit of the promise.
-LIMITS = {"k_anonymity": "k", "l_diversity": "l", "t_closeness": "t", "beta_likeness": "beta", "delta_disclosure": "delta"}
+LIMITS = {
+    "k_anonymity": "k",
+    "l_diversity": "l",
+    "t_closeness": "t",
+    "beta_likeness": "beta",
+    "delta_disclosure": "delta",
+}
 
 # Wrong parameters beside right ones; the first is the one that the sentence has to name.
 REFUSED: dict[str, list[Params]] = {
@@ -68,8 +74,9 @@ REFUSED: dict[str, list[Params]] = {
         {"t": "much", "column": "secret"}, {"distance": "far", "column": "secret", "t": 0.2},
     ],
     "beta_likeness": [
-        {"beta": 0, "column": "secret"}, {"beta": float("inf"), "column": "secret"}, {"kind": "other", "column": "secret", "beta": 1},
-        {"below": None, "column": "secret", "beta": 1, "kind": "semantic"}, {"eps": -1, "column": "secret", "beta": 1, "kind": "range"},
+        {"beta": 0, "column": "secret"}, {"beta": float("inf"), "column": "secret"},
+        {"kind": "other", "column": "secret", "beta": 1}, {"below": None, "column": "secret", "beta": 1, "kind": "semantic"},
+        {"eps": -1, "column": "secret", "beta": 1, "kind": "range"},
     ],
     "delta_disclosure": [{"delta": 0, "column": "secret"}, {"delta": "x", "column": "secret"}],
 }  # fmt: skip
@@ -85,9 +92,16 @@ KINDS: dict[str, list[tuple[Any, list[Any]]]] = {
     "date": [
         (date(), ["2024-03-17", "2024-01-02", "2031-05-01", "2024-12-31", "2023-12-31"]),
         (date(["month", "year"], lo="2020-01-01", hi="2029-12-31"), ["2024-03", "2024-04", "2020-01"]),
-        (date(["day", "quarter"]), [np.datetime64("2024-03-17"), np.datetime64("2024-02-29"), np.datetime64("2025-02-28")]),
+        (
+            date(["day", "quarter"]),
+            [np.datetime64("2024-03-17"), np.datetime64("2024-02-29"), np.datetime64("2025-02-28")],
+        ),
     ],
-    "prefix": [(prefix(), ["47605", "47602", "47906", "12345"]), (prefix(3), ["äöü", "äöa"]), (prefix(), ["1", "12", "123", "2"])],
+    "prefix": [
+        (prefix(), ["47605", "47602", "47906", "12345"]),
+        (prefix(3), ["äöü", "äöa"]),
+        (prefix(), ["1", "12", "123", "2"]),
+    ],
     "flat": [(flat(), ["f", "m", "京都", "a, b"]), (flat(), [True, False]), (flat(), ["only"]), (flat(), [3, 4.5])],
     "tree": [
         (Hierarchy.from_nested(JOB), ["clerk", "farmer", "sailor"]),

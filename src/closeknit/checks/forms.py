@@ -68,7 +68,10 @@ def reading_undoes_writing(form: Any, case: Case) -> None:
         number = numbers.pop()
         need(number not in seen, "rows with different cells were read as one class")
         seen[number] = set(class_of[table.rows[result.rows[rows]]].tolist())
-    need(sum(map(len, seen.values())) == len(set(class_of.tolist()) - {-1}), "a class of the partition was written with different cells")
+    need(
+        sum(map(len, seen.values())) == len(set(class_of.tolist()) - {-1}),
+        "a class of the partition was written with different cells",
+    )
     need(reading.classes.sizes.sum() == result.columns.rows == (class_of >= 0).sum(), "rows were lost or written twice")
 
 
@@ -89,7 +92,10 @@ def order_comes_from_cells(form: Any, case: Case) -> None:
     renamed = np.random.default_rng(1).permutation(len(class_of))
     again, same, _ = written(form, case, case.columns, np.where(class_of < 0, -1, renamed[class_of]))
     names = case.schema.published
-    need(rows_of(shown, names) == rows_of(again, names) and certificate == same, "the numbers of the classes show in the release")
+    need(
+        rows_of(shown, names) == rows_of(again, names) and certificate == same,
+        "the numbers of the classes show in the release",
+    )
 
 
 def withheld_rows_leave_no_trace(form: Any, case: Case) -> None:
@@ -100,7 +106,10 @@ def withheld_rows_leave_no_trace(form: Any, case: Case) -> None:
     alone, same, _ = written(form, case, case.columns.take(kept), class_of[kept])
     names = case.schema.published
     need(rows_of(shown, names) == rows_of(alone, names), "withheld rows show in the written cells")
-    need(all(shown[name].values.tolist() == alone[name].values.tolist() for name in names), "withheld rows show in a list of values")
+    need(
+        all(shown[name].values.tolist() == alone[name].values.tolist() for name in names),
+        "withheld rows show in a list of values",
+    )
     told, told_alone = (json.loads(text) for text in (certificate, same))
     for key in ("columns", "promises", "classes", "notes"):
         need(told[key] == told_alone[key], f"withheld rows show in the certificate, under {key}")
@@ -124,8 +133,14 @@ def moved_leaf_does_not_show(form: Any, case: Case) -> None:
             continue  # the move left its cell, so it may show
         hits += 1
         names = case.schema.published
-        need(rows_of(result.columns, names) == rows_of(shown, names), f"column '{name}': a raw value shows in the order of the rows")
-        need(written(form, case, moved, class_of)[1] == certificate, f"column '{name}': a raw value shows in the certificate")
+        need(
+            rows_of(result.columns, names) == rows_of(shown, names),
+            f"column '{name}': a raw value shows in the order of the rows",
+        )
+        need(
+            written(form, case, moved, class_of)[1] == certificate,
+            f"column '{name}': a raw value shows in the certificate",
+        )
 
 
 def _labels(shown: Columns, origin: list[int], case: Case) -> dict[int, tuple[str | None, ...]]:

@@ -24,16 +24,23 @@ class Bound:
         array = np.array(values, dtype=object if text else None)
         self.domain: Domain
         self.domain, codes = kind.bind(array)
-        self.raw: list[tuple[int, str]] = [(int(code), str(text_of(value))) for code, value in zip(codes, array.tolist(), strict=True)]
+        self.raw: list[tuple[int, str]] = [
+            (int(code), str(text_of(value))) for code, value in zip(codes, array.tolist(), strict=True)
+        ]
         self.labels: dict[tuple[int, int], str] = {}
         for lo in range(self.domain.size + 1):
             for hi in range(lo, self.domain.size + 1):
-                (self.labels[lo, hi],) = self.domain.labels(np.array([lo], dtype=np.int32), np.array([hi], dtype=np.int32))
-        self.held = {label: frozenset(raw for _, raw in self.raw if covers(kind, label or None, raw)) for label in self.labels.values()}
+                (self.labels[lo, hi],) = self.domain.labels(
+                    np.array([lo], dtype=np.int32), np.array([hi], dtype=np.int32)
+                )
+        self.held = {
+            label: frozenset(raw for _, raw in self.raw if covers(kind, label or None, raw))
+            for label in self.labels.values()
+        }
 
 
 def ranges_are_covered(kind: Any, values: list[Any]) -> None:
-    """The label of a range of leaves holds every raw value in it; a range with the missing leaf is `*`, that leaf alone is empty."""
+    """The label of a range of leaves holds every raw value in it; with the missing leaf it is `*`, of that alone empty."""
     bound = Bound(kind, values)
     last = bound.domain.size
     for (lo, hi), label in bound.labels.items():
@@ -84,7 +91,10 @@ def losses_are_shares(kind: Any, values: list[Any]) -> None:
     for (lo, hi), label in bound.labels.items():
         a, b = loss[label]
         need(0 <= b <= a <= 1, f"{label!r} costs {a} (variant A) and {b} (variant B)")
-        need(lo < hi or bound.held[label] == set() or len(bound.held[label]) > 1 or kind_bins(kind) or a == 0, f"one value, {label!r}, costs {a}")
+        need(
+            lo < hi or bound.held[label] == set() or len(bound.held[label]) > 1 or kind_bins(kind) or a == 0,
+            f"one value, {label!r}, costs {a}",
+        )
         for other, held in bound.held.items():
             wider = frozenset() < bound.held[label] < held
             need(not wider or loss[other][0] >= a, f"{other!r} holds more than {label!r} and costs less")
@@ -101,7 +111,10 @@ def cells_are_read_back(kind: Any, values: list[Any]) -> None:
         bound = Bound(kind, values)
         cells = sorted(set(bound.labels.values()))
         again = kind_from(kind_form(kind.published(bound.domain, cells)))
-        need(np.array_equal(again.losses(cells), kind.published(bound.domain, cells).losses(cells)), "losses change when a certificate is read")
+        need(
+            np.array_equal(again.losses(cells), kind.published(bound.domain, cells).losses(cells)),
+            "losses change when a certificate is read",
+        )
 
 
 def recipe_reads_back(kind: Any, values: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Checks of a method: what any release made with it has to be, judged from its cells and by an oracle that shares no code with it."""
+"""Checks of a method: what any release made with it has to be, judged from its cells and by an independent oracle."""
 
 from __future__ import annotations
 
@@ -78,7 +78,10 @@ def every_row_once(method: Any, case: Case) -> None:
     need(release.certificate.withheld == int((~kept).sum()), "the certificate counts the withheld rows")
     need(release.columns.rows == int(kept.sum()), "every row that has a class is published once")
     raw = secrets_of(case.columns.take(np.flatnonzero(kept)), case.schema, case.schema.missing)
-    need(secrets_of(release.columns, case.schema) == raw, "secrets and plain cells are published as they came in, each as often")
+    need(
+        secrets_of(release.columns, case.schema) == raw,
+        "secrets and plain cells are published as they came in, each as often",
+    )
 
 
 def raw_value_inside(method: Any, case: Case) -> None:
@@ -107,7 +110,10 @@ def missing_is_a_value(method: Any, case: Case) -> None:
             written = {cells[row] for row in rows}
             need(len(written) == 1, f"column '{name}': one class has the cells {written}")
             if True in gaps:
-                need(written == ({"*"} if False in gaps else {None}), f"column '{name}': missing values are written as {written}")
+                need(
+                    written == ({"*"} if False in gaps else {None}),
+                    f"column '{name}': missing values are written as {written}",
+                )
             else:
                 need(None not in written, f"column '{name}': values that are there are written as missing")
 
@@ -143,7 +149,10 @@ def row_order_is_irrelevant(method: Any, case: Case) -> None:
     shuffled = case.columns.take(rng.permutation(case.columns.rows))
     listed = Columns.of({name: column.cells() for name, column in shuffled.items()})
     one, other = released(method, case), anew(method, case, listed)
-    need(one.certificate.content_sha256 == other.certificate.content_sha256, "the order of the input shows in the release")
+    need(
+        one.certificate.content_sha256 == other.certificate.content_sha256,
+        "the order of the input shows in the release",
+    )
     need(one.certificate == other.certificate, "the order of the input shows in the certificate")
 
 
@@ -175,7 +184,10 @@ def nothing_leaks(method: Any, case: Case) -> None:
     """Published are the columns with a published role, without identifiers, persons, row or class numbers."""
     release = released(method, case)
     schema = case.schema
-    need(list(release.columns) == [*schema.quasi, *schema.sensitive, *schema.plain], f"the release has the columns {list(release.columns)}")
+    need(
+        list(release.columns) == [*schema.quasi, *schema.sensitive, *schema.plain],
+        f"the release has the columns {list(release.columns)}",
+    )
     hidden = [*schema.identifier, *([schema.person] if schema.person else [])]
     private = {str(cell) for name in hidden for cell in case.columns[name].cells()}
     shown = {str(cell) for column in release.columns.values() for cell in column.values.tolist()}
@@ -218,7 +230,10 @@ def _input_rows(release: Release, case: Case) -> list[int]:
     table = case.schema.encode(case.columns)
     written = generalized().write(table, Partition.of(release.partition[table.rows]))
     names = case.schema.published
-    need(rows_of(written.columns, names) == rows_of(release.columns, names), "the release is not its partition written down")
+    need(
+        rows_of(written.columns, names) == rows_of(release.columns, names),
+        "the release is not its partition written down",
+    )
     origin: list[int] = table.rows[written.rows].tolist()
     return origin
 

@@ -73,7 +73,11 @@ def samples(model: Any, kind: Any, seed: int) -> Iterator[Sample]:
             secrets = [None if rng.random() < gaps else value for value in drawn]
             class_of = np.concatenate([np.arange(4), rng.integers(0, 4, rows - 4)]).tolist()
             # no person stands in two classes: one who does can be counted in either, and merging then takes a carrier away
-            persons = [100 * c + int(p) for c, p in zip(class_of, rng.integers(0, 4, rows), strict=True)] if with_persons else None
+            persons = (
+                [100 * c + int(p) for c, p in zip(class_of, rng.integers(0, 4, rows), strict=True)]
+                if with_persons
+                else None
+            )
             yield Sample(class_of, secrets, persons, kind)
 
 
@@ -101,11 +105,17 @@ def equals_its_definition(model: Any, kind: Any, seed: int) -> None:
             values = [sample.secrets[row] for row in rows]
             params = oracle_params(model, sample, rows)
             level = float(oracle_level(model.name, values, sample.secrets, **params))
-            need(math.isclose(levels[number], level, rel_tol=1e-9, abs_tol=1e-12), f"{model}: {levels[number]} is not {level} on {values}")
+            need(
+                math.isclose(levels[number], level, rel_tol=1e-9, abs_tol=1e-12),
+                f"{model}: {levels[number]} is not {level} on {values}",
+            )
             right = oracle_holds(model.name, values, sample.secrets, **params)
             need(bool(holds[number]) == right, f"{model}: holds is {holds[number]} on {values} in {sample.secrets}")
             exact = model.exact_level(classes, number)
-            need(exact is None or math.isclose(exact, level, rel_tol=1e-9, abs_tol=1e-12), f"{model}: the exact level {exact} is not {level}")
+            need(
+                exact is None or math.isclose(exact, level, rel_tol=1e-9, abs_tol=1e-12),
+                f"{model}: the exact level {exact} is not {level}",
+            )
 
 
 def holds_where_its_level_does(model: Any, kind: Any, seed: int) -> None:
@@ -115,7 +125,10 @@ def holds_where_its_level_does(model: Any, kind: Any, seed: int) -> None:
         classes = sample.classes()
         for level, holds in zip(model.levels(classes), model.holds(classes), strict=True):
             if abs(level - limit) > 1e-6:
-                need(bool(holds) == (level > limit if model.higher_is_safer else level < limit), f"{model}: level {level} and holds {holds}")
+                need(
+                    bool(holds) == (level > limit if model.higher_is_safer else level < limit),
+                    f"{model}: level {level} and holds {holds}",
+                )
 
 
 def boundary_is_exact(model: Any, kind: Any, seed: int) -> None:
@@ -131,8 +144,14 @@ def boundary_is_exact(model: Any, kind: Any, seed: int) -> None:
             whole = isinstance(getattr(model, field), int) and exact.denominator == 1
             hair = Fraction(1) if whole else Fraction(1, 10**15)
             sign = 1 if model.higher_is_safer else -1
-            need(_holds(model, field, exact, classes, number) is not strict, f"{model}: its limit {exact} itself is decided wrongly")
-            need(_holds(model, field, exact + sign * hair, classes, number) in (False, None), f"{model}: a hair beyond {exact} still holds")
+            need(
+                _holds(model, field, exact, classes, number) is not strict,
+                f"{model}: its limit {exact} itself is decided wrongly",
+            )
+            need(
+                _holds(model, field, exact + sign * hair, classes, number) in (False, None),
+                f"{model}: a hair beyond {exact} still holds",
+            )
 
 
 def _holds(model: Any, field: str, limit: Fraction, classes: Classes, number: int) -> bool | None:
@@ -155,7 +174,10 @@ def merging_keeps_it(model: Any, kind: Any, seed: int) -> None:
             for other in range(one):
                 if holds[one] and holds[other]:
                     merged = [other if number == one else number for number in sample.class_of]
-                    need(model.holds(sample.classes(merged))[other], f"{model}: two classes that hold make one that does not")
+                    need(
+                        model.holds(sample.classes(merged))[other],
+                        f"{model}: two classes that hold make one that does not",
+                    )
 
 
 def says_what_it_is(model: Any, kind: Any, seed: int) -> None:

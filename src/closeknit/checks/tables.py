@@ -1,4 +1,4 @@
-"""Small tables for the checks: the edges of what a table may be, and generated ones. About nobody; the same for the same number."""
+"""Small tables for the checks: the edges of what a table may be, and generated ones, about nobody."""
 
 from __future__ import annotations
 
@@ -47,7 +47,12 @@ def quasi_kinds() -> dict[str, Any]:
 
 def secret_kinds() -> dict[str, Any]:
     """The kinds of the generated secrets."""
-    return {"disease": Hierarchy.from_nested(DISEASE), "charge": numeric(), "blood": flat(), "since": date(["month", "year"])}
+    return {
+        "disease": Hierarchy.from_nested(DISEASE),
+        "charge": numeric(),
+        "blood": flat(),
+        "since": date(["month", "year"]),
+    }
 
 
 def people(rng: np.random.Generator, rows: int, missing: float = 0.0) -> dict[str, list[Any]]:
@@ -65,7 +70,10 @@ def people(rng: np.random.Generator, rows: int, missing: float = 0.0) -> dict[st
         "disease": rng.choice(["flu", "asthma", "ulcer", "colic", "gout"], rows, p=[0.4, 0.2, 0.2, 0.1, 0.1]).tolist(),
         "charge": (10 * (age // 8) + rng.integers(0, 4, rows)).tolist(),
         "blood": rng.choice(["A", "B", "0"], rows).tolist(),
-        "since": [f"20{year}-0{month}" for year, month in zip(rng.integers(18, 22, rows), rng.integers(1, 4, rows), strict=True)],
+        "since": [
+            f"20{year}-0{month}"
+            for year, month in zip(rng.integers(18, 22, rows), rng.integers(1, 4, rows), strict=True)
+        ],
     }
     for name in ("age", "zip", "job", "born", "disease", "blood"):
         gaps = rng.random(rows) < missing
@@ -74,7 +82,9 @@ def people(rng: np.random.Generator, rows: int, missing: float = 0.0) -> dict[st
     return cells
 
 
-def case(name: str, cells: Mapping[str, list[Any]], quasi: list[str], secret: list[str], models: list[Model], **roles: Any) -> Case:
+def case(
+    name: str, cells: Mapping[str, list[Any]], quasi: list[str], secret: list[str], models: list[Model], **roles: Any
+) -> Case:
     """These columns of generated cells, with an identifier and a few wards beside them."""
     rows = len(next(iter(cells.values())))
     rng = np.random.default_rng(rows)
@@ -104,31 +114,60 @@ def edge_tables() -> list[Case]:
     wide = {**usual, **{f"q{i:02}": rng.integers(0, 9, 40).tolist() for i in range(64)}}
     k = KAnonymity(4)
     return [
-        case("every kind", usual, list(quasi_kinds()), ["disease"], [k, TCloseness("disease", 0.4)], importance={"age": 3}),
+        case(
+            "every kind",
+            usual,
+            list(quasi_kinds()),
+            ["disease"],
+            [k, TCloseness("disease", 0.4)],
+            importance={"age": 3},
+        ),
         case("missing cells", gaps, ["age", "zip", "job", "born"], ["disease"], [k, LDiversity("disease", 2)]),
         case("only missing cells", nothing, ["age", "job", "sex"], ["disease"], [k]),
         case("unicode", usual, ["town", "sex"], ["blood"], [k, BetaLikeness("blood", 2)]),
-        case("constant column", {**usual, "sex": ["f"] * 40}, ["sex", "age"], ["charge"], [k, TCloseness("charge", 0.3)]),
+        case(
+            "constant column", {**usual, "sex": ["f"] * 40}, ["sex", "age"], ["charge"], [k, TCloseness("charge", 0.3)]
+        ),
         case("one secret value", {**usual, "blood": ["A"] * 40}, ["age", "sex"], ["blood"], [k]),
         case("one column", usual, ["weight"], ["charge"], [k]),
         case("64 columns", wide, [f"q{i:02}" for i in range(64)], ["disease"], [k]),
         case("equal rows", {name: cells[:1] * 12 for name, cells in usual.items()}, ["age", "zip"], ["disease"], [k]),
-        case("one row", {name: cells[:1] for name, cells in usual.items()}, ["age", "zip"], ["disease"], [KAnonymity(1)]),
-        case("k rows", {name: cells[:5] for name, cells in usual.items()}, ["age", "job"], ["disease"], [KAnonymity(5)]),
+        case(
+            "one row", {name: cells[:1] for name, cells in usual.items()}, ["age", "zip"], ["disease"], [KAnonymity(1)]
+        ),
+        case(
+            "k rows", {name: cells[:5] for name, cells in usual.items()}, ["age", "job"], ["disease"], [KAnonymity(5)]
+        ),
         case("no secret", few, ["age", "born"], [], [k]),
-        case("two secrets", usual, ["age", "visits"], ["disease", "charge"], [k, TCloseness("charge", 0.3), TCloseness("disease", 0.5)]),
+        case(
+            "two secrets",
+            usual,
+            ["age", "visits"],
+            ["disease", "charge"],
+            [k, TCloseness("charge", 0.3), TCloseness("disease", 0.5)],
+        ),
         case("dates as secret", few, ["born", "zip"], ["since"], [KAnonymity(3), TCloseness("since", 0.4)]),
-        case("missing secrets", gaps, ["age", "sex"], ["blood"], [k, TCloseness("blood", 0.5), DeltaDisclosure("blood", 1.5)]),
+        case(
+            "missing secrets",
+            gaps,
+            ["age", "sex"],
+            ["blood"],
+            [k, TCloseness("blood", 0.5), DeltaDisclosure("blood", 1.5)],
+        ),
         case("steps", usual, ["weight", "job"], ["disease"], [k]),
         _with_persons("persons", usual, rng, [KAnonymity(3), LDiversity("disease", 2)]),
         _with_persons("persons counted once", usual, rng, [KAnonymity(3)], person_rows="count-once"),
     ]
 
 
-def _with_persons(name: str, cells: dict[str, list[Any]], rng: np.random.Generator, models: list[Model], **roles: Any) -> Case:
+def _with_persons(
+    name: str, cells: dict[str, list[Any]], rng: np.random.Generator, models: list[Model], **roles: Any
+) -> Case:
     rows = len(cells["age"])
     persons = [f"Patient-{number}" for number in rng.integers(100, 100 + rows // 2, rows)]
-    return case(name, {**cells, "patient": persons}, ["age", "zip", "sex"], ["disease"], models, person="patient", **roles)
+    return case(
+        name, {**cells, "patient": persons}, ["age", "zip", "sex"], ["disease"], models, person="patient", **roles
+    )
 
 
 def random_tables(count: int, seed: int = 0) -> list[Case]:

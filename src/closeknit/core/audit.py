@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -113,7 +114,8 @@ def _number_differences(what: str, now: Mapping[str, Any], then: Mapping[str, An
 
 def _flat(loss: LossRecord) -> dict[str, float]:
     """Both variants, in total and per column, under names of their own."""
-    columns = {f"variant {v} of {name}": cost for name, pair in loss.columns.items() for v, cost in zip("AB", pair, strict=True)}
+    pairs = {"A": 0, "B": 1}
+    columns = {f"variant {v} of {name}": pair[i] for name, pair in loss.columns.items() for v, i in pairs.items()}
     return {"variant A": loss.a, "variant B": loss.b, **columns}
 
 

@@ -37,6 +37,7 @@ class Domain:
     node_loss: NDArray[np.float64] | None = None  # variant A, where leaves do not all weigh the same (dates)
     default_distance: str | None = None  # of t-closeness, where the kind says more than the leaves do (dates)
     declared: bool = False  # leaves were declared: those that nobody has count in an ordered distance all the same
+    ends: tuple[tuple[str, str], ...] | None = None  # both ends of each leaf, where a leaf is a range itself (bins)
 
     @property
     def size(self) -> int:
@@ -60,7 +61,10 @@ class Domain:
             return "" if lo == hi else STAR
         if snap and self.step is not None:
             return self._snapped(lo, hi, self.step)
-        return self.texts[lo] if lo == hi else f"[{self.texts[lo]}, {self.texts[hi]}]"
+        if lo == hi:
+            return self.texts[lo]
+        first, last = (self.texts[lo], self.texts[hi]) if self.ends is None else (self.ends[lo][0], self.ends[hi][1])
+        return f"[{first}, {last}]"
 
     def _snapped(self, lo: int, hi: int, step: float) -> str:
         """Bounds on the grid of the step, so that no end of the range says somebody's true value."""

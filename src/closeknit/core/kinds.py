@@ -159,11 +159,12 @@ class Numeric:
         assert self.lo is not None and self.hi is not None and self.bins is not None
         low, high = number("lo", self.lo), number("hi", self.hi)  # exact: a value on an edge belongs to the upper bin
         edges = [float(low + (high - low) * i / self.bins) for i in range(self.bins + 1)]
-        texts = [f"[{plain_number(round(a, 12))}, {plain_number(round(b, 12))}]" for a, b in pairwise(edges)]
+        ends = tuple(pairwise([plain_number(round(edge, 12)) for edge in edges]))
+        texts = [f"[{a}, {b}]" for a, b in ends]
         written = {text: i for i, text in enumerate(texts)}
         given = [str(value) for value in values.tolist()] if values.dtype.kind == "O" else []
         middles = (np.array(edges[:-1]) + np.array(edges[1:])) / 2
-        domain = Domain(tuple(texts), None, middles, self.bounds, declared=True)
+        domain = Domain(tuple(texts), None, middles, self.bounds, declared=True, ends=ends)
         if given and all(text in written for text in given):  # a written release of this column
             return domain, np.array([written[text] for text in given], dtype=np.int32)
         numbers = numbers_of(values)

@@ -6,7 +6,7 @@ A withheld row counts 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,9 +27,10 @@ class Loss:
     columns: Mapping[str, tuple[float, float]]
 
 
-def written_texts(column: Column) -> list[str]:
-    """Distinct written cells of a quasi column as text, and '' for the missing one at the end."""
-    return [*(str(value) for value in column.values.tolist()), ""]
+def written_texts(column: Column, markers: Collection[str] = ()) -> list[str]:
+    """Distinct written cells of a quasi column as text, and '' for the missing one at the end and for declared markers."""
+    texts = [str(value) for value in column.values.tolist()]
+    return [*("" if text in markers else text for text in texts), ""]
 
 
 def cell_losses(columns: Columns, schema: Schema) -> dict[str, Losses]:
@@ -38,7 +39,7 @@ def cell_losses(columns: Columns, schema: Schema) -> dict[str, Losses]:
     for name, kind in schema.quasi.items():
         column = columns[name]
         try:
-            losses[name] = kind.losses(written_texts(column))
+            losses[name] = kind.losses(written_texts(column, schema.missing))
         except BadValue as bad:
             raise BadInput(bad.what, column=name, row=column.first_row(bad.index), right=bad.right) from None
         except ValueError as bad:

@@ -10,6 +10,18 @@ Int64 = NDArray[np.int64]
 
 
 @njit(cache=True)
+def _first_with(running: Int64, lo: int, hi: int, needed: float) -> int:
+    """The first entry from `lo` on with which the running count reaches `needed`; `hi` if none does."""
+    while lo < hi:
+        middle = (lo + hi) >> 1
+        if running[middle + 1] < needed:
+            lo = middle + 1
+        else:
+            hi = middle
+    return lo
+
+
+@njit(cache=True)
 def broken_runs(starts: Int64, values: Int64, counts: Int64, reach: Int64, reference: Int64,
                 margin: float) -> tuple[NDArray[np.bool_], Int64]:  # fmt: skip
     """Classes with a run whose share q exceeds p * (1 - ln p), and the runs too close to tell (class, count, weight).
@@ -48,15 +60,7 @@ def broken_runs(starts: Int64, values: Int64, counts: Int64, reach: Int64, refer
                     unclear.append((np.int64(c), count, weight))
                     b += 1
                 else:
-                    needed = running[a] + (limit - 2.0 * margin) * s
-                    lo, hi = b + 1, starts[c + 1]
-                    while lo < hi:
-                        middle = (lo + hi) >> 1
-                        if running[middle + 1] < needed:
-                            lo = middle + 1
-                        else:
-                            hi = middle
-                    b = lo
+                    b = _first_with(running, b + 1, starts[c + 1], running[a] + (limit - 2.0 * margin) * s)
     table = np.empty((3, len(unclear)), dtype=np.int64)
     for i, triple in enumerate(unclear):
         table[0, i], table[1, i], table[2, i] = triple

@@ -2,7 +2,7 @@
 
 `member[c, j]` is the row that class c took in round j (-1: none, only in the last, shorter round). Within a window
 of classes the rows of one round may be handed out anew: by the minimum-cost assignment to the boxes of the other
-rows. What a class has now is one of the choices, so a pass never makes the loss larger (with `pull` = 0). A window
+rows. What a class has now is one of the choices, so a pass never makes the loss larger (`pull` = 0; up to rounding). A window
 touches its own classes only, in all rounds: windows run in threads and the result does not depend on how many there
 are.
 

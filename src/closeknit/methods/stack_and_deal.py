@@ -9,15 +9,16 @@ Source: the Stack & Deal paper, sec. 3-4, and the dissertation on methods to ach
 Different from the source:
 - `order="value"` is the default; the printed `"frequency"` keeps P1 and P2, but its distance has no bound in `1/k`;
 - `e` is rounded down everywhere (rounded up, as printed once, classes fall below k);
-- `dealing="aware"` (default) lets each round of `e` rows choose its classes by the quasi-identifiers, under a boundary rule that
-  keeps P1, P2 and a prefix bound; `"literal"` deals as printed;
-- where the strictest dealing breaks a promise, classes are enlarged (doubling, then bisection) until all hold: the printed claim
-  that its classes reach every t that classes of that size can reach is false. One class of everything is 0-close;
+- `dealing="aware"` (default) lets each round of `e` rows choose its classes by the quasi-identifiers, under a boundary rule
+  that keeps P1, P2 and a prefix bound; `"literal"` deals as printed;
+- where the strictest dealing breaks a promise, classes are enlarged (doubling, then bisection) until all hold: the printed
+  claim that its classes reach every t that classes of that size can reach is false. One class of everything is 0-close;
 - where a t-closeness is asked, super-rounds of `g * e` rows give each class `g` of them: the larger `g`, the freer the choice.
   What breaks a promise then is repaired by merging. Every candidate is measured, and the one that loses least is taken.
 
-Secrets in a tree are stacked in depth-first order, missing values last. Several secrets: one is stacked (`column`, or else the first
-that a promise speaks of), the promises of the others are measured. Cost: one dealing is O(n log n + n * window^2), literal O(n log n).
+Secrets in a tree are stacked in depth-first order, missing values last. Several secrets: one is stacked (`column`, or else
+the first that a promise speaks of), the promises of the others are measured. Cost: one dealing is O(n log n + n * window^2),
+literal O(n log n).
 """
 
 from __future__ import annotations
@@ -30,13 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.geometry import points, scales
 from closeknit.core.method import Progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice
-from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.repair import failing, repaired
-from closeknit.kernels.boxes import partition_loss
+from closeknit.core.table import Outcome, Table
+from closeknit.fills.candidates import Candidates
 from closeknit.kernels.dealing import literal, rounds, super_rounds
 from closeknit.kernels.hilbert import hilbert_keys
 
@@ -67,17 +66,19 @@ class StackAndDeal:
         choice("dealing", self.dealing, ("aware", "literal"))
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        """Deal to classes of k rows, to larger ones where that breaks a promise, and with a freer dial where closeness is asked."""
+        """Classes of k rows, larger ones where these break a promise, and a freer dial where closeness is asked."""
         k = max((model.least_size for model in models), default=0)
         if k == 0:
             raise BadInput("Stack & Deal needs k", right="add KAnonymity(k) to the models")
         if len(table) < k:
             raise Unsatisfiable(f"{k}-anonymity", f"the table has {len(table):,} rows", "no class of it can have k")
-        search = _Search(table, models, _stack(table, self._column(table, models), self.order), self.dealing, progress)
-        found = search.enlarged(k)
+        candidates = Candidates(table, models, progress, "dealing")
+        dealer = _Dealer(candidates, _stack(table, self._column(table, models), self.order), self.dealing)
+        dealer.enlarge(k)
         if self.dealing == "aware" and any(model.closeness for model in models):
-            found += search.freer(k)
-        return Outcome(min(found, key=search.loss))
+            dealer.free(k)
+        assert candidates.best is not None
+        return Outcome(candidates.best)
 
     def _column(self, table: Table, models: Sequence[Model]) -> str | None:
         """The secret that is stacked."""
@@ -106,62 +107,40 @@ def _stack(table: Table, column: str | None, order: str) -> _Stack:
     return _Stack(rows, codes[rows])
 
 
-class _Search:
-    """Deals again and again and judges what came out, until class size and dial are found."""
+class _Dealer:
+    """Deals again and again, until class size and dial are found."""
 
-    def __init__(self, table: Table, models: Sequence[Model], stack: _Stack, dealing: str, progress: Progress) -> None:
-        self.table, self.models, self.stack, self.literal = table, models, stack, dealing == "literal"
-        self.scales = scales(table)
-        self.keys = None if self.literal else hilbert_keys(points(table))
-        self.progress, self.deals = progress, 0
+    def __init__(self, candidates: Candidates, stack: _Stack, dealing: str) -> None:
+        self.candidates, self.stack, self.literal = candidates, stack, dealing == "literal"
+        self.n = len(stack.rows)
+        self.keys = None if self.literal else hilbert_keys(candidates.points)
 
-    def deal(self, size: int, g: int) -> Partition:
-        """Classes of at least `size` rows with the dial at `g`."""
-        self.deals += 1
-        self.progress("dealing", 0.8 - 0.6 * 0.8**self.deals)
-        n = len(self.table)
-        e = max(n // size, 1)
+    def deal(self, size: int, g: int) -> bool:
+        """Classes of at least `size` rows with the dial at `g`; whether every promise held without repair."""
+        e = max(self.n // size, 1)
         rows, values = self.stack.rows, self.stack.values
+        quasi, scales = self.candidates.table.quasi, self.candidates.scales
         if self.literal:
-            class_of = np.empty(n, dtype=np.int32)
-            class_of[rows] = literal(n, e)
+            class_of = np.empty(self.n, dtype=np.int32)
+            class_of[rows] = literal(self.n, e)
         elif g == BY_VALUE:
-            class_of = rounds(rows, values, e, self.table.quasi, self.scales, self.keys)
+            class_of = rounds(rows, values, e, quasi, scales, self.keys)
         else:
-            class_of = super_rounds(rows, e, g, self.table.quasi, self.scales, self.keys)
-        return Partition(class_of, e)
+            class_of = super_rounds(rows, e, g, quasi, scales, self.keys)
+        return self.candidates.add(class_of, e)
 
-    def loss(self, partition: Partition) -> float:
-        """What the partition loses, by the table's own domains."""
-        return float(partition_loss(self.scales, self.table.quasi, partition.class_of, partition.count))
-
-    def kept(self, size: int, g: int) -> tuple[bool, Partition]:
-        """Whether the dealing as it is keeps every promise, and the dealing repaired where it does not."""
-        partition = self.deal(size, g)
-        if not failing(self.table, partition, self.models).any():
-            return True, partition
-        return False, repaired(self.table, partition, self.models)
-
-    def enlarged(self, k: int) -> list[Partition]:
+    def enlarge(self, k: int) -> None:
         """Strictest dealings from size k on, doubling until one holds, then bisection to the smallest size that does."""
         size, fails = k, 0
-        holds, partition = self.kept(size, BY_VALUE)
-        found = [partition]
-        while not holds:
-            size, fails = min(2 * size, len(self.table)), size
-            holds, partition = self.kept(size, BY_VALUE)
-            found.append(partition)
-            holds |= size == len(self.table)  # one class of everything: what it breaks was refused before any work
+        while not self.deal(size, BY_VALUE) and size < self.n:  # one class of everything: what it breaks was refused before
+            size, fails = min(2 * size, self.n), size
         while fails and size - fails > max(1, size // 8):  # within an eighth: each trial is a whole dealing
             middle = (size + fails) // 2
-            holds, partition = self.kept(middle, BY_VALUE)
-            found.append(partition)
-            size, fails = (middle, fails) if holds else (size, middle)
-        return found
+            size, fails = (middle, fails) if self.deal(middle, BY_VALUE) else (size, middle)
 
-    def freer(self, k: int) -> list[Partition]:
+    def free(self, k: int) -> None:
         """Super-rounds of k rows a class: the whole class from one of them, half of it, a quarter, ..., two rows."""
-        dial = [k]
-        while dial[-1] > 3:
-            dial.append(dial[-1] // 2)
-        return [self.kept(k, g)[1] for g in dial if g > 1]
+        g = k
+        while g > 1:
+            self.deal(k, g)
+            g //= 2

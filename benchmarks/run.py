@@ -1,0 +1,61 @@
+"""Measure and write it down: `python benchmarks/run.py [name ...]`, or `make bench` for everything.
+
+    sal      500,000 rows from CSV file to saved folder, against the floor: time, memory, imports, steps
+    adult    loss of dealing as printed against aware dealing, and what closeness costs
+    rivals   pycanon measuring the same release, anjana making one
+
+Results are printed, and each section of RESULTS.md is replaced by its new version. `--rows N` tries the code on a generated table
+of N rows and leaves RESULTS.md alone, unless `--results FILE` says where to write.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import warnings
+from pathlib import Path
+
+import adult
+import machine
+import rivals
+import sal
+from sections import Section, replace
+
+PAGE = Path(__file__).with_name("RESULTS.md")
+BENCHMARKS = {
+    "sal": ("SAL: from CSV file to saved folder", sal.run),
+    "adult": ("Adult: what a release loses", adult.run),
+    "rivals": ("Other tools on Adult", rivals.run),
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    asked = _arguments(arguments)
+    page = asked.results or (None if asked.rows else PAGE)
+    warnings.simplefilter("ignore")
+    for name in asked.names or BENCHMARKS:
+        title, run = BENCHMARKS[name]
+        section = Section(title)
+        tried = f" --rows {asked.rows}" if asked.rows else ""
+        section.say(f"`python benchmarks/run.py {name}{tried}`, {datetime.date.today()}; {machine.described()}.")
+        section.say(machine.busy())
+        run(section, asked.rows)
+        print(section.text(), end="\n\n", flush=True)
+        if page is not None:
+            replace(page, name, section.text(), list(BENCHMARKS))
+
+
+def _arguments(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="which benchmarks; all if none is named")
+    parser.add_argument("--rows", type=int, help="try the code on a generated table of this size")
+    parser.add_argument("--results", type=Path, help="the page to write; RESULTS.md if no --rows is given")
+    asked = parser.parse_args(arguments)
+    for name in asked.names:
+        if name not in BENCHMARKS:
+            parser.error(f"there is no benchmark '{name}'; known are: {', '.join(BENCHMARKS)}")
+    return asked
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Where the time of a release goes: the steps of the way, by the profiler's own account of who called what."""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import clock
+from sections import Section
+
+
+@dataclass(frozen=True)
+class Step:
+    """A function and its caller, each as `file:function`."""
+
+    name: str
+    function: str
+    caller: str
+
+
+STEPS = (
+    Step("read the CSV", "doors/files.py:read", "api.py:anonymize"),
+    Step("encode", "core/schema.py:encode", "api.py:anonymize"),
+    Step("check the request", "api.py:_check_request", "api.py:anonymize"),
+    Step("method", "methods/stack_and_deal.py:run", "api.py:work"),
+    Step("last look at the promises, repair", "fills/repair.py:repaired", "api.py:_partition"),
+    Step("write the cells", "forms/generalized.py:write", "api.py:_published"),
+    Step("schema of what is published", "api.py:published_schema", "api.py:_published"),
+    Step("read back", "forms/generalized.py:read", "api.py:_published"),
+    Step("certify", "core/certificate.py:certify", "api.py:_published"),
+    Step("content hash", "release.py:__init__", "api.py:anonymize"),
+    Step("save: private folder", "release.py:_write_private", "release.py:<lambda>"),
+    Step("save: release and certificate", "release.py:_write_public", "release.py:<lambda>"),
+)
+
+Stats = dict[tuple[str, int, str], tuple[int, int, float, float, dict[tuple[str, int, str], tuple[int, int, float, float]]]]
+
+
+def report(section: Section, name: str, way: Callable[[], object], rounds: int = clock.ROUNDS) -> None:
+    """A table of the steps of one way, medians over some rounds."""
+    seconds: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for step, took in measured(way).items():
+            seconds.setdefault(step, []).append(took)
+    whole = statistics.median(seconds["all"])
+    lines = [
+        [step, f"{statistics.median(took):.3f} s", f"{100 * statistics.median(took) / whole:.0f} %"]
+        for step, took in seconds.items()
+    ]
+    section.table([f"steps of {name}", "time", "share"], lines)
+
+
+def measured(way: Callable[[], object]) -> dict[str, float]:
+    """Seconds of every step, of the rest, and of all, in one run."""
+    profiler = cProfile.Profile()
+    took = clock.timed(lambda: profiler.runcall(way))
+    stats: Stats = pstats.Stats(profiler).stats  # type: ignore[attr-defined]
+    seconds = {step.name: _under(stats, step) for step in STEPS}
+    return {**seconds, "all else": took - sum(seconds.values()), "all": took}
+
+
+def _under(stats: Stats, step: Step) -> float:
+    """Seconds that the function took when the caller called it."""
+    return sum(
+        times[3]
+        for key, (*_, callers) in stats.items()
+        if _is(key, step.function)
+        for caller, times in callers.items()
+        if _is(caller, step.caller)
+    )
+
+
+def _is(key: tuple[str, int, str], named: str) -> bool:
+    file, function = named.split(":")
+    return key[2] == function and key[0].replace("\\", "/").endswith(f"closeknit/{file}")

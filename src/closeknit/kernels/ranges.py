@@ -1,0 +1,77 @@
+"""What a range of codes costs, looked up: the inner step of filling and polishing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from closeknit.kernels.boxes import Codes, Ints, Reals, Scales, range_loss
+
+TABLED = 256  # leaves of a column up to which the costs of all its ranges are looked up
+
+
+class Costs(NamedTuple):
+    """Cost of the range lo..hi of every column: by weighted loss, or by squared length on the unit axis."""
+
+    scales: Scales
+    squares: bool
+    table: Reals
+    table_start: Ints  # [d] where column j begins; -1: too large for a table
+
+
+@njit(cache=True, nogil=True)
+def _computed(scales: Scales, squares: bool, j: int, lo: int, hi: int) -> float:
+    if squares:
+        length = scales.position[scales.leaf_start[j] + hi] - scales.position[scales.leaf_start[j] + lo]
+        return length * length
+    return scales.weight[j] * range_loss(scales, j, lo, hi)
+
+
+@njit(cache=True, nogil=True)
+def costs(scales: Scales, squares: bool = False) -> Costs:
+    """Tables of the small columns; the others are computed when asked for.
+
+    >>> from closeknit.kernels.boxes import flat_scales
+    >>> costs(flat_scales([2])).table.tolist()
+    [0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    """
+    d = len(scales.size)
+    start = np.full(d, -1, np.int64)
+    total = 0
+    for j in range(d):
+        if scales.size[j] <= TABLED:
+            start[j] = total
+            total += (scales.size[j] + 1) ** 2
+    table = np.zeros(total)
+    for j in range(d):
+        if start[j] >= 0:
+            side = scales.size[j] + 1
+            for lo in range(side):
+                for hi in range(lo, side):
+                    table[start[j] + lo * side + hi] = _computed(scales, squares, j, lo, hi)
+    return Costs(scales, squares, table, start)
+
+
+@njit(cache=True, nogil=True)
+def range_cost(costs: Costs, j: int, lo: int, hi: int) -> float:
+    """Cost of the codes lo..hi of column j."""
+    if costs.table_start[j] >= 0:
+        return costs.table[costs.table_start[j] + lo * (costs.scales.size[j] + 1) + hi]
+    return _computed(costs.scales, costs.squares, j, lo, hi)
+
+
+@njit(cache=True, nogil=True)
+def grown_cost(costs: Costs, lo: Codes, hi: Codes, low: Codes, high: Codes) -> float:
+    """Least cost of the box lo..hi once it has taken in a row that lies somewhere in low..high.
+
+    >>> from closeknit.kernels.boxes import flat_scales
+    >>> code = lambda x: np.array([x], np.int32)
+    >>> float(grown_cost(costs(flat_scales([5])), code(1), code(1), code(2), code(4)))
+    0.25
+    """
+    total = 0.0
+    for j in range(len(lo)):
+        total += range_cost(costs, j, min(lo[j], high[j]), max(hi[j], low[j]))
+    return total

@@ -1,0 +1,160 @@
+"""Persons with several rows: they stay together or are counted once, promises about them are attested, nobody is named."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import closeknit as ck
+from closeknit.checks.cells import grouped
+from closeknit.core.columns import Columns
+from conftest import examples
+
+SEED = 2**99
+
+
+def visits(rng: np.random.Generator, persons: int, most: int) -> dict[str, list[Any]]:
+    """Every person has one to `most` rows, with an age of his own and a disease for each visit."""
+    rows = [person for person in range(persons) for _ in range(int(rng.integers(1, most + 1)))]
+    age = rng.integers(20, 80, persons)
+    return {
+        "patient": [f"Patient-{person:04}" for person in rows],
+        "age": [int(age[person]) for person in rows],
+        "sex": rng.choice(["f", "m"], len(rows)).tolist(),
+        "disease": rng.choice(["flu", "gout", "colic", "acne"], len(rows)).tolist(),
+    }
+
+
+def schema(person_rows: str = "together") -> ck.Schema:
+    return ck.Schema(
+        quasi={"age": ck.numeric(), "sex": ck.flat()},
+        sensitive={"disease": ck.flat()},
+        person="patient",
+        person_rows=person_rows,
+    )
+
+
+def persons_by_class(release: ck.Release, cells: dict[str, list[Any]]) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for person, number in zip(cells["patient"], release.partition.tolist(), strict=True):
+        found.setdefault(number, set()).add(person)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(examples(4)))
+@pytest.mark.parametrize("person_rows", ["together", "count-once"])
+def test_k_counts_persons(seed: int, person_rows: str) -> None:
+    cells = visits(np.random.default_rng(seed), 40, 5)
+    release = ck.anonymize(Columns.of(cells), schema(person_rows), [ck.KAnonymity(4)], seed=SEED)
+    classes = persons_by_class(release, cells)
+    assert min(len(persons) for persons in classes.values()) >= 4
+    assert release.columns.rows == len(cells["age"])
+    times = Counter(person for persons in classes.values() for person in persons)
+    if person_rows == "together":
+        assert max(times.values()) == 1
+
+
+def test_count_once_may_part_a_person() -> None:
+    """Otherwise the two settings would be one: a person with many rows stands in several classes."""
+    cells = {
+        "patient": ["p"] * 20 + [f"q{i}" for i in range(20)],
+        "age": list(range(40)),
+        "disease": ["flu", "gout"] * 20,
+    }
+    roles: dict[str, Any] = {"quasi": {"age": ck.numeric()}, "sensitive": {"disease": ck.flat()}, "person": "patient"}
+    for person_rows, parted in (("together", False), ("count-once", True)):
+        columns = Columns.of(cells)
+        release = ck.anonymize(columns, ck.Schema(**roles, person_rows=person_rows), [ck.KAnonymity(3)], seed=SEED)
+        assert (len(set(release.partition[:20].tolist())) > 1) is parted
+
+
+@pytest.mark.parametrize("person_rows", ["together", "count-once"])
+def test_one_person_with_many_diseases_is_not_diverse(person_rows: str) -> None:
+    cells = {
+        "patient": ["p"] * 4 + ["q", "r", "s", "t"],
+        "age": [30, 30, 30, 30, 60, 61, 62, 63],
+        "sex": ["f"] * 8,
+        "disease": ["flu", "gout", "colic", "acne", "flu", "flu", "gout", "colic"],
+    }
+    models = [ck.KAnonymity(2), ck.LDiversity("disease", 3)]
+    release = ck.anonymize(Columns.of(cells), schema(person_rows), models, seed=SEED)
+    for persons in persons_by_class(release, cells).values():
+        assert len(persons) >= 3
+
+
+def test_more_persons_than_there_are_is_refused() -> None:
+    cells = visits(np.random.default_rng(2), 6, 9)
+    assert len(cells["age"]) > 20
+    with pytest.raises(ck.Unsatisfiable, match="k-anonymity, k = 7"):
+        ck.anonymize(Columns.of(cells), schema(), [ck.KAnonymity(7)], seed=SEED)
+    assert ck.anonymize(Columns.of(cells), schema(), [ck.KAnonymity(6)], seed=SEED).certificate.ok
+
+
+def test_promises_in_persons_are_attested(tmp_path: Path) -> None:
+    cells = visits(np.random.default_rng(3), 30, 4)
+    models = [ck.KAnonymity(3), ck.LDiversity("disease", 2), ck.TCloseness("disease", 0.5)]
+    release = ck.anonymize(Columns.of(cells), schema(), models, seed=SEED)
+    k, diversity, closeness = release.certificate.promises
+    for attested in (k, diversity):
+        assert attested.status == "attested" and attested.held
+        assert (attested.reached, attested.exact, attested.worst) == (None, None, None)
+        assert "attested" in attested.line()
+    assert closeness.status == "recomputable" and closeness.worst is not None
+    assert release.certificate.ok
+    assert any("count persons" in note for note in release.certificate.notes)
+    release.save(tmp_path / "out")
+    found = ck.audit(tmp_path / "out" / "release.csv", certificate=tmp_path / "out" / "certificate.json")
+    assert not found.ok and found.findings == ()
+    assert [promise.status for promise in found.promises] == ["not checkable", "not checkable", "recomputed"]
+
+
+def test_attested_promise_cannot_be_passed_off_as_recomputable() -> None:
+    cells = visits(np.random.default_rng(4), 30, 4)
+    release = ck.anonymize(Columns.of(cells), schema(), [ck.KAnonymity(3)], seed=SEED)
+    forged = json.loads(release.certificate.to_json())
+    forged["promises"][0]["status"] = "recomputable"
+    found = ck.audit(release.columns, certificate=ck.Certificate.from_json(json.dumps(forged)))
+    assert not found.ok and found.findings
+
+
+def test_person_is_never_published(tmp_path: Path) -> None:
+    cells = visits(np.random.default_rng(5), 30, 4)
+    release = ck.anonymize(Columns.of(cells), schema(), [ck.KAnonymity(3)], seed=SEED)
+    release.save(tmp_path / "out")
+    assert "patient" not in release.columns
+    for file in (tmp_path / "out").iterdir():
+        content = file.read_text("utf-8")
+        assert "Patient-" not in content and "patient" not in content
+
+
+def test_row_without_a_person_is_refused() -> None:
+    cells = visits(np.random.default_rng(6), 10, 3)
+    cells["patient"][4] = None
+    with pytest.raises(ck.BadInput, match="column 'patient'"):
+        ck.anonymize(Columns.of(cells), schema(), [ck.KAnonymity(2)], seed=SEED)
+
+
+def test_without_persons_every_row_is_one_and_that_is_said() -> None:
+    cells = {"age": [20, 30, 40, 50], "disease": list("abab")}
+    plain = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()})
+    release = ck.anonymize(Columns.of(cells), plain, [ck.KAnonymity(2)], seed=SEED)
+    assert any("every row was counted as a person of its own" in note for note in release.certificate.notes)
+
+
+def test_classes_an_adversary_sees_hold_k_persons() -> None:
+    """Judged from the written cells, with who is behind each row found by writing alone (ages are single here)."""
+    rng = np.random.default_rng(7)
+    cells = {
+        "patient": [f"P{i // 3}" for i in range(60)],
+        "age": [20 + i // 3 for i in range(60)],
+        "disease": rng.choice(["flu", "gout"], 60).tolist(),
+    }
+    roles: dict[str, Any] = {"quasi": {"age": ck.numeric()}, "sensitive": {"disease": ck.flat()}, "person": "patient"}
+    release = ck.anonymize(Columns.of(cells), ck.Schema(**roles), [ck.KAnonymity(5)], seed=SEED)
+    for rows in grouped(release.columns, ["age"]).values():
+        assert len(rows) >= 15
