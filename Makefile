@@ -57,6 +57,8 @@ clean:           ## everything that make has made
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python $(PIP) -c constraints.txt hatchling editables
 	@$(BIN)/python $(PIP) -c constraints.txt --no-build-isolation -e '.[dev]'
+	@echo "Compiling the kernels (once; half a minute) ..."
+	@$(BIN)/closeknit demo --rows 300 > /dev/null
 	@touch $@
 
 .venv-rivals/ready: benchmarks/rivals-constraints.txt

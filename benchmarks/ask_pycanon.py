@@ -1,7 +1,7 @@
 """What pycanon measures on CSV files: run by the interpreter of the rivals' environment, questions and answers as JSON lists.
 
-All cells come as text, the empty one too, because pycanon drops rows with a missing quasi value; `number` makes the secret a
-number, because pycanon takes the distance of t-closeness from the type of its column.
+All cells come as text, the empty one too, because pycanon drops rows whose only quasi cell is missing; `number` makes the
+secret a number, because pycanon takes the distance of t-closeness from the type of its column.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
+
 from clock import timed
 
 AGAIN = 3  # it is short, so one turn measures it several times

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import clock
 import polars as pl
+
+import clock
+import closeknit as ck
 import tables
 from sections import Section
-
-import closeknit as ck
 
 K, T = 6, 0.5
 ANJANA_ROWS = 5_000  # it looks up every cell by itself
@@ -41,7 +41,9 @@ def run(section: Section, rows: int | None) -> None:
         section.say(source.remark + " Age stands in a tree like all else, because anjana knows no numbers.")
         _measuring(section, source, interpreter, Path(folder))
         _making(section, source, interpreter, Path(folder))
-    section.say("ARX and sdcMicro cannot be installed from the registries that this project uses, so nothing was measured with them.")
+    section.say(
+        "ARX and sdcMicro cannot be installed from the registries that this project uses, so nothing was measured with them."
+    )
 
 
 def _measuring(section: Section, source: tables.Source, interpreter: Path, place: Path) -> None:
@@ -61,9 +63,13 @@ def _measuring(section: Section, source: tables.Source, interpreter: Path, place
         ck.audit(file, source.schema, [model])
         seconds = clock.in_turns({name: lambda m=model: ck.audit(file, source.schema, [m])})[name]
         ours = ck.audit(file, source.schema, [model]).promises[0].reached
-        lines.append([name, f"{theirs['answer'][name]:.6f}", f"{ours:.6f}", f"{theirs['seconds'][name]:.3g} s", clock.spread(seconds)])
-    section.say(f"Measuring the release of Stack & Deal with k = {K} ({release.certificate.classes.count:,} classes). pycanon's time is "
-                "that of the measure alone, the frame being loaded; the audit's includes reading the file and the loss.")  # fmt: skip
+        lines.append(
+            [name, f"{theirs['answer'][name]:.6f}", f"{ours:.6f}", f"{theirs['seconds'][name]:.3g} s", clock.spread(seconds)]
+        )
+    section.say(
+        f"Measuring the release of Stack & Deal with k = {K} ({release.certificate.classes.count:,} classes). pycanon's time "
+        "is that of the measure alone, the frame being loaded; the audit's includes reading the file and the loss."
+    )
     section.table(["measure", "pycanon says", "audit says", "pycanon's time", "audit's time"], lines)
 
 
@@ -94,8 +100,10 @@ def _making(section: Section, source: tables.Source, interpreter: Path, place: P
     for t in (None, T):
         lines += [_anjana(source, interpreter, path, t, suppress).line() for suppress in (0, 5)]
         lines.append(_closeknit(source, path, t).line())
-    section.say(f"Making a release of {frame.height:,} rows drawn from it (anjana looks up every cell by itself). anjana recodes whole "
-                "columns and may withhold rows, which count as loss 1; t with equal distances, measured by the audit.")  # fmt: skip
+    section.say(
+        f"Making a release of {frame.height:,} rows drawn from it (anjana looks up every cell by itself). anjana recodes "
+        "whole columns and may withhold rows, which count as loss 1; t with equal distances, measured by the audit."
+    )
     section.table(["asked", "by", "time", "loss A", "withheld", "k reached", "t reached"], lines)
 
 

@@ -4,8 +4,8 @@
     adult    loss of dealing as printed against aware dealing, and what closeness costs
     rivals   pycanon measuring the same release, anjana making one
 
-Results are printed, and each section of RESULTS.md is replaced by its new version. `--rows N` tries the code on a generated table
-of N rows and leaves RESULTS.md alone, unless `--results FILE` says where to write.
+Results are printed, and each section of RESULTS.md is replaced by its new version. `--rows N` tries the code on a generated
+table of N rows and leaves RESULTS.md alone, unless `--results FILE` says where to write.
 """
 
 from __future__ import annotations

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import clock
+import closeknit as ck
 import steps
 import tables
-from floor import Floor
-from sections import Section
-
-import closeknit as ck
 from closeknit.core.certificate import certify
 from closeknit.core.model import Model
 from closeknit.doors.canonical import content_hash
 from closeknit.recipe import recipe_forms
+from floor import Floor
+from sections import Section
 
 K, T = 6, 0.2
 SEED = 2**127 + 5  # long, so that nothing is said about it; the dealing does not depend on it
@@ -107,7 +106,7 @@ def _times(
 
 
 def certificate(release: ck.Release, models: list[Model]) -> ck.Certificate:
-    """The certificate alone: classes regrouped from the written cells, every promise and the loss measured, the content hashed."""
+    """The certificate alone: classes regrouped from the written cells, promises and loss measured, the content hashed."""
     made = release.certificate
     reading = ck.generalized().read(release.columns, ck.Schema.from_forms(made.columns))
     again = certify(
@@ -128,8 +127,8 @@ def _report_times(section: Section, times: clock.Times, asked: list[Request], fl
             lines.append([name, clock.spread(seconds), *floor.ratios(seconds), aim])
     section.table(["from CSV file to saved folder, warm", "time", "× floor", "× floor with sort", "aim"], lines)
     section.say(
-        "Certificate: classes regrouped from the written cells, promises, loss and content hash, without reading a file; audit: "
-        "the same from the saved files, with the SHA-256 of the file. Saving includes syncing to disk, the floor does not."
+        "Certificate: classes regrouped from the written cells, promises, loss and content hash, without reading a file; "
+        "audit: the same from the saved files, with the SHA-256 of the file. Saving includes syncing to disk, the floor does not."
     )
 
 
@@ -146,10 +145,11 @@ def _report_fresh(section: Section, source: tables.Source, asked: list[Request])
     """What only a process of its own can tell."""
     imports = [clock.fresh({"job": "imports"}) for _ in range(clock.ROUNDS + 1)][1:]
     took = {key: clock.spread([one[key] for one in imports]) for key in ("package", "anonymize")}
-    section.say(f"Imports in a fresh interpreter: `import closeknit` {took['package']}, until `anonymize` is there {took['anonymize']}.")
+    section.say(
+        f"Imports in a fresh interpreter: `import closeknit` {took['package']}, until `anonymize` is there {took['anonymize']}."
+    )
     lines = []
     for request in asked:
         used = clock.fresh({"job": "release", "recipe": request.recipe(source)})
         lines.append([request.name, f"{used['peak']:,.0f} MB", f"{used['imports']:,.0f} MB", "1,500 MB"])
     section.table(["memory of a fresh process", "peak", "of it imports", "aim"], lines)
-

@@ -63,14 +63,17 @@ def measured(way: Callable[[], object]) -> dict[str, float]:
 
 
 def _under(stats: Stats, step: Step) -> float:
-    """Seconds that the function took when the caller called it."""
-    return sum(
+    """Seconds that the function took when the caller called it; a step that is not found would silently count as nothing."""
+    found = [
         times[3]
         for key, (*_, callers) in stats.items()
         if _is(key, step.function)
         for caller, times in callers.items()
         if _is(caller, step.caller)
-    )
+    ]
+    if not found:
+        raise LookupError(f"the step '{step.name}' has moved: nothing like {step.function} was called by {step.caller}")
+    return sum(found)
 
 
 def _is(key: tuple[str, int, str], named: str) -> bool:

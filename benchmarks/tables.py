@@ -18,7 +18,8 @@ ADULT_QUASI = ("age", "workclass", "marital-status", "race", "sex", "native-coun
 ADULT_ROWS, SAL_ROWS = 45_222, 500_000
 # Leaves of each column, for a stand-in of the same shape; age and education of SAL, age of Adult are numbers.
 ADULT_SHAPE = {
-    "age": 74, "workclass": 8, "marital-status": 7, "race": 5, "sex": 2, "native-country": 41, "salary-class": 2, "occupation": 14,
+    "age": 74, "workclass": 8, "marital-status": 7, "race": 5, "sex": 2, "native-country": 41, "salary-class": 2,
+    "occupation": 14,
 }  # fmt: skip
 SAL_SHAPE = {
     "age": 78, "sex": 2, "education": 17, "marital-status": 6, "race": 9, "work-class": 10, "country": 83, "salary-class": 50,

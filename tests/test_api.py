@@ -279,6 +279,25 @@ def test_release_of_numbers_written_in_many_ways() -> None:
     assert ck.audit(release.columns, certificate=release.certificate).ok
 
 
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("role", ["quasi", "sensitive"])
+def test_whole_number_that_would_be_rounded_is_refused(text: bool, role: str) -> None:
+    """2^53 + 1 is no double: rounded, a range would not hold it and a secret would be another one."""
+    numbers = [2**53, 2**53 + 1, 2**53 + 2, 7]
+    cells = Columns.of({"number": [str(x) for x in numbers] if text else numbers, "other": ["a", "b", "a", "b"]})
+    roles: dict[str, Any] = {"quasi": {"other": ck.flat()}, "sensitive": {}}
+    roles[role] = {**roles[role], "number": ck.numeric()}
+    with pytest.raises(ck.BadInput, match=r"column 'number', row 2: 9007199254740993 is larger.*flat\(\)"):
+        ck.anonymize(cells, ck.Schema(**roles), [ck.KAnonymity(2)], seed=SEED)
+
+
+def test_single_missing_plain_cell_may_identify_too() -> None:
+    cells = Columns.of({"age": [1, 2, 3, 4], "ward": ["a", "a", "a", None]})
+    schema = ck.Schema(quasi={"age": ck.numeric()}, plain=["ward"])
+    with pytest.raises(ck.BadInput, match="column 'ward': is plain, and 1 of its values"):
+        ck.anonymize(cells, schema, [ck.KAnonymity(2)], seed=SEED)
+
+
 def test_secrets_of_odd_text_survive_a_file(tmp_path: Path) -> None:
     odd = ['a "quoted" one', "comma, here", "line\nbreak", " space ", "NA", "null", "0012", "1e5", "-", "ß", "NaN", "'"]
     cells = Columns.of({"age": list(range(12)), "disease": odd})

@@ -203,6 +203,11 @@ def test_certificate_that_is_none_is_named(saved: Path, text: str) -> None:
         audited(saved)
 
 
+def test_certificate_of_another_format_is_refused(saved: Path) -> None:
+    with pytest.raises(ck.BadInput, match="format 2"):
+        changed(saved, put("format", 2))
+
+
 def test_nothing_to_audit_against(release: ck.Release) -> None:
     with pytest.raises(ck.BadInput, match="nothing to audit against"):
         ck.audit(release.columns)

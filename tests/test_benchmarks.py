@@ -18,7 +18,7 @@ def bench(page: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_page_has_every_section_once(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    for names in (["adult"], ["sal", "adult", "rivals"]):
+    for names in (["rivals"], ["sal", "adult", "rivals"]):
         done = bench(page, *names)
         assert done.returncode == 0, done.stderr
     text = page.read_text(encoding="utf-8")
@@ -26,10 +26,7 @@ def test_page_has_every_section_once(tmp_path: Path) -> None:
     assert [title.split(":")[0].split()[1] for title in titles] == ["SAL", "Adult", "Other"]
     assert text.count("is generated (300 rows") == 2, "a stand-in is never silent"
     assert "Not measured: the rivals' environment is absent" in text
-    assert str(tmp_path) not in text
-    for step in ("read the CSV", "encode", "method", "write the cells", "read back", "certify", "content hash", "private folder"):
-        (line, *_) = [line for line in text.splitlines() if line.startswith(f"| {step}") or f"save: {step}" in line]
-        assert float(line.split("|")[2].split()[0]) > 0 or "0.000" in line
+    assert str(tmp_path) not in text, "a page names no place"
 
 
 def test_unknown_name_is_refused(tmp_path: Path) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import closeknit as ck
-from closeknit.checks import Check, check_method, every_check
+from closeknit.checks import Case, Check, check_method, every_check, form_checks
 from closeknit.checks.broken import Broken
 from closeknit.checks.examples import KINDS, MODELS
+from closeknit.checks.forms import some_classes
 from closeknit.checks.known import KNOWN
 from closeknit.checks.tables import edge_tables
-from closeknit.core.table import Outcome, Partition
+from closeknit.core.columns import Column, Columns
+from closeknit.core.table import Outcome, Partition, Table, Written
+from closeknit.forms import Generalized
 from conftest import SOAK
 
 EVERY = list(every_check(random=60, rounds=120) if SOAK else every_check())
@@ -78,3 +81,70 @@ def test_a_broken_promise_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = [table for table in edge_tables() if table.name == "every kind"]
     with pytest.raises(Broken, match="promise_kept"):
         check_method(BadMethod("secret"), tables)
+
+
+class SortedByRawValues(Generalized):
+    """A bad form: inside a class its rows stand in the order of their raw values."""
+
+    def write(self, table: Table, partition: Partition) -> Written:
+        good = super().write(table, partition)
+        classes = partition.class_of[good.rows]
+        starts = {number: place for place, number in reversed(list(enumerate(classes.tolist())))}
+        order = np.lexsort((table.quasi[good.rows, -1], [starts[number] for number in classes.tolist()]))
+        return Written(good.columns.take(order), good.rows[order])
+
+
+class TellsUnusedValues(Generalized):
+    """A bad form: lists of distinct values still hold those of withheld rows."""
+
+    def write(self, table: Table, partition: Partition) -> Written:
+        good = super().write(table, partition)
+        columns = dict(good.columns.columns)
+        for name, shown in zip(table.schema.sensitive, table.shown, strict=True):
+            codes = table.secret(name)[0][good.rows]
+            columns[name] = Column(shown, np.where(codes == len(shown), -1, codes))
+        return Written(Columns(columns, good.columns.rows), good.rows)
+
+
+class SaysTheLowest(Generalized):
+    """A bad form: a range of numbers is written as its lower end."""
+
+    def write(self, table: Table, partition: Partition) -> Written:
+        good = super().write(table, partition)
+        columns = dict(good.columns.columns)
+        for name, domain in zip(table.schema.quasi, table.quasi_domains, strict=True):
+            if domain.tree is None:
+                cells = [
+                    None if cell is None else str(cell).strip("[]").split(", ")[0] for cell in columns[name].cells()
+                ]
+                columns[name] = Columns.of({name: cells})[name]
+        return Written(Columns(columns, good.columns.rows), good.rows)
+
+
+@pytest.mark.parametrize(
+    ("form", "table", "failing"),
+    [
+        (SortedByRawValues(), "every kind", {"order_comes_from_cells", "moved_leaf_does_not_show"}),
+        (TellsUnusedValues(), "equal rows but one", {"withheld_rows_leave_no_trace"}),
+        (SaysTheLowest(), "one column", {"cells_hold_raw_values"}),
+        (Generalized(), "every kind", set()),
+    ],
+)
+def test_a_bad_form_is_found_out(form: Generalized, table: str, failing: set[str]) -> None:
+    found = set()
+    for check in form_checks(form, [table_named(table)]):
+        try:
+            check.run()
+        except Broken:
+            found.add(check.check)
+    assert failing <= found and (failing or not found)
+
+
+def table_named(name: str) -> Case:
+    tables = {table.name: table for table in edge_tables()}
+    if name in tables:
+        return tables[name]
+    cells = {column: codes.cells() for column, codes in tables["unicode"].columns.items()}
+    last = int(np.flatnonzero(some_classes(tables["unicode"]) < 0)[0])
+    cells["blood"][last] = "AB, of a withheld row"
+    return replace(tables["unicode"], name=name, columns=Columns.of(cells))

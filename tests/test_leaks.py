@@ -17,6 +17,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -206,6 +207,51 @@ def test_order_of_the_input_shows_in_no_byte(folders: Path, tmp_path: Path, numb
     assert bytes_in(tmp_path / "out") == bytes_in(folders / f"{number:03}")
 
 
+def test_identifiers_are_without_any_influence() -> None:
+    table = TABLES[0]
+    cells = {name: column.cells() for name, column in table.columns.items()}
+    cells["name"] = [f"Other-{row * 7919 % 40}" for row in range(40)]
+    assert released(table, Columns.of(cells)).certificate == released(table).certificate
+
+
+SAVES = """
+import sys
+import closeknit as ck
+from closeknit.checks.tables import edge_tables
+for table in edge_tables()[:4]:
+    release = ck.anonymize(table.columns, table.schema, list(table.models), seed=2**100)
+    print(release.certificate.to_json())
+"""
+
+
+def test_the_process_shows_nowhere() -> None:
+    """Neither the hashes of a process, nor its threads, its time zone or its language."""
+    source = str(Path(closeknit.__file__).resolve().parents[1])
+    worlds = [("1", "1", "UTC", "C.UTF-8"), ("77", "2", "Asia/Tokyo", "de_DE.UTF-8")]
+    said = []
+    for hashes, threads, zone, language in worlds:
+        world = {"PYTHONHASHSEED": hashes, "NUMBA_NUM_THREADS": threads, "TZ": zone, "LC_ALL": language}
+        world |= {"PYTHONPATH": source, "PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", "")}
+        done = subprocess.run([sys.executable, "-c", SAVES], env=world, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    assert said[0] == said[1] and "content_sha256" in said[0]
+
+
+def test_metadata_of_the_input_stays_at_home() -> None:
+    table = TABLES[3]
+    cells = {name: column.cells() for name, column in table.columns.items()}
+    arrow = pa.table(cells).replace_schema_metadata({"source": "ward 7"})
+    assert released(table, arrow).frame.schema.metadata is None
+    frame = pd.DataFrame(cells)
+    frame.attrs["source"] = "ward 7"
+    frame.index.name = "patient"
+    frame["blood"] = pd.Categorical(frame["blood"], categories=["A", "Ward-7-only", "B", "0"])
+    made = released(table, frame).frame
+    assert made.attrs == {} and made.index.name is None and isinstance(made.index, pd.RangeIndex)
+    assert "Ward-7-only" not in made["blood"].cat.categories
+
+
 def test_private_folder_is_closed_to_others(folders: Path) -> None:
     private = folders / "000.private"
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
@@ -215,7 +261,7 @@ def test_private_folder_is_closed_to_others(folders: Path) -> None:
     assert str(SEED) in recipe and "patients-of-dr-quill-0.csv" in recipe
 
 
-@pytest.mark.parametrize("number", [0, 1, 16], ids=[IDS[0], IDS[1], IDS[16]])
+@pytest.mark.parametrize("number", range(len(TABLES)), ids=IDS)
 def test_recipe_repeats_the_release(folders: Path, number: int) -> None:
     recipe = closeknit.recipe.Recipe.read(folders / f"{number:03}.private" / "recipe.yaml")
     with warnings.catch_warnings():

@@ -1,6 +1,6 @@
 """Public tables keep their promises, counted again from the saved files with dictionaries and nothing of the package's own.
 
-The tables are not part of the project; where they are absent, these tests skip, and generated tables do the same work elsewhere.
+The tables are not part of the project; where they are absent these tests skip, and generated tables do the same work elsewhere.
 """
 
 from __future__ import annotations
@@ -194,9 +194,9 @@ def test_small_tables_with_several_models(name: str, data_folder: Path, tmp_path
 
 def test_suggested_kinds(data_folder: Path) -> None:
     numbers = {
-        "adult/adult.csv.gz": "age fnlwgt education-num capital-gain capital-loss hours-per-week".split(),
-        "heart/heart.csv": "age trestbps chol thalach oldpeak".split(),
-        "haberman/haberman.csv": "age year_of_operation positive_axillary_nodes".split(),
+        "adult/adult.csv.gz": ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"],
+        "heart/heart.csv": ["age", "trestbps", "chol", "thalach", "oldpeak"],
+        "haberman/haberman.csv": ["age", "year_of_operation", "positive_axillary_nodes"],
     }
     for file, expected in numbers.items():
         suggestion = ck.suggest(data_folder / file)

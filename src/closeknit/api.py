@@ -137,7 +137,7 @@ def _check_request(table: Table, models: Sequence[Model], method: Method, form: 
 
 def _check_plain(table: Table) -> None:
     for name, column in table.plain.items():
-        alone = int((column.counts == 1).sum())
+        alone = int((column.counts == 1).sum()) + int((column.codes < 0).sum() == 1)  # a missing cell is a value too
         if alone and name not in table.schema.allow_unique:
             right = "make it quasi, sensitive or identifier, or name it in allow_unique"
             raise BadInput(

@@ -115,10 +115,14 @@ class Certificate(Record):
     def from_json(cls, text: str, file: object = None) -> Certificate:
         """Read back; a file that is no certificate is named."""
         try:
-            return cls.model_validate_json(text)
+            read = cls.model_validate_json(text)
         except ValidationError as error:
             bad = explained(error, "the certificate")
             raise BadInput(bad.what, file=file, right="use the certificate.json that stands beside the release") from None
+        if read.format != FORMAT:
+            right = f"this version reads format {FORMAT}"
+            raise BadInput(f"the certificate has format {read.format}, made by closeknit {read.closeknit}", file=file, right=right)
+        return read
 
     def __str__(self) -> str:
         size = self.classes

@@ -170,9 +170,26 @@ class Schema(BaseModel):
         except BadValue as bad:
             row = column.first_row(int(used[bad.index]))
             raise BadInput(bad.what, column=name, row=row, right=bad.right) from None
+        if domain.tree is None and (large := _too_large(values)).any():
+            i = int(np.argmax(large))
+            what, row = f"{values[i]} is larger than a number can be told from the next one", column.first_row(int(used[i]))
+            raise BadInput(what, column=name, row=row, right="make the column flat() or prefix()")
         leaf_of = np.full(len(column.values) + 1, domain.size, dtype=np.int32)  # the last entry serves code -1
         leaf_of[used] = leaves
         return leaf_of[column.codes], domain, _shown(domain, values, leaves)
+
+
+def _too_large(values: NDArray[np.generic]) -> NDArray[np.bool_]:
+    """Whole numbers that a float rounds to another one."""
+    large = np.zeros(len(values), dtype=bool)
+    if values.dtype.kind in "iu":
+        large[np.abs(values.astype(np.float64)) >= 2.0**53] = True
+    elif values.dtype.kind == "O":
+        large[:] = [len(text) > 15 for text in values.tolist()]
+    for i in np.flatnonzero(large):
+        digits = str(values[i]).strip().lstrip("+-")
+        large[i] = digits.isdigit() and int(float(digits)) != int(digits)
+    return large
 
 
 def _shown(domain: Domain, values: NDArray[np.generic], leaves: Int32) -> NDArray[np.generic]:

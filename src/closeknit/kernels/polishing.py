@@ -74,7 +74,7 @@ def _window(classes: Ints, member: Codes, start: Ints, quasi: Codes, bucket: Cod
             middle[i] = corners(rows.reshape(1, -1), quasi, median)[0]
     lo_after, hi_after = _suffix_boxes(codes, at)
     lo, hi = np.full((w, d), np.iinfo(np.int32).max, np.int32), np.full((w, d), -1, np.int32)
-    lo_rest, hi_rest, mid, here = (np.empty((w, d), np.int32) for _ in range(4))
+    lo_rest, hi_rest, mid, here = np.empty_like(lo), np.empty_like(lo), np.empty_like(lo), np.empty_like(lo)
     layer, sizes, rows = np.empty(w, np.int64), np.empty(w, np.int64), np.empty(w, np.int32)
     next_ = at[:w].copy()
     square = np.empty(w * w)

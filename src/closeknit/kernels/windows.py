@@ -2,9 +2,9 @@
 
 `member[c, j]` is the row that class c took in round j (-1: none, only in the last, shorter round). Within a window
 of classes the rows of one round may be handed out anew: by the minimum-cost assignment to the boxes of the other
-rows. What a class has now is one of the choices, so a pass never makes the loss larger (`pull` = 0; up to rounding). A window
-touches its own classes only, in all rounds: windows run in threads and the result does not depend on how many there
-are.
+rows. What a class has now is one of the choices, so a pass never makes the loss larger (`pull` = 0; up to
+rounding). A window touches its own classes only, in all rounds: windows run in threads and the result does not
+depend on how many there are.
 
 The boundary rule (what keeps per-value counts within one) looks at one class at a time: where value v begins in
 round `head` and ends in round `tail`, a class may have it in at most one of the two rounds (`cover` false) or must

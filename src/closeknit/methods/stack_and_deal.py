@@ -36,9 +36,10 @@ from closeknit.core.model import Model
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Table
 from closeknit.fills.candidates import Candidates
-from closeknit.kernels.dealing import literal, rounds, super_rounds
+from closeknit.kernels.dealing import default_sweeps, literal, rounds, super_rounds
 from closeknit.kernels.hilbert import hilbert_keys
 
+QUICK = 4  # sweeps of a dealing that is only compared with others
 BY_VALUE = 0  # the dial's strictest place: rounds of e rows under the boundary rule; g >= 1 are super-rounds
 
 
@@ -77,6 +78,7 @@ class StackAndDeal:
         dealer.enlarge(k)
         if self.dealing == "aware" and any(model.closeness for model in models):
             dealer.free(k)
+        dealer.finish()
         assert candidates.best is not None
         return Outcome(candidates.best)
 
@@ -108,14 +110,15 @@ def _stack(table: Table, column: str | None, order: str) -> _Stack:
 
 
 class _Dealer:
-    """Deals again and again, until class size and dial are found."""
+    """Deals again and again, until class size and dial are found: quickly while it searches, with care in the end."""
 
     def __init__(self, candidates: Candidates, stack: _Stack, dealing: str) -> None:
         self.candidates, self.stack, self.literal = candidates, stack, dealing == "literal"
         self.n = len(stack.rows)
         self.keys = None if self.literal else hilbert_keys(candidates.points)
+        self.best = (0, BY_VALUE)  # class size and dial of what lost least so far
 
-    def deal(self, size: int, g: int) -> bool:
+    def deal(self, size: int, g: int, sweeps: int = QUICK) -> bool:
         """Classes of at least `size` rows with the dial at `g`; whether every promise held without repair."""
         e = max(self.n // size, 1)
         rows, values = self.stack.rows, self.stack.values
@@ -124,10 +127,13 @@ class _Dealer:
             class_of = np.empty(self.n, dtype=np.int32)
             class_of[rows] = literal(self.n, e)
         elif g == BY_VALUE:
-            class_of = rounds(rows, values, e, quasi, scales, self.keys)
+            class_of = rounds(rows, values, e, quasi, scales, self.keys, sweeps)
         else:
-            class_of = super_rounds(rows, e, g, quasi, scales, self.keys)
-        return self.candidates.add(class_of, e)
+            class_of = super_rounds(rows, e, g, quasi, scales, self.keys, sweeps)
+        before = self.candidates.loss
+        holds = self.candidates.add(class_of, e)
+        self.best = (size, g) if self.candidates.loss < before else self.best
+        return holds
 
     def enlarge(self, k: int) -> None:
         """Strictest dealings from size k on, doubling until one holds, then bisection to the smallest size that does."""
@@ -144,3 +150,8 @@ class _Dealer:
         while g > 1:
             self.deal(k, g)
             g //= 2
+
+    def finish(self) -> None:
+        """The best dealing once more, with as many sweeps as the table's size allows."""
+        if not self.literal and default_sweeps(self.n) > QUICK:
+            self.deal(*self.best, sweeps=default_sweeps(self.n))
