@@ -128,7 +128,8 @@ def _report_times(section: Section, times: clock.Times, asked: list[Request], fl
     section.table(["from CSV file to saved folder, warm", "time", "× floor", "× floor with sort", "aim"], lines)
     section.say(
         "Certificate: classes regrouped from the written cells, promises, loss and content hash, without reading a file; "
-        "audit: the same from the saved files, with the SHA-256 of the file. Saving includes syncing to disk, the floor does not."
+        "audit: the same from the saved files, with the SHA-256 of the file. Saving includes syncing to disk, the floor "
+        "does not. The aims are multiples of the first floor."
     )
 
 

@@ -53,8 +53,7 @@ def test_frame_index_is_irrelevant(method: Any, name: str) -> None:
         assert list(other.frame.index) == list(range(len(frame)))
     back = released(table, shuffled, method=method()).partition
     assert (
-        len(set(zip(back.tolist(), usual.partition[shuffled.index].tolist(), strict=True)))
-        >= usual.certificate.classes.count
+        len(set(zip(back.tolist(), usual.partition[shuffled.index].tolist(), strict=True))) >= usual.certificate.classes.count
     )
 
 

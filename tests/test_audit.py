@@ -284,9 +284,7 @@ def test_withheld_secrets_count_nowhere() -> None:
     """A secret written as `*` tells nothing: it is in no histogram and not in the reference."""
     cells = {"age": ["30"] * 4 + ["*"] * 2, "disease": ["a", "a", "b", "b", "*", "*"]}
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()})
-    found = ck.audit(
-        Columns.of(cells), schema, [ck.KAnonymity(2), ck.TCloseness("disease", 0), ck.LDiversity("disease", 2)]
-    )
+    found = ck.audit(Columns.of(cells), schema, [ck.KAnonymity(2), ck.TCloseness("disease", 0), ck.LDiversity("disease", 2)])
     assert found.ok, str(found)
 
 

@@ -30,12 +30,9 @@ class Bound:
         self.labels: dict[tuple[int, int], str] = {}
         for lo in range(self.domain.size + 1):
             for hi in range(lo, self.domain.size + 1):
-                (self.labels[lo, hi],) = self.domain.labels(
-                    np.array([lo], dtype=np.int32), np.array([hi], dtype=np.int32)
-                )
+                (self.labels[lo, hi],) = self.domain.labels(np.array([lo], dtype=np.int32), np.array([hi], dtype=np.int32))
         self.held = {
-            label: frozenset(raw for _, raw in self.raw if covers(kind, label or None, raw))
-            for label in self.labels.values()
+            label: frozenset(raw for _, raw in self.raw if covers(kind, label or None, raw)) for label in self.labels.values()
         }
 
 

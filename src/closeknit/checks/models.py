@@ -74,9 +74,7 @@ def samples(model: Any, kind: Any, seed: int) -> Iterator[Sample]:
             class_of = np.concatenate([np.arange(4), rng.integers(0, 4, rows - 4)]).tolist()
             # no person stands in two classes: one who does can be counted in either, and merging then takes a carrier away
             persons = (
-                [100 * c + int(p) for c, p in zip(class_of, rng.integers(0, 4, rows), strict=True)]
-                if with_persons
-                else None
+                [100 * c + int(p) for c, p in zip(class_of, rng.integers(0, 4, rows), strict=True)] if with_persons else None
             )
             yield Sample(class_of, secrets, persons, kind)
 

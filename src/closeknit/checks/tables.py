@@ -18,6 +18,7 @@ from closeknit.models import BetaLikeness, DeltaDisclosure, KAnonymity, LDiversi
 
 JOB = {"office": {"clerk": None, "lawyer": None}, "field": {"land": {"farmer": None, "herder": None}, "sailor": None}}
 DISEASE = {"respiratory": {"flu": None, "asthma": None}, "digestive": {"ulcer": None, "colic": None}, "gout": None}
+ODD = {"all": {"1": {"1": None}, "deep": {"deeper": {"deepest": {"x": None}}}, "y": None, "[z": {"v; *": None, "w": None}}}
 TOWN = {"北": {"大阪": None, "京都": None}, "μ–σ": {"Ærø": None, "Łódź 🏙": None, 'a "b", c': None}}
 
 
@@ -42,6 +43,9 @@ def quasi_kinds() -> dict[str, Any]:
         "born": date(lo="1950-01-01", hi="2009-12-31"),
         "town": Hierarchy.from_nested(TOWN, from_data=True),
         "visits": Hierarchy.intervals(lo=0, hi=40, width=5),
+        "code": prefix(),
+        "odd": Hierarchy.from_nested(ODD),
+        "dose": numeric(0, 60, bins=4),
     }
 
 
@@ -67,12 +71,14 @@ def people(rng: np.random.Generator, rows: int, missing: float = 0.0) -> dict[st
         "born": [str(np.datetime64("1960-01-01") + int(day)) for day in rng.integers(0, 15_000, rows)],
         "town": rng.choice(["大阪", "京都", "Ærø", "Łódź 🏙", 'a "b", c'], rows).tolist(),
         "visits": rng.integers(0, 41, rows).tolist(),
+        "code": rng.choice(["1", "12", "123", "12-", "2", "23", "äß"], rows).tolist(),
+        "odd": rng.choice(["1", "x", "y", "w", "v; *"], rows).tolist(),
+        "dose": rng.integers(0, 61, rows).tolist(),
         "disease": rng.choice(["flu", "asthma", "ulcer", "colic", "gout"], rows, p=[0.4, 0.2, 0.2, 0.1, 0.1]).tolist(),
         "charge": (10 * (age // 8) + rng.integers(0, 4, rows)).tolist(),
         "blood": rng.choice(["A", "B", "0"], rows).tolist(),
         "since": [
-            f"20{year}-0{month}"
-            for year, month in zip(rng.integers(18, 22, rows), rng.integers(1, 4, rows), strict=True)
+            f"20{year}-0{month}" for year, month in zip(rng.integers(18, 22, rows), rng.integers(1, 4, rows), strict=True)
         ],
     }
     for name in ("age", "zip", "job", "born", "disease", "blood"):
@@ -125,19 +131,13 @@ def edge_tables() -> list[Case]:
         case("missing cells", gaps, ["age", "zip", "job", "born"], ["disease"], [k, LDiversity("disease", 2)]),
         case("only missing cells", nothing, ["age", "job", "sex"], ["disease"], [k]),
         case("unicode", usual, ["town", "sex"], ["blood"], [k, BetaLikeness("blood", 2)]),
-        case(
-            "constant column", {**usual, "sex": ["f"] * 40}, ["sex", "age"], ["charge"], [k, TCloseness("charge", 0.3)]
-        ),
+        case("constant column", {**usual, "sex": ["f"] * 40}, ["sex", "age"], ["charge"], [k, TCloseness("charge", 0.3)]),
         case("one secret value", {**usual, "blood": ["A"] * 40}, ["age", "sex"], ["blood"], [k]),
         case("one column", usual, ["weight"], ["charge"], [k]),
         case("64 columns", wide, [f"q{i:02}" for i in range(64)], ["disease"], [k]),
         case("equal rows", {name: cells[:1] * 12 for name, cells in usual.items()}, ["age", "zip"], ["disease"], [k]),
-        case(
-            "one row", {name: cells[:1] for name, cells in usual.items()}, ["age", "zip"], ["disease"], [KAnonymity(1)]
-        ),
-        case(
-            "k rows", {name: cells[:5] for name, cells in usual.items()}, ["age", "job"], ["disease"], [KAnonymity(5)]
-        ),
+        case("one row", {name: cells[:1] for name, cells in usual.items()}, ["age", "zip"], ["disease"], [KAnonymity(1)]),
+        case("k rows", {name: cells[:5] for name, cells in usual.items()}, ["age", "job"], ["disease"], [KAnonymity(5)]),
         case("no secret", few, ["age", "born"], [], [k]),
         case(
             "two secrets",
@@ -154,20 +154,17 @@ def edge_tables() -> list[Case]:
             ["blood"],
             [k, TCloseness("blood", 0.5), DeltaDisclosure("blood", 1.5)],
         ),
+        case("odd codes and trees", usual, ["code", "odd", "dose"], ["disease"], [k], importance={"code": 0, "odd": 0.5}),
         case("steps", usual, ["weight", "job"], ["disease"], [k]),
         _with_persons("persons", usual, rng, [KAnonymity(3), LDiversity("disease", 2)]),
         _with_persons("persons counted once", usual, rng, [KAnonymity(3)], person_rows="count-once"),
     ]
 
 
-def _with_persons(
-    name: str, cells: dict[str, list[Any]], rng: np.random.Generator, models: list[Model], **roles: Any
-) -> Case:
+def _with_persons(name: str, cells: dict[str, list[Any]], rng: np.random.Generator, models: list[Model], **roles: Any) -> Case:
     rows = len(cells["age"])
     persons = [f"Patient-{number}" for number in rng.integers(100, 100 + rows // 2, rows)]
-    return case(
-        name, {**cells, "patient": persons}, ["age", "zip", "sex"], ["disease"], models, person="patient", **roles
-    )
+    return case(name, {**cells, "patient": persons}, ["age", "zip", "sex"], ["disease"], models, person="patient", **roles)
 
 
 def random_tables(count: int, seed: int = 0) -> list[Case]:

@@ -120,8 +120,8 @@ class Certificate(Record):
             bad = explained(error, "the certificate")
             raise BadInput(bad.what, file=file, right="use the certificate.json that stands beside the release") from None
         if read.format != FORMAT:
-            right = f"this version reads format {FORMAT}"
-            raise BadInput(f"the certificate has format {read.format}, made by closeknit {read.closeknit}", file=file, right=right)
+            what = f"the certificate has format {read.format}, made by closeknit {read.closeknit}"
+            raise BadInput(what, file=file, right=f"this version reads format {FORMAT}")
         return read
 
     def __str__(self) -> str:

@@ -185,7 +185,7 @@ def _too_large(values: NDArray[np.generic]) -> NDArray[np.bool_]:
     if values.dtype.kind in "iu":
         large[np.abs(values.astype(np.float64)) >= 2.0**53] = True
     elif values.dtype.kind == "O":
-        large[:] = [len(text) > 15 for text in values.tolist()]
+        large[:] = [len(str(text)) > 15 for text in values.tolist()]
     for i in np.flatnonzero(large):
         digits = str(values[i]).strip().lstrip("+-")
         large[i] = digits.isdigit() and int(float(digits)) != int(digits)
@@ -196,7 +196,7 @@ def _shown(domain: Domain, values: NDArray[np.generic], leaves: Int32) -> NDArra
     """Value of each leaf as a sensitive column publishes it: in the type it came in, numbers in one spelling."""
     texts = texts_of(values)
     whole_values = all(text == domain.texts[leaf] for text, leaf in zip(texts, leaves.tolist(), strict=True))
-    if values.dtype.kind != "O" and whole_values:  # else a leaf is coarser than its values (a bin, a month): it is shown instead
+    if values.dtype.kind != "O" and whole_values:  # else a leaf is coarser (a bin, a month) and shown instead
         shown = np.zeros(domain.size, dtype=values.dtype)
         shown[leaves] = values
         return shown

@@ -14,6 +14,7 @@ from closeknit.core.geometry import points, scales
 from closeknit.core.method import Progress
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
+from closeknit.fills.refine import refined
 from closeknit.fills.repair import failing, repaired
 from closeknit.kernels.boxes import partition_loss
 
@@ -40,3 +41,8 @@ class Candidates:
         if loss < self.loss:
             self.best, self.loss = kept, loss
         return holds
+
+    def finished(self) -> Partition:
+        """The best one, cut further wherever the promises allow it."""
+        assert self.best is not None, "a method tries at least one candidate"
+        return refined(self.table, self.best, self.models, self.scales)

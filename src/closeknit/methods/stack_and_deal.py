@@ -14,7 +14,8 @@ Different from the source:
 - where the strictest dealing breaks a promise, classes are enlarged (doubling, then bisection) until all hold: the printed
   claim that its classes reach every t that classes of that size can reach is false. One class of everything is 0-close;
 - where a t-closeness is asked, super-rounds of `g * e` rows give each class `g` of them: the larger `g`, the freer the choice.
-  What breaks a promise then is repaired by merging. Every candidate is measured, and the one that loses least is taken.
+  What breaks a promise then is repaired by merging. Every candidate is measured; the one that loses least is taken and cut
+  further where its rows allow it.
 
 Secrets in a tree are stacked in depth-first order, missing values last. Several secrets: one is stacked (`column`, or else
 the first that a promise speaks of), the promises of the others are measured. Cost: one dealing is O(n log n + n * window^2),
@@ -79,8 +80,7 @@ class StackAndDeal:
         if self.dealing == "aware" and any(model.closeness for model in models):
             dealer.free(k)
         dealer.finish()
-        assert candidates.best is not None
-        return Outcome(candidates.best)
+        return Outcome(candidates.finished())
 
     def _column(self, table: Table, models: Sequence[Model]) -> str | None:
         """The secret that is stacked."""
