@@ -166,6 +166,16 @@ def test_equality_at_beta_is_allowed_exactly() -> None:
     assert not LikenessTest(counts, pair, Fraction(1) - Fraction(1, 10**30), "basic").allows(half)
 
 
+def test_rounding_of_a_float_refuses_no_equality() -> None:
+    buckets = [np.array([0]), np.array([1])]
+    for rows in range(1, 40):
+        for tenths in range(1, 10):
+            test = LikenessTest(np.array([rows, 100 - rows, 0]), buckets, Fraction(tenths, 10), "basic")
+            full = rows * (10 + tenths)  # of a thousand: p * (1 + beta) to the row
+            assert test.allows(np.array([full, 1000 - full])) == (1000 - full <= (100 - rows) * (10 + tenths))
+            assert not test.allows(np.array([full + 1, 999 - full]))
+
+
 def test_a_float_near_the_logarithm_does_not_decide() -> None:
     """q within 1e-12 of p * (1 - ln p) on either side."""
     counts, buckets = np.array([1, 9, 0]), [np.array([0]), np.array([1])]

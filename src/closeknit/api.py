@@ -158,7 +158,7 @@ def _check_whole_table(table: Table, models: Sequence[Model]) -> None:
         if model.monotone and not model.holds(classes).all():
             domain = classes.histograms[model.column].domain if model.column else None
             reached = f"the whole table as one class reaches {model.levels(classes)[0]:.6g}"
-            raise Unsatisfiable(model.describe(domain), reached, f"no partition can do better; asked was {model.asked}")
+            raise Unsatisfiable(model.describe(domain), reached, f"asked was {model.asked}, and smaller classes reach less; ask for less")
 
 
 def _partition(table: Table, models: Sequence[Model], method: Method, form: Form, seed: int,

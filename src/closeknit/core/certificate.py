@@ -194,7 +194,8 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
     promises = judge(reading, models, private_persons)
     for promise in promises:
         if not promise.held:
-            reached = "the written release reaches " + ("no bound" if promise.reached is None else f"{promise.reached:.6g}")
+            level = "no bound" if promise.reached is None else f"{promise.reached:.6g}"
+            reached = "persons of a class are too few" if promise.status == "attested" else f"the written release reaches {level}"
             raise Unsatisfiable(promise.text, reached, "ask for less, or choose another method")
     k = max((model.least_size for model in models), default=0)
     return Certificate(

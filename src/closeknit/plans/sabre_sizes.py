@@ -103,8 +103,7 @@ class _LineCosts:
         low, high = line.ranks[self.first], line.ranks[self.last]
         self.twice_apart, self.twice_half = np.diff(low + high), high - low
         self.borders = low[1:] - high[:-1]
-        self.cuts = np.append(np.diff(line.ranks), 0)  # steps from each value to the next one of its bucket
-        self.cuts[self.last] = 0
+        self.cuts = np.append(np.diff(line.ranks), 0)  # steps from each value to the next
         self.cumulative = np.cumsum(line.counts)
 
     def between(self, surplus: Whole) -> Whole:
