@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 import time
+from importlib.metadata import version
 
 import pandas as pd
 from anjana import anonymity
@@ -27,7 +28,7 @@ def main() -> None:
     took = time.perf_counter() - start
     wanted = [name for name in [*quasi, question["secret"]] if name in made.columns]
     made[wanted].to_csv(question["out"], index=False)
-    print(json.dumps({"rows": len(made), "of": len(frame), "seconds": took}))
+    print(json.dumps({"rows": len(made), "of": len(frame), "seconds": took, "version": version("anjana")}))
 
 
 if __name__ == "__main__":

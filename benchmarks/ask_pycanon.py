@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from importlib.metadata import version
 
 import numpy as np
 import pandas as pd
@@ -43,7 +44,7 @@ def answered(question: dict) -> dict:
         except Exception as error:
             answer[name] = type(error).__name__
         seconds[name] = time.perf_counter() - start
-    return {"answer": answer, "seconds": seconds}
+    return {"answer": answer, "seconds": seconds, "version": version("pycanon")}
 
 
 if __name__ == "__main__":

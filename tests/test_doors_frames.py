@@ -88,9 +88,7 @@ def test_polars_and_back() -> None:
     assert cells(columns) == CELLS
     back = to_frame(columns, frame)
     assert isinstance(back, pl.DataFrame)
-    assert {n: k for n, k in back.schema.items() if n != "large"} == {
-        n: k for n, k in frame.schema.items() if n != "large"
-    }
+    assert {n: k for n, k in back.schema.items() if n != "large"} == {n: k for n, k in frame.schema.items() if n != "large"}
     assert back.schema["large"] == pl.Enum(["ü", "a"])
     assert cells(from_frame(back)) == CELLS
 
@@ -145,9 +143,7 @@ def test_the_index_plays_no_part() -> None:
 LIKE = {"age": [30, 41], "job": ["nurse", "cook"]}
 
 
-@pytest.mark.parametrize(
-    "like", [pd.DataFrame(LIKE), pl.DataFrame(LIKE), pa.table(LIKE)], ids=["pandas", "polars", "arrow"]
-)
+@pytest.mark.parametrize("like", [pd.DataFrame(LIKE), pl.DataFrame(LIKE), pa.table(LIKE)], ids=["pandas", "polars", "arrow"])
 def test_generalized_cells_are_plain_strings(like: Any) -> None:
     written = Columns.of({"age": ["[30, 41]", None, "*"], "job": ["nurse", None, "any"]})
     back = to_frame(written, like)
@@ -250,9 +246,7 @@ def secret_table() -> dict[str, Any]:
     plain.attrs["who"] = SECRET
     polars = pl.DataFrame({"text": names, "cat": pl.Series(names, dtype=pl.Categorical)})
     polars = polars.with_columns(enum=pl.col("text").cast(pl.Enum(["Ada", SECRET, "Bo"])))
-    arrow = pa.table({"text": names, "cat": pa.array(names).dictionary_encode()}).replace_schema_metadata(
-        {"who": SECRET}
-    )
+    arrow = pa.table({"text": names, "cat": pa.array(names).dictionary_encode()}).replace_schema_metadata({"who": SECRET})
     return {"pandas": plain, "polars": polars, "arrow": arrow}
 
 

@@ -76,9 +76,7 @@ def stacks(draw: st.DrawFn) -> tuple[np.ndarray, int]:
 
 @settings(max_examples=200, deadline=None)
 @given(stacks(), st.integers(0, 2**31), st.booleans(), st.sampled_from([0, 1, 3]))
-def test_rounds_keep_sizes_counts_and_prefixes(
-    stack_of: tuple[np.ndarray, int], seed: int, numeric: bool, sweeps: int
-) -> None:
+def test_rounds_keep_sizes_counts_and_prefixes(stack_of: tuple[np.ndarray, int], seed: int, numeric: bool, sweeps: int) -> None:
     secret, e = stack_of
     n = len(secret)
     rng = np.random.default_rng(seed)
@@ -118,9 +116,7 @@ def test_boundary_rule_where_near_rows_would_break_the_counts(far: bool) -> None
     assert counts_of(class_of, secret, 2)[:, 1].tolist() == [1, 1]
 
 
-def pass_over(
-    member: np.ndarray, secret: np.ndarray, quasi: np.ndarray, scales: Scales, e: int, width: int
-) -> np.ndarray:
+def pass_over(member: np.ndarray, secret: np.ndarray, quasi: np.ndarray, scales: Scales, e: int, width: int) -> np.ndarray:
     """One pass of windows without pull, in a scrambled order of classes."""
     after = member.copy()
     order = np.random.default_rng(e).permutation(e)

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from closeknit import datasets as datasets
     from closeknit.api import anonymize, audit, suggest
     from closeknit.core.certificate import Certificate
+    from closeknit.core.dates import date
     from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
     from closeknit.core.hierarchy import Hierarchy
-    from closeknit.core.dates import date
     from closeknit.core.kinds import flat, numeric, prefix
     from closeknit.core.schema import Schema
     from closeknit.forms import generalized
-    from closeknit.methods import StackAndDeal
+    from closeknit.methods import Burel, Sabre, StackAndDeal
     from closeknit.models import BetaLikeness, DeltaDisclosure, KAnonymity, LDiversity, TCloseness
     from closeknit.release import Release
 
@@ -40,6 +40,8 @@ _HOME = {
     "Release": "closeknit.release",
     "Schema": "closeknit.core.schema",
     "StackAndDeal": "closeknit.methods",
+    "Sabre": "closeknit.methods",
+    "Burel": "closeknit.methods",
     "TCloseness": "closeknit.models",
     "Unsatisfiable": "closeknit.core.errors",
     "anonymize": "closeknit.api",
@@ -56,6 +58,7 @@ _ROOMS = ("datasets",)
 __all__ = [
     "BadInput",
     "BetaLikeness",
+    "Burel",
     "Certificate",
     "CloseknitError",
     "DeltaDisclosure",
@@ -63,6 +66,7 @@ __all__ = [
     "KAnonymity",
     "LDiversity",
     "Release",
+    "Sabre",
     "Schema",
     "StackAndDeal",
     "TCloseness",

@@ -149,7 +149,7 @@ def _check_plain(table: Table) -> None:
 
 def _check_whole_table(table: Table, models: Sequence[Model]) -> None:
     """A monotone promise that the table as one class does not keep cannot be kept by any partition."""
-    classes = table.counted(Partition(np.zeros(len(table), dtype=np.int32), 1))
+    classes = table.one_class()
     for name, histogram in classes.histograms.items():
         if (histogram.reference > 0).sum() == 1:
             warnings.warn(f"column '{name}': every row has the same secret, so every release tells it", stacklevel=4)
@@ -158,7 +158,8 @@ def _check_whole_table(table: Table, models: Sequence[Model]) -> None:
         if model.monotone and not model.holds(classes).all():
             domain = classes.histograms[model.column].domain if model.column else None
             reached = f"the whole table as one class reaches {model.levels(classes)[0]:.6g}"
-            raise Unsatisfiable(model.describe(domain), reached, f"asked was {model.asked}, and smaller classes reach less; ask for less")
+            hint = f"asked was {model.asked}, and smaller classes reach less; ask for less"
+            raise Unsatisfiable(model.describe(domain), reached, hint)
 
 
 def _partition(table: Table, models: Sequence[Model], method: Method, form: Form, seed: int,
@@ -276,7 +277,7 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
         findings=tuple(findings),
         rows=columns.rows,
         classes=sizes,
-        loss=loss,
+        loss=None if np.isnan(loss.a) else loss,
     )
 
 

@@ -17,8 +17,8 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.params import choice
 from closeknit.doors.canonical import canonical_blocks, hash_of_blocks
-from closeknit.doors.files import sha256_of, write_csv, write_parquet
-from closeknit.doors.folders import save_folders, write_whole
+from closeknit.doors.files import sha256_of, write_parquet
+from closeknit.doors.folders import save_folders, write_inside, write_whole
 from closeknit.doors.frames import to_frame
 from closeknit.doors.parquet import table_from_columns
 
@@ -80,20 +80,21 @@ class Release:
 
     def _write_public(self, folder: Path, format: str) -> None:
         file = folder / f"release.{format}"
-        (self.to_csv if format == "csv" else self.to_parquet)(file)
+        if format == "csv":
+            write_inside(file, self._text)
+        else:
+            self.to_parquet(file)
         listed = ReleaseFile(name=file.name, rows=self.columns.rows, sha256=sha256_of(file))
         certificate = self.certificate.model_copy(update={"files": (listed,)})
-        write_whole(folder / "certificate.json", certificate.to_json().encode())
+        write_inside(folder / "certificate.json", certificate.to_json().encode())
 
     def _write_private(self, folder: Path, format: str) -> None:
         recipe = {**(self._recipe or {}), "output": {"format": format}}
-        write_whole(folder / "recipe.yaml", yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True).encode())
+        write_inside(folder / "recipe.yaml", yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True).encode())
         if self._partition is not None:
             count = int(self._partition.max(initial=-1)) + 1
-            write_csv(
-                Columns({"class": Column(np.arange(count), self._partition)}, len(self._partition)),
-                folder / "classes.csv",
-            )
+            classes = Columns({"class": Column(np.arange(count), self._partition)}, len(self._partition))
+            write_inside(folder / "classes.csv", canonical_blocks(classes))
 
     def __getstate__(self) -> dict[str, Any]:
         return {

@@ -19,7 +19,7 @@ from typing import Any
 from closeknit.checks import examples, forms, hierarchies, methods, models
 from closeknit.checks.broken import Broken, need
 from closeknit.checks.known import KNOWN
-from closeknit.checks.tables import Case, edge_tables, random_tables
+from closeknit.checks.tables import Case, edge_tables, random_tables, suited
 from closeknit.core.kind_forms import KINDS
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.methods import REGISTRY as METHODS
@@ -47,8 +47,8 @@ class Check:
 
 
 def method_checks(method: Any, tables: Iterable[Case], thing: str | None = None) -> Iterator[Check]:
-    """Every check of a method on every table."""
-    for table in tables:
+    """Every check of a method on every table that has a secret for what it plans."""
+    for table in filter(None, (suited(method, table) for table in tables)):
         for check in methods.CHECKS:
             yield Check(thing or repr(method), check.__name__, table.name, partial(check, method, table))
 

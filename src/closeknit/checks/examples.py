@@ -18,6 +18,8 @@ Params = dict[str, Any]
 
 METHODS: dict[str, list[Params]] = {
     "stack_and_deal": [{}, {"dealing": "literal"}, {"order": "frequency"}],
+    "sabre": [{}, {"fill": "knn"}, {"fill": "sweep", "bound": "printed", "slack": False, "polish": False}],
+    "burel": [{}, {"fill": "knn", "slack": False}, {"fill": "sweep", "polish": False}],
 }
 
 FORMS: dict[str, list[Params]] = {
@@ -62,6 +64,8 @@ LIMITS = {
 # Wrong parameters beside right ones; the first is the one that the sentence has to name.
 REFUSED: dict[str, list[Params]] = {
     "stack_and_deal": [{"order": "random"}, {"dealing": 3}, {"order": None}],
+    "sabre": [{"fill": "random"}, {"bound": "tight"}, {"bound": None}],
+    "burel": [{"fill": "random"}, {"fill": None}],
     "generalized": [],
     "k_anonymity": [{"k": 0}, {"k": -1}, {"k": "five"}, {"k": 2.5}, {"k": True}, {"k": None}],
     "l_diversity": [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,18 @@ class Case:
     columns: Columns
     schema: Schema
     models: tuple[Model, ...]
+
+
+def suited(method: Any, case: Case) -> Case | None:
+    """The case with a promise of the family that the method plans for; None where the table has no secret for it."""
+    family = getattr(method, "plans_for", "size")
+    if any(model.family == family for model in case.models):
+        return case
+    if not case.schema.sensitive:
+        return None
+    secret = next(iter(case.schema.sensitive))
+    extra: dict[str, Model] = {"closeness": TCloseness(secret, 0.4, "equal"), "likeness": BetaLikeness(secret, 1.5)}
+    return replace(case, models=(*case.models, extra[family]))
 
 
 def quasi_kinds() -> dict[str, Any]:

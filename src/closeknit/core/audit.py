@@ -46,7 +46,7 @@ class Audit(Record):
     findings: tuple[str, ...] = ()
     rows: int
     classes: ClassSizes
-    loss: LossRecord
+    loss: LossRecord | None  # None where the cells alone cannot tell (masked codes without their certificate)
 
     @property
     def ok(self) -> bool:
@@ -62,7 +62,10 @@ class Audit(Record):
         lines += [f"wrong          {finding}" for finding in self.findings]
         size = self.classes
         lines.append(f"rows           {self.rows:,} in {size.count:,} classes of {size.smallest:,} to {size.largest:,}")
-        lines.append(f"loss           {self.loss.a:.4f} (General Loss Metric A; B: {self.loss.b:.4f})")
+        if self.loss is None:
+            lines.append("loss           not checkable: how much a masked code covers comes with a certificate")
+        else:
+            lines.append(f"loss           {self.loss.a:.4f} (General Loss Metric A; B: {self.loss.b:.4f})")
         lines.append("ok" if self.ok else "NOT OK")
         return "\n".join(lines)
 

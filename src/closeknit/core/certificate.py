@@ -195,7 +195,9 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
     for promise in promises:
         if not promise.held:
             level = "no bound" if promise.reached is None else f"{promise.reached:.6g}"
-            reached = "persons of a class are too few" if promise.status == "attested" else f"the written release reaches {level}"
+            reached = (
+                "persons of a class are too few" if promise.status == "attested" else f"the written release reaches {level}"
+            )
             raise Unsatisfiable(promise.text, reached, "ask for less, or choose another method")
     k = max((model.least_size for model in models), default=0)
     return Certificate(

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from closeknit.core.domain import Domain
+from closeknit.kernels.histograms import join_pairs
 
 Int64 = NDArray[np.int64]
 
@@ -38,7 +39,7 @@ class Histogram:
         width = domain.size + 1
         seen = (class_of >= 0) & (codes >= 0)
         keys = class_of[seen].astype(np.int64) * width + codes[seen]
-        if count * width <= 8 * len(keys):
+        if count * width <= 16 * len(keys):
             dense = np.bincount(keys, minlength=count * width)
             cells = np.flatnonzero(dense)
             counts = dense[cells]
@@ -73,6 +74,10 @@ class Histogram:
         counts = np.bincount(where, weights=self.counts, minlength=len(cells)).astype(np.int64)
         starts = np.searchsorted(cells, np.arange(count + 1, dtype=np.int64) * width)
         return Histogram(starts, (cells % width).astype(np.int32), counts, self.reference, self.domain)
+
+    def pairs(self, one: Int64, other: Int64) -> Histogram:
+        """Class `one[i]` and class `other[i]` together, for every i."""
+        return Histogram(*join_pairs(self.starts, self.values, self.counts, one, other), self.reference, self.domain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +120,16 @@ class Classes:
     def diversity(self, column: str) -> Histogram:
         """The histogram that diversity is judged on: persons where there are any, else rows."""
         return self.by_person.get(column, self.histograms[column])
+
+    def pairs(self, one: Int64, other: Int64) -> Classes:
+        """What merging class `one[i]` with class `other[i]` would give, for every i (persons as in `merge`)."""
+        return Classes(
+            self.sizes[one] + self.sizes[other],
+            self.persons[one] + self.persons[other],
+            {name: h.pairs(one, other) for name, h in self.histograms.items()},
+            {name: h.pairs(one, other) for name, h in self.by_person.items()},
+            {name: np.maximum(m[one], m[other]) for name, m in self.matched.items()},
+        )
 
     def merge(self, into: NDArray[np.integer]) -> Classes:
         """Class `c` becomes part of class `into[c]` (persons are added: exact where no person stands in two classes)."""

@@ -268,6 +268,12 @@ class Prefix(Nominal):
                 raise BadValue(i, f"'{text}' has {len(text)} characters", f"a code of this column has {self.length}")
         return bind_tree(self.tree(sorted(set(texts))), texts)
 
+    def losses(self, cells: Sequence[str]) -> Losses:
+        """Whole codes and `*` are known of the cell alone; how many codes a mask covers comes with a certificate."""
+        known = super().losses(cells)
+        known[[cell != STAR and "*" in cell for cell in cells]] = np.nan
+        return known
+
     def tree(self, texts: Sequence[str]) -> Tree:
         """One level per character; a code of another length hangs below the masks of its own first characters."""
         if not texts:

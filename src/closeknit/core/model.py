@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
 from closeknit.core.domain import Domain
+from closeknit.core.exact import Number
 
 
 class Model(Protocol):
@@ -18,7 +19,7 @@ class Model(Protocol):
     name: ClassVar[str]  # as a recipe writes it: "t_closeness"
     needs: ClassVar[frozenset[str]]  # of: "sizes", "histograms", "persons" (counted in persons where there are any)
     monotone: ClassVar[bool]  # merging two classes that hold gives one that holds
-    closeness: ClassVar[bool]  # a distance to the reference: a method may spend what the limit leaves
+    family: ClassVar[str]  # "size", "diversity", "closeness", "likeness" or "disclosure": what a method may plan for
     forms: ClassVar[frozenset[str]]  # the forms in which the promise has a meaning
 
     @property
@@ -51,3 +52,27 @@ class Model(Protocol):
 
     def exact_level(self, classes: Classes, index: int) -> Fraction | None:
         """The level of one class as a rational, where it is one."""
+
+
+class Closeness(Model, Protocol):
+    """What the family "closeness" has beside: a limit on a distance to the reference."""
+
+    @property
+    def t(self) -> Number:
+        """The limit."""
+
+    @property
+    def distance(self) -> str | None:
+        """The ground distance; None follows the kind of the column."""
+
+
+class Likeness(Model, Protocol):
+    """What the family "likeness" has beside: a limit on the relative gain of every value."""
+
+    @property
+    def beta(self) -> Number:
+        """The limit."""
+
+    @property
+    def kind(self) -> str:
+        """Of which values and how the gain is counted."""

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.kernels.sorting import stable_order
+
 Words = list[NDArray[np.uint64]]
 Coded = tuple[NDArray[np.integer], int]  # codes 0..size-1 and size
 
@@ -39,7 +41,7 @@ def row_order(columns: Sequence[Coded], rows: int) -> NDArray[np.int64]:
     words = packed(columns)
     if not words:
         return np.arange(rows)
-    return np.argsort(words[0], kind="stable") if len(words) == 1 else np.lexsort(words[::-1])
+    return stable_order(words[0]) if len(words) == 1 else np.lexsort(words[::-1])
 
 
 def groups(columns: Sequence[Coded], rows: int) -> tuple[NDArray[np.int32], int]:

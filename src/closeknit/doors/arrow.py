@@ -31,9 +31,7 @@ def columns_from_arrow(table: pa.Table, file: object = None) -> Columns:
     check_names(table.column_names, file)
     if table.num_rows == 0:
         raise BadInput("the table has no rows", file=file, right="give a table with at least one row")
-    return Columns(
-        {name: column_from_arrow(table.column(name), name, file) for name in table.column_names}, table.num_rows
-    )
+    return Columns({name: column_from_arrow(table.column(name), name, file) for name in table.column_names}, table.num_rows)
 
 
 def column_from_arrow(cells: pa.ChunkedArray, name: str, file: object = None) -> Column:

@@ -76,7 +76,10 @@ def _float_text(value: np.floating) -> str:
 
 def _written(column: Column, end: str, alone: bool) -> tuple[pa.Array, Codes]:
     """The written text of each distinct value and, at the very last place, of no value; then the place of each row."""
-    texts = [_quoted(text, alone) + end for text in [*cell_texts(column), ""]]
+    if column.values.dtype.kind in "iu":  # nothing to quote in a whole number
+        texts = [f"{value}{end}" for value in column.values.tolist()] + [_quoted("", alone) + end]
+    else:
+        texts = [_quoted(text, alone) + end for text in [*cell_texts(column), ""]]
     return texts_to_arrow(texts), np.where(column.codes < 0, np.int32(len(texts) - 1), column.codes)
 
 

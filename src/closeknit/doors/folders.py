@@ -40,6 +40,12 @@ def write_whole(path: str | PathLike[str], content: bytes | Iterable[bytes], mod
         beside.unlink(missing_ok=True)
 
 
+def write_inside(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """A new file in a folder that `save_folders` is about to sync and to put in its place."""
+    with open(path, "xb") as file:
+        file.writelines((content,) if isinstance(content, bytes) else content)
+
+
 def save_folders(public: Path, private: Path, write_public: Writer, write_private: Writer, force: bool = False) -> None:
     """Both folders, each whole or not at all: the private one is put in its place first, the public one last.
 
@@ -49,7 +55,7 @@ def save_folders(public: Path, private: Path, write_public: Writer, write_privat
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     out, home = Path(folder, "out"), Path(folder, "out.private")
-    ...     save_folders(out, home, lambda f: write_whole(f / "a", b"1"), lambda f: write_whole(f / "b", b"2"))
+    ...     save_folders(out, home, lambda f: write_inside(f / "a", b"1"), lambda f: write_inside(f / "b", b"2"))
     ...     sorted(str(file.relative_to(folder)) for file in Path(folder).rglob("?"))
     ['out.private/b', 'out/a']
     """

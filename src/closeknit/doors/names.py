@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from closeknit.core.errors import BadInput
 
-
 Wanted = Sequence[str] | Callable[[Sequence[str]], Sequence[str]] | None  # names, or what chooses them once they are known
 
 

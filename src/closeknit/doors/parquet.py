@@ -65,8 +65,5 @@ def table_from_columns(columns: Columns, like_types: Mapping[str, pa.DataType] |
     [DataType(string)]
     """
     like = like_types or {}
-    arrays = [
-        array_like(column, like[name]) if name in like else array_from_column(column)
-        for name, column in columns.items()
-    ]
+    arrays = [array_like(column, like[name]) if name in like else array_from_column(column) for name, column in columns.items()]
     return pa.Table.from_arrays(arrays, names=list(columns))

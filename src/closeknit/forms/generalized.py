@@ -23,6 +23,8 @@ from closeknit.core.table import Partition, Table, Written
 from closeknit.core.tree import STAR, Int32
 from closeknit.kernels.boxes import boxes
 
+DENSE = 1 << 20  # possible ranges of a column up to which a table of marks is used
+
 
 @dataclass(frozen=True)
 class Generalized:
@@ -82,12 +84,23 @@ def generalized(snap: bool = False) -> Generalized:
 def class_labels(domain: Domain, lo: Int32, hi: Int32, snap: bool) -> tuple[list[str], Int32]:
     """Distinct labels in the order of what they say, and the label of each class."""
     width = domain.size + 1
-    pairs, pair_of = np.unique(lo.astype(np.int64) * width + hi, return_inverse=True)
+    pairs, pair_of = _distinct(lo.astype(np.int64) * width + hi, width * width)
     per_pair = domain.labels((pairs // width).astype(np.int32), (pairs % width).astype(np.int32), snap)
     found = list(dict.fromkeys(per_pair))
     labels = [found[i] for i in domain.label_order(found)]
     place = {label: i for i, label in enumerate(labels)}
     return labels, np.array([place[label] for label in per_pair], dtype=np.int32)[pair_of]
+
+
+def _distinct(keys: NDArray[np.int64], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """As `np.unique` with its inverse; by a table of marks where keys are few enough, which is far faster."""
+    if limit > DENSE:
+        return np.unique(keys, return_inverse=True)
+    place = np.zeros(limit, dtype=np.int64)
+    place[keys] = 1
+    distinct = np.flatnonzero(place)
+    place[distinct] = np.arange(len(distinct))
+    return distinct, place[keys]
 
 
 def _column(labels: list[str], codes: Int32) -> Column:

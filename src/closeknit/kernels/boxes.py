@@ -109,9 +109,7 @@ def box_losses(scales: Scales, lo: Codes, hi: Codes) -> Reals:
 
 
 @njit(cache=True, nogil=True)
-def boxes(
-    quasi: Codes, class_of: Codes, n_classes: int
-) -> tuple[Codes, Codes]:
+def boxes(quasi: Codes, class_of: Codes, n_classes: int) -> tuple[Codes, Codes]:
     """Smallest and largest code per class and column; rows of class -1 are skipped, an empty class has lo > hi.
 
     >>> lo, hi = boxes(np.array([[1], [4], [2]], np.int32), np.array([0, -1, 0], np.int32), 1)

@@ -88,9 +88,7 @@ def super_rounds(stack: NDArray[np.integer], e: int, g: int, quasi: Codes, scale
     return rounds(stack, np.arange(len(stack)) // (g * e), e, quasi, scales, keys, sweeps)
 
 
-def _interleave(
-    stack: Codes, run: Ints, e: int, keys: NDArray[np.uint64]
-) -> Codes:
+def _interleave(stack: Codes, run: Ints, e: int, keys: NDArray[np.uint64]) -> Codes:
     """The stack with each value's rows spread evenly over the rounds it reaches, each round along the curve."""
     n = len(stack)
     position = np.arange(n)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from closeknit.kernels.boxes import Codes, Ints, Reals, Scales, range_loss
+from closeknit.kernels.boxes import Ints, Reals, Scales, range_loss
 
 TABLED = 256  # leaves of a column up to which the costs of all its ranges are looked up
 
@@ -60,18 +60,3 @@ def range_cost(costs: Costs, j: int, lo: int, hi: int) -> float:
     if costs.table_start[j] >= 0:
         return costs.table[costs.table_start[j] + lo * (costs.scales.size[j] + 1) + hi]
     return _computed(costs.scales, costs.squares, j, lo, hi)
-
-
-@njit(cache=True, nogil=True)
-def grown_cost(costs: Costs, lo: Codes, hi: Codes, low: Codes, high: Codes) -> float:
-    """Least cost of the box lo..hi once it has taken in a row that lies somewhere in low..high.
-
-    >>> from closeknit.kernels.boxes import flat_scales
-    >>> code = lambda x: np.array([x], np.int32)
-    >>> float(grown_cost(costs(flat_scales([5])), code(1), code(1), code(2), code(4)))
-    0.25
-    """
-    total = 0.0
-    for j in range(len(lo)):
-        total += range_cost(costs, j, min(lo[j], high[j]), max(hi[j], low[j]))
-    return total

@@ -145,9 +145,7 @@ def _forbid(cost: Reals, rows: Codes, partner: Codes, run: Ints,
 
 
 @njit(cache=True, nogil=True)
-def _suffix_boxes(
-    codes: Codes, member: Codes
-) -> tuple[Codes, Codes]:
+def _suffix_boxes(codes: Codes, member: Codes) -> tuple[Codes, Codes]:
     """Box of the rows of rounds >= j of every class, so that leaving one row out costs no second look at the others."""
     rounds, w, d = codes.shape
     lo = np.full((rounds + 1, w, d), np.iinfo(np.int32).max, np.int32)

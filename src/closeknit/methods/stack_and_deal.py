@@ -57,6 +57,7 @@ class StackAndDeal:
 
     name: ClassVar[str] = "stack_and_deal"
     serves_both: ClassVar[bool] = False
+    plans_for: ClassVar[str] = "size"
     scale: ClassVar[str] = "plan"
 
     order: str = "value"
@@ -77,7 +78,7 @@ class StackAndDeal:
         candidates = Candidates(table, models, progress, "dealing")
         dealer = _Dealer(candidates, _stack(table, self._column(table, models), self.order), self.dealing)
         dealer.enlarge(k)
-        if self.dealing == "aware" and any(model.closeness for model in models):
+        if self.dealing == "aware" and any(model.family == "closeness" for model in models):
             dealer.free(k)
         dealer.finish()
         return Outcome(candidates.finished())

@@ -48,7 +48,7 @@ class BetaLikeness:
     name: ClassVar[str] = "beta_likeness"
     needs: ClassVar[frozenset[str]] = frozenset({"histograms"})
     monotone: ClassVar[bool] = True
-    closeness: ClassVar[bool] = False
+    family: ClassVar[str] = "likeness"
     least_size: ClassVar[int] = 0
     forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "multiset"})
     higher_is_safer: ClassVar[bool] = False

@@ -36,7 +36,7 @@ class DeltaDisclosure:
     name: ClassVar[str] = "delta_disclosure"
     needs: ClassVar[frozenset[str]] = frozenset({"histograms"})
     monotone: ClassVar[bool] = True
-    closeness: ClassVar[bool] = False
+    family: ClassVar[str] = "disclosure"
     least_size: ClassVar[int] = 0
     forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "multiset"})
     higher_is_safer: ClassVar[bool] = False

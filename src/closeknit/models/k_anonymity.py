@@ -30,7 +30,7 @@ class KAnonymity:
     name: ClassVar[str] = "k_anonymity"
     needs: ClassVar[frozenset[str]] = frozenset({"sizes", "persons"})
     monotone: ClassVar[bool] = True
-    closeness: ClassVar[bool] = False
+    family: ClassVar[str] = "size"
     forms: ClassVar[frozenset[str]] = frozenset({"generalized"})
     higher_is_safer: ClassVar[bool] = True
 

@@ -53,7 +53,7 @@ class LDiversity:
     name: ClassVar[str] = "l_diversity"
     needs: ClassVar[frozenset[str]] = frozenset({"histograms", "persons"})
     monotone: ClassVar[bool] = True
-    closeness: ClassVar[bool] = False
+    family: ClassVar[str] = "diversity"
     least_size: ClassVar[int] = 0
     forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "multiset"})
 

@@ -51,7 +51,7 @@ class TCloseness:
     name: ClassVar[str] = "t_closeness"
     needs: ClassVar[frozenset[str]] = frozenset({"histograms"})
     monotone: ClassVar[bool] = True
-    closeness: ClassVar[bool] = True
+    family: ClassVar[str] = "closeness"
     least_size: ClassVar[int] = 0
     forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "multiset"})
     higher_is_safer: ClassVar[bool] = False

@@ -1,0 +1,59 @@
+"""`knn`: from every bucket the rows nearest to the class, found exactly (SABRE-KNN).
+
+Source: the thesis on SABRE and BUREL, sec. 3.4.
+
+Different from the source:
+- the seed is drawn among the free rows of a bucket that the class takes from, so that it is one of its rows;
+- `distance="loss"` (default): row by row the one that enlarges the loss of the class's box least, among equals the one nearer
+  to the seed; `"euclid"` takes the rows nearest to the seed on unit axes, as printed, and loses 10 to 40 % more;
+- trees of boxes per bucket instead of a scan of all rows per class: about n log n instead of classes * n.
+
+`seeds`: "random" (default) loses least. The classes filled last take what is left, which a plan makes unavoidable wherever
+buckets are spread unequally: they lose up to three times the mean. "farthest" (from the mean of all free rows) works from the
+outside inwards: even classes, up to 17 % more loss in all. "hilbert" follows the curve and is worse in both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.params import choice
+from closeknit.kernels.boxes import Scales
+from closeknit.kernels.filling import nearest_rows
+from closeknit.kernels.seeding import ORDERS, seeds_of
+from closeknit.kernels.shelves import curve, shelves
+
+
+@dataclass(frozen=True)
+class Knn:
+    """Nearest rows stand together.
+
+    >>> from closeknit.kernels.boxes import flat_scales
+    >>> quasi, points = np.array([[0], [4], [1], [3]], np.int32), np.array([[0.0], [1.0], [0.25], [0.75]])
+    >>> one_of_each = np.array([[1, 1], [1, 1]])
+    >>> found = Knn().fill(quasi, flat_scales([5]), points, np.array([0, 0, 1, 1], np.int32), one_of_each, seed=0)
+    >>> bool(found[0] == found[2]), bool(found[1] == found[3])
+    (True, True)
+    """
+
+    name: ClassVar[str] = "knn"
+
+    seeds: str = "random"
+    distance: str = "loss"
+
+    def __post_init__(self) -> None:
+        choice("seeds", self.seeds, ORDERS)
+        choice("distance", self.distance, ("loss", "euclid"))
+
+    def fill(self, quasi: NDArray[np.int32], scales: Scales, points: NDArray[np.float64], bucket_of_row: NDArray[np.int32],
+             allotments: NDArray[np.int64], seed: int,
+             keys: NDArray[np.uint64] | None = None) -> NDArray[np.int32]:  # fmt: skip
+        """Class of each row."""
+        keys = curve(points) if keys is None else keys
+        shelf = shelves(keys, bucket_of_row, allotments.shape[1])
+        seeds = seeds_of(self.seeds, shelf, len(allotments), seed)
+        return nearest_rows(shelf, allotments, quasi, scales, seeds, self.distance == "euclid")

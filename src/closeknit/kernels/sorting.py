@@ -1,0 +1,40 @@
+"""Stable order of 64-bit words: a radix sort; numpy sorts long integers stably only by merging, three times as slowly."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+BITS = 11
+
+
+@njit(cache=True, nogil=True)
+def stable_order(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Positions of the words in ascending order; equal words keep their order.
+
+    >>> stable_order(np.array([5, 1, 5, 0], np.uint64)).tolist()
+    [3, 1, 0, 2]
+    """
+    n = len(words)
+    order = np.arange(n)
+    if n == 0:
+        return order
+    rest = words.max()
+    there = np.empty_like(order)
+    mask = np.uint64((1 << BITS) - 1)
+    shift = np.uint64(0)
+    while rest > 0:
+        starts = np.zeros((1 << BITS) + 1, np.int64)
+        for i in range(n):
+            starts[np.int64((words[i] >> shift) & mask) + 1] += 1
+        for d in range(1 << BITS):
+            starts[d + 1] += starts[d]
+        for i in range(n):
+            digit = np.int64((words[order[i]] >> shift) & mask)
+            there[starts[digit]] = order[i]
+            starts[digit] += 1
+        order, there = there, order
+        shift += np.uint64(BITS)
+        rest = rest >> np.uint64(BITS)
+    return order

@@ -1,0 +1,58 @@
+"""What SABRE and BUREL share: plans are tried in turn and filled with rows; the best outcome is polished and cut further."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.errors import BadInput
+from closeknit.core.method import Method, Progress
+from closeknit.core.model import Model
+from closeknit.core.table import Partition, Table
+from closeknit.fills.candidates import Candidates
+from closeknit.fills.fill import fill_named
+from closeknit.fills.polish import Polish
+from closeknit.kernels.shelves import curve
+from closeknit.plans.plan import Plan
+
+OTHERS = "stack_and_deal"
+GAMMAS = ("1", "0.85", "0.7", "0.55", "0.4", "0.25")  # buckets for gamma * limit leave room for uneven sizes
+
+
+def largest(plans: Iterable[Plan]) -> Plan:
+    """The plan with the most classes; the first of equals."""
+    return max(plans, key=lambda plan: len(plan.allotments))
+
+
+def planned(table: Table, models: Sequence[Model], column: str, plans: Iterable[Plan], fill: str, polish: bool, seed: int,
+            progress: Progress) -> Partition:  # fmt: skip
+    """Fill every plan, keep what loses least after repair, polish it and cut it further where the promises allow."""
+    codes, _ = table.secret(column)
+    candidates = Candidates(table, models, progress, "filling")
+    filling, keys = fill_named(fill), curve(candidates.points)
+    best: tuple[NDArray[np.int32], Plan] | None = None
+    for plan in plans:
+        before = candidates.loss
+        class_of = filling.fill(
+            table.quasi, candidates.scales, candidates.points, plan.bucket_of[codes], plan.allotments, seed, keys
+        )
+        candidates.add(class_of, len(plan.allotments))
+        best = (class_of, plan) if candidates.loss < before else best
+    if polish and best is not None:
+        class_of, plan = best
+        class_of = Polish().polish(table.quasi, candidates.scales, plan.bucket_of[codes], class_of, seed)
+        candidates.add(class_of, len(plan.allotments))
+    return candidates.finished()
+
+
+def planned_for(method: Method, models: Sequence[Model], column: str | None) -> tuple[Model, str]:
+    """The promise that the plan is made for, and its secret; a method that was asked for none of its family refuses."""
+    for model in models:
+        if model.family == method.plans_for and model.column is not None and column in (None, model.column):
+            return model, model.column
+    asked = ", ".join(model.name for model in models) or "nothing"
+    of = f" of column '{column}'" if column else ""
+    what = f"{method.name} plans for a promise of {method.plans_for}{of}, and asked was {asked}"
+    raise BadInput(what, right=f"add one, or choose {OTHERS}, which serves any promise once k is given")
