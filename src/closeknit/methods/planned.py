@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ def planned(table: Table, models: Sequence[Model], column: str, plans: Iterable[
     candidates = Candidates(table, models, progress, "filling")
     filling, keys = fill_named(fill), curve(candidates.points)
     best: tuple[NDArray[np.int32], Plan] | None = None
-    for plan in plans:
+    for plan in _distinct(plans):
         before = candidates.loss
         class_of = filling.fill(
             table.quasi, candidates.scales, candidates.points, plan.bucket_of[codes], plan.allotments, seed, keys
@@ -45,6 +45,16 @@ def planned(table: Table, models: Sequence[Model], column: str, plans: Iterable[
         class_of = Polish().polish(table.quasi, candidates.scales, plan.bucket_of[codes], class_of, seed)
         candidates.add(class_of, len(plan.allotments))
     return candidates.finished()
+
+
+def _distinct(plans: Iterable[Plan]) -> Iterator[Plan]:
+    """Each plan once: neighbouring thresholds often give the same."""
+    seen = set()
+    for plan in plans:
+        key = plan.bucket_of.tobytes(), hash(plan.allotments.tobytes())
+        if key not in seen:
+            seen.add(key)
+            yield plan
 
 
 def planned_for(method: Method, models: Sequence[Model], column: str | None) -> tuple[Model, str]:
