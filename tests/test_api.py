@@ -14,7 +14,7 @@ import pytest
 
 import closeknit as ck
 from closeknit.checks.cells import rows_of
-from closeknit.checks.tables import Case, edge_tables
+from closeknit.checks.tables import Case, edge_tables, suited
 from closeknit.core.columns import Columns
 from closeknit.methods import REGISTRY as METHODS
 
@@ -43,7 +43,8 @@ PLAIN = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()})
 @pytest.mark.parametrize("name", ["every kind", "missing cells", "persons"])
 def test_frame_index_is_irrelevant(method: Any, name: str) -> None:
     """A shuffled or duplicated index is no position, and no position is told."""
-    table = TABLES[name]
+    table = suited(method(), TABLES[name])
+    assert table is not None
     frame = frame_of(table)
     usual = released(table, frame, method=method())
     shuffled = frame.sample(frac=1, random_state=3)

@@ -30,6 +30,7 @@ from closeknit.checks.tables import Case, edge_tables, random_tables
 from closeknit.core.columns import Columns
 from closeknit.core.kind_forms import kind_form
 from closeknit.core.table import Partition
+from closeknit.doors.files import write_csv
 from closeknit.release import Release
 from conftest import examples
 
@@ -65,7 +66,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("at-home-4711")
     for number, table in enumerate(TABLES):
         file = base / f"patients-of-dr-quill-{number}.csv"
-        closeknit.release.write_csv(table.columns, file)
+        write_csv(table.columns, file)
         released(table, file).save(base / f"{number:03}", format_of(number))
     return base
 
@@ -202,7 +203,7 @@ def test_order_of_the_input_shows_in_no_byte(folders: Path, tmp_path: Path, numb
     table = TABLES[number]
     shuffled = table.columns.take(np.random.default_rng(number).permutation(table.columns.rows))
     file = tmp_path / "shuffled.csv"
-    closeknit.release.write_csv(shuffled, file)
+    write_csv(shuffled, file)
     released(table, file).save(tmp_path / "out", format_of(number))
     assert bytes_in(tmp_path / "out") == bytes_in(folders / f"{number:03}")
 

@@ -229,7 +229,7 @@ def _notes(table: Table, models: Sequence[Model], form: Form) -> list[str]:
         notes += [
             f"column '{name}': both ends of a range are true values of somebody in the class"
             for name, domain in zip(schema.quasi, table.quasi_domains, strict=True)
-            if domain.tree is None
+            if domain.tree is None and domain.ends is None  # ends of bins are declared
         ]
     promised = {model.column for model in models}
     notes += [f"column '{name}' is sensitive, but no promise speaks of it" for name in schema.sensitive if name not in promised]

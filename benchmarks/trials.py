@@ -1,0 +1,108 @@
+"""Variants of a method at several thresholds: what each loses, reaches and takes, and how two of them compare."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+import closeknit as ck
+import tables
+from closeknit.core.geometry import points, scales
+from closeknit.core.method import Method
+from closeknit.core.model import Model
+from closeknit.core.table import Outcome, Partition, Table
+from closeknit.fills.fill import fill_named
+from closeknit.plans import Plan
+from sections import Section
+
+SEED = 2**127 + 5  # long, so that nothing is said about it
+DRAWN = 3  # seed of the sample
+
+
+@dataclass(frozen=True)
+class Made:
+    """What one run made; `seconds` from the CSV file to the certified release in memory."""
+
+    loss: float
+    reached: float
+    classes: int
+    seconds: float
+
+    @classmethod
+    def by(cls, method: Method, source: tables.Source, models: Sequence[Model]) -> Made:
+        """Run it; `reached` is the level of the last model, measured on the written cells."""
+        start = time.perf_counter()
+        certificate = ck.anonymize(source.path, source.schema, models, method, seed=SEED).certificate
+        took = time.perf_counter() - start
+        if not certificate.ok:
+            raise AssertionError(f"{method} broke a promise")
+        return cls(certificate.loss.a, certificate.promises[-1].reached, certificate.classes.count, took)
+
+
+@dataclass
+class Grid:
+    """Variants by the thresholds at which they were run."""
+
+    asked: str
+    lines: dict[str, dict[float, Made]] = field(default_factory=dict)
+
+    def add(self, variant: str, threshold: float, made: Made) -> None:
+        self.lines.setdefault(variant, {})[threshold] = made
+
+    def report(self, section: Section) -> None:
+        """One table for each thing that was measured."""
+        thresholds = sorted({threshold for line in self.lines.values() for threshold in line})
+        shown = {
+            "loss A": lambda made: f"{made.loss:.4f}",
+            f"{self.asked} measured": lambda made: f"{made.reached:.4f}",
+            "classes": lambda made: f"{made.classes:,}",
+            "seconds": lambda made: f"{made.seconds:.2f}",
+        }
+        for what, cell in shown.items():
+            rows = [
+                [variant, *(cell(line[x]) if x in line else "" for x in thresholds)] for variant, line in self.lines.items()
+            ]
+            section.table([what, *(f"{self.asked} = {x:g}" for x in thresholds)], rows)
+
+    def beside(self, one: str, other: str) -> str:
+        """How the loss of one variant compares with that of another, at the thresholds that both have."""
+        mine, theirs = self.lines[one], self.lines[other]
+        shares = [mine[x].loss / theirs[x].loss for x in mine if x in theirs and theirs[x].loss > 0]
+        if not shares:
+            return f"{one} and {other} have no loss to compare"
+        lower = sum(share < 1 for share in shares)
+        return (
+            f"{one} loses {statistics.geometric_mean(shares):.2f} times what {other} loses "
+            f"({min(shares):.2f}..{max(shares):.2f}; less at {lower} of {len(shares)})"
+        )
+
+
+def filled(table: Table, column: str, plan: Plan, fill: str, seed: int) -> Outcome:
+    """The rows that a fill picks for a plan, and nothing more: no exchange, no cut."""
+    bucket = plan.bucket_of[table.secret(column)[0]]
+    class_of = fill_named(fill).fill(table.quasi, scales(table), points(table), bucket, plan.allotments, seed)
+    return Outcome(Partition(class_of, len(plan.allotments)))
+
+
+def part(source: tables.Source, path: Path, rows: int | None = None, quasi: Sequence[str] | None = None) -> tables.Source:
+    """Some of the rows, drawn at random, and some of the quasi columns."""
+    frame = pl.read_csv(source.path)
+    kinds = {name: source.schema.quasi[name] for name in quasi or source.schema.quasi}
+    drawn = rows is not None and rows < frame.height
+    frame = frame.sample(rows, seed=DRAWN) if drawn else frame
+    frame.select([*kinds, source.secret]).write_csv(path)
+    schema = ck.Schema(quasi=kinds, sensitive=source.schema.sensitive)
+    said = f" Of it {frame.height:,} rows, drawn at random." if drawn else ""
+    return tables.Source(path, schema, source.secret, frame.height, source.remark + said)
+
+
+def warm(methods: Mapping[str, Method], source: tables.Source, models: Sequence[Model], place: Path) -> None:
+    """Load every compiled loop, so that no first run pays for it."""
+    small = part(source, place / "warm.csv", 2_000)
+    for method in methods.values():
+        Made.by(method, small, models)
