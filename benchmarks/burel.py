@@ -58,10 +58,10 @@ VARIANTS: dict[str, Method] = {
 def run(section: Section, rows: int | None) -> None:
     """Every beta with both sets of quasi columns, then ranges of salaries."""
     section.say(
-        "Enhanced beta-likeness of salaries, no k but for Stack & Deal. Plan and fill: the thesis's BUREL with the hilbert fill. "
-        "Cuts: classes are cut further where the actual rows keep the promise, which `Burel` always does. Default: cuts, polish "
-        "and slack. Losses and beta are measured on the written cells; every certificate holds. Seconds: one run from CSV file "
-        "to certified release in memory."
+        "Enhanced beta-likeness of salaries, no k but for Stack & Deal. Plan and fill: the thesis's BUREL with the hilbert "
+        "fill. Cuts: classes are cut further where the actual rows keep the promise, which `Burel` always does. Default: cuts, "
+        "polish and slack. Losses and beta are measured on the written cells; every certificate holds. Seconds: one run "
+        "from CSV file to certified release in memory."
     )
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -93,7 +93,7 @@ def _betas(section: Section, source: tables.Source, place: Path, many: str) -> N
         ("default", "plan and fill"),
         ("default", DEALT),
     )
-    section.say("; ".join(grid.beside(one, other) for one, other in pairs) + ".")
+    grid.compare(section, pairs)
 
 
 def _ranges(section: Section, source: tables.Source) -> None:

@@ -2,6 +2,10 @@
 
     sal      500,000 rows from CSV file to saved folder, against the floor: time, memory, imports, steps
     adult    loss of dealing as printed against aware dealing, and what closeness costs
+    sabre    SAL and Adult over t: fills, bounds, cuts, polish, slack
+    burel    SAL over beta: cuts, polish, slack; ranges of salaries
+    speed    SABRE and BUREL on SAL from CSV file to saved folder, against the floor
+    growth   SABRE and BUREL on 100,000 to 10,000,000 generated rows
     rivals   pycanon measuring the same release, anjana making one
 
 Results are printed, and each section of RESULTS.md is replaced by its new version. `--rows N` tries the code on a generated
@@ -16,15 +20,23 @@ import warnings
 from pathlib import Path
 
 import adult
+import burel
+import growth
 import machine
 import rivals
+import sabre
 import sal
+import speed
 from sections import Section, replace
 
 PAGE = Path(__file__).with_name("RESULTS.md")
 BENCHMARKS = {
     "sal": ("SAL: from CSV file to saved folder", sal.run),
     "adult": ("Adult: what a release loses", adult.run),
+    "sabre": ("SABRE: what each step is worth", sabre.run),
+    "burel": ("BUREL: what each step is worth", burel.run),
+    "speed": ("Speed of SABRE and BUREL: from CSV file to saved folder", speed.run),
+    "growth": ("Growth of SABRE and BUREL", growth.run),
     "rivals": ("Other tools on Adult", rivals.run),
 }
 

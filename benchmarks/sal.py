@@ -12,6 +12,7 @@ import closeknit as ck
 import steps
 import tables
 from closeknit.core.certificate import certify
+from closeknit.core.method import Method
 from closeknit.core.model import Model
 from closeknit.doors.canonical import content_hash
 from closeknit.recipe import recipe_forms
@@ -29,7 +30,7 @@ class Request:
 
     name: str
     models: list[Model]
-    method: ck.StackAndDeal
+    method: Method
     aim: str
 
     def release(self, source: tables.Source, path: Path | None = None) -> ck.Release:
@@ -56,7 +57,7 @@ def run(section: Section, rows: int | None) -> None:
         source = tables.sal(place, rows)
         section.say(source.remark)
         asked = requests(source.secret)
-        warm = _head(source, place / "warm.csv")
+        warm = head(source, place / "warm.csv")
         for request in asked:
             request.release(source, warm)
         releases = {request.name: request.release(source) for request in asked[:2]}
@@ -69,16 +70,16 @@ def run(section: Section, rows: int | None) -> None:
         _report_results(section, asked, releases)
         _report_fresh(section, source, asked)
         for request in asked[:2]:
-            steps.report(section, request.name, lambda r=request: _whole_way(r, source, place))
+            steps.report(section, request.name, lambda r=request: whole_way(r, source, place))
 
 
-def _head(source: tables.Source, path: Path) -> Path:
+def head(source: tables.Source, path: Path) -> Path:
     with open(source.path, encoding="utf-8") as file, open(path, "w", encoding="utf-8") as head:
         head.writelines(line for _, line in zip(range(WARM_ROWS + 1), file, strict=False))
     return path
 
 
-def _whole_way(request: Request, source: tables.Source, place: Path) -> ck.Release:
+def whole_way(request: Request, source: tables.Source, place: Path) -> ck.Release:
     """From the CSV file to the saved folder; saving over the last one would time its deletion too."""
     release = request.release(source)
     with tempfile.TemporaryDirectory(dir=place) as folder:
@@ -99,9 +100,9 @@ def _times(
         jobs[f"certificate, of {request.name}"] = lambda r=release, m=request.models: certificate(r, m)
         jobs[f"certificate with t, of {request.name}"] = lambda r=release, m=models: certificate(r, m)
         jobs[f"audit, of {request.name}"] = lambda f=folder: ck.audit(f / "release.csv", certificate=f / "certificate.json")
-        jobs[request.name] = lambda r=request: _whole_way(r, source, place)
+        jobs[request.name] = lambda r=request: whole_way(r, source, place)
     dear = asked[2]
-    jobs[dear.name] = lambda: releases.__setitem__(dear.name, _whole_way(dear, source, place))
+    jobs[dear.name] = lambda: releases.__setitem__(dear.name, whole_way(dear, source, place))
     return clock.in_turns(jobs)
 
 

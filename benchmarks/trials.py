@@ -41,7 +41,9 @@ class Made:
         took = time.perf_counter() - start
         if not certificate.ok:
             raise AssertionError(f"{method} broke a promise")
-        return cls(certificate.loss.a, certificate.promises[-1].reached, certificate.classes.count, took)
+        reached = certificate.promises[-1].reached
+        assert reached is not None, "it is no promise about persons"
+        return cls(certificate.loss.a, reached, certificate.classes.count, took)
 
 
 @dataclass
@@ -69,17 +71,17 @@ class Grid:
             ]
             section.table([what, *(f"{self.asked} = {x:g}" for x in thresholds)], rows)
 
-    def beside(self, one: str, other: str) -> str:
+    def compare(self, section: Section, pairs: Sequence[tuple[str, str]]) -> None:
         """How the loss of one variant compares with that of another, at the thresholds that both have."""
-        mine, theirs = self.lines[one], self.lines[other]
-        shares = [mine[x].loss / theirs[x].loss for x in mine if x in theirs and theirs[x].loss > 0]
-        if not shares:
-            return f"{one} and {other} have no loss to compare"
-        lower = sum(share < 1 for share in shares)
-        return (
-            f"{one} loses {statistics.geometric_mean(shares):.2f} times what {other} loses "
-            f"({min(shares):.2f}..{max(shares):.2f}; less at {lower} of {len(shares)})"
-        )
+        rows = []
+        for one, other in pairs:
+            mine, theirs = self.lines[one], self.lines[other]
+            shares = [mine[x].loss / theirs[x].loss for x in mine if x in theirs and theirs[x].loss > 0]
+            if shares:
+                mean, lower = statistics.geometric_mean(shares), sum(share < 1 for share in shares)
+                spread = f"{min(shares):.2f}..{max(shares):.2f}"
+                rows.append([f"{one}, beside {other}", f"{mean:.2f}", spread, f"{lower} of {len(shares)}"])
+        section.table(["loss of one beside another", "mean ratio", "least..largest", f"lower at so many {self.asked}"], rows)
 
 
 def filled(table: Table, column: str, plan: Plan, fill: str, seed: int) -> Outcome:

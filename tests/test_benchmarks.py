@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,15 +19,51 @@ def bench(page: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_page_has_every_section_once(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    for names in (["rivals"], ["sal", "adult", "rivals"]):
+    for names in (["rivals"], ["burel", "sal", "adult", "rivals"]):
         done = bench(page, *names)
         assert done.returncode == 0, done.stderr
     text = page.read_text(encoding="utf-8")
     titles = [line for line in text.splitlines() if line.startswith("## ")]
-    assert [title.split(":")[0].split()[1] for title in titles] == ["SAL", "Adult", "Other"]
-    assert text.count("is generated (300 rows") == 2, "a stand-in is never silent"
+    assert [title.split(":")[0].split()[1] for title in titles] == ["SAL", "Adult", "BUREL", "Other"]
+    assert text.count("is generated (300 rows") == 3, "a stand-in is never silent"
     assert "Not measured: the rivals' environment is absent" in text
     assert str(tmp_path) not in text, "a page names no place"
+
+
+def test_no_variant_of_sabre_exceeds_what_was_asked(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    done = bench(page, "sabre")
+    assert done.returncode == 0, done.stderr
+    text = page.read_text(encoding="utf-8")
+    tables = text.split("| t measured")[1:]
+    assert len(tables) == 2, "SAL and Adult"
+    for table in tables:
+        head, _, *lines = table.split("\n\n")[0].splitlines()
+        asked = [float(cell.split("=")[1]) for cell in head.split("|")[1:-1]]
+        cells = [(cell, t) for line in lines for cell, t in zip(line.split("|")[2:-1], asked, strict=True) if cell.strip()]
+        assert len(cells) > len(asked)
+        assert all(float(cell) <= t for cell, t in cells)
+
+
+def test_speed_stands_beside_the_floor(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    done = bench(page, "speed")
+    assert done.returncode == 0, done.stderr
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for name in ("floor", "SABRE, t=0.35, plain", "BUREL, beta=4, plain", "SABRE, t=0.35 ", "BUREL, beta=4 ", "knn, 300 rows"):
+        assert sum(line.startswith(f"| {name}") for line in lines) == 1, name
+
+
+def test_growth_is_measured_in_a_process_of_its_own() -> None:
+    question = {"method": "burel", "options": "plain", "rows": 2_000}
+    script = ROOT / "benchmarks" / "growth.py"
+    done = subprocess.run(
+        [sys.executable, str(script)], input=json.dumps(question), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["seconds"] > 0 and answer["peak"] >= answer["start"] > 0
+    assert 0 < answer["loss"] <= 1 and answer["classes"] > 1
 
 
 def test_unknown_name_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -246,7 +245,8 @@ def test_harmful_fills_cannot_break_a_plan(seed: int, kind: str, monkeypatch: py
 def test_harmful_fills_break_a_plan_that_was_made_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the test above could not fail; and a repair mends what they break."""
     uncut(monkeypatch)
-    monkeypatch.setattr(burel, "NOMINAL", (Fraction(5),))
+    plan = burel.burel_plan
+    monkeypatch.setattr(burel, "burel_plan", lambda secret, domain, beta, *given: plan(secret, domain, 5 * beta, *given))
     assert all(release.certificate.ok for release in harmful_fills(skewed(0), monkeypatch, ck.BetaLikeness("secret", 1)))
     unrepaired(monkeypatch)
     with pytest.raises(AssertionError, match="a plan was broken"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -312,7 +311,11 @@ def test_harmful_fills_break_a_plan_that_was_made_for_more(monkeypatch: pytest.M
     """Otherwise the test above could not fail; and a repair mends what they break."""
     uncut(monkeypatch)
     monkeypatch.setattr(planned, "fill_named", lambda name: Harmful(False))
-    monkeypatch.setattr(sabre, "NOMINAL", (Fraction(3),))
+    plan = sabre.sabre_plan
+    loose = lambda secret, domain, distance, t, *given: plan(secret, domain, distance, 3 * t, *given)  # noqa: E731
+    monkeypatch.setattr(sabre, "sabre_plan", loose)
+        sabre, "sabre_plan", lambda secret, domain, distance, t, *given: plan(secret, domain, distance, 3 * t, *given)
+    )
     case = told(ck.numeric(), [i % 10 for i in range(200)], ck.TCloseness("secret", 0.1))
     assert anew(ck.Sabre(**LITERAL), case).certificate.ok
     unrepaired(monkeypatch)

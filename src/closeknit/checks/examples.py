@@ -64,8 +64,8 @@ LIMITS = {
 # Wrong parameters beside right ones; the first is the one that the sentence has to name.
 REFUSED: dict[str, list[Params]] = {
     "stack_and_deal": [{"order": "random"}, {"dealing": 3}, {"order": None}],
-    "sabre": [{"fill": "random"}, {"bound": "tight"}, {"bound": None}],
-    "burel": [{"fill": "random"}, {"fill": None}],
+    "sabre": [{"fill": "random"}, {"bound": "tight"}, {"bound": None}, {"polish": "no"}, {"slack": 2}],
+    "burel": [{"fill": "random"}, {"fill": None}, {"polish": "no"}, {"slack": 2}],
     "generalized": [],
     "k_anonymity": [{"k": 0}, {"k": -1}, {"k": "five"}, {"k": 2.5}, {"k": True}, {"k": None}],
     "l_diversity": [

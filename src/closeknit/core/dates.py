@@ -18,7 +18,7 @@ import numpy as np
 
 from closeknit.core.domain import Domain, Values
 from closeknit.core.errors import BadInput
-from closeknit.core.kinds import BadValue, Kind, Losses, bind_tree, leaf_losses, texts_of
+from closeknit.core.kinds import BadValue, Kind, Losses, bind_tree, known_nodes, leaf_losses, texts_of
 from closeknit.core.params import spec
 from closeknit.core.tree import STAR, Int32, Tree
 
@@ -121,7 +121,7 @@ class Date:
     def bind(self, values: Values) -> tuple[Domain, Int32]:
         """Leaves are the dates that occur, cut to the finest level; their numbers count its units (days, months...).
 
-        Undeclared bounds are those of the leaves here and those of the written cells in `losses`.
+        With declared bounds a node weighs its units between them; without, its leaves, like any domain read off the data.
         """
         days = self._days(values)
         units = [_unit(day, self.finest) for day in days]
@@ -129,13 +129,12 @@ class Date:
             return bind_tree(Tree.of({"none": None}), [], np.zeros(1))
         leaves, codes = np.unique(np.array(units, dtype=np.int64), return_inverse=True)
         tree = Tree.of({STAR: self._nested([_first_day(leaf, self.finest) for leaf in leaves.tolist()])})
-        span = self.bounds or (int(leaves[0]), int(leaves[-1]))
         domain = Domain(
             tuple(tree.leaf_labels),
             tree,
             leaves.astype(np.float64),
-            None if self.bounds is None else (float(span[0]), float(span[1])),
-            node_loss=self._shares(tree.labels, span)[:, 0],
+            None if self.bounds is None else (float(self.bounds[0]), float(self.bounds[1])),
+            node_loss=None if self.bounds is None else self._shares(tree.labels, self.bounds)[:, 0],
             default_distance=self.default_distance,
         )
         return domain, codes.astype(np.int32)
@@ -189,8 +188,8 @@ class Date:
         return leaf_losses(counts, span[1] - span[0] + 1, [cell == STAR for cell in cells])
 
     def published(self, domain: Domain, cells: Sequence[str] | None) -> Kind:
-        """As declared: the calendar tells nothing of the data."""
-        return self
+        """As declared; without bounds the nodes that occur in written cells, with the leaf counts that the loss needs."""
+        return self if cells is None or self.bounds is not None else known_nodes(domain, cells)
 
     def spec(self) -> dict[str, Any]:
         """Parameters as a recipe writes them."""

@@ -25,6 +25,7 @@ class Candidates:
     def __init__(self, table: Table, models: Sequence[Model], progress: Progress, what: str) -> None:
         self.table, self.models = table, models
         self.scales, self.points = scales(table), points(table)
+        self.first: Partition | None = None
         self.best: Partition | None = None
         self.loss = np.inf
         self.tried = 0
@@ -37,12 +38,17 @@ class Candidates:
         partition = Partition(class_of, count)
         holds = not failing(self.table, partition, self.models).any()
         kept = partition if holds else repaired(self.table, partition, self.models)
-        loss = float(partition_loss(self.scales, self.table.quasi, kept.class_of, kept.count))
+        loss = self._loss(kept)
+        self.first = self.first or kept
         if loss < self.loss:
             self.best, self.loss = kept, loss
         return holds
 
     def finished(self) -> Partition:
-        """The best one, cut further wherever the promises allow it."""
-        assert self.best is not None, "a method tries at least one candidate"
-        return refined(self.table, self.best, self.models, self.scales)
+        """The best one, cut further wherever the promises allow it; or the first one, should that end up losing less."""
+        assert self.first is not None and self.best is not None, "a method tries at least one candidate"
+        starts = [self.best] if self.first is self.best else [self.best, self.first]
+        return min((refined(self.table, start, self.models, self.scales) for start in starts), key=self._loss)
+
+    def _loss(self, partition: Partition) -> float:
+        return float(partition_loss(self.scales, self.table.quasi, partition.class_of, partition.count))

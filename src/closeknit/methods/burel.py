@@ -12,8 +12,8 @@ Different from the source:
 - k is a condition of biSplit;
 - `slack=True` (default) also plans for larger nominal betas, and with buckets finer than beta needs; every outcome is measured
   and repaired, and the one that loses least is taken;
-- `polish=True` (default) exchanges rows of one bucket between classes while the loss falls, and cuts classes further where the
-  actual rows of both halves keep every promise.
+- `polish=True` (default) exchanges rows of one bucket between classes while the loss falls;
+- in the end classes are always cut further where the actual rows of both halves keep every promise.
 
 Semantic and range beta-likeness (sec. 4.3.4) are planned as enhanced ones; classes that break the extension are merged with the
 neighbour whose joint loss grows least, both sides counted. Cost: planning takes milliseconds; a fill is O(n log n).
@@ -60,6 +60,8 @@ class Burel:
 
     def __post_init__(self) -> None:
         choice("fill", self.fill, tuple(FILLS))
+        choice("polish", self.polish, (True, False))
+        choice("slack", self.slack, (True, False))
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Plan, fill, judge."""
@@ -69,9 +71,9 @@ class Burel:
         return Outcome(planned(table, models, column, plans, self.fill, self.polish, seed, progress))
 
     def _plans(self, secret: Histogram, model: Likeness, k: int) -> Iterator[Plan]:
-        """One plan, or with slack the plan with most classes for each nominal beta."""
+        """The plan for beta; with slack also, for each nominal beta, the one with most classes over all gammas."""
         beta = number("beta", model.beta)
         kind = "basic" if model.kind == "basic" else "enhanced"
-        gammas = GAMMAS if self.slack else GAMMAS[:1]
-        for factor in NOMINAL if self.slack else NOMINAL[:1]:
-            yield largest(burel_plan(secret, secret.domain, factor * beta, k, kind, gamma=gamma) for gamma in gammas)
+        yield burel_plan(secret, secret.domain, beta, k, kind)
+        for factor in NOMINAL if self.slack else ():
+            yield largest(burel_plan(secret, secret.domain, factor * beta, k, kind, gamma=gamma) for gamma in GAMMAS)

@@ -14,8 +14,8 @@ Different from the source:
   outcome is measured, repaired by merging where a class breaks a promise, and the one that loses least is taken; the printed
   SABRE spends all of t on the buckets and leaves nothing for the sizes;
 - seeds stand in a bucket that has a seat for them, and axes are scaled to [0, 1] (`fills/`);
-- `polish=True` (default) then exchanges rows of one bucket between classes while the loss falls, and cuts classes further where
-  the actual rows of both halves keep every promise.
+- `polish=True` (default) then exchanges rows of one bucket between classes while the loss falls;
+- in the end classes are always cut further where the actual rows of both halves keep every promise.
 
 Several secrets (sec. 3.6): the plan is made for `column` or the first secret with a t-closeness; the other promises are
 measured and repaired by merging, which convexity allows. Cost: planning takes milliseconds; a fill is O(n log n).
@@ -63,6 +63,8 @@ class Sabre:
 
     def __post_init__(self) -> None:
         choice("fill", self.fill, tuple(FILLS))
+        choice("polish", self.polish, (True, False))
+        choice("slack", self.slack, (True, False))
         choice("bound", self.bound, ("exact", "printed"))
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
@@ -73,11 +75,11 @@ class Sabre:
         return Outcome(planned(table, models, column, plans, self.fill, self.polish, seed, progress))
 
     def _plans(self, secret: Histogram, model: Closeness, k: int) -> Iterator[Plan]:
-        """One plan, or with slack the plan with most classes for each nominal threshold."""
+        """The plan for t; with slack also, for each nominal threshold, the one with most classes over all gammas."""
         t = number("t", model.t)
-        gammas = GAMMAS if self.slack else GAMMAS[:1]
-        for factor in NOMINAL if self.slack else NOMINAL[:1]:
+        yield sabre_plan(secret, secret.domain, model.distance, t, k, self.bound)
+        for factor in NOMINAL if self.slack else ():
             yield largest(
-                sabre_plan(secret, secret.domain, model.distance, factor * t, k, self.bound, gamma=gamma, balanced=self.slack)
-                for gamma in gammas
+                sabre_plan(secret, secret.domain, model.distance, factor * t, k, self.bound, gamma=gamma, balanced=True)
+                for gamma in GAMMAS
             )
