@@ -75,13 +75,20 @@ class Grid:
         """How the loss of one variant compares with that of another, at the thresholds that both have."""
         rows = []
         for one, other in pairs:
-            mine, theirs = self.lines[one], self.lines[other]
-            shares = [mine[x].loss / theirs[x].loss for x in mine if x in theirs and theirs[x].loss > 0]
-            if shares:
+            if shares := self.shares(one, other):
                 mean, lower = statistics.geometric_mean(shares), sum(share < 1 for share in shares)
                 spread = f"{min(shares):.2f}..{max(shares):.2f}"
                 rows.append([f"{one}, beside {other}", f"{mean:.2f}", spread, f"{lower} of {len(shares)}"])
         section.table(["loss of one beside another", "mean ratio", "least..largest", f"lower at so many {self.asked}"], rows)
+
+    def shares(self, one: str, other: str) -> list[float]:
+        """Loss of one variant as a share of that of another, at each threshold that both have."""
+        mine, theirs = self.lines.get(one, {}), self.lines.get(other, {})
+        return [mine[x].loss / theirs[x].loss for x in mine if x in theirs and theirs[x].loss > 0]
+
+    def used(self, variant: str) -> float:
+        """How much of what was asked a variant uses up, on average."""
+        return statistics.mean(made.reached / threshold for threshold, made in self.lines[variant].items())
 
 
 def filled(table: Table, column: str, plan: Plan, fill: str, seed: int) -> Outcome:

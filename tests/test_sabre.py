@@ -312,8 +312,7 @@ def test_harmful_fills_break_a_plan_that_was_made_for_more(monkeypatch: pytest.M
     uncut(monkeypatch)
     monkeypatch.setattr(planned, "fill_named", lambda name: Harmful(False))
     plan = sabre.sabre_plan
-    loose = lambda secret, domain, distance, t, *given: plan(secret, domain, distance, 3 * t, *given)  # noqa: E731
-    monkeypatch.setattr(sabre, "sabre_plan", loose)
+    monkeypatch.setattr(
         sabre, "sabre_plan", lambda secret, domain, distance, t, *given: plan(secret, domain, distance, 3 * t, *given)
     )
     case = told(ck.numeric(), [i % 10 for i in range(200)], ck.TCloseness("secret", 0.1))

@@ -45,6 +45,8 @@ def nested_dicts(form: object, level: int = 1) -> Dicts | None:
     """
     if form is None:
         return None
+    if level > MOST_LEVELS:
+        raise BadInput(f"the hierarchy is deeper than {MOST_LEVELS} levels", right="leave out levels with a single node")
     if isinstance(form, Mapping):
         entries = list(form.items())
     elif isinstance(form, list | tuple):

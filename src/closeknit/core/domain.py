@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,11 +70,14 @@ class Domain:
     def _snapped(self, lo: int, hi: int, step: float) -> str:
         """Bounds on the grid of the step, so that no end of the range says somebody's true value."""
         assert self.numbers is not None
-        low = math.floor(float(self.numbers[lo]) / step) * step
-        high = (math.floor(float(self.numbers[hi]) / step) + 1) * step
-        if self.bounds is not None:
-            low, high = max(low, self.bounds[0]), min(high, self.bounds[1])
-        return f"[{plain_number(round(low, 12))}, {plain_number(round(high, 12))}]"
+        first, last, grid = (Fraction(str(float(x))) for x in (self.numbers[lo], self.numbers[hi], step))
+        if self.bounds is None:
+            low, high = math.floor(first / grid) * grid, (math.floor(last / grid) + 1) * grid
+        else:  # a value at the upper bound belongs to the cell below: alone it would be a range of one true value
+            bottom, top = (Fraction(str(end)) for end in self.bounds)
+            cell = min(math.floor(first / grid), math.ceil(top / grid) - 1)
+            low, high = max(cell * grid, bottom), min((math.floor(last / grid) + 1) * grid, top)
+        return f"[{plain_number(float(low))}, {plain_number(float(high))}]"
 
     def label_order(self, labels: Sequence[str]) -> NDArray[np.int64]:
         """Order of distinct written labels by what they say, never by the raw codes behind them."""

@@ -6,6 +6,7 @@ logarithm occurs (a logarithm of a rational other than 1 is irrational, so those
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from closeknit.core.errors import BadInput
 
 NEAR = 1e-9
+MOST_DIGITS = 400
+_EXPONENT = re.compile(r"[eE][+-]?(\d+)")
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,7 +34,14 @@ def fraction(name: str, value: Number) -> Fraction:
     if isinstance(value, bool):
         raise BadInput(f"{name}={value!r} is not a number")
     try:
-        return Fraction(str(value))
+        exponent = _EXPONENT.search(str(value))
+        if exponent and int(exponent[1]) > MOST_DIGITS:  # a rational writes all of its digits down
+            raise BadInput(f"{name}={value!r} has too large an exponent")
+        exact = Fraction(str(value))
+        float(exact)
+        return exact
+    except OverflowError:
+        raise BadInput(f"{name}={value!r} is too large") from None
     except (ValueError, ZeroDivisionError):
         raise BadInput(f"{name}={value!r} is not a finite number") from None
 

@@ -267,6 +267,8 @@ def _read_file(path: str | Path, delimiter: str = ";", encoding: str = "utf-8") 
 def _lines(path: Path, delimiter: str, encoding: str) -> list[Line]:
     if not isinstance(delimiter, str) or len(delimiter) != 1:
         raise BadInput(f"delimiter={delimiter!r} is not one character", file=path)
+    if not isinstance(encoding, str):
+        raise BadInput(f"encoding={encoding!r} is not a name", file=path, right="try 'utf-8', 'latin-1' or 'cp1252'")
     try:
         # a byte order mark belongs to the encoding, not to the first leaf
         marked = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
@@ -281,8 +283,8 @@ def _lines(path: Path, delimiter: str, encoding: str) -> list[Line]:
         raise BadInput(f"encoding '{encoding}' is unknown", file=path) from None
     except OSError as bad:
         raise BadInput(f"the hierarchy file cannot be read: {bad.strerror}", file=path) from None
-    except csv.Error as bad:
-        raise BadInput(f"the hierarchy file is no CSV: {bad}", file=path) from None
+    except (csv.Error, ValueError, TypeError) as bad:  # the latter two: a path, a delimiter or an encoding that cannot be one
+        raise BadInput(f"the hierarchy file cannot be read as CSV: {bad}", file=path) from None
 
 
 def _one_star(fields: list[str]) -> list[str]:

@@ -22,6 +22,7 @@ from closeknit.core.exact import plain_number
 from closeknit.core.params import number, spec, whole
 from closeknit.core.tree import STAR, Int32, Nested, Tree
 
+MOST = 1e300  # beyond it the width of a column is no number any more
 Losses = NDArray[np.float64]  # [cells, 2]: variants A and B; NaN where the cell alone cannot tell
 
 
@@ -119,10 +120,10 @@ class Numeric:
     def __post_init__(self) -> None:
         for name in ("lo", "hi"):
             if getattr(self, name) is not None:
-                number(name, getattr(self, name))
+                number(name, getattr(self, name), least=-MOST, most=MOST)
         if (self.lo is None) != (self.hi is None):
             raise BadInput("numeric needs both bounds or none", right="give lo and hi")
-        if self.lo is not None and self.hi is not None and not self.lo < self.hi:
+        if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
             raise BadInput(f"numeric has lo={self.lo} and hi={self.hi}", right="lo must be below hi")
         if self.step is not None:
             number("step", self.step, above=0)
@@ -134,7 +135,9 @@ class Numeric:
     @property
     def bounds(self) -> tuple[float, float] | None:
         """Declared bounds, if any."""
-        return None if self.lo is None or self.hi is None else (float(self.lo), float(self.hi))
+        if self.lo is None or self.hi is None:
+            return None
+        return float(number("lo", self.lo)), float(number("hi", self.hi))
 
     def bind(self, values: Values) -> tuple[Domain, Int32]:
         """Leaves are the distinct numbers (or the bins), ascending."""
@@ -144,15 +147,15 @@ class Numeric:
         self._check_bounds(numbers, values)
         leaves, codes = np.unique(numbers, return_inverse=True)
         texts = tuple(plain_number(leaf) for leaf in leaves.tolist())
-        step = None if self.step is None else float(self.step)
+        step = None if self.step is None else float(number("step", self.step))
         return Domain(texts, None, leaves, self.bounds, step), codes.astype(np.int32)
 
     def _check_bounds(self, numbers: NDArray[np.float64], values: Values) -> None:
-        low, high = self.bounds or (-np.inf, np.inf)
-        outside = (numbers < low) | (numbers > high) | ~np.isfinite(numbers)
+        low, high = self.bounds or (-MOST, MOST)
+        outside = ~((numbers >= low) & (numbers <= high))
         if outside.any():
             i = int(np.argmax(outside))
-            inside = f"it must lie between {plain_number(low)} and {plain_number(high)}" if self.bounds else "it must be finite"
+            inside = f"it must lie between {plain_number(low)} and {plain_number(high)}"
             raise BadValue(i, f"{values[i]} is outside the column's bounds", inside)
 
     def _bind_bins(self, values: Values) -> tuple[Domain, Int32]:
@@ -160,6 +163,8 @@ class Numeric:
         low, high = number("lo", self.lo), number("hi", self.hi)  # exact: a value on an edge belongs to the upper bin
         edges = [float(low + (high - low) * i / self.bins) for i in range(self.bins + 1)]
         ends = tuple(pairwise([plain_number(round(edge, 12)) for edge in edges]))
+        if any(a == b for a, b in ends):
+            raise BadInput(f"numeric has {self.bins} bins that are too narrow to be told apart", right="choose fewer bins")
         texts = [f"[{a}, {b}]" for a, b in ends]
         written = {text: i for i, text in enumerate(texts)}
         given = [str(value) for value in values.tolist()] if values.dtype.kind == "O" else []

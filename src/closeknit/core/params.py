@@ -11,6 +11,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number, fraction
 
 T = TypeVar("T")
+TEXTS: dict[Any, tuple[type, ...]] = {"str": (str,), "str | None": (str, type(None))}  # annotations that a file may get wrong
 
 
 def whole(name: str, value: object, least: int) -> int:
@@ -78,6 +79,8 @@ def build(what: str, thing: type[T], params: Mapping[str, Any]) -> T:
         optional = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
         if name not in params and not optional:
             raise BadInput(f"{what} needs the parameter '{name}'")
+        if name in params and field.type in TEXTS and not isinstance(params[name], TEXTS[field.type]):
+            raise BadInput(f"{what} has {name}={params[name]!r}, which is not text", right="write a text, between quotes if need be")
     return thing(**params)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,11 +22,19 @@ from closeknit.core.table import Table
 from closeknit.core.tree import Int32
 
 Kinds = Annotated[Any, BeforeValidator(kind_from)]
-Names = Annotated[tuple[str, ...], BeforeValidator(lambda names: (names,) if isinstance(names, str) else tuple(names))]
-Markers = Annotated[
-    tuple[str, ...],
-    BeforeValidator(lambda marks: tuple(str(m) for m in ([marks] if isinstance(marks, str) else marks))),
-]
+
+
+def _listed(given: object) -> tuple[Any, ...]:
+    """A key that was left empty lists nothing, a single name itself."""
+    if given is None or isinstance(given, str):
+        return () if given is None else (given,)
+    if not isinstance(given, Iterable):
+        raise ValueError("it must be a list")
+    return tuple(given)
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Markers = Annotated[tuple[str, ...], BeforeValidator(lambda marks: tuple(str(mark) for mark in _listed(marks)))]
 ROLES = ("identifier", "quasi", "sensitive", "plain", "person")
 
 
@@ -99,8 +108,11 @@ class Schema(BaseModel):
             if name not in self.quasi:
                 raise BadInput("has an importance but is no quasi column", column=name, right="weigh quasi columns only")
             number(f"importance of '{name}'", weight, least=0)
-        if self.quasi and not sum(self.weights()) > 0:
-            raise BadInput("every importance is 0", right="at least one quasi column must count")
+        if self.person is not None and not self.person.strip():
+            raise BadInput("the person column has no name", right="name it, or leave the key out")
+        if self.quasi and not 0 < sum(self.weights()) < np.inf:
+            what = "every importance is 0" if sum(self.weights()) == 0 else "the importances are too large to be added"
+            raise BadInput(what, right="at least one quasi column must count, and numbers like 1 and 2 will do")
 
     def weights(self) -> list[float]:
         """Importance of each quasi column, 1 where none is given."""
@@ -188,7 +200,7 @@ def _too_large(values: NDArray[np.generic]) -> NDArray[np.bool_]:
         large[:] = [len(str(text)) > 15 for text in values.tolist()]
     for i in np.flatnonzero(large):
         digits = str(values[i]).strip().lstrip("+-")
-        large[i] = digits.isdigit() and int(float(digits)) != int(digits)
+        large[i] = digits.isdigit() and Decimal(float(digits)) != Decimal(digits)
     return large
 
 
