@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from closeknit.kernels import windows
+from closeknit.kernels import sweeps as sweeping
+from closeknit.kernels.boundary import HEAD, TAIL, Rules
 from closeknit.kernels.boxes import Scales, flat_scales, partition_loss, positions
-from closeknit.kernels.dealing import literal, rounds, super_rounds
+from closeknit.kernels.dealing import held_in_rounds, literal, rounds, super_rounds
 from closeknit.kernels.dealing_bounds import rounds_bound, rounds_certificate, super_round_certificate
 from closeknit.kernels.hilbert import hilbert_keys
-from closeknit.kernels.windows import Rules
+from closeknit.kernels.ranges import costs
 
 SIZES = [30, 2, 5, 12]
 
@@ -118,11 +119,10 @@ def test_boundary_rule_where_near_rows_would_break_the_counts(far: bool) -> None
 
 def pass_over(member: np.ndarray, secret: np.ndarray, quasi: np.ndarray, scales: Scales, e: int, width: int) -> np.ndarray:
     """One pass of windows without pull, in a scrambled order of classes."""
-    after = member.copy()
+    held = held_in_rounds(member.copy(), quasi, secret.astype(np.int32))
     order = np.random.default_rng(e).permutation(e)
-    rules = Rules.of(np.sort(secret), e)
-    windows.deal_windows(order, width // 2, width, after, quasi, secret, rules, windows.geometry(scales), 0.0)
-    return after
+    sweeping.one_sweep(order, width, held, Rules.of(np.sort(secret), e), costs(scales), 0.0)
+    return held.member.reshape(member.shape)
 
 
 def loss_of(member: np.ndarray, quasi: np.ndarray, scales: Scales) -> float:
@@ -144,7 +144,7 @@ def test_a_pass_of_windows_never_raises_the_loss(stack_of: tuple[np.ndarray, int
     member = np.ascontiguousarray(member.T)
     after = pass_over(member, secret, quasi, scales, e, width=8)
     assert sorted(after.ravel().tolist()) == sorted(member.ravel().tolist())
-    assert loss_of(after, quasi, scales) <= loss_of(member, quasi, scales) + 1e-6  # single precision
+    assert loss_of(after, quasi, scales) <= loss_of(member, quasi, scales) + 1e-12
 
 
 def test_a_value_is_not_dealt_anew_against_its_own_end() -> None:
@@ -155,14 +155,15 @@ def test_a_value_is_not_dealt_anew_against_its_own_end() -> None:
     member, secret = np.array([[0, 2, 4], [1, 3, 5]], np.int32), np.array([0, 0, 1, 2, 2, 3])
     scales = flat_scales([11, 11, 2])
     after = pass_over(member, secret, quasi, scales, 2, width=64)
-    assert loss_of(after, quasi, scales) <= loss_of(member, quasi, scales) + 1e-6
+    assert loss_of(after, quasi, scales) <= loss_of(member, quasi, scales) + 1e-12
 
 
-def test_a_row_too_many_goes_where_the_loss_rises_least() -> None:
-    """{0, 5} grows by no more than {9, 10} does for the row 6 of the last round, counted over the rows of both."""
-    quasi = np.array([[0], [9], [5], [10], [6]], np.int32)
-    member = np.array([[0, 2, -1], [1, 3, 4]], np.int32)
-    after = pass_over(member, np.arange(5), quasi, flat_scales([11]), 2, width=64)
+@pytest.mark.parametrize("first", [8, 9])
+@pytest.mark.parametrize("start", [[[0, 2, -1], [1, 3, 4]], [[0, 2, 4], [1, 3, -1]]])
+def test_a_row_too_many_goes_where_the_loss_rises_least(first: int, start: list[list[int]]) -> None:
+    """Row 6 to {0, 5} or to {first, first + 1}, counted over the rows of both: for 8 not where a box grows least."""
+    quasi = np.array([[0], [first], [5], [first + 1], [6]], np.int32)
+    after = pass_over(np.array(start, np.int32), np.arange(5), quasi, flat_scales([11]), 2, width=64)
     best = min(loss_of(np.array(m, np.int32), quasi, flat_scales([11]))
                for m in ([[0, 2, -1], [1, 3, 4]], [[0, 2, 4], [1, 3, -1]]))  # fmt: skip
     assert loss_of(after, quasi, flat_scales([11])) == pytest.approx(best)
@@ -170,9 +171,9 @@ def test_a_row_too_many_goes_where_the_loss_rises_least() -> None:
 
 def test_rules_say_which_value_is_bound_to_which_round() -> None:
     rules = Rules.of(np.array([0, 1, 1, 1, 1, 2, 3, 3, 3, 3, 4]), 3)  # rounds 0 1 1 | 1 1 2 | 3 3 3 | 3 4
-    assert rules.head_value.tolist() == [1, -1, -1, -1]  # 3 begins with a whole round: no class is without it
-    assert rules.tail_round.tolist() == [-1, 0, -1, -1]
-    assert rules.tail_cover.tolist() == [False, True, False, False]
+    assert rules.value[HEAD].tolist() == [1, -1, -1, -1]  # 3 begins with a whole round: no class is without it
+    assert rules.partner[TAIL].tolist() == [-1, 0, -1, -1]
+    assert rules.cover[TAIL].tolist() == [False, True, False, False]
 
 
 @settings(max_examples=100, deadline=None)
@@ -205,7 +206,7 @@ def test_the_same_again_and_with_any_number_of_threads(monkeypatch: pytest.Monke
     stack = np.argsort(secret, kind="stable")
     results = []
     for threads in (1, 2, 3, 3):
-        monkeypatch.setattr(windows.config, "NUMBA_NUM_THREADS", threads)
+        monkeypatch.setattr(sweeping.config, "NUMBA_NUM_THREADS", threads)
         results.append(rounds(stack, secret[stack], 500, quasi, scales, sweeps=3))
     assert all((result == results[0]).all() for result in results)
 

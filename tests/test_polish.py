@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from closeknit.core.errors import BadInput
 from closeknit.fills.polish import Polish
-from closeknit.kernels import polishing
+from closeknit.kernels import sweeps
 from closeknit.kernels.boxes import Scales, flat_scales, partition_loss
 
 SIZES = [30, 2, 300, 12]
@@ -37,7 +37,7 @@ def counts_of(class_of: np.ndarray, bucket: np.ndarray) -> np.ndarray:
 def test_plan_is_kept_and_loss_never_rises(n: int, b: int, e: int, seed: int, numeric: bool, passes: int) -> None:
     quasi, scales, bucket, class_of = table(n, b, e, seed, numeric)
     given_classes = class_of.copy()
-    polished = Polish(proposals=passes * n * polishing.WIDTH).polish(quasi, scales, bucket, class_of, seed)
+    polished = Polish(proposals=passes * n * sweeps.WIDTH).polish(quasi, scales, bucket, class_of, seed)
     assert (class_of == given_classes).all()
     assert (counts_of(polished, bucket) == counts_of(class_of, bucket)).all()
     before, after = (partition_loss(scales, quasi, found, e) for found in (class_of, polished))
@@ -54,7 +54,7 @@ def test_last_pass_goes_by_loss_alone() -> None:
     """One pass on its own has no pull, so each of its exchanges lowers the loss: from any start it must."""
     for seed in range(10):
         quasi, scales, bucket, class_of = table(400, 3, 40, seed)
-        polished = polishing.exchanged(quasi, scales, bucket, class_of, 1, seed)
+        polished = Polish(proposals=400 * sweeps.WIDTH).polish(quasi, scales, bucket, class_of, seed)
         assert partition_loss(scales, quasi, polished, 40) < partition_loss(scales, quasi, class_of, 40)
 
 
@@ -67,7 +67,7 @@ def test_one_window_of_pairs_is_solved_exactly() -> None:
         start = np.tile(np.arange(5), 2).astype(np.int32)
         matchings = (np.array([*range(5), *other], np.int32) for other in permutations(range(5)))
         best = min(partition_loss(scales, quasi, matching, 5) for matching in matchings)
-        polished = polishing.exchanged(quasi, scales, bucket, start, 1, seed)
+        polished = Polish(proposals=10 * sweeps.WIDTH).polish(quasi, scales, bucket, start, seed)
         assert partition_loss(scales, quasi, polished, 5) == pytest.approx(best)
 
 
@@ -75,15 +75,15 @@ def test_seed_repeats_and_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch)
     quasi, scales, bucket, class_of = table(3000, 5, 190, 2)
     found = []
     for threads in (1, 2, 3, 7):
-        monkeypatch.setattr(polishing.config, "NUMBA_NUM_THREADS", threads)
-        found.append(Polish(proposals=4 * 3000 * polishing.WIDTH).polish(quasi, scales, bucket, class_of, 9))
+        monkeypatch.setattr(sweeps.config, "NUMBA_NUM_THREADS", threads)
+        found.append(Polish(proposals=4 * 3000 * sweeps.WIDTH).polish(quasi, scales, bucket, class_of, 9))
     assert all((other == found[0]).all() for other in found)
     assert (Polish().polish(quasi, scales, bucket, class_of, 10) != found[0]).any()
 
 
 def test_budget_counts_proposals(monkeypatch: pytest.MonkeyPatch) -> None:
     done = []
-    monkeypatch.setattr(polishing, "_one_pass", lambda *args: done.append(1))
+    monkeypatch.setattr(sweeps, "one_sweep", lambda *args: done.append(1))
     quasi, scales, bucket, class_of = table(100, 2, 10, 3)
     for budget, passes in ((0, 0), (3199, 0), (3200, 1), (10_000, 3), (None, 32)):
         done.clear()

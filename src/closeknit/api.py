@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from closeknit import __version__
-from closeknit.core.audit import Audit, Checked, differences
+from closeknit.core.audit import Audit, Checked, differences, finer_secrets
 from closeknit.core.certificate import Certificate, Promise, certify, class_sizes, judge, loss_record
 from closeknit.core.columns import Columns
 from closeknit.core.domain import Domain
@@ -40,6 +40,7 @@ from closeknit.suggestion import Suggestion
 from closeknit.suggestion import suggest as guess
 
 SHORT_SEED = 2**64
+PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate says of its columns
 
 
 def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method | None = None, *, suppress: float = 0.0,
@@ -124,6 +125,12 @@ def _check_request(table: Table, models: Sequence[Model], method: Method, form: 
         if name in schema.sensitive and not method.serves_both:
             right = f"give it one role; {method.name} cannot serve a column that is both"
             raise BadInput("is listed as quasi and as sensitive", column=name, right=right)
+    _check_models(schema, models, form)
+    _check_plain(table)
+    _check_whole_table(table, models)
+
+
+def _check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
     for model in models:
         if model.column is not None and model.column not in schema.sensitive:
             right = "sensitive columns are: " + (", ".join(schema.sensitive) or "none")
@@ -131,8 +138,6 @@ def _check_request(table: Table, models: Sequence[Model], method: Method, form: 
         if form.name not in model.forms:
             right = "choose " + " or ".join(sorted(model.forms))
             raise BadInput(f"{model.name} has no meaning in the form '{form.name}'", right=right)
-    _check_plain(table)
-    _check_whole_table(table, models)
 
 
 def _check_plain(table: Table) -> None:
@@ -259,12 +264,17 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
         models = models or models_from([promise.model for promise in claimed.promises])
     if schema is None or not models:
         raise BadInput("there is nothing to audit against", right="give a certificate, or a schema and models")
+    if not schema.quasi:
+        right = "name the columns by which a person could be recognised"
+        raise BadInput("no column is quasi, so there are no classes to judge", right=right)
     form = made("form", claimed.form, FORMS) if claimed else generalized()
+    _check_models(schema, models, form)
     columns = read(data, csv)
     findings = _check_columns(columns, schema)
     findings += _identity(data, columns, claimed) if claimed else []
     persons = columns[schema.person].codes.astype(np.int64) if schema.person and schema.person in columns else None
     reading = form.read(columns, schema, persons)
+    findings += finer_secrets(columns, schema)
     attested = {promise.text for promise in claimed.promises if promise.status == "attested"} if claimed else set()
     promises = judge(reading, models)
     checked = [_checked(p, model, schema, persons is not None, attested) for p, model in zip(promises, models, strict=True)]
@@ -277,6 +287,7 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
         findings=tuple(findings),
         rows=columns.rows,
         classes=sizes,
+        notes=tuple(f"column '{name}' is published as it is, without any protection" for name in schema.plain),
         loss=None if np.isnan(loss.a) else loss,
     )
 
@@ -306,7 +317,11 @@ def _check_columns(columns: Columns, schema: Schema) -> list[str]:
 
 def _identity(data: Any, columns: Columns, claimed: Certificate) -> list[str]:
     """Whether this is the release that the certificate speaks of: its rows, its content, the bytes of its file."""
-    findings = []
+    findings = [
+        f"the certificate has the key '{key}' under columns, which a certificate never has"
+        for key in claimed.columns  # markers of missing values would join cells that differ
+        if key not in PUBLISHED
+    ]
     if columns.rows != claimed.rows:
         findings.append(f"the release has {columns.rows:,} rows, its certificate says {claimed.rows:,}")
     if content_hash(columns) != claimed.content_sha256:

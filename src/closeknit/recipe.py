@@ -47,6 +47,8 @@ class Recipe:
     def __init__(self, keys: _Keys, base: Path | None, file: object) -> None:
         place = {"path": keys.data} if isinstance(keys.data, str) else dict(keys.data or {})
         path = place.pop("path", None)
+        if path is not None and not str(path).isprintable():
+            raise BadInput(f"the path of the data is {path!r}", file=file, right="name a file")
         self.data_path = None if path is None else (base or Path()) / str(path)
         self.csv = build("data", CsvFormat, place) if place else None
         self.schema = Schema.from_forms(keys.columns, base)
@@ -78,18 +80,31 @@ class Recipe:
         """From a YAML file; paths in it are relative to it."""
         file = Path(path)
         try:
-            forms = yaml.safe_load(file.read_text(encoding="utf-8"))
+            forms = yaml.load(file.read_text(encoding="utf-8"), _EachKeyOnce)  # a safe loader
         except OSError as error:
             raise BadInput(f"cannot be read ({error.strerror})", file=file, right="name a recipe file") from None
         except UnicodeDecodeError:
             raise BadInput("is not UTF-8 text", file=file, right="name a recipe file") from None
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, ValueError, AttributeError, RecursionError) as error:  # also 2024-13-45 and !!int x
             mark = getattr(error, "problem_mark", None)
             where = f" at line {mark.line + 1}" if mark else ""
+            twice = f": {problem}" if (problem := getattr(error, "problem", None)) and "stands there twice" in problem else ""
             raise BadInput(
-                f"is not valid YAML{where}", file=file, right="correct it, or make one with 'closeknit inspect'"
+                f"is not valid YAML{where}{twice}", file=file, right="correct it, or make one with 'closeknit inspect'"
             ) from None
         return cls.of(forms, file.parent, file)
+
+
+class _EachKeyOnce(yaml.SafeLoader):
+    """Refuses a key that stands twice: the second would silently replace the first, and a promise be lost."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key '{key.value}' stands there twice", key.start_mark)
+            seen.add((key.tag, key.value))
+        return super().construct_mapping(node, deep)
 
 
 def _key_names() -> list[str]:

@@ -76,6 +76,9 @@ class Release:
         choice("format", format, FORMATS)
         public = Path(folder).absolute()
         private = public.with_name(public.name + ".private")
+        if force and public.is_dir() and any(public.iterdir()) and not (public / "certificate.json").exists():
+            right = "choose another folder: only a release is ever replaced"
+            raise BadInput("the folder holds something else than a release", file=public, right=right)
         save_folders(public, private, lambda f: self._write_public(f, format), lambda f: self._write_private(f, format), force)
 
     def _write_public(self, folder: Path, format: str) -> None:
@@ -103,6 +106,9 @@ class Release:
             "_partition": None,
             "_recipe": None,
             "_like": None,
+            "_text": self._text,
+            "_format": self._format,
+            "_types": self._types,
         }
 
     def __str__(self) -> str:

@@ -10,7 +10,11 @@ from typing import Any, Literal
 import numpy as np
 
 from closeknit.core.certificate import Certificate, ClassSizes, LossRecord, Promise, Record, WorstClass
+from closeknit.core.columns import Columns
+from closeknit.core.kinds import texts_of
 from closeknit.core.published import Reading
+from closeknit.core.schema import Schema
+from closeknit.core.tree import STAR
 
 Status = Literal["recomputed", "broken", "not checkable"]
 
@@ -46,6 +50,7 @@ class Audit(Record):
     findings: tuple[str, ...] = ()
     rows: int
     classes: ClassSizes
+    notes: tuple[str, ...] = ()
     loss: LossRecord | None  # None where the cells alone cannot tell (masked codes without their certificate)
 
     @property
@@ -66,8 +71,9 @@ class Audit(Record):
             lines.append("loss           not checkable: how much a masked code covers comes with a certificate")
         else:
             lines.append(f"loss           {self.loss.a:.4f} (General Loss Metric A; B: {self.loss.b:.4f})")
+        lines += [f"note           {note}" for note in self.notes]
         lines.append("ok" if self.ok else "NOT OK")
-        return "\n".join(lines)
+        return "\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in lines)
 
 
 def differences(reading: Reading, promises: Sequence[Promise], classes: ClassSizes, loss: LossRecord,
@@ -78,14 +84,30 @@ def differences(reading: Reading, promises: Sequence[Promise], classes: ClassSiz
         for now in promises:
             if now.model == then.model:
                 yield from _promise_differences(now, then)
-        if then.worst is not None and _rows_of(reading, then.worst) != then.worst.rows:
+        if then.worst is None:
+            yield f"{then.text}: its certificate names no worst class"
+        elif _rows_of(reading, then.worst) != then.worst.rows:
             yield f"{then.text}: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
     yield from _number_differences("classes", classes.model_dump(), claimed.classes.model_dump())
     yield from _number_differences("loss", _flat(loss), _flat(claimed.loss))
 
 
+def finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
+    """Secrets that say more than the leaf they are judged on: a day of a month, a number of a bin."""
+    for name, kind in schema.sensitive.items():
+        values = columns[name].values
+        said = np.array([text != STAR and text not in schema.missing for text in texts_of(values)], dtype=bool)
+        domain, leaves = kind.bind(values[said])
+        if domain.tree is None and domain.ends is None:
+            continue  # a number is its own leaf, however it is spelled
+        for text, leaf in zip(texts_of(values[said]), leaves.tolist(), strict=True):
+            if text != domain.texts[leaf]:
+                yield f"column '{name}': '{text}' says more than '{domain.texts[leaf]}', on which it was judged"
+                break
+
+
 def _promise_differences(now: Promise, then: Promise) -> Iterator[str]:
-    same = (now.text, now.asked, now.held, now.exact) == (then.text, then.asked, then.held, then.exact)
+    same = all(getattr(now, key) == getattr(then, key) for key in ("text", "column", "asked", "held", "exact"))
     if not same or not _equal(now.reached, then.reached):
         said = f"{_said(then)} of '{then.text}', asked {then.asked}"
         yield f"{now.text}: recomputed {_said(now)}, asked {now.asked}; its certificate says {said}"

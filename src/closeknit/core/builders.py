@@ -22,6 +22,7 @@ from closeknit.core.tree import STAR
 Dicts = dict[str, Any]  # label -> the same again, or None for a leaf
 Edges = tuple[tuple[float, float], ...]  # the numbers of each leaf: lo <= x < hi, the last one closed
 MOST_INTERVALS = 100_000
+MOST_LEVELS = 110  # a masked code has as many levels as characters
 
 
 def label_of(value: object) -> str:

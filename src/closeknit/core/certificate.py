@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.loss import Loss, measure
@@ -22,6 +22,7 @@ from closeknit.core.published import Reading
 from closeknit.core.schema import explained
 
 FORMAT = 1
+Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class Record(BaseModel):
@@ -34,7 +35,7 @@ class WorstClass(Record):
     """The class that comes nearest to breaking a promise, by its written cells."""
 
     cells: dict[str, str]
-    rows: int
+    rows: Count
 
 
 class Promise(Record):
@@ -63,18 +64,18 @@ class ReleaseFile(Record):
     """A file of the release and what it must look like."""
 
     name: str
-    rows: int
+    rows: Count
     sha256: str
 
 
 class ClassSizes(Record):
     """How large the classes are, and two classical measures of it."""
 
-    count: int
-    smallest: int
+    count: Count
+    smallest: Count
     mean: float
-    largest: int
-    discernibility: int
+    largest: Count
+    discernibility: Count
     average_ratio: float | None = None  # mean size / k, where k was asked
 
 
@@ -93,8 +94,8 @@ class Certificate(Record):
     closeknit: str
     form: dict[str, dict[str, Any]]
     columns: dict[str, Any]
-    rows: int
-    withheld: int
+    rows: Count
+    withheld: Count
     promises: tuple[Promise, ...]
     classes: ClassSizes
     loss: LossRecord

@@ -284,7 +284,7 @@ def _lines(path: Path, delimiter: str, encoding: str) -> list[Line]:
     except OSError as bad:
         raise BadInput(f"the hierarchy file cannot be read: {bad.strerror}", file=path) from None
     except (csv.Error, ValueError, TypeError) as bad:  # the latter two: a path, a delimiter or an encoding that cannot be one
-        raise BadInput(f"the hierarchy file cannot be read as CSV: {bad}", file=path) from None
+        raise BadInput(f"the hierarchy file is no CSV: {bad}", file=path) from None
 
 
 def _one_star(fields: list[str]) -> list[str]:

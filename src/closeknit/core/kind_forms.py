@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping
+from datetime import date as Day
 from pathlib import Path
 from typing import Any, cast
 
@@ -65,7 +66,8 @@ def _made(name: str, params: Any, beside: dict[str, Any], base: Path | None) -> 
         return cast(Kind, Hierarchy.read_csv(params if base is None else base / params, **beside))
     if params is not None and not isinstance(params, Mapping):
         raise BadInput(f"{name} has {params!r} instead of named parameters", right=f"write {name}: {{name: value, ...}}")
-    named = {str(key): value for key, value in (params or {}).items()}
+    # YAML reads 2024-01-31 as a date
+    named = {str(key): str(value) if isinstance(value, Day) else value for key, value in (params or {}).items()}
     if name in BUILDERS:
         for key in named:
             if key not in BUILDERS[name]:

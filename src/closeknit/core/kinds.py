@@ -22,6 +22,7 @@ from closeknit.core.exact import plain_number
 from closeknit.core.params import number, spec, whole
 from closeknit.core.tree import STAR, Int32, Nested, Tree
 
+MOST_LENGTH = 100  # of a code that is masked one character a level
 MOST = 1e300  # beyond it the width of a column is no number any more
 Losses = NDArray[np.float64]  # [cells, 2]: variants A and B; NaN where the cell alone cannot tell
 
@@ -269,6 +270,9 @@ class Prefix(Nominal):
         for i, text in enumerate(texts):
             if "*" in text:
                 raise BadValue(i, f"'{text}' looks like a masked code", "give the whole code, or declare it as missing")
+            if len(text) > MOST_LENGTH:
+                what = f"'{text[:20]}...' has {len(text):,} characters"
+                raise BadValue(i, what, f"a code has at most {MOST_LENGTH}; make the column flat()")
             if self.length is not None and len(text) != self.length:
                 raise BadValue(i, f"'{text}' has {len(text)} characters", f"a code of this column has {self.length}")
         return bind_tree(self.tree(sorted(set(texts))), texts)

@@ -80,7 +80,8 @@ def build(what: str, thing: type[T], params: Mapping[str, Any]) -> T:
         if name not in params and not optional:
             raise BadInput(f"{what} needs the parameter '{name}'")
         if name in params and field.type in TEXTS and not isinstance(params[name], TEXTS[field.type]):
-            raise BadInput(f"{what} has {name}={params[name]!r}, which is not text", right="write a text, between quotes if need be")
+            right = "write a text, between quotes if need be"
+            raise BadInput(f"{what} has {name}={params[name]!r}, which is not text", right=right)
     return thing(**params)
 
 

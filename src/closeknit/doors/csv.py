@@ -111,8 +111,14 @@ def _utf8(data: bytes, file: Path, format: CsvFormat) -> bytes:
         utf16 = data[:2] in (b"\xff\xfe", b"\xfe\xff")
         right = "name the encoding, e.g. " + ("utf-16" if utf16 else "latin-1 or cp1252")
         raise BadInput(what, file=file, row=row or None, right=right) from None
+    except UnicodeError:  # codecs that are not for text files (punycode)
+        raise BadInput(f"it cannot be read as {format.encoding}", file=file, right="name its encoding") from None
     if not unicode:
-        data = text.encode()
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            what = f"read as {format.encoding} it has half characters (surrogates)"
+            raise BadInput(what, file=file, right="name its encoding") from None
     return data.removeprefix(b"\xef\xbb\xbf")
 
 

@@ -13,22 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.params import whole
+from closeknit.kernels.boundary import Rules
 from closeknit.kernels.boxes import Scales
-from closeknit.kernels.polishing import WIDTH, exchanged
-
-
-def default_passes(n: int) -> int:
-    """Small tables are polished until little is left to gain, large ones four times.
-
-    >>> default_passes(1_000), default_passes(50_000), default_passes(1_000_000)
-    (32, 20, 4)
-    """
-    return min(32, max(4, 1_000_000 // max(n, 1)))
+from closeknit.kernels.holdings import Holding
+from closeknit.kernels.sweeps import WIDTH, default_sweeps, swept
 
 
 @dataclass(frozen=True)
 class Polish:
-    """Exchanges within a budget of proposals; `None`: `default_passes(n)` passes of n * 32 proposals each.
+    """Exchanges within a budget of proposals; `None`: `default_sweeps(n)` sweeps of n * 32 proposals each.
 
     >>> from closeknit.kernels.boxes import flat_scales
     >>> quasi, bucket = np.array([[0], [9], [8], [1]], np.int32), np.array([0, 0, 1, 1], np.int32)
@@ -49,9 +42,16 @@ class Polish:
         >>> Polish(proposals=1_000_000).passes(10_000)
         3
         """
-        return default_passes(n) if self.proposals is None else self.proposals // max(1, n * WIDTH)
+        return default_sweeps(n) if self.proposals is None else self.proposals // max(1, n * WIDTH)
 
     def polish(self, quasi: NDArray[np.int32], scales: Scales, bucket_of_row: NDArray[np.int32],
                class_of: NDArray[np.int32], seed: int) -> NDArray[np.int32]:  # fmt: skip
         """Class of each row after the exchanges; every class keeps its number of rows of each bucket."""
-        return exchanged(quasi, scales, bucket_of_row, class_of, self.passes(len(class_of)), seed)
+        e = int(class_of.max(initial=-1)) + 1
+        if e < 2 or quasi.shape[1] == 0:
+            return class_of
+        start = np.concatenate(([0], np.cumsum(np.bincount(class_of))))
+        member = np.lexsort((bucket_of_row, class_of)).astype(np.int32)
+        held = Holding(member, start, bucket_of_row[member], quasi, bucket_of_row)
+        free = Rules.none(int(bucket_of_row.max()) + 1)
+        return swept(held, free, scales, self.passes(len(class_of)), seed)[1]

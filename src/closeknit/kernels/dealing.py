@@ -3,12 +3,12 @@
 The stack holds all rows so that equal secrets stand together. A *round* is e consecutive stack positions; each
 class takes one of its rows. So sizes are floor or ceil of n/e (P1), and any prefix of the stack is shared within
 one round. Which row goes where is free as long as each value's count stays floor or ceil of f/e in every class
-(P2): the boundary rule of `windows.Rules`.
+(P2): the boundary rule of `boundary.Rules`.
 
 Different from the source, which deals row z to class z mod e: rounds choose rows with near quasi-identifiers. Steps
 of `rounds`: rows of one value are spread over the rounds it reaches (`_interleave`); all rounds are ordered side by
 side (`align`) and ranks matched (`_first_deal`); then sweeps of minimum-cost assignments in windows of neighbouring
-classes, along another Hilbert curve each time, lower the loss (`deal_windows`). Cost: O(n log n + sweeps * n *
+classes, along another Hilbert curve each time, lower the loss (`swept`). Cost: O(n log n + sweeps * n *
 width^2 at worst).
 """
 
@@ -19,13 +19,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from closeknit.kernels.alignment import align
-from closeknit.kernels.boxes import Codes, Ints, Scales, box_losses, partition_loss, positions
+from closeknit.kernels.boundary import TAIL, Rules
+from closeknit.kernels.boxes import Codes, Ints, Scales, partition_loss, positions
 from closeknit.kernels.hilbert import hilbert_keys
-from closeknit.kernels.windows import Rules, corners, deal_windows, geometry
+from closeknit.kernels.holdings import Holding
+from closeknit.kernels.sweeps import WIDTH, default_sweeps, swept
 
 EXACT = 64  # up to so many classes one window holds them all: the exact assignment of each round
-WIDTH = 32  # beyond, the same time buys more sweeps than windows of 64 would allow, and a slightly lower loss
-PULL = 1.0  # a box alone has plateaus: a mixed column costs the same for any row; the way to the median leads off them
 
 
 def literal(n: int, e: int) -> Codes:
@@ -56,23 +56,15 @@ def rounds(stack: NDArray[np.integer], value: NDArray[np.integer], e: int, quasi
     if e == 1 or e >= n or quasi.shape[1] == 0:
         return plain
     run = np.cumsum(np.diff(value, prepend=value[0]) != 0)
-    run_of = np.empty(n, np.int64)
+    run_of = np.empty(n, np.int32)
     run_of[rows] = run
     keys = hilbert_keys(positions(scales, quasi)) if keys is None else keys
     rules = Rules.of(run, e)
     dealt = align(_interleave(rows, run, e, keys), e, quasi, scales)
     member = _first_deal(dealt, run_of, rules, e)
-    best, member = _sweep(member, run_of, rules, quasi, scales, sweeps or default_sweeps(n))
-    return _class_of(member, n) if best <= partition_loss(scales, quasi, plain, e) else plain
-
-
-def default_sweeps(n: int) -> int:
-    """Small tables are swept until little is left to gain, large ones four times.
-
-    >>> default_sweeps(1_000), default_sweeps(50_000), default_sweeps(1_000_000)
-    (32, 20, 4)
-    """
-    return min(32, max(4, 1_000_000 // max(n, 1)))
+    held = held_in_rounds(member, quasi, run_of)
+    best, found = swept(held, rules, scales, sweeps or default_sweeps(n), width=EXACT if e <= EXACT else WIDTH)
+    return found if best <= partition_loss(scales, quasi, plain, e) else plain
 
 
 def super_rounds(stack: NDArray[np.integer], e: int, g: int, quasi: Codes, scales: Scales,
@@ -115,7 +107,7 @@ def _spread(wanted: Ints, slots: Ints) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def _bound_rows(rows: Codes, before: Codes, run_of: Ints, value: int, cover: bool,
+def _bound_rows(rows: Codes, before: Codes, run_of: Codes, value: int, cover: bool,
                 ) -> tuple[Ints, Ints]:  # fmt: skip
     """Which rows (by rank) go to which classes outside the head; `before` = the row of each class in that round."""
     e, size = len(before), len(rows)
@@ -127,16 +119,16 @@ def _bound_rows(rows: Codes, before: Codes, run_of: Ints, value: int, cover: boo
 
 
 @njit(cache=True, nogil=True)
-def _first_deal(dealt: Codes, run_of: Ints, rules: Rules, e: int) -> Codes:
+def _first_deal(dealt: Codes, run_of: Codes, rules: Rules, e: int) -> Codes:
     """Row of rank i to class i in every round, moved as little as the boundary rule asks."""
     n = len(dealt)
     member = np.full((e, (n + e - 1) // e), -1, np.int32)
     for j in range(member.shape[1]):
         rows = dealt[j * e : min(n, j * e + e)]
         free, left = np.ones(e, np.bool_), np.ones(len(rows), np.bool_)
-        if rules.tail_round[j] >= 0:
-            before = member[:, rules.tail_round[j]].copy()
-            ranks, classes = _bound_rows(rows, before, run_of, rules.tail_value[j], rules.tail_cover[j])
+        if rules.partner[TAIL, j] >= 0:
+            before = member[:, rules.partner[TAIL, j]].copy()
+            ranks, classes = _bound_rows(rows, before, run_of, rules.value[TAIL, j], rules.cover[TAIL, j])
             for x in range(len(ranks)):
                 member[classes[x], j] = rows[ranks[x]]
                 free[classes[x]] = left[ranks[x]] = False
@@ -146,65 +138,11 @@ def _first_deal(dealt: Codes, run_of: Ints, rules: Rules, e: int) -> Codes:
     return member
 
 
-@njit(cache=True, nogil=True)
-def _rotate(member: Codes, run_of: Ints) -> None:
-    """Rows of one value in one class may trade rounds: each moves on by one, to meet other rows in the next sweep."""
-    for c in range(member.shape[0]):
-        size = member.shape[1] if member[c, member.shape[1] - 1] >= 0 else member.shape[1] - 1
-        a = 0
-        while a < size:
-            b = a
-            while b + 1 < size and run_of[member[c, b + 1]] == run_of[member[c, a]]:
-                b += 1
-            last = member[c, b]
-            for x in range(b, a, -1):
-                member[c, x] = member[c, x - 1]
-            member[c, a] = last
-            a = b + 1
+def held_in_rounds(member: Codes, quasi: Codes, run_of: Codes) -> Holding:
+    """`member[c, j]` is the row that class c takes in round j (-1: none, only in the last, shorter round).
 
-
-def _dice(sweep: int, d: int, sides: int) -> Ints:
-    """Numbers below `sides`, one per column: fixed scrambling (splitmix64), the same on every machine and version."""
-    x = (np.arange(d, dtype=np.uint64) + np.uint64(64 * sweep + 1)) * np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((x >> np.uint64(33)) % np.uint64(sides)).astype(np.int64)
-
-
-def _class_order(member: Codes, quasi: Codes, scales: Scales, sweep: int) -> Ints:
-    """Classes along a Hilbert curve through another corner of their boxes, with other axes first, in every sweep."""
-    d = quasi.shape[1]
-    which = np.array([0, 1, 2, 2])[_dice(3 * sweep, d, 4)]
-    points = positions(scales, corners(member, quasi, which)) / 2.0 ** _dice(3 * sweep + 1, d, 3)
-    axes = np.argsort(_dice(3 * sweep + 2, d, 1 << 30), kind="stable")
-    return np.argsort(hilbert_keys(np.ascontiguousarray(points[:, axes])), kind="stable")
-
-
-def _sweep(member: Codes, run_of: Ints, rules: Rules, quasi: Codes, scales: Scales,
-           sweeps: int) -> tuple[float, Codes]:  # fmt: skip
-    """The best of all sweeps and its loss; the last one goes by the loss alone."""
-    geo = geometry(scales)
-    width = EXACT if len(member) <= EXACT else WIDTH
-    best, kept = _loss(member, quasi, scales), member.copy()
-    for sweep in range(sweeps):
-        order = _class_order(member, quasi, scales, sweep)
-        pull = PULL / member.shape[1] if sweep < sweeps - 1 else 0.0
-        deal_windows(order, width // 2 if len(member) > width else 0, width, member, quasi, run_of, rules, geo, pull)
-        _rotate(member, run_of)
-        loss = _loss(member, quasi, scales)
-        if loss < best:
-            best, kept = loss, member.copy()
-    return best, kept
-
-
-def _loss(member: Codes, quasi: Codes, scales: Scales) -> float:
-    d = quasi.shape[1]
-    lo, hi = (corners(member, quasi, np.full(d, end, np.int64)) for end in (0, 1))
-    return float(box_losses(scales, lo, hi) @ (member >= 0).sum(axis=1) / quasi.shape[0])
-
-
-def _class_of(member: Codes, n: int) -> Codes:
-    class_of = np.empty(n, np.int32)
-    classes, at = np.nonzero(member >= 0)
-    class_of[member[classes, at]] = classes
-    return class_of
+    >>> held_in_rounds(np.array([[0, 2], [1, -1]], np.int32), np.zeros((3, 1), np.int32), np.zeros(3, np.int32)).kind.tolist()
+    [0, 1, 0, 1]
+    """
+    e, rounds = member.shape
+    return Holding(member.ravel(), np.arange(e + 1) * rounds, np.tile(np.arange(rounds, dtype=np.int32), e), quasi, run_of)

@@ -37,8 +37,9 @@ from closeknit.core.model import Model
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Table
 from closeknit.fills.candidates import Candidates
-from closeknit.kernels.dealing import default_sweeps, literal, rounds, super_rounds
+from closeknit.kernels.dealing import literal, rounds, super_rounds
 from closeknit.kernels.hilbert import hilbert_keys
+from closeknit.kernels.sweeps import default_sweeps
 
 QUICK = 4  # sweeps of a dealing that is only compared with others
 BY_VALUE = 0  # the dial's strictest place: rounds of e rows under the boundary rule; g >= 1 are super-rounds
