@@ -22,6 +22,7 @@ from closeknit.core.loss import measure, written_texts
 from closeknit.core.method import Method, Progress, silent
 from closeknit.core.model import Model
 from closeknit.core.params import number, spec, whole
+from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Outcome, Partition, Table
 from closeknit.core.tree import Int32
@@ -236,9 +237,25 @@ def _notes(table: Table, models: Sequence[Model], form: Form) -> list[str]:
             for name, domain in zip(schema.quasi, table.quasi_domains, strict=True)
             if domain.tree is None and domain.ends is None  # ends of bins are declared
         ]
+    return notes + _unprotected(schema, models)
+
+
+def _unprotected(schema: Schema, models: Sequence[Model]) -> list[str]:
+    """Columns that are published and that no promise covers."""
     promised = {model.column for model in models}
-    notes += [f"column '{name}' is sensitive, but no promise speaks of it" for name in schema.sensitive if name not in promised]
+    notes = [f"column '{name}' is sensitive, but no promise speaks of it" for name in schema.sensitive if name not in promised]
     return notes + [f"column '{name}' is published as it is, without any protection" for name in schema.plain]
+
+
+def _ground_notes(reading: Reading, models: Sequence[Model]) -> list[str]:
+    """Where a distance counts values that nobody has: many of them make every distance small."""
+    notes = []
+    for name in dict.fromkeys(model.column for model in models if model.family == "closeness" and model.column):
+        histogram = reading.classes.histograms[name]
+        size, present = histogram.domain.size, int((histogram.reference[:-1] > 0).sum())
+        if histogram.domain.declared and present < size:
+            notes.append(f"column '{name}': its declared domain has {size:,} values, {present:,} of them occur")
+    return notes
 
 
 def _by_input_row(table: Table, partition: Partition) -> Any:
@@ -287,7 +304,7 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
         findings=tuple(findings),
         rows=columns.rows,
         classes=sizes,
-        notes=tuple(f"column '{name}' is published as it is, without any protection" for name in schema.plain),
+        notes=tuple(_unprotected(schema, models) + _ground_notes(reading, models)),
         loss=None if np.isnan(loss.a) else loss,
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,9 +33,7 @@ def plainly() -> Iterator[None]:
         say(f"closeknit: {error}")
         raise typer.Exit(error.status) from None
     except BrokenPipeError:
-        # What is still buffered would fail once more when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(NO_READER) from None
+        os._exit(NO_READER)  # an ordinary end would write what is buffered once more, and may abort on a reader's thread
     except OSError as error:
         say(f"closeknit: {_refused(error)}")
         raise typer.Exit(BadInput.status) from None

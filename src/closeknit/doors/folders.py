@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 
@@ -66,7 +68,9 @@ def save_folders(public: Path, private: Path, write_public: Writer, write_privat
     try:
         _fill(new_private, write_private, folder_mode=0o700, file_mode=0o600)
         _fill(new_public, write_public, folder_mode=0o755, file_mode=0o644)
-        _put_in_place(places)
+        with _alone_in(public.parent):  # another run may have put its folders there meanwhile
+            _refuse_bad_places(public, private, force)
+            _put_in_place(places)
     except OSError as error:
         raise refused(error, public) from None
     except BadInput as error:
@@ -74,6 +78,17 @@ def save_folders(public: Path, private: Path, write_public: Writer, write_privat
     finally:
         for folder in places:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Only one process at a time; the system lets go of the folder even if it is killed."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _refuse_bad_places(public: Path, private: Path, force: bool) -> None:
