@@ -6,6 +6,7 @@
     burel    SAL over beta: cuts, polish, slack; ranges of salaries
     speed    SABRE and BUREL on SAL from CSV file to saved folder, against the floor
     growth   SABRE and BUREL on 100,000 to 10,000,000 generated rows
+    arx      quoted figures of ARX on Adult beside ours on the same rows
     rivals   pycanon measuring the same release, anjana making one
 
 Results are printed, and each section of RESULTS.md is replaced by its new version. `--rows N` tries the code on a generated
@@ -20,6 +21,7 @@ import warnings
 from pathlib import Path
 
 import adult
+import arx
 import burel
 import growth
 import machine
@@ -37,6 +39,7 @@ BENCHMARKS = {
     "burel": ("BUREL: what each step is worth", burel.run),
     "speed": ("Speed of SABRE and BUREL: from CSV file to saved folder", speed.run),
     "growth": ("Growth of SABRE and BUREL", growth.run),
+    "arx": ("ARX, quoted, on Adult's training rows", arx.run),
     "rivals": ("Other tools on Adult", rivals.run),
 }
 
