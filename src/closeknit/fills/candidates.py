@@ -25,29 +25,29 @@ class Candidates:
     def __init__(self, table: Table, models: Sequence[Model], progress: Progress, what: str) -> None:
         self.table, self.models = table, models
         self.scales, self.points = scales(table), points(table)
-        self.first: Partition | None = None
         self.best: Partition | None = None
+        self.kept: list[Partition] = []
         self.loss = np.inf
         self.tried = 0
         self._progress, self._what = progress, what
 
-    def add(self, class_of: NDArray[np.int32], count: int) -> bool:
-        """Judge one; whether it kept every promise as it was, before any repair."""
+    def add(self, class_of: NDArray[np.int32], count: int, keep: bool = False) -> bool:
+        """Judge one; whether it kept every promise as it was, before any repair. `keep`: it runs to the end beside the best."""
         self.tried += 1
         self._progress(self._what, 0.8 - 0.6 * 0.8**self.tried)
         partition = Partition(class_of, count)
         holds = not failing(self.table, partition, self.models).any()
         kept = partition if holds else repaired(self.table, partition, self.models)
         loss = self._loss(kept)
-        self.first = self.first or kept
+        self.kept += [kept] if keep else []
         if loss < self.loss:
             self.best, self.loss = kept, loss
         return holds
 
     def finished(self) -> Partition:
-        """The best one, cut further wherever the promises allow it; or the first one, should that end up losing less."""
-        assert self.first is not None and self.best is not None, "a method tries at least one candidate"
-        starts = [self.best] if self.first is self.best else [self.best, self.first]
+        """The best one, cut further wherever the promises allow it; or a kept one, should that end up losing less."""
+        assert self.best is not None, "a method tries at least one candidate"
+        starts = [self.best, *(kept for kept in self.kept if kept is not self.best)]
         return min((refined(self.table, start, self.models, self.scales) for start in starts), key=self._loss)
 
     def _loss(self, partition: Partition) -> float:

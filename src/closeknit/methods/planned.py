@@ -32,18 +32,17 @@ def planned(table: Table, models: Sequence[Model], column: str, plans: Iterable[
     codes, _ = table.secret(column)
     candidates = Candidates(table, models, progress, "filling")
     filling, keys = fill_named(fill), curve(candidates.points)
-    best: tuple[NDArray[np.int32], Plan] | None = None
+    filled: list[tuple[NDArray[np.int32], Plan]] = []  # the plain plan, and the best one if it is another
     for plan in _distinct(plans):
         before = candidates.loss
         class_of = filling.fill(
             table.quasi, candidates.scales, candidates.points, plan.bucket_of[codes], plan.allotments, seed, keys
         )
-        candidates.add(class_of, len(plan.allotments))
-        best = (class_of, plan) if candidates.loss < before else best
-    if polish and best is not None:
-        class_of, plan = best
+        candidates.add(class_of, len(plan.allotments), keep=not filled)
+        filled = filled if candidates.loss >= before and filled else [*filled[:1], (class_of, plan)]
+    for class_of, plan in filled if polish else ():
         class_of = Polish().polish(table.quasi, candidates.scales, plan.bucket_of[codes], class_of, seed)
-        candidates.add(class_of, len(plan.allotments))
+        candidates.add(class_of, len(plan.allotments), keep=plan is filled[0][1])
     return candidates.finished()
 
 
