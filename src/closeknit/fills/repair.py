@@ -62,9 +62,9 @@ def _merges(table: Table, partition: Partition, classes: Classes, models: Sequen
     into = np.arange(partition.count)
     broken = _failing(classes, models)
     while len(classes) > 1 and broken.any():
-        _, step = np.unique(_one_round(shapes, classes, broken, models, geometry), return_inverse=True)
-        classes, shapes, into = classes.merge(step), shapes.merge(step), step[into]
-        broken = _failing(classes, models)
+        goes, broken = _one_round(shapes, classes, broken, models, geometry)
+        stays, step = np.unique(goes, return_inverse=True)
+        classes, shapes, into, broken = classes.merge(step), shapes.merge(step), step[into], broken[stays]
     return into
 
 
@@ -103,12 +103,14 @@ class _Shapes:
         return np.argsort(keys, kind="stable")
 
 
-def _one_round(shapes: _Shapes, classes: Classes, broken: Flags, models: Sequence[Model], geometry: Scales) -> Counts:
-    """Where each class goes: every broken class is offered its cheapest neighbours, first those that mend it."""
+def _one_round(shapes: _Shapes, classes: Classes, broken: Flags, models: Sequence[Model],
+               geometry: Scales) -> tuple[Counts, Flags]:  # fmt: skip
+    """Where each class goes and whether it is broken there: it is offered its cheapest neighbours, first those that mend it."""
     failed = np.flatnonzero(broken)
     one, other, cost = _cheapest(shapes, failed, geometry)
     mended = ~_failing(classes.pairs(one, other), models)
-    return match(np.lexsort((other, one, cost, ~mended)), one, other, len(broken))
+    goes, pair_of = match(np.lexsort((other, one, cost, ~mended)), one, other, len(broken))
+    return goes, np.where(pair_of < 0, broken, ~mended[pair_of])  # what was not merged is what it was
 
 
 def _cheapest(shapes: _Shapes, failed: Counts, geometry: Scales) -> tuple[Counts, Counts, NDArray[np.float64]]:

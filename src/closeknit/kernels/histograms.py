@@ -45,17 +45,18 @@ def join_pairs(starts: Int64, values: Int32, counts: Int64, one: Int64, other: I
 
 
 @njit(cache=True, nogil=True)
-def match(order: Int64, one: Int64, other: Int64, count: int) -> Int64:
-    """Pairs taken in this order, each class in one pair at most: where each class goes (a pair goes to its lower number).
+def match(order: Int64, one: Int64, other: Int64, count: int) -> tuple[Int64, Int64]:
+    """Pairs taken in this order, each class in one pair at most: where each class goes (a pair goes to its lower number), and
+    the pair that each class is part of, -1 where it stays as it is.
 
-    >>> match(np.array([1, 0]), np.array([0, 1]), np.array([1, 2]), 3).tolist()
-    [0, 1, 1]
+    >>> [array.tolist() for array in match(np.array([1, 0]), np.array([0, 1]), np.array([1, 2]), 3)]
+    [[0, 1, 1], [-1, 1, 1]]
     """
     into = np.arange(count)
-    free = np.ones(count, np.bool_)
+    pair_of = np.full(count, -1, np.int64)
     for i in order:
         a, b = one[i], other[i]
-        if free[a] and free[b]:
-            free[a] = free[b] = False
+        if pair_of[a] < 0 and pair_of[b] < 0:
+            pair_of[a] = pair_of[b] = i
             into[max(a, b)] = min(a, b)
-    return into
+    return into, pair_of
