@@ -2,9 +2,10 @@
 
 Merging never hurts a monotone model (the merged histogram lies between the two), and one class of everything is the end, so
 it always stops. Neighbours are looked for along the Hilbert curve through the classes' middles, as many as a fixed count of
-pairs per round allows; merges run in rounds, first those whose union holds, the cheapest first. Rows are touched once before
-and once after: in between a class is its box, its size, its middle and its histograms. A cost counts both sides of a merge,
-unlike the printed one of the thesis on SABRE and BUREL, sec. 4.3.4, which ignores the rows of the class that is merged into.
+pairs per round allows; merges run in rounds, first those whose union holds, the cheapest first; a class that no neighbour
+mends doubles. Rows are touched once before and once after: in between a class is its box, its size, its middle and its
+histograms. A cost counts both sides of a merge, unlike the printed one of the thesis on SABRE and BUREL, sec. 4.3.4, which
+ignores the rows of the class that is merged into.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ def _merges(table: Table, partition: Partition, classes: Classes, models: Sequen
         goes, broken = _one_round(shapes, classes, broken, models, geometry)
         stays, step = np.unique(goes, return_inverse=True)
         classes, shapes, into, broken = classes.merge(step), shapes.merge(step), step[into], broken[stays]
+        if (np.bincount(step) > 2).any():  # more than a pair came together: nobody has judged that yet
+            broken = _failing(classes, models)
     return into
 
 
@@ -109,7 +112,7 @@ def _one_round(shapes: _Shapes, classes: Classes, broken: Flags, models: Sequenc
     failed = np.flatnonzero(broken)
     one, other, cost = _cheapest(shapes, failed, geometry)
     mended = ~_failing(classes.pairs(one, other), models)
-    goes, pair_of = match(np.lexsort((other, one, cost, ~mended)), one, other, len(broken))
+    goes, pair_of = match(np.lexsort((other, one, cost, ~mended)), one, other, mended, shapes.sizes)
     return goes, np.where(pair_of < 0, broken, ~mended[pair_of])  # what was not merged is what it was
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
+Flags = NDArray[np.bool_]
 
 
 @njit(cache=True, nogil=True)
@@ -45,18 +46,25 @@ def join_pairs(starts: Int64, values: Int32, counts: Int64, one: Int64, other: I
 
 
 @njit(cache=True, nogil=True)
-def match(order: Int64, one: Int64, other: Int64, count: int) -> tuple[Int64, Int64]:
-    """Pairs taken in this order, each class in one pair at most: where each class goes (a pair goes to its lower number), and
-    the pair that each class is part of, -1 where it stays as it is.
+def match(order: Int64, one: Int64, other: Int64, mended: Flags, sizes: Int64) -> tuple[Int64, Int64]:
+    """Pairs taken in this order: where each class goes, and the pair it is part of, -1 where it stays as it is.
 
-    >>> [array.tolist() for array in match(np.array([1, 0]), np.array([0, 1]), np.array([1, 2]), 3)]
-    [[0, 1, 1], [-1, 1, 1]]
+    A class is part of one pair, except that one which no pair mends takes others in until its size has doubled: one at a
+    time, a class that needs thousands of rows would need thousands of rounds.
+
+    >>> one, other, sizes = np.array([0, 0, 0]), np.array([1, 2, 3]), np.array([9, 4, 4, 4])
+    >>> [array.tolist() for array in match(np.arange(3), one, other, np.zeros(3, np.bool_), sizes)]
+    [[0, 0, 0, 3], [1, 0, 1, -1]]
     """
-    into = np.arange(count)
-    pair_of = np.full(count, -1, np.int64)
+    into = np.arange(len(sizes))
+    pair_of = np.full(len(sizes), -1, np.int64)
+    taken = np.zeros(len(sizes), np.int64)  # rows taken in by a class that no pair mends
     for i in order:
         a, b = one[i], other[i]
-        if pair_of[a] < 0 and pair_of[b] < 0:
+        free = pair_of[a] < 0
+        growing = not mended[i] and taken[a] > 0 and taken[a] + sizes[b] <= sizes[a]
+        if pair_of[b] < 0 and (free or growing):
             pair_of[a] = pair_of[b] = i
-            into[max(a, b)] = min(a, b)
+            into[b] = a
+            taken[a] += 0 if mended[i] else sizes[b]
     return into, pair_of
