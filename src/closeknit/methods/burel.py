@@ -68,7 +68,7 @@ class Burel:
         model, column = planned_for(self, models, self.column)
         k = max([m.least_size for m in models] + [1])
         plans = self._plans(table.one_class().histograms[column], cast(Likeness, model), k)
-        return Outcome(planned(table, models, column, plans, self.fill, self.polish, seed, progress))
+        return Outcome(planned(table, models, table.secret(column)[0], plans, self.fill, self.polish, seed, progress))
 
     def _plans(self, secret: Histogram, model: Likeness, k: int) -> Iterator[Plan]:
         """The plan for beta; with slack also, for each nominal beta, the one with most classes over all gammas."""

@@ -26,10 +26,12 @@ def largest(plans: Iterable[Plan]) -> Plan:
     return max(plans, key=lambda plan: len(plan.allotments))
 
 
-def planned(table: Table, models: Sequence[Model], column: str, plans: Iterable[Plan], fill: str, polish: bool, seed: int,
-            progress: Progress) -> Partition:  # fmt: skip
-    """Fill every plan, keep what loses least after repair, polish it and cut it further where the promises allow."""
-    codes, _ = table.secret(column)
+def planned(table: Table, models: Sequence[Model], codes: NDArray[np.integer], plans: Iterable[Plan], fill: str, polish: bool,
+            seed: int, progress: Progress) -> Partition:  # fmt: skip
+    """Fill every plan, keep what loses least after repair, polish it and cut it further where the promises allow.
+
+    `codes`: what of each row a plan speaks of: the leaf of one secret, a cell of several, or the row itself.
+    """
     candidates = Candidates(table, models, progress, "filling")
     filling, keys = fill_named(fill), curve(candidates.points)
     filled: list[tuple[NDArray[np.int32], Plan]] = []  # the plain plan, and the best one if it is another
