@@ -5,7 +5,8 @@ Safe whatever the candidates are, because only what was measured counts, never w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,29 +27,35 @@ class Candidates:
         self.table, self.models = table, models
         self.scales, self.points = scales(table), points(table)
         self.best: Partition | None = None
-        self.kept: list[Partition] = []
         self.loss = np.inf
-        self.tried = 0
+        self.losses: list[float] = []  # of every candidate, after repair
         self._progress, self._what = progress, what
 
-    def add(self, class_of: NDArray[np.int32], count: int, keep: bool = False) -> bool:
-        """Judge one; whether it kept every promise as it was, before any repair. `keep`: it runs to the end beside the best."""
-        self.tried += 1
-        self._progress(self._what, 0.8 - 0.6 * 0.8**self.tried)
-        partition = Partition(class_of, count)
-        holds = not failing(self.table, partition, self.models).any()
-        kept = partition if holds else repaired(self.table, partition, self.models)
-        loss = self._loss(kept)
-        self.kept += [kept] if keep else []
-        if loss < self.loss:
-            self.best, self.loss = kept, loss
+    def add(self, class_of: NDArray[np.int32], count: int) -> bool:
+        """Judge one; whether it kept every promise as it was, before any repair."""
+        self._progress(self._what, 0.8 - 0.6 * 0.8 ** (len(self.losses) + 1))
+        holds, kept = self._kept(class_of, count)
+        self.losses.append(self._loss(kept))
+        if self.losses[-1] < self.loss:
+            self.best, self.loss = kept, self.losses[-1]
         return holds
 
     def finished(self) -> Partition:
-        """The best one, cut further wherever the promises allow it; or a kept one, should that end up losing less."""
+        """The best one, cut further wherever the promises allow it."""
         assert self.best is not None, "a method tries at least one candidate"
-        starts = [self.best, *(kept for kept in self.kept if kept is not self.best)]
-        return min((refined(self.table, start, self.models, self.scales) for start in starts), key=self._loss)
+        return refined(self.table, self.best, self.models, self.scales)
+
+    def best_ending(self, starts: Iterable[tuple[NDArray[np.int32], int]]) -> Partition:
+        """The best one or one of these, repaired and cut further, whichever ends best: it need not be what begins best."""
+        kept = (self._kept(class_of, count)[1] for class_of, count in starts)
+        endings = (refined(self.table, partition, self.models, self.scales) for partition in kept)
+        return min(chain([self.finished()], endings), key=self._loss)
+
+    def _kept(self, class_of: NDArray[np.int32], count: int) -> tuple[bool, Partition]:
+        """Whether it keeps every promise, and it or what a repair makes of it."""
+        partition = Partition(class_of, count)
+        holds = not failing(self.table, partition, self.models).any()
+        return holds, partition if holds else repaired(self.table, partition, self.models)
 
     def _loss(self, partition: Partition) -> float:
         return float(partition_loss(self.scales, self.table.quasi, partition.class_of, partition.count))

@@ -2,10 +2,10 @@
 
 Merging never hurts a monotone model (the merged histogram lies between the two), and one class of everything is the end, so
 it always stops. Neighbours are looked for along the Hilbert curve through the classes' middles, as many as a fixed count of
-pairs per round allows; merges run in rounds, first those whose union holds, the cheapest first; a class that no neighbour
-mends doubles. Rows are touched once before and once after: in between a class is its box, its size, its middle and its
-histograms. A cost counts both sides of a merge, unlike the printed one of the thesis on SABRE and BUREL, sec. 4.3.4, which
-ignores the rows of the class that is merged into.
+pairs per round allows; merges run in rounds, first those whose union holds, the cheapest first; after some rounds a class
+that no neighbour mends doubles. Rows are touched once before and once after: in between a class is its box, its size, its
+middle and its histograms. A cost counts both sides of a merge, unlike the printed one of the thesis on SABRE and BUREL, sec.
+4.3.4, which ignores the rows of the class that is merged into.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from closeknit.kernels.histograms import match
 
 LOOKED_AT = 1 << 20  # pairs whose joint loss is computed in one round: the fewer classes are broken, the farther each looks
 JUDGED = 1 << 18  # pairs that the models judge in one round
+PATIENCE = 1 << 22  # classes of all rounds in which merges are pairs; doubling at once is quick and loses up to a fifth more
 
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -62,8 +63,10 @@ def _merges(table: Table, partition: Partition, classes: Classes, models: Sequen
     shapes = _Shapes.of(table, partition)
     into = np.arange(partition.count)
     broken = _failing(classes, models)
+    patience = int(np.clip(PATIENCE // partition.count, 4, 64))
     while len(classes) > 1 and broken.any():
-        goes, broken = _one_round(shapes, classes, broken, models, geometry)
+        goes, broken = _one_round(shapes, classes, broken, models, geometry, patience <= 0)
+        patience -= 1
         stays, step = np.unique(goes, return_inverse=True)
         classes, shapes, into, broken = classes.merge(step), shapes.merge(step), step[into], broken[stays]
         if (np.bincount(step) > 2).any():  # more than a pair came together: nobody has judged that yet
@@ -107,12 +110,12 @@ class _Shapes:
 
 
 def _one_round(shapes: _Shapes, classes: Classes, broken: Flags, models: Sequence[Model],
-               geometry: Scales) -> tuple[Counts, Flags]:  # fmt: skip
+               geometry: Scales, hurry: bool) -> tuple[Counts, Flags]:  # fmt: skip
     """Where each class goes and whether it is broken there: it is offered its cheapest neighbours, first those that mend it."""
     failed = np.flatnonzero(broken)
     one, other, cost = _cheapest(shapes, failed, geometry)
     mended = ~_failing(classes.pairs(one, other), models)
-    goes, pair_of = match(np.lexsort((other, one, cost, ~mended)), one, other, mended, shapes.sizes)
+    goes, pair_of = match(np.lexsort((other, one, cost, ~mended)), one, other, mended, shapes.sizes, hurry)
     return goes, np.where(pair_of < 0, broken, ~mended[pair_of])  # what was not merged is what it was
 
 

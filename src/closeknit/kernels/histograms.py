@@ -46,14 +46,14 @@ def join_pairs(starts: Int64, values: Int32, counts: Int64, one: Int64, other: I
 
 
 @njit(cache=True, nogil=True)
-def match(order: Int64, one: Int64, other: Int64, mended: Flags, sizes: Int64) -> tuple[Int64, Int64]:
+def match(order: Int64, one: Int64, other: Int64, mended: Flags, sizes: Int64, hurry: bool) -> tuple[Int64, Int64]:
     """Pairs taken in this order: where each class goes, and the pair it is part of, -1 where it stays as it is.
 
-    A class is part of one pair, except that one which no pair mends takes others in until its size has doubled: one at a
+    A class is part of one pair. In a `hurry` one that no pair mends takes others in until its size has doubled: one at a
     time, a class that needs thousands of rows would need thousands of rounds.
 
     >>> one, other, sizes = np.array([0, 0, 0]), np.array([1, 2, 3]), np.array([9, 4, 4, 4])
-    >>> [array.tolist() for array in match(np.arange(3), one, other, np.zeros(3, np.bool_), sizes)]
+    >>> [array.tolist() for array in match(np.arange(3), one, other, np.zeros(3, np.bool_), sizes, True)]
     [[0, 0, 0, 3], [1, 0, 1, -1]]
     """
     into = np.arange(len(sizes))
@@ -62,7 +62,7 @@ def match(order: Int64, one: Int64, other: Int64, mended: Flags, sizes: Int64) -
     for i in order:
         a, b = one[i], other[i]
         free = pair_of[a] < 0
-        growing = not mended[i] and taken[a] > 0 and taken[a] + sizes[b] <= sizes[a]
+        growing = hurry and not mended[i] and taken[a] > 0 and taken[a] + sizes[b] <= sizes[a]
         if pair_of[b] < 0 and (free or growing):
             pair_of[a] = pair_of[b] = i
             into[b] = a

@@ -20,6 +20,8 @@ from closeknit.plans.plan import Plan
 OTHERS = "stack_and_deal"
 GAMMAS = ("1", "0.85", "0.7", "0.55", "0.4", "0.25")  # buckets for gamma * limit leave room for uneven sizes
 
+ENDINGS, MOST_ENDED = 3, 400_000  # plans that run to the end beside the plain one, and rows of all of them together
+
 
 def largest(plans: Iterable[Plan]) -> Plan:
     """The plan with the most classes; the first of equals."""
@@ -28,24 +30,27 @@ def largest(plans: Iterable[Plan]) -> Plan:
 
 def planned(table: Table, models: Sequence[Model], codes: NDArray[np.integer], plans: Iterable[Plan], fill: str, polish: bool,
             seed: int, progress: Progress) -> Partition:  # fmt: skip
-    """Fill every plan, keep what loses least after repair, polish it and cut it further where the promises allow.
+    """Fill every plan; polish those that lose least after repair, cut them further where the promises allow, take the best.
 
     `codes`: what of each row a plan speaks of: the leaf of one secret, a cell of several, or the row itself.
     """
     candidates = Candidates(table, models, progress, "filling")
     filling, keys = fill_named(fill), curve(candidates.points)
-    filled: list[tuple[NDArray[np.int32], Plan]] = []  # the plain plan, and the best one if it is another
+    filled: list[tuple[NDArray[np.int32], Plan]] = []
     for plan in _distinct(plans):
-        before = candidates.loss
-        class_of = filling.fill(
-            table.quasi, candidates.scales, candidates.points, plan.bucket_of[codes], plan.allotments, seed, keys
-        )
-        candidates.add(class_of, len(plan.allotments), keep=not filled)
-        filled = filled if candidates.loss >= before and filled else [*filled[:1], (class_of, plan)]
-    for class_of, plan in filled if polish else ():
-        class_of = Polish().polish(table.quasi, candidates.scales, plan.bucket_of[codes], class_of, seed)
-        candidates.add(class_of, len(plan.allotments), keep=plan is filled[0][1])
-    return candidates.finished()
+        buckets = plan.bucket_of[codes]
+        class_of = filling.fill(table.quasi, candidates.scales, candidates.points, buckets, plan.allotments, seed, keys)
+        candidates.add(class_of, len(plan.allotments))
+        filled.append((class_of, plan))
+    endings = int(np.clip(MOST_ENDED // len(table), 1, ENDINGS))
+    ranked = sorted(range(len(filled)), key=candidates.losses.__getitem__)
+    ended = {0, *ranked[:endings]}  # the plain plan always: slack must not hide it
+
+    def polished(class_of: NDArray[np.int32], plan: Plan) -> NDArray[np.int32]:
+        return Polish().polish(table.quasi, candidates.scales, plan.bucket_of[codes], class_of, seed) if polish else class_of
+
+    starts = ((polished(*filled[i]), len(filled[i][1].allotments)) for i in sorted(ended) if polish or i != ranked[0])
+    return candidates.best_ending(starts)
 
 
 def _distinct(plans: Iterable[Plan]) -> Iterator[Plan]:
