@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ class _Keys(BaseModel):
     form: Any = "generalized"
     suppress: float = 0.0
     seed: int | None = None
+    notes: list[Any] = []  # how a method worked, told by the release that this recipe repeats: not read
     output: dict[str, Any] = {}
 
 
@@ -136,8 +137,8 @@ def made(what: str, form: Any, registry: Mapping[str, type[Any]]) -> Any:
 
 
 def recipe_forms(schema: Schema, models: list[Model], method: Any, form: Any, suppress: float, seed: int,
-                 data: dict[str, Any] | None) -> dict[str, Any]:  # fmt: skip
-    """Plain mappings that `Recipe.of` reads back."""
+                 data: dict[str, Any] | None, notes: Sequence[str] = ()) -> dict[str, Any]:  # fmt: skip
+    """Plain mappings that `Recipe.of` reads back; `notes` say how the method worked."""
     return {
         "data": data,
         "schema": schema.forms(),
@@ -146,4 +147,5 @@ def recipe_forms(schema: Schema, models: list[Model], method: Any, form: Any, su
         "form": {form.name: spec(form)},
         "suppress": suppress,
         "seed": seed,
+        **({"notes": list(notes)} if notes else {}),
     }

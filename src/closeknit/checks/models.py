@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -15,6 +15,7 @@ from closeknit.checks.cells import ground, tree
 from closeknit.checks.examples import LIMITS
 from closeknit.checks.oracle import oracle_holds, oracle_level
 from closeknit.core.classes import Classes
+from closeknit.core.joint import CodedSecret, Secret, joined, parts
 from closeknit.core.params import spec
 
 ModelCheck = Callable[[Any, Any, int], None]
@@ -29,12 +30,13 @@ VALUES: dict[str, list[str]] = {
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Generated rows: the class, the secret and the person of each."""
+    """Generated rows: the class, the secret and the person of each; `column` says of which columns a secret is made."""
 
     class_of: list[int]
-    secrets: list[str | None]
+    secrets: list[Any]  # a text or None; a tuple of them where the promise speaks of several columns as one
     persons: list[int] | None
     kind: Any
+    column: Secret = COLUMN
 
     @property
     def count(self) -> int:
@@ -45,12 +47,12 @@ class Sample:
         """As a model sees them."""
         chosen = np.array(class_of or self.class_of, dtype=np.int32)
         persons = None if self.persons is None else np.array(self.persons, dtype=np.int64)
-        secrets = {}
+        secrets: dict[Secret, CodedSecret] = {}
         if self.kind is not None:
-            texts = sorted({secret for secret in self.secrets if secret is not None})
-            domain, leaves = self.kind.bind(np.array(texts, dtype=object))
-            leaf = {text: int(code) for text, code in zip(texts, leaves, strict=True)} | {None: domain.size}
-            secrets[COLUMN] = np.array([leaf[secret] for secret in self.secrets], dtype=np.int32), domain
+            cells = [self.secrets] if isinstance(self.column, str) else list(zip(*self.secrets, strict=True))
+            secrets |= {name: _coded(self.kind, column) for name, column in zip(parts(self.column), cells, strict=True)}
+            if isinstance(self.column, tuple):
+                secrets[self.column] = joined(list(secrets.values()))
         return Classes.of(chosen, int(chosen.max()) + 1, secrets, persons)
 
     def rows(self, number: int) -> list[int]:
@@ -58,25 +60,37 @@ class Sample:
         return [row for row, class_of in enumerate(self.class_of) if class_of == number]
 
 
+def _coded(kind: Any, cells: Sequence[str | None]) -> CodedSecret:
+    texts = sorted({cell for cell in cells if cell is not None})
+    domain, leaves = kind.bind(np.array(texts, dtype=object))
+    leaf: dict[str | None, int] = dict(zip([*texts, None], [*leaves.tolist(), domain.size], strict=True))
+    return np.array([leaf[cell] for cell in cells], dtype=np.int32), domain
+
+
 def samples(model: Any, kind: Any, seed: int) -> Iterator[Sample]:
     """Rows with and without persons, with and without missing secrets where the promise has a place for them."""
     rng = np.random.default_rng([seed, 77])
     name = "flat" if kind is None else kind.name
-    ordered = kind is not None and (getattr(model, "distance", None) or kind.default_distance) == "ordered"
+    column = model.column or COLUMN
+    alone = kind is not None and isinstance(column, str)
+    ordered = alone and (getattr(model, "distance", None) or kind.default_distance) == "ordered"
     for gaps in (0.0, 0.2):
         if gaps and ordered and model.name == "t_closeness":
             continue
         for with_persons in (False, True):
             rows = int(rng.integers(8, 40))
             weights = rng.dirichlet(np.ones(len(VALUES[name])))
-            drawn = rng.choice(VALUES[name], rows, p=weights).tolist()
-            secrets = [None if rng.random() < gaps else value for value in drawn]
+            cells = []
+            for _ in parts(column):
+                drawn = rng.choice(VALUES[name], rows, p=weights).tolist()
+                cells.append([None if rng.random() < gaps else value for value in drawn])
+            secrets = cells[0] if isinstance(column, str) else list(zip(*cells, strict=True))
             class_of = np.concatenate([np.arange(4), rng.integers(0, 4, rows - 4)]).tolist()
             # no person stands in two classes: one who does can be counted in either, and merging then takes a carrier away
             persons = (
                 [100 * c + int(p) for c, p in zip(class_of, rng.integers(0, 4, rows), strict=True)] if with_persons else None
             )
-            yield Sample(class_of, secrets, persons, kind)
+            yield Sample(class_of, secrets, persons, kind, column)
 
 
 def oracle_params(model: Any, sample: Sample, rows: list[int]) -> dict[str, Any]:
@@ -84,7 +98,7 @@ def oracle_params(model: Any, sample: Sample, rows: list[int]) -> dict[str, Any]
     params: dict[str, Any] = dict(spec(model))
     params.pop("column", None)
     distance = params.pop("distance", None)
-    if model.name == "t_closeness":
+    if model.name == "t_closeness" and isinstance(sample.column, str):
         params["ground"] = ground(sample.kind, distance, sample.secrets)
     elif params.get("kind") == "semantic":
         params["ground"] = tree(sample.kind, {value for value in sample.secrets if value is not None})
@@ -183,7 +197,7 @@ def says_what_it_is(model: Any, kind: Any, seed: int) -> None:
     need(model == replace(model) and hash(model) == hash(replace(model)), f"{model} is not a value")
     text = model.describe(None)
     need(str(getattr(model, LIMITS[model.name])) in text, f"{model}: its limit is not in {text!r}")
-    need(model.column is None or model.column in text, f"{model}: its column is not in {text!r}")
+    need(all(name in text for name in parts(model.column)), f"{model}: its column is not in {text!r}")
     need(model.forms and model.needs, f"{model} does not declare its forms and needs")
 
 

@@ -1,7 +1,8 @@
 """The promises once more, as their sources define them: dictionaries and rationals, one class at a time, slow on purpose.
 
 Nothing here is shared with `models` or `kernels`, so that the two can judge each other. A class is the list of its rows'
-secrets (`None` = missing, withheld ones left out), the reference is that list for the whole release. `persons` names the
+secrets (`None` = missing, withheld ones left out; tuples where a promise speaks of several secrets as one), the reference is
+that list for the whole release. `persons` names the
 person of each row of the class. `ground` gives distance its meaning: a list is an ordered domain, a nested mapping a tree
 (`None` marks a leaf), a function any distance between two values, and nothing at all the equal distance.
 """
@@ -107,8 +108,22 @@ def _matching(carriers: Mapping[Value, set[Hashable]]) -> int:
 def _t_closeness(values: list[Value], reference: list[Value], params: Mapping[str, Any]) -> Verdict:
     if not values:
         return Fraction(0), True
-    level = earth_movers_distance(_shares(reference), _shares(values), params.get("ground"))
+    if isinstance(values[0], tuple):
+        level = joint_distance(values, reference)
+    else:
+        level = earth_movers_distance(_shares(reference), _shares(values), params.get("ground"))
     return level, level <= _exact(params["t"])
+
+
+def joint_distance(rows: Sequence[Value], reference: Sequence[Value]) -> Fraction:
+    """Secrets as one, each row the tuple of them: half of what all combinations differ by in their share of the rows.
+
+    >>> joint_distance([("x", "u"), ("y", "v")], [("x", "u"), ("y", "v"), ("x", "v"), ("y", "u")])
+    Fraction(1, 2)
+    """
+    here, there = Counter(rows), Counter(reference)
+    apart = [abs(Fraction(here[pair], len(rows)) - Fraction(there[pair], len(reference))) for pair in {*here, *there}]
+    return sum(apart, Fraction(0)) / 2
 
 
 def earth_movers_distance(p: Shares, q: Shares, ground: Any = None) -> Fraction:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from closeknit.core.certificate import Certificate, ClassSizes, LossRecord, Promise, Record, WorstClass
+from closeknit.core.certificate import Certificate, ClassSizes, Joint, LossRecord, Promise, Record, WorstClass
 from closeknit.core.columns import Columns
 from closeknit.core.kinds import texts_of
 from closeknit.core.published import Reading
@@ -51,6 +51,7 @@ class Audit(Record):
     rows: int
     classes: ClassSizes
     notes: tuple[str, ...] = ()
+    joint: Joint | None = None
     loss: LossRecord | None  # None where the cells alone cannot tell (masked codes without their certificate)
 
     @property
@@ -64,6 +65,7 @@ class Audit(Record):
 
     def __str__(self) -> str:
         lines = [promise.line() for promise in self.promises]
+        lines += [f"joint          {self.joint.line()}"] if self.joint else []
         lines += [f"wrong          {finding}" for finding in self.findings]
         size = self.classes
         lines.append(f"rows           {self.rows:,} in {size.count:,} classes of {size.smallest:,} to {size.largest:,}")
@@ -76,7 +78,7 @@ class Audit(Record):
         return "\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in lines)
 
 
-def differences(reading: Reading, promises: Sequence[Promise], classes: ClassSizes, loss: LossRecord,
+def differences(reading: Reading, promises: Sequence[Promise], classes: ClassSizes, loss: LossRecord, joint: Joint | None,
                 claimed: Certificate) -> Iterator[str]:  # fmt: skip
     """Every number of a certificate that a recomputation does not give again, one sentence each."""
     certified = [promise for promise in claimed.promises if promise.status == "recomputable"]
@@ -88,6 +90,7 @@ def differences(reading: Reading, promises: Sequence[Promise], classes: ClassSiz
             yield f"{then.text}: its certificate names no worst class"
         elif _rows_of(reading, then.worst) != then.worst.rows:
             yield f"{then.text}: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
+    yield from _joint_differences(reading, joint, claimed.joint)
     yield from _number_differences("classes", classes.model_dump(), claimed.classes.model_dump())
     yield from _number_differences("loss", _flat(loss), _flat(claimed.loss))
 
@@ -111,6 +114,17 @@ def _promise_differences(now: Promise, then: Promise) -> Iterator[str]:
     if not same or not _equal(now.reached, then.reached):
         said = f"{_said(then)} of '{then.text}', asked {then.asked}"
         yield f"{now.text}: recomputed {_said(now)}, asked {now.asked}; its certificate says {said}"
+
+
+def _joint_differences(reading: Reading, now: Joint | None, then: Joint | None) -> Iterator[str]:
+    if then is None:
+        return  # certificates once had no such record
+    same = now is not None and (now.columns, now.exact) == (then.columns, then.exact)
+    if now is None or not same or not _equal(now.reached, then.reached) or not _equal(now.least, then.least):
+        found = "nothing" if now is None else f"{now.line()} (exactly {now.exact})"
+        yield f"joint distance: recomputed {found}; its certificate says {then.line()} (exactly {then.exact})"
+    if _rows_of(reading, then.worst) != then.worst.rows:
+        yield f"joint distance: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
 
 
 def _said(promise: Promise) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.joint import Secret, least_distance, named, parts
 from closeknit.core.loss import Loss, measure
 from closeknit.core.model import Model
 from closeknit.core.params import spec
@@ -43,7 +44,7 @@ class Promise(Record):
 
     model: dict[str, dict[str, Any]]
     text: str
-    column: str | None
+    column: Secret | None
     asked: str
     held: bool
     status: Literal["recomputable", "attested"]
@@ -58,6 +59,24 @@ class Promise(Record):
             return f"{mark:6}  {self.text}  (attested: counted at home, a stranger cannot recompute it)"
         reached = "without limit" if self.reached is None else f"{self.reached:.6g}"
         return f"{mark:6}  {self.text}: reached {reached}"
+
+
+class Joint(Record):
+    """How far all secrets as one are from their spread in the release, promised or not: total variation, worst class.
+
+    `least`: what so few rows cannot be below, whichever they are; beside it the distance can be read.
+    """
+
+    columns: tuple[str, ...]
+    reached: float
+    exact: str
+    least: float
+    worst: WorstClass
+
+    def line(self) -> str:
+        """What is reached, in words."""
+        least = f"least for {self.worst.rows:,} rows: {self.least:.6g}"
+        return f"{named(self.columns)}: total variation {self.reached:.6g} (worst class; {least})"
 
 
 class ReleaseFile(Record):
@@ -99,6 +118,7 @@ class Certificate(Record):
     promises: tuple[Promise, ...]
     classes: ClassSizes
     loss: LossRecord
+    joint: Joint | None = None  # with fewer than two secrets, and in certificates made before it was measured
     notes: tuple[str, ...] = ()
     content_sha256: str = ""
     files: tuple[ReleaseFile, ...] = ()
@@ -128,6 +148,7 @@ class Certificate(Record):
     def __str__(self) -> str:
         size = self.classes
         lines = [promise.line() for promise in self.promises]
+        lines += [f"joint   {self.joint.line()}"] if self.joint else []
         classes = f"{size.count:,} classes of {size.smallest:,} to {size.largest:,} rows"
         lines.append(f"rows    {self.rows:,} published, {self.withheld:,} withheld, {classes}")
         lines.append(f"loss    {self.loss.a:.4f} (General Loss Metric A; B: {self.loss.b:.4f})")
@@ -172,7 +193,19 @@ def model_form(model: Model) -> dict[str, dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
     return value if isinstance(value, int | float | str | bool | type(None)) else str(value)
+
+
+def joint_distance(reading: Reading, closeness: Model | None) -> Joint | None:
+    """The distance of all secrets as one, by the model that measures it; None where there are no classes or no such model."""
+    if closeness is None or len(reading.classes) == 0:
+        return None
+    histogram = reading.classes.histograms[parts(closeness.column)]
+    rows = int(histogram.totals[int(np.argmax(closeness.levels(reading.classes)))])
+    least = float(least_distance(histogram.reference, rows))
+    return Joint(columns=parts(closeness.column), least=least, **_worst(reading, closeness))
 
 
 def class_sizes(reading: Reading, k: int = 0) -> ClassSizes:
@@ -190,8 +223,11 @@ def class_sizes(reading: Reading, k: int = 0) -> ClassSizes:
 
 
 def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Mapping[str, dict[str, Any]], withheld: int,
-            private_persons: bool, notes: Sequence[str]) -> Certificate:  # fmt: skip
-    """Measure every model on what was read back; raise `Unsatisfiable` if one promise is broken."""
+            private_persons: bool, notes: Sequence[str], joint: Model | None = None) -> Certificate:  # fmt: skip
+    """Measure every model on what was read back; raise `Unsatisfiable` if one promise is broken.
+
+    `joint` measures all secrets as one, where there are several.
+    """
     promises = judge(reading, models, private_persons)
     for promise in promises:
         if not promise.held:
@@ -210,6 +246,7 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
         promises=tuple(promises),
         classes=class_sizes(reading, k),
         loss=loss_record(measure(reading.columns, reading.schema, withheld)),
+        joint=joint_distance(reading, joint),
         notes=tuple(notes),
     )
 

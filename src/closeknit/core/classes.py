@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from closeknit.core.domain import Domain
+from closeknit.core.joint import CodedSecret, Secret
 from closeknit.kernels.histograms import join_pairs
 
 Int64 = NDArray[np.int64]
@@ -84,6 +85,8 @@ class Histogram:
 class Classes:
     """Sizes and histograms of all classes at once. `by_person` counts each value once a person, where rows have persons.
 
+    A histogram is that of one secret, or of several as one (`("disease", "salary")`) where a promise speaks of these.
+
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS", "ulcer"], dtype=object))
     >>> classes = Classes.of(np.array([0, 0, 1], dtype=np.int32), 2, {"disease": (codes, domain)})
@@ -93,7 +96,7 @@ class Classes:
 
     sizes: Int64
     persons: Int64
-    histograms: Mapping[str, Histogram]
+    histograms: Mapping[Secret, Histogram]
     by_person: Mapping[str, Histogram] = field(default_factory=dict)
     matched: Mapping[str, Int64] = field(default_factory=dict)  # values that as many different persons can stand for
 
@@ -101,7 +104,7 @@ class Classes:
         return len(self.sizes)
 
     @classmethod
-    def of(cls, class_of: NDArray[np.int32], count: int, secrets: Mapping[str, tuple[NDArray[np.int32], Domain]],
+    def of(cls, class_of: NDArray[np.int32], count: int, secrets: Mapping[Secret, CodedSecret],
            persons: NDArray[np.int64] | None = None) -> Classes:  # fmt: skip
         """Counted from rows. `persons`: the person of each row, where rows are not persons of their own."""
         sizes = np.bincount(class_of[class_of >= 0], minlength=count)
@@ -112,6 +115,8 @@ class Classes:
         heads = np.bincount(class_of[once], minlength=count)
         by_person, matched = {}, {}
         for name, (codes, domain) in secrets.items():
+            if not isinstance(name, str):
+                continue  # of secrets as one only closeness is asked, and that counts rows
             pairs = _first_of_each(class_of, persons, codes)
             by_person[name] = Histogram.of(class_of[pairs], count, codes[pairs], domain, histograms[name].reference)
             matched[name] = _matching(class_of[pairs], persons[pairs], codes[pairs], count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import ClassVar, Protocol
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Classes
 from closeknit.core.domain import Domain
 from closeknit.core.exact import Number
+from closeknit.core.joint import Secret
 
 
 class Model(Protocol):
@@ -27,8 +29,8 @@ class Model(Protocol):
         """Rows that the promise asks of every class; 0 where it does not speak of sizes."""
 
     @property
-    def column(self) -> str | None:
-        """The secret it speaks of, None where it speaks of the rows alone."""
+    def column(self) -> Secret | None:
+        """The secret it speaks of: a column, or several as one (closeness only); None where it speaks of the rows alone."""
 
     @property
     def higher_is_safer(self) -> bool:
@@ -52,6 +54,11 @@ class Model(Protocol):
 
     def exact_level(self, classes: Classes, index: int) -> Fraction | None:
         """The level of one class as a rational, where it is one."""
+
+
+def joints(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:
+    """The secrets that these promises count as one: what a table or a form has to count beside each alone."""
+    return tuple(dict.fromkeys(model.column for model in models if isinstance(model.column, tuple)))
 
 
 class Closeness(Model, Protocol):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
+from closeknit.core.joint import CodedSecret, Secret, joined
 from closeknit.core.tree import Int32
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Table:
     """Leaf codes of quasi and sensitive columns. Rows have no number: they stand in the order of their own cells.
 
     `rows` is the private way back: the input position of each row. `shown` gives the value that a sensitive leaf is published
-    as, in the type it came in.
+    as, in the type it came in. `joints`: secrets that are counted as one beside each alone, because a promise asks for it.
     """
 
     schema: Schema
@@ -36,9 +37,15 @@ class Table:
     plain: Mapping[str, Column]
     persons: NDArray[np.int64] | None
     rows: NDArray[np.int64]
+    joints: Mapping[tuple[str, ...], CodedSecret] = field(default_factory=dict)
+    withholdable: int = 0  # rows that a method may leave out
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def joined(self, joints: Iterable[tuple[str, ...]]) -> Table:
+        """The same table that also counts these secrets as one; their combinations are found here, once."""
+        return replace(self, joints={names: joined([self.secret(name) for name in names]) for names in joints})
 
     def take(self, rows: NDArray[np.integer]) -> Table:
         """These rows only, over the same domains."""
@@ -52,10 +59,14 @@ class Table:
             {name: column.take(rows) for name, column in self.plain.items()},
             None if self.persons is None else self.persons[rows],
             self.rows[rows],
+            {names: (codes[rows], domain) for names, (codes, domain) in self.joints.items()},
+            self.withholdable,
         )
 
-    def secret(self, name: str) -> tuple[Int32, Domain]:
-        """Codes and domain of one sensitive column."""
+    def secret(self, name: Secret) -> tuple[Int32, Domain]:
+        """Codes and domain of one sensitive column, or of several that this table counts as one."""
+        if not isinstance(name, str):
+            return self.joints[name]
         place = list(self.schema.sensitive).index(name)
         return self.sensitive[:, place], self.sensitive_domains[place]
 
@@ -65,7 +76,8 @@ class Table:
 
     def counted(self, partition: Partition) -> Classes:
         """The classes of a partition as the models see them, before anything is written."""
-        secrets = {name: self.secret(name) for name in self.schema.sensitive}
+        names: tuple[Secret, ...] = (*self.schema.sensitive, *self.joints)
+        secrets = {name: self.secret(name) for name in names}
         return Classes.of(partition.class_of, partition.count, secrets, self.persons)
 
 
@@ -109,13 +121,18 @@ class Form(Protocol):
     def write(self, table: Table, partition: Partition) -> Written:
         """The written cells, rows in the order of these cells."""
 
-    def read(self, columns: Columns, schema: Schema, persons: NDArray[np.int64] | None = None) -> Reading:
-        """The classes that an adversary finds in the written cells."""
+    def read(self, columns: Columns, schema: Schema, persons: NDArray[np.int64] | None = None,
+             joints: Sequence[tuple[str, ...]] = ()) -> Reading:  # fmt: skip
+        """The classes that an adversary finds in the written cells; `joints`: secrets to be counted as one, too."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a method returns: a partition and, where the method decides it, the form to write it with."""
+    """What a method returns: a partition and, where the method decides it, the form to write it with.
+
+    `notes` are private remarks on how it worked (which variant ran): they go into the recipe at home and nowhere else.
+    """
 
     partition: Partition
     form: Form | None = None
+    notes: tuple[str, ...] = ()

@@ -1,11 +1,13 @@
 """The form `generalized`: one line per row, quasi cells as ranges and nodes, secrets as they are.
 
 Each class is written with the tightest range or lowest node that covers it (local recoding). Both ends of a tight numeric
-range are true values of somebody in the class; `snap=True` writes bounds of the column's step instead.
+range are true values of somebody in the class; `snap=True` writes bounds of the column's step instead. `levels` (column:
+level) writes no cell finer than whole nodes of that level (full-domain recoding), though a tighter one would cover the class.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,7 +18,10 @@ from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
+from closeknit.core.joint import CodedSecret, Secret, joined
+from closeknit.core.levels import at_level, top_level
 from closeknit.core.order import Coded, groups, row_order
+from closeknit.core.params import whole
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table, Written
@@ -32,6 +37,15 @@ class Generalized:
 
     name: ClassVar[str] = "generalized"
     snap: bool = False
+    levels: Mapping[str, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.levels is None:
+            return
+        if not isinstance(self.levels, Mapping):
+            raise BadInput(f"levels={self.levels!r} is not a mapping", right="write the level of each column: levels: {age: 2}")
+        for name, level in self.levels.items():
+            whole(f"levels: {name}", level, least=0)
 
     def write(self, table: Table, partition: Partition) -> Written:
         """Rows sorted by their written cells: groups by the order of their labels, then secrets, then plain cells."""
@@ -42,7 +56,7 @@ class Generalized:
         written: dict[str, Column] = {}
         keys: list[Coded] = []
         for j, (name, domain) in enumerate(zip(table.schema.quasi, table.quasi_domains, strict=True)):
-            labels, label_of_class = class_labels(domain, lo[:, j], hi[:, j], self.snap)
+            labels, label_of_class = class_labels(domain, lo[:, j], hi[:, j], self.snap, (self.levels or {}).get(name))
             written[name] = _column(labels, label_of_class[class_of])
             keys.append((label_of_class[class_of], len(labels)))
         for j, (name, shown) in enumerate(zip(table.schema.sensitive, table.shown, strict=True)):
@@ -57,35 +71,43 @@ class Generalized:
         return Written(Columns(named, len(kept)), kept[order])
 
     def _check(self, table: Table) -> None:
+        for name, level in (self.levels or {}).items():
+            if name not in table.schema.quasi:
+                raise BadInput("has a level and is not quasi", column=name, right="levels are those of quasi columns")
+            if level > (top := top_level(table.quasi_domains[list(table.schema.quasi).index(name)])):
+                raise BadInput(f"has no level {level}", column=name, right=f"its levels go from 0 to {top}")
         for name, domain in zip(table.schema.quasi, table.quasi_domains, strict=True):
             if name in table.schema.sensitive:
                 raise BadInput("is quasi and sensitive", column=name, right="generalized releases need one role a column")
             if self.snap and domain.tree is None and domain.step is None:
                 raise BadInput("has no step to snap to", column=name, right="declare numeric(step=...) or leave snap out")
 
-    def read(self, columns: Columns, schema: Schema, persons: NDArray[np.int64] | None = None) -> Reading:
+    def read(self, columns: Columns, schema: Schema, persons: NDArray[np.int64] | None = None,
+             joints: Sequence[tuple[str, ...]] = ()) -> Reading:  # fmt: skip
         """The adversary's view: rows with equal written quasi cells are one class. `persons` (private) by written row."""
         cells = {name: _without(columns[name], schema.missing) for name in schema.quasi}
         keys = [(column.codes + 1, len(column.values) + 1) for column in cells.values()]
         class_of, count = groups(keys, columns.rows)
-        secrets = {name: _secret(columns[name], name, schema) for name in schema.sensitive}
+        secrets: dict[Secret, CodedSecret] = {name: _secret(columns[name], name, schema) for name in schema.sensitive}
+        secrets |= {names: joined([secrets[name] for name in names]) for names in joints}
         return Reading(columns, schema, class_of, Classes.of(class_of, count, secrets, persons))
 
 
-def generalized(snap: bool = False) -> Generalized:
+def generalized(snap: bool = False, levels: Mapping[str, int] | None = None) -> Generalized:
     """The form that writes ranges and nodes.
 
-    >>> generalized()
-    Generalized(snap=False)
+    >>> generalized(levels={"age": 2})
+    Generalized(snap=False, levels={'age': 2})
     """
-    return Generalized(snap)
+    return Generalized(snap, levels)
 
 
-def class_labels(domain: Domain, lo: Int32, hi: Int32, snap: bool) -> tuple[list[str], Int32]:
+def class_labels(domain: Domain, lo: Int32, hi: Int32, snap: bool, level: int | None = None) -> tuple[list[str], Int32]:
     """Distinct labels in the order of what they say, and the label of each class."""
     width = domain.size + 1
     pairs, pair_of = _distinct(lo.astype(np.int64) * width + hi, width * width)
-    per_pair = domain.labels((pairs // width).astype(np.int32), (pairs % width).astype(np.int32), snap)
+    cells = domain if level is None else at_level(domain, level)
+    per_pair = cells.labels((pairs // width).astype(np.int32), (pairs % width).astype(np.int32), snap)
     found = list(dict.fromkeys(per_pair))
     labels = [found[i] for i in domain.label_order(found)]
     place = {label: i for i, label in enumerate(labels)}

@@ -6,6 +6,9 @@ With p the reference and q the class, over leaves in value order:
 - hierarchical: ground distance height(lowest common ancestor) / height(root), for any tree;
 - equal: `1/2 * sum |p_i - q_i|`.
 
+Several secrets as one (`TCloseness(("disease", "salary"), t)`): the equal distance between their combinations. It bounds
+what one of them tells of the others, and each alone in its own equal distance.
+
 Different from the source: the ordered formula printed in the dissertation has the absolute value inside the inner sum,
 which gives 0.25 for its own example of 0.05. All three are convex in q, so merging classes never hurts. Numerators are
 whole numbers over one denominator a class, so `t` is met or missed exactly. Cost: O(r log m) for a class with r of m
@@ -25,6 +28,7 @@ from closeknit.core.classes import Classes, Histogram
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number, at_most, fraction
+from closeknit.core.joint import Secret, named, secret_of
 from closeknit.core.params import choice, number
 from closeknit.core.tree import Tree
 from closeknit.kernels.emd import hierarchical_numerators, ordered_numerators
@@ -46,6 +50,8 @@ class TCloseness:
     ([0.167, 0.167], [True, True])
     >>> model.describe(domain)
     't-closeness of salary, t = 1/6, ordered distance'
+    >>> TCloseness(("disease", "salary"), 0.3).describe(None)
+    't-closeness of disease and salary together, t = 0.3, equal distance'
     """
 
     name: ClassVar[str] = "t_closeness"
@@ -56,14 +62,18 @@ class TCloseness:
     forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "multiset"})
     higher_is_safer: ClassVar[bool] = False
 
-    column: str
+    column: Secret
     t: Number
     distance: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "column", secret_of(self.column))  # a recipe has a list where a tuple is meant
         number("t", self.t, least=0, most=1)
         if self.distance is not None:
             choice("distance", self.distance, DISTANCES)
+        if isinstance(self.column, tuple) and self.distance not in (None, "equal"):
+            what = f"distance={self.distance!r} has no meaning for {named(self.column)}"
+            raise BadInput(what, right="leave it out: combinations are equal or not; or ask for each column alone")
 
     @property
     def asked(self) -> str:
@@ -72,11 +82,13 @@ class TCloseness:
 
     def describe(self, domain: Domain | None) -> str:
         """The promise in one line, the ground distance always named."""
-        if domain is None:
+        if isinstance(self.column, tuple):
+            ground = "equal distance"
+        elif domain is None:
             ground = f"{self.distance} distance" if self.distance else "distance by the kind of the column"
         else:
             ground = f"{self.distance or default_distance(domain)} distance"
-        return f"t-closeness of {self.column}, t = {self.t}, {ground}"
+        return f"t-closeness of {named(self.column)}, t = {self.t}, {ground}"
 
     def refuse(self, classes: Classes) -> None:
         """An ordered distance needs an order and a place for every value; a hierarchical one needs a tree."""
@@ -142,15 +154,15 @@ class TCloseness:
         if ground == "ordered" and not domain.ordered:
             what = "an ordered distance was asked for a column without an order"
             right = "ask for distance 'hierarchical' or 'equal', or declare the column as numeric()"
-            raise BadInput(what, column=self.column, right=right)
+            raise BadInput(what, column=named(self.column), right=right)
         if ground == "ordered" and histogram.reference[-1] > 0:
             what = "an ordered distance has no place for missing values"
             right = "ask for distance 'equal', or for 'hierarchical' with a hierarchy, or leave these rows out"
-            raise BadInput(what, column=self.column, right=right)
+            raise BadInput(what, column=named(self.column), right=right)
         if ground == "hierarchical" and domain.tree is None:
             what = "a hierarchical distance was asked for a column without a hierarchy"
             right = "ask for distance 'ordered' or 'equal', or give it a Hierarchy"
-            raise BadInput(what, column=self.column, right=right)
+            raise BadInput(what, column=named(self.column), right=right)
         return ground
 
 

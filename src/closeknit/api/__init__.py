@@ -1,0 +1,7 @@
+"""The verbs: `anonymize` a table, `compare` methods on it, `audit` a release made by anyone, `suggest` what the columns are."""
+
+from closeknit.api.anonymizing import anonymize, run, suggest
+from closeknit.api.auditing import audit
+from closeknit.api.comparing import compare, compare_recipe, save_comparison
+
+__all__ = ["anonymize", "audit", "compare", "compare_recipe", "run", "save_comparison", "suggest"]

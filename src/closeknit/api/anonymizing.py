@@ -1,0 +1,163 @@
+"""`anonymize` a table, `run` a recipe, `suggest` what the columns are."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.api.asking import check_models, check_request
+from closeknit.api.publishing import published
+from closeknit.core.certificate import Certificate
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.method import Method, Progress, silent
+from closeknit.core.model import Model, joints
+from closeknit.core.params import number, spec, whole
+from closeknit.core.schema import Schema
+from closeknit.core.table import Form, Outcome, Partition, Table
+from closeknit.doors.csv import CsvFormat
+from closeknit.doors.files import kind_of, read
+from closeknit.doors.parquet import parquet_types
+from closeknit.fills.persons import together
+from closeknit.fills.repair import repaired
+from closeknit.fills.withholding import without_outliers
+from closeknit.forms import generalized
+from closeknit.methods import StackAndDeal
+from closeknit.recipe import Recipe, recipe_forms
+from closeknit.release import Release
+from closeknit.suggestion import Suggestion
+from closeknit.suggestion import suggest as guess
+
+SHORT_SEED = 2**64
+
+
+def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method | None = None, *, suppress: float = 0.0,
+              form: Form | None = None, seed: int | None = None, csv: CsvFormat | None = None,
+              progress: Progress | None = None) -> Release:  # fmt: skip
+    """A certified release of a frame or file, or `Unsatisfiable`; nothing is written.
+
+    >>> import closeknit as ck
+    >>> table = ck.datasets.hospital(200)
+    >>> schema = ck.datasets.hospital_schema()
+    >>> ck.anonymize(table, schema, [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)]).certificate.ok
+    True
+    """
+    method, form, tell = method or StackAndDeal(), form or generalized(), progress or silent
+    share = number("suppress", suppress, least=0, most=1)
+    check_models(schema, models, form)
+    seed = _seed(seed)
+    tell("reading", 0.0)
+    columns = read(data, csv, schema.needed)
+    tell("encoding", 0.1)
+    table = schema.encode(columns).joined(joints(models))
+    table = replace(table, withholdable=math.floor(share * len(table)))
+    check_request(table, models, method)
+    outcome = _outcome(table, models, method, seed, tell)
+    form = outcome.form or form
+    tell("writing", 0.8)
+    partition, columns, certificate = _best(table, models, outcome, form, method, seed)
+    tell("done", 1.0)
+    described = _data_form(data, csv)
+    parquet = described is not None and kind_of(data) == ".parquet"
+    return Release(
+        columns,
+        certificate,
+        partition=_by_input_row(table, partition),
+        recipe=recipe_forms(schema, list(models), method, form, suppress, seed, described, outcome.notes),
+        like=None if described or isinstance(data, Columns) else data,
+        format="parquet" if parquet else "csv",
+        types=parquet_types(data) if parquet else None,
+    )
+
+
+def run(recipe: Recipe, progress: Progress | None = None) -> Release:
+    """The release that a recipe describes."""
+    if recipe.data_path is None:
+        raise BadInput("the recipe names no data", right="add the key data with the path of the table")
+    return anonymize(
+        recipe.data_path, recipe.schema, recipe.models, recipe.method, suppress=recipe.suppress, form=recipe.form,
+        seed=recipe.seed, csv=recipe.csv, progress=progress,
+    )  # fmt: skip
+
+
+def suggest(data: Any, csv: CsvFormat | None = None) -> Suggestion:
+    """A guess at kinds, roles and hierarchies of a table's columns, each with its reason.
+
+    >>> import closeknit as ck
+    >>> ck.suggest(ck.datasets.hospital(500)).reasons["age"].kind
+    'numeric'
+    """
+    return guess(read(data, csv))
+
+
+def _seed(seed: int | None) -> int:
+    if seed is None:
+        return secrets.randbits(128)
+    if whole("seed", seed, least=0) < SHORT_SEED:
+        warnings.warn("the seed is short and can be guessed; leave it out to have one drawn", stacklevel=3)
+    return seed
+
+
+def _data_form(data: Any, csv: CsvFormat | None) -> dict[str, Any] | None:
+    """Where the table came from, as a recipe says it; None for a frame."""
+    if not isinstance(data, str | PathLike):
+        return None
+    return {"path": str(Path(data).resolve()), **(spec(csv) if csv else {})}
+
+
+def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, tell: Progress) -> Outcome:
+    """The method's outcome, with the rows of one person together, repaired where a promise does not hold yet."""
+
+    def work(part: Table) -> Outcome:
+        return method.run(part, models, seed, tell)
+
+    keep = table.persons is not None and table.schema.person_rows == "together"
+    outcome = together(table, work) if keep else work(table)
+    return replace(outcome, partition=repaired(table, outcome.partition, models))
+
+
+def _best(table: Table, models: Sequence[Model], outcome: Outcome, form: Form, method: Method,
+          seed: int) -> tuple[Partition, Columns, Certificate]:  # fmt: skip
+    """What is released: the method's outcome, or what loses less where rows may be withheld, each certified as written.
+
+    A method that brings its own form withholds for itself; of any other the outliers of its classes are left out, and the
+    rest stays as it is (and is repaired), or the method works on it again.
+    """
+    best = (outcome.partition, *published(table, outcome.partition, models, form))
+    if table.withholdable == 0 or outcome.form is not None:
+        return best
+    trimmed = without_outliers(table, outcome.partition)
+    kept = np.flatnonzero(trimmed.class_of >= 0)
+    if len(kept) == len(table):
+        return best
+    for partition in (lambda: trimmed, lambda: _again(table, kept, models, method, seed)):
+        try:
+            mended = repaired(table, partition(), models)
+            found = (mended, *published(table, mended, models, form))
+        except Unsatisfiable:  # the rest alone cannot keep what the whole can
+            continue
+        best = found if found[2].loss.a < best[2].loss.a else best
+    return best
+
+
+def _again(table: Table, kept: NDArray[np.int64], models: Sequence[Model], method: Method, seed: int) -> Partition:
+    """The method's classes of these rows alone."""
+    class_of = np.full(len(table), -1, dtype=np.int32)
+    rest = replace(table.take(kept), withholdable=0)
+    class_of[kept] = _outcome(rest, models, method, seed, silent).partition.class_of
+    return Partition.of(class_of)
+
+
+def _by_input_row(table: Table, partition: Partition) -> Any:
+    class_of = np.empty(len(table), dtype=np.int32)
+    class_of[table.rows] = partition.class_of
+    return class_of

@@ -1,0 +1,69 @@
+"""What is asked is looked at before any work is done: a request that cannot be meant or kept is refused here."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.joint import named, parts
+from closeknit.core.method import Method
+from closeknit.core.model import Model
+from closeknit.core.schema import Schema
+from closeknit.core.table import Form, Table
+
+
+def check_request(table: Table, models: Sequence[Model], method: Method) -> None:
+    """Refuse what cannot be meant or kept before any work is done."""
+    schema = table.schema
+    if not models:
+        raise BadInput("no promise was asked for", right="give at least one model, such as KAnonymity(6)")
+    if not schema.quasi:
+        raise BadInput("the schema has no quasi column", right="name the columns by which a person could be recognised")
+    for name in schema.quasi:
+        if name in schema.sensitive and not method.serves_both:
+            right = f"give it one role; {method.name} cannot serve a column that is both"
+            raise BadInput("is listed as quasi and as sensitive", column=name, right=right)
+    _check_plain(table)
+    _check_whole_table(table, models)
+
+
+def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
+    for model in models:
+        for name in parts(model.column):
+            if name not in schema.sensitive:
+                right = "sensitive columns are: " + (", ".join(schema.sensitive) or "none")
+                raise BadInput(f"{model.name} is asked for a column that is not sensitive", column=name, right=right)
+        if isinstance(model.column, tuple) and model.family != "closeness":
+            right = "ask for it of each column alone, or for t_closeness of them together"
+            raise BadInput(f"{model.name} cannot speak of {named(model.column)}", right=right)
+        if form.name not in model.forms:
+            right = "choose " + " or ".join(sorted(model.forms))
+            raise BadInput(f"{model.name} has no meaning in the form '{form.name}'", right=right)
+
+
+def _check_plain(table: Table) -> None:
+    for name, column in table.plain.items():
+        alone = int((column.counts == 1).sum()) + int((column.codes < 0).sum() == 1)  # a missing cell is a value too
+        if alone and name not in table.schema.allow_unique:
+            right = "make it quasi, sensitive or identifier, or name it in allow_unique"
+            raise BadInput(
+                f"is plain, and {alone:,} of its values occur in one row only: it may identify that row",
+                column=name,
+                right=right,
+            )
+
+
+def _check_whole_table(table: Table, models: Sequence[Model]) -> None:
+    """A monotone promise that the table as one class does not keep cannot be kept by any partition."""
+    classes = table.one_class()
+    for name in table.schema.sensitive:
+        if (classes.histograms[name].reference > 0).sum() == 1:
+            warnings.warn(f"column '{name}': every row has the same secret, so every release tells it", stacklevel=4)
+    for model in models:
+        model.refuse(classes)
+        if model.monotone and not model.holds(classes).all():
+            domain = classes.histograms[model.column].domain if model.column else None
+            reached = f"the whole table as one class reaches {model.levels(classes)[0]:.6g}"
+            hint = f"asked was {model.asked}, and smaller classes reach less; ask for less"
+            raise Unsatisfiable(model.describe(domain), reached, hint)

@@ -1,0 +1,139 @@
+"""`audit`: every promise of a release made by anyone, recomputed from its cells alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from closeknit.api.asking import check_models
+from closeknit.api.publishing import all_secrets, unprotected
+from closeknit.core.audit import Audit, Checked, differences, finer_secrets
+from closeknit.core.certificate import Certificate, Promise, class_sizes, joint_distance, judge, loss_record
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.core.loss import measure
+from closeknit.core.model import Model, joints
+from closeknit.core.published import Reading
+from closeknit.core.schema import Schema
+from closeknit.doors.canonical import content_hash
+from closeknit.doors.csv import CsvFormat
+from closeknit.doors.files import read, sha256_of
+from closeknit.forms import REGISTRY as FORMS
+from closeknit.forms import generalized
+from closeknit.recipe import made, models_from
+
+PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate says of its columns
+
+
+def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | None = None, *,
+          certificate: Certificate | str | PathLike[str] | None = None, csv: CsvFormat | None = None) -> Audit:  # fmt: skip
+    """Recompute every promise of a release made by anyone, from its cells alone.
+
+    Either say what the columns are and what is to be checked (`schema`, `models`), or give the certificate that came with it.
+
+    >>> import closeknit as ck
+    >>> release = ck.anonymize(ck.datasets.hospital(200), ck.datasets.hospital_schema(), [ck.KAnonymity(4)])
+    >>> ck.audit(release.frame, certificate=release.certificate).ok
+    True
+    """
+    claimed = _certificate(certificate)
+    if claimed is not None:
+        schema = schema or Schema.from_forms(claimed.columns)
+        models = models or models_from([promise.model for promise in claimed.promises])
+    if schema is None or not models:
+        raise BadInput("there is nothing to audit against", right="give a certificate, or a schema and models")
+    if not schema.quasi:
+        right = "name the columns by which a person could be recognised"
+        raise BadInput("no column is quasi, so there are no classes to judge", right=right)
+    form = made("form", claimed.form, FORMS) if claimed else generalized()
+    check_models(schema, models, form)
+    columns = read(data, csv)
+    findings = _check_columns(columns, schema)
+    findings += _identity(data, columns, claimed) if claimed else []
+    persons = columns[schema.person].codes.astype(np.int64) if schema.person and schema.person in columns else None
+    joint = all_secrets(schema)
+    reading = form.read(columns, schema, persons, joints([*models, *filter(None, [joint])]))
+    findings += finer_secrets(columns, schema)
+    attested = {promise.text for promise in claimed.promises if promise.status == "attested"} if claimed else set()
+    promises = judge(reading, models)
+    checked = [_checked(p, model, schema, persons is not None, attested) for p, model in zip(promises, models, strict=True)]
+    withheld = claimed.withheld if claimed else 0
+    loss = loss_record(measure(columns, schema, withheld))
+    sizes = class_sizes(reading, max((model.least_size for model in models), default=0))
+    together = joint_distance(reading, joint)
+    findings += differences(reading, promises, sizes, loss, together, claimed) if claimed else []
+    return Audit(
+        promises=tuple(checked),
+        findings=tuple(findings),
+        rows=columns.rows,
+        classes=sizes,
+        joint=together,
+        notes=tuple(unprotected(schema, models) + _ground_notes(reading, models)),
+        loss=None if np.isnan(loss.a) else loss,
+    )
+
+
+def _certificate(given: Certificate | str | PathLike[str] | None) -> Certificate | None:
+    if given is None or isinstance(given, Certificate):
+        return given
+    file = Path(given)
+    try:
+        return Certificate.from_json(file.read_text(encoding="utf-8"), file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"cannot be read ({error})", file=file, right="name a certificate.json") from None
+
+
+def _ground_notes(reading: Reading, models: Sequence[Model]) -> list[str]:
+    """Where a distance counts values that nobody has: many of them make every distance small."""
+    notes = []
+    for name in dict.fromkeys(model.column for model in models if model.family == "closeness" and model.column):
+        histogram = reading.classes.histograms[name]
+        size, present = histogram.domain.size, int((histogram.reference[:-1] > 0).sum())
+        if histogram.domain.declared and present < size:
+            notes.append(f"column '{name}': its declared domain has {size:,} values, {present:,} of them occur")
+    return notes
+
+
+def _check_columns(columns: Columns, schema: Schema) -> list[str]:
+    """Every column that is judged must be there; an identifier must not."""
+    for name in (*schema.quasi, *schema.sensitive):
+        if name not in columns:
+            raise BadInput("is not in the release", column=name, right="its columns are " + ", ".join(columns))
+    known = {*schema.used, *schema.identifier}
+    for name in columns:
+        if name not in known:
+            raise BadInput("has no role", column=name, right="name its role in the schema")
+    leaked = [*schema.identifier, *([schema.person] if schema.person else [])]
+    return [f"column '{name}' identifies people and must not be in a release" for name in leaked if name in columns]
+
+
+def _identity(data: Any, columns: Columns, claimed: Certificate) -> list[str]:
+    """Whether this is the release that the certificate speaks of: its rows, its content, the bytes of its file."""
+    findings = [
+        f"the certificate has the key '{key}' under columns, which a certificate never has"
+        for key in claimed.columns  # markers of missing values would join cells that differ
+        if key not in PUBLISHED
+    ]
+    if columns.rows != claimed.rows:
+        findings.append(f"the release has {columns.rows:,} rows, its certificate says {claimed.rows:,}")
+    if content_hash(columns) != claimed.content_sha256:
+        findings.append("the content differs from what was certified: its content hash is another one")
+    if isinstance(data, str | PathLike):
+        for file in claimed.files:
+            if file.name == Path(data).name and file.sha256 != sha256_of(data):
+                findings.append(f"the bytes of {file.name} differ from what was certified: its SHA-256 is another one")
+            if file.rows != claimed.rows:
+                findings.append(f"the certificate says {claimed.rows:,} rows, and {file.rows:,} of its file {file.name}")
+    return findings
+
+
+def _checked(promise: Promise, model: Model, schema: Schema, persons: bool, attested: set[str]) -> Checked:
+    in_persons = "persons" in model.needs and ((schema.person is not None and not persons) or promise.text in attested)
+    if in_persons:
+        why = "it was counted in persons, who are not published"
+        return Checked(text=promise.text, asked=promise.asked, status="not checkable", why=why)
+    return Checked.of(promise)

@@ -1,0 +1,182 @@
+"""`compare` methods: the same table, the same promises, the same seed; what each reaches, loses and costs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import secrets
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from closeknit import __version__
+from closeknit.api.anonymizing import anonymize
+from closeknit.api.asking import check_models, check_request
+from closeknit.api.measuring import Meter
+from closeknit.core.certificate import Certificate
+from closeknit.core.columns import Columns
+from closeknit.core.comparison import Compared, Comparison
+from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
+from closeknit.core.method import Method, Progress, silent
+from closeknit.core.model import Model, joints
+from closeknit.core.params import number, spec, whole
+from closeknit.core.schema import Schema
+from closeknit.core.table import Form
+from closeknit.doors.canonical import canonical_blocks
+from closeknit.doors.csv import CsvFormat
+from closeknit.doors.files import read
+from closeknit.doors.folders import save_private, write_inside
+from closeknit.forms import generalized
+from closeknit.methods import REGISTRY
+from closeknit.recipe import Recipe, made
+
+WARMING_ROWS = 500  # compiled code is loaded on few rows first, or the first method would pay for all
+WARMING_CLASSES = 10
+Asked = Sequence[Method | str | Mapping[str, Any]]
+
+
+def compare(data: Any, schema: Schema, models: Sequence[Model], methods: Asked | None = None, *, suppress: float = 0.0,
+            form: Form | None = None, seed: int | None = None, csv: CsvFormat | None = None,
+            progress: Progress | None = None) -> Comparison:  # fmt: skip
+    """What each method makes of a table: one row each, by loss; a method that refuses is a row with its reason.
+
+    `methods`: instances, names, or as a recipe writes them; left out, every method that serves such promises. `anonymize` with
+    the comparison's seed makes any of the releases again.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(200), ck.datasets.hospital_schema()
+    >>> models = [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)]
+    >>> comparison = ck.compare(table, schema, models, ["stack_and_deal", ck.Sabre(fill="knn"), "burel"])
+    >>> [row.ok for row in comparison.methods], comparison.methods[-1].name
+    ([True, True, False], 'burel')
+    """
+    form, tell = form or generalized(), progress or silent
+    rivals = _rivals(serving(models) if methods is None else methods)
+    number("suppress", suppress, least=0, most=1)
+    seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
+    check_models(schema, models, form)
+    tell("reading", 0.0)
+    columns = read(data, csv, schema.needed)
+    schema = schema.model_copy(update={"identifier": ()})  # they were not even read
+    with _each_warning_once():
+        promises = _checked(columns, schema, models, rivals)
+        run = _Run(columns, schema, models, {"suppress": suppress, "form": form, "seed": seed})
+        rows = [run.row(method, _part(tell, method, i, len(rivals))) for i, method in enumerate(rivals)]
+    tell("done", 1.0)
+    rows.sort(key=lambda row: math.inf if row.loss is None else row.loss.a)
+    return Comparison(closeknit=__version__, rows=columns.rows, promises=promises, seed=seed, methods=tuple(rows))
+
+
+def compare_recipe(recipe: Recipe, methods: Asked | None = None, progress: Progress | None = None) -> Comparison:
+    """The recipe's method and others, on its table and under its promises."""
+    if recipe.data_path is None:
+        raise BadInput("the recipe names no data", right="add the key data with the path of the table")
+    others = serving(recipe.models) if methods is None else methods
+    return compare(
+        recipe.data_path, recipe.schema, recipe.models, [recipe.method, *others],
+        suppress=recipe.suppress, form=recipe.form, seed=recipe.seed, csv=recipe.csv, progress=progress,
+    )  # fmt: skip
+
+
+def serving(models: Sequence[Model]) -> list[str]:
+    """Names of the methods that can work under such promises.
+
+    >>> from closeknit.models import BetaLikeness
+    >>> "burel" in serving([BetaLikeness("disease", 2)]), "sabre" in serving([BetaLikeness("disease", 2)])
+    (True, False)
+    """
+    families = {"any", *(model.family for model in models)}
+    return [name for name, method in REGISTRY.items() if method.plans_for in families]
+
+
+def save_comparison(comparison: Comparison, folder: str | PathLike[str], force: bool = False) -> None:
+    """`comparison.json` and `comparison.csv` in a private folder, whole or not at all."""
+    place = Path(folder).absolute()
+    if force and place.is_dir() and any(place.iterdir()) and not (place / "comparison.json").exists():
+        right = "choose another folder: only a comparison is ever replaced"
+        raise BadInput("the folder holds something else than a comparison", file=place, right=right)
+    records = comparison.records()
+    cells = Columns.of({name: [record[name] for record in records] for name in records[0]})
+
+    def write(new: Path) -> None:
+        write_inside(new / "comparison.json", comparison.to_json().encode())
+        write_inside(new / "comparison.csv", canonical_blocks(cells))
+
+    save_private(place, write, force)
+
+
+def _rivals(asked: Asked) -> list[Method]:
+    """Each method once, in the order asked for."""
+    rivals = []
+    for given in [asked] if isinstance(asked, str) else asked:
+        method = made("method", given, REGISTRY) if isinstance(given, str | Mapping) else given
+        if isinstance(method, type) or not hasattr(method, "run"):
+            raise BadInput(f"{given!r} is no method", right="give a name, or an instance such as Sabre(fill='knn')")
+        rivals += [method] if method not in rivals else []
+    if not rivals:
+        raise BadInput("there is no method to compare", right="known are: " + ", ".join(sorted(REGISTRY)))
+    return rivals
+
+
+def _checked(columns: Columns, schema: Schema, models: Sequence[Model], rivals: Sequence[Method]) -> tuple[str, ...]:
+    """The promises in words; a request that no method could serve is refused before any of them works."""
+    table = schema.encode(columns).joined(joints(models))
+    with contextlib.suppress(Unsatisfiable):  # each method says so in its row
+        check_request(table, models, next((method for method in rivals if method.serves_both), rivals[0]))
+    histograms = table.one_class().histograms
+    return tuple(model.describe(histograms[model.column].domain if model.column else None) for model in models)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One table and what is asked of it, given to each method in turn."""
+
+    columns: Columns
+    schema: Schema
+    models: Sequence[Model]
+    options: dict[str, Any]
+
+    def row(self, method: Method, tell: Progress) -> Compared:
+        form = {method.name: json.loads(json.dumps(spec(method), default=str))}
+        tell("loading", 0.0)
+        self._warm_up(method)
+        with Meter() as meter:
+            try:
+                found: Certificate | CloseknitError = self._certificate(self.columns, method, tell)
+            except CloseknitError as refusal:
+                found = refusal
+        if isinstance(found, CloseknitError):
+            return Compared(method=form, ok=False, seconds=meter.seconds, megabytes=meter.megabytes, reason=str(found))
+        return Compared.of(form, found, meter.seconds, meter.megabytes)
+
+    def _warm_up(self, method: Method) -> None:
+        """Few rows spread over the table: loading compiled code is no part of what a method costs."""
+        count = max([WARMING_ROWS, *(WARMING_CLASSES * model.least_size for model in self.models)])
+        few = np.unique(np.linspace(0, self.columns.rows - 1, min(count, self.columns.rows)).astype(np.int64))
+        with warnings.catch_warnings(), contextlib.suppress(CloseknitError):
+            warnings.simplefilter("ignore")  # few rows may well have one secret only
+            self._certificate(self.columns.take(few), method, silent)
+
+    def _certificate(self, columns: Columns, method: Method, tell: Progress) -> Certificate:
+        return anonymize(columns, self.schema, self.models, method, progress=tell, **self.options).certificate
+
+
+def _part(tell: Progress, method: Method, place: int, count: int) -> Progress:
+    """One method's progress as a part of the whole."""
+    return lambda what, share: tell(f"{method.name}: {what}", (place + share) / count)
+
+
+@contextlib.contextmanager
+def _each_warning_once() -> Iterator[None]:
+    """Methods that look at one table have the same to say of it."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        yield
+    for category, text in dict.fromkeys((warning.category, str(warning.message)) for warning in told):
+        warnings.warn(text, category, stacklevel=4)

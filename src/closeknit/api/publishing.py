@@ -1,0 +1,97 @@
+"""From a partition to a certified release: written, read back as a stranger would, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from closeknit import __version__
+from closeknit.core.certificate import Certificate, certify
+from closeknit.core.columns import Columns
+from closeknit.core.domain import Domain
+from closeknit.core.joint import named, parts
+from closeknit.core.loss import written_texts
+from closeknit.core.model import Model, joints
+from closeknit.core.params import spec
+from closeknit.core.schema import Schema
+from closeknit.core.table import Form, Partition, Table
+from closeknit.core.tree import Int32
+from closeknit.models import TCloseness
+
+
+def published(table: Table, partition: Partition, models: Sequence[Model], form: Form) -> tuple[Columns, Certificate]:
+    """Write, read back as a stranger would, and certify what was read."""
+    written = form.write(table, partition)
+    schema = published_schema(table.take(written.rows), written.columns)
+    persons = None if table.persons is None else table.persons[written.rows]
+    joint = all_secrets(schema)
+    reading = form.read(written.columns, schema, persons, joints([*models, *filter(None, [joint])]))
+    withheld = len(table) - written.columns.rows
+    certificate = certify(
+        reading, models, version=__version__, form={form.name: spec(form)}, withheld=withheld,
+        private_persons=persons is not None, notes=_notes(table, models, form), joint=joint,
+    )  # fmt: skip
+    return written.columns, certificate
+
+
+def all_secrets(schema: Schema) -> Model | None:
+    """What measures all secrets as one, asked for or not; None where there are not several."""
+    return TCloseness(tuple(schema.sensitive), 1) if len(schema.sensitive) > 1 else None
+
+
+def published_schema(table: Table, columns: Columns) -> Schema:
+    """What a certificate may say of the columns: declared kinds, and of domains read off the data only what is written.
+
+    `table` holds the published rows alone.
+    """
+    schema = table.schema
+    quasi = {
+        name: kind.published(_of_these(domain, table.quasi[:, j]), written_texts(columns[name]))
+        for j, ((name, kind), domain) in enumerate(zip(schema.quasi.items(), table.quasi_domains, strict=True))
+    }
+    secret = {}
+    for name, kind in schema.sensitive.items():
+        _, written, _ = schema.coded(columns[name], name, kind)  # of the written values: withheld ones leave no trace
+        secret[name] = kind.published(written, None)
+    return Schema(quasi=quasi, sensitive=secret, plain=schema.plain, importance=schema.importance)
+
+
+def _of_these(domain: Domain, codes: Int32) -> Domain:
+    """A tree that was read off the data, with the leaves that these rows have: withheld ones are not counted."""
+    if domain.tree is None or domain.declared:
+        return domain
+    occurs = np.bincount(codes, minlength=domain.size + 1)[: domain.size] > 0
+    before = np.concatenate([[0], np.cumsum(occurs)])
+    tree = domain.tree
+    leaves = (before[np.minimum(tree.hi + 1, tree.size)] - before[np.minimum(tree.lo, tree.size)]).astype(np.int32)
+    return replace(domain, texts=tuple(np.array(domain.texts)[occurs].tolist()), tree=replace(tree, leaves=leaves))
+
+
+def _notes(table: Table, models: Sequence[Model], form: Form) -> list[str]:
+    """What a reader of the certificate has to know beside the numbers."""
+    schema = table.schema
+    notes = ["promises cover the published rows only, and refer to how secrets are spread over them"]
+    notes.append(
+        "every row was counted as a person of its own"
+        if schema.person is None
+        else "k and diversity count persons; who they are is not published"
+    )
+    if not getattr(form, "snap", False):
+        notes += [
+            f"column '{name}': both ends of a range are true values of somebody in the class"
+            for name, domain in zip(schema.quasi, table.quasi_domains, strict=True)
+            if domain.tree is None and domain.ends is None  # ends of bins are declared
+        ]
+    return notes + unprotected(schema, models)
+
+
+def unprotected(schema: Schema, models: Sequence[Model]) -> list[str]:
+    """Columns that are published and that no promise covers, alone or together."""
+    promised = {name for model in models for name in parts(model.column)}
+    notes, secrets = [], tuple(schema.sensitive)
+    if len(secrets) > 1 and not any({*parts(model.column)} == {*secrets} for model in models):
+        notes.append(f"knowing one secret may tell another: no promise speaks of {named(secrets)}")
+    notes += [f"column '{name}' is sensitive, but no promise speaks of it" for name in schema.sensitive if name not in promised]
+    return notes + [f"column '{name}' is published as it is, without any protection" for name in schema.plain]
