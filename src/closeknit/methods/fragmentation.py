@@ -1,0 +1,119 @@
+"""Fragmentation: the space of several secrets is cut into boxes, and every class takes its share of each box.
+
+Promises. With limits t_1 .. t_s for s secrets, boxes are cut until any class that takes fair shares of all of them is within
+every t_i, whichever rows it takes (`plans/fragments`). Then the boxes are dealt to as many classes of at least k rows as keep
+every t_i although shares are rounded (`plans/fragment_sizes`). A fill picks the rows by their quasi-identifiers.
+
+Source: the dissertation on methods to achieve t-closeness, ch. 4.
+
+Different from the source:
+- `bound="best"` (default) takes for each secret the smaller one of two bounds, per cut (never raised by a split) and
+  grouped (never above the printed one); `"printed"` sums up Delta over fragments;
+- `sizing="deal"` (default) deals floor or ceil of each fragment, `"halve"` halves the fragments as SABRE does, `"gcd"` is the
+  printed greatest common divisor, with the k that it lacks: for nearly every table it ends in one class;
+- secrets need not be numbers: a tree is cut in the order of its leaves, with a bound of its own; "equal" is a flat tree;
+- `slack=True` (default) also tries looser thresholds, up to eight times t (bounds of trees are far from tight), and finer
+  fragments. Every outcome is measured, repaired by merging where a class breaks a promise, and what loses least is taken;
+- classes are polished and, in the end, cut further where the actual rows of both halves keep every promise.
+
+One promise of closeness each is planned for, for `columns` or all secrets that have one; all other promises are measured and
+repaired. Where the search for fragments reaches its limits (see `plans/fragments`) before its bounds are met, fragments are
+sized for their shares alone. Cost: the plan depends on the cells that occur, a fill is O(n log n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, cast
+
+from closeknit.core.errors import BadInput
+from closeknit.core.joint import Secret
+from closeknit.core.method import Progress
+from closeknit.core.model import Closeness, Model
+from closeknit.core.params import choice, number
+from closeknit.core.table import Outcome, Table
+from closeknit.fills.fill import REGISTRY as FILLS
+from closeknit.methods.planned import largest, planned, planned_for
+from closeknit.plans.fragment_sizes import SIZINGS, fragment_plan
+from closeknit.plans.fragments import BOUNDS, Fragments, Space, find_fragmentation, finer_and_finer
+from closeknit.plans.plan import Plan
+
+NOMINAL = tuple(map(Fraction, (1, 2, 3, 5, 8)))  # times t: thresholds that sizes are tried for
+FINENESS = (*NOMINAL[::-1], Fraction(1, 2), Fraction(1, 4))  # times t: thresholds of the fragments
+
+
+@dataclass(frozen=True)
+class Fragmentation:
+    """Planned for t-closeness of one secret or several, each with its own t.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
+    >>> promises = [ck.KAnonymity(4), ck.TCloseness("disease", 0.35), ck.TCloseness("stay", 0.2)]
+    >>> ck.anonymize(table, schema, promises, Fragmentation()).certificate.ok
+    True
+    """
+
+    name: ClassVar[str] = "fragmentation"
+    serves_both: ClassVar[bool] = False
+    plans_for: ClassVar[str] = "closeness"
+    scale: ClassVar[str] = "plan"
+
+    bound: str = "best"
+    sizing: str = "deal"
+    fill: str = "hilbert"
+    polish: bool = True
+    slack: bool = True
+    columns: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        choice("bound", self.bound, tuple(BOUNDS))
+        choice("sizing", self.sizing, SIZINGS)
+        choice("fill", self.fill, tuple(FILLS))
+        choice("polish", self.polish, (True, False))
+        choice("slack", self.slack, (True, False))
+        if self.columns is not None:
+            object.__setattr__(self, "columns", _names(self.columns))
+
+    def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
+        """Plan, fill, judge."""
+        asked = self._asked(models)
+        counted = table.one_class().histograms
+        space = Space.of([(table.secret(name)[0], counted[name], model.distance) for model, name in asked])
+        t = [number("t", model.t) for model, _ in asked]
+        k = max([m.least_size for m in models] + [1])
+        plans = self._plans(space, t, k)
+        return Outcome(planned(table, models, space.cell_of, plans, self.fill, self.polish, seed, progress))
+
+    def _asked(self, models: Sequence[Model]) -> list[tuple[Closeness, Secret]]:
+        """The promises that are planned for, and their secrets: all of closeness, or those of `columns`.
+
+        Several columns as one secret have too many combinations for boxes: planned for only if nothing else is asked.
+        """
+        first = [planned_for(self, models, column) for column in self.columns or (None,)]  # refuses what nobody asked for
+        alone = [m for m in models if m.family == self.plans_for and isinstance(m.column, str)]
+        chosen = [(m, m.column) for m in alone if self.columns is None or m.column in self.columns]
+        return [(cast(Closeness, model), column) for model, column in chosen or first if column is not None]
+
+    def _plans(self, space: Space, t: list[Fraction], k: int) -> Iterator[Plan]:
+        """The plan for t; with slack also, for each nominal threshold, the one with most classes over finer fragments."""
+        yield self._plan(find_fragmentation(space, t, self.bound), t, k)
+        if not self.slack:
+            return
+        limits = [[factor * limit for limit in t] for factor in FINENESS]
+        finer = list(zip(FINENESS, finer_and_finer(space, limits, self.bound), strict=True))
+        for factor in NOMINAL:
+            nominal = [factor * limit for limit in t]
+            yield largest(self._plan(fragments, nominal, k) for fineness, fragments in finer if fineness <= factor)
+
+    def _plan(self, fragments: Fragments, t: list[Fraction], k: int) -> Plan:
+        bounds = [fragments.bound(i, self.bound) for i in range(len(t))]
+        limits = [limit if bound <= limit else limit + bound for limit, bound in zip(t, bounds, strict=True)]
+        return fragment_plan(fragments, limits, k, self.sizing, self.bound)
+
+
+def _names(columns: object) -> tuple[str, ...]:
+    if isinstance(columns, tuple | list) and columns and all(isinstance(name, str) for name in columns):
+        return tuple(columns)
+    raise BadInput(f"columns={columns!r} is not a list of names", right="name one sensitive column or several in a list")
