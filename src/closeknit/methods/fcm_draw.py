@@ -1,0 +1,78 @@
+"""FcmDraw: rows are clustered by their secrets into groups of one size; every class draws rows from each of them.
+
+Promises. There are at most floor(n/k) classes and their sizes differ by one at most, so each has k rows; its secrets are spread
+as those of the table are. Classes that still break a promise are merged until every union, judged anew, keeps all of them.
+
+Source: the paper on multiple sensitive attributes, sec. 4.1, algorithm 1, pseudocodes 1 and 2.
+
+Different from the source:
+- every row is placed for any sizes of the groups (as printed, a group gives two rows to a class at most: of groups of 2 and 5
+  one row is lost, and an empty group loses the table);
+- a union is judged again (as printed every class is checked once, and the union of two may break t);
+- trees stand in an isometric embedding, each secret with variance 1, so that means exist; merging looks at the boxes of
+  classes, not at nodes of a tree, between which the source has no distance;
+- groups of exactly one size: fuzzy c-means gives "approximately" equal ones; a crisp step follows;
+- rows that agree in all secrets are grouped as one point; which of them goes where is free, and they are dealt far apart;
+- the source has k groups; `groups=None` also tries 4k, 2k, k/2 and k/4, each adjusted to the number of rows as k is. More help
+  a strict t, fewer a loose one: a class then draws several rows of a group, and k holds as before;
+- what a group has left over is dealt on from class to class, so that the first class does not get it all;
+- seeds come from the seed of the run; k counts persons; and `polish` and the last cut as in `Sabre`.
+
+Fuzzy c-means costs O(combinations of secrets * groups^2) a round; `grouping="auto"` takes balanced assignment where that is
+more than 2^25 for the number of groups in question. A fill is about O(n log n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from closeknit.core.method import Progress
+from closeknit.core.model import Model
+from closeknit.core.params import choice
+from closeknit.core.table import Outcome, Table
+from closeknit.methods.drawn import check_draw, drawn, least_rows, numbers_of_groups, promised
+from closeknit.plans.fcm import fcm_groups, variant
+from closeknit.plans.groups import Cells
+
+
+@dataclass(frozen=True)
+class FcmDraw:
+    """For promises on several secrets at once.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
+    >>> models = [ck.KAnonymity(4), ck.TCloseness("disease", 0.3), ck.TCloseness("stay", 0.2)]
+    >>> ck.anonymize(table, schema, models, FcmDraw()).certificate.ok
+    True
+    """
+
+    name: ClassVar[str] = "fcm_draw"
+    serves_both: ClassVar[bool] = False
+    plans_for: ClassVar[str] = "size"
+    scale: ClassVar[str] = "plan"
+
+    grouping: str = "auto"
+    groups: int | None = None
+    fill: str = "knn"
+    polish: bool = True
+
+    def __post_init__(self) -> None:
+        choice("grouping", self.grouping, ("auto", "fuzzy", "balanced"))
+        check_draw(self.fill, self.polish, self.groups)
+
+    def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
+        """Group, draw, judge; the notes say which grouping ran for which number of groups."""
+        counts = numbers_of_groups(len(table), least_rows(models), self.groups)
+        cells = Cells.of(table, promised(table, models))
+        ways = [VARIANTS[variant(cells, c, self.grouping)] for c in counts]
+        notes = [
+            f"{self.name}: {len(cells):,} combinations of secrets, {c:,} groups by {way}"
+            for c, way in zip(counts, ways, strict=True)
+        ]
+        return drawn(table, models, cells, counts, lambda cells, c: fcm_groups(cells, c, self.grouping), self.fill, self.polish,
+                     seed, progress, notes)  # fmt: skip
+
+
+VARIANTS = {"fuzzy": "equi-sized fuzzy c-means", "balanced": "balanced assignment"}
