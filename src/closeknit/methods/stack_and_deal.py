@@ -4,7 +4,7 @@ Promises. With `n` rows and `k` asked, `e = floor(n/k)` classes; the row at stac
 sizes differ by at most one (P1), each value's counts in two classes differ by at most one (P2), and with `order="value"` no
 prefix of the value order is off by more than one row, which bounds the ordered earth mover's distance by `1/k` a priori.
 
-Source: the Stack & Deal paper, sec. 3-4, and the dissertation on methods to achieve t-closeness, ch. 3.
+Source: the Stack & Deal paper, sec. 3-4, and the dissertation on methods to achieve t-closeness, ch. 3 and 5; halving is new.
 
 Different from the source:
 - `order="value"` is the default; the printed `"frequency"` keeps P1 and P2, but its distance has no bound in `1/k`;
@@ -17,31 +17,50 @@ Different from the source:
   What breaks a promise then is repaired by merging. Every candidate is measured; the one that loses least is taken and cut
   further where its rows allow it.
 
-Secrets in a tree are stacked in depth-first order, missing values last. Several secrets: one is stacked (`column`, or else
-the first that a promise speaks of), the promises of the others are measured. Cost: one dealing is O(n log n + n * window^2),
-literal O(n log n).
+Secrets in a tree are stacked in depth-first order, missing values last. Several secrets: `column` names the one that is
+stacked, or several, whose cells are stacked (ch. 5); the promises of the others are measured. P2 then speaks of cells. The
+single secrets have no bound: counts of a cell within one add up. With `order="value"` cells stand as in a dictionary, which
+keeps the prefix bound for the first secret. Left out, the first secret that a promise speaks of is stacked alone; where two
+ordered ones have a t-closeness, their cells and halving are tried beside it, and what loses least is taken.
+
+`dealing="halving"`: for two ordered secrets. The table is cut in two, the halves again, while both keep k rows, such that every
+prefix of both orders is shared within one by each cut: both ordered distances are below `1/s` for classes of s rows (below
+`2/s` where sizes differ). Rows equal in both secrets are then exchanged while the loss falls. Freer candidates see the secrets
+through fewer bands.
+
+Cost: one dealing is O(n log n + n * window^2), literal O(n log n), halving O(n log n log(n/k)).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.geometry import scales
+from closeknit.core.joint import parts
 from closeknit.core.method import Progress
-from closeknit.core.model import Model
+from closeknit.core.model import Closeness, Model
 from closeknit.core.params import choice
-from closeknit.core.table import Outcome, Table
+from closeknit.core.table import Outcome, Partition, Table
 from closeknit.fills.candidates import Candidates
+from closeknit.fills.polish import Polish
+from closeknit.kernels.boxes import partition_loss
 from closeknit.kernels.dealing import literal, rounds, super_rounds
+from closeknit.kernels.halving import halved
 from closeknit.kernels.hilbert import hilbert_keys
-from closeknit.kernels.sweeps import default_sweeps
+from closeknit.kernels.shelves import curve
+from closeknit.kernels.sweeps import WIDTH, default_sweeps
+from closeknit.methods.planned import ENDINGS, MOST_ENDED
+from closeknit.plans.metric_tree import ground_distance
+from closeknit.plans.stack import Stack, banded, cells, stacked
 
 QUICK = 4  # sweeps of a dealing that is only compared with others
+BANDS = (32, 16, 8, 4, 2, 1)  # through which a freer halving sees each secret
 BY_VALUE = 0  # the dial's strictest place: rounds of e rows under the boundary rule; g >= 1 are super-rounds
 
 
@@ -63,11 +82,21 @@ class StackAndDeal:
 
     order: str = "value"
     dealing: str = "aware"
-    column: str | None = None
+    column: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         choice("order", self.order, ("value", "frequency"))
-        choice("dealing", self.dealing, ("aware", "literal"))
+        choice("dealing", self.dealing, ("aware", "literal", "halving"))
+        names = self._named()
+        texts = all(isinstance(name, str) for name in names) and (names or self.column is None)
+        if not texts or len(set(names)) < len(names):
+            raise BadInput(
+                f"column={self.column!r} cannot be stacked", right="column must be a name, or several different ones"
+            )
+        if self.dealing == "halving" and len(names) > 2:
+            raise BadInput("dealing='halving' follows two orders at most", right=f"name two columns instead of {len(names)}")
+        if not isinstance(self.column, str | None):
+            object.__setattr__(self, "column", names)  # equal and hashable, also when it came as a list
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Classes of k rows, larger ones where these break a promise, and a freer dial where closeness is asked."""
@@ -76,62 +105,83 @@ class StackAndDeal:
             raise BadInput("Stack & Deal needs k", right="add KAnonymity(k) to the models")
         if len(table) < k:
             raise Unsatisfiable(f"{k}-anonymity", f"the table has {len(table):,} rows", "no class of it can have k")
-        candidates = Candidates(table, models, progress, "dealing")
-        dealer = _Dealer(candidates, _stack(table, self._column(table, models), self.order), self.dealing)
-        dealer.enlarge(k)
-        if self.dealing == "aware" and any(model.family == "closeness" for model in models):
-            dealer.free(k)
-        dealer.finish()
-        return Outcome(candidates.finished())
+        free = any(model.family == "closeness" for model in models)
+        columns, both = self._columns(table, models), self._two_orders(table, models)
+        found = {}
+        for names in dict.fromkeys([columns, both or columns]) if self.dealing != "halving" else ():
+            dealer = _Dealer(Candidates(table, models, progress, "dealing"), stacked(table, names, self.order), self.dealing)
+            found[f"dealing by {' and '.join(names)}"] = dealer.search(k, free and self.dealing == "aware")
+        if self.dealing == "halving" or both:
+            halver = _Halver(Candidates(table, models, progress, "halving"), self._orders(table, models), seed)
+            found["halving"] = halver.search(k, free)
+        best = min(found, key=lambda name: _loss(table, found[name]))
+        return Outcome(found[best], notes=(f"{best} lost least",) if len(found) > 1 else ())
 
-    def _column(self, table: Table, models: Sequence[Model]) -> str | None:
-        """The secret that is stacked."""
-        if self.column is not None and self.column not in table.schema.sensitive:
-            right = "sensitive columns are: " + (", ".join(table.schema.sensitive) or "none")
-            raise BadInput("cannot be stacked, it is not sensitive", column=self.column, right=right)
-        promised = [model.column for model in models if model.column]
-        return self.column or next(iter([*promised, *table.schema.sensitive]), None)
+    def _named(self) -> tuple[str, ...]:
+        if self.column is None or isinstance(self.column, str):
+            return () if self.column is None else (self.column,)
+        return tuple(self.column) if isinstance(self.column, Sequence) else (self.column,)
+
+    def _columns(self, table: Table, models: Sequence[Model]) -> tuple[str, ...]:
+        """The secrets that are stacked: those that were named, else the first promised."""
+        for name in self._named():
+            if name not in table.schema.sensitive:
+                right = "sensitive columns are: " + (", ".join(table.schema.sensitive) or "none")
+                raise BadInput("cannot be stacked, it is not sensitive", column=name, right=right)
+        promised = [name for model in models for name in parts(model.column)]
+        return self._named() or (*promised, *table.schema.sensitive)[:1]
+
+    def _orders(self, table: Table, models: Sequence[Model]) -> tuple[str, ...]:
+        """The secrets that are halved by: those that were named, else the first two, promises of ordered closeness first."""
+        promised = [name for model in models for name in parts(model.column)]
+        known = dict.fromkeys([*_ordered(table, models), *promised, *table.schema.sensitive])
+        return self._columns(table, models) if self._named() else tuple(known)[:2]
+
+    def _two_orders(self, table: Table, models: Sequence[Model]) -> tuple[str, ...]:
+        """Two ordered secrets that are promised to be close, where it was left to us what to look at; else none."""
+        ordered = tuple(_ordered(table, models))
+        return ordered if self.column is None and self.dealing == "aware" and len(ordered) == 2 else ()
 
 
-@dataclass(frozen=True, eq=False)
-class _Stack:
-    rows: NDArray[np.int64]  # in stack order
-    values: NDArray[np.int64]  # of these rows
+def _loss(table: Table, partition: Partition) -> float:
+    return float(partition_loss(scales(table), table.quasi, partition.class_of, partition.count))
 
 
-def _stack(table: Table, column: str | None, order: str) -> _Stack:
-    """Rows so that equal secrets stand together: by value, or by falling frequency (ties: higher code first)."""
-    codes = np.zeros(len(table), dtype=np.int64) if column is None else table.secret(column)[0].astype(np.int64)
-    if order == "frequency":
-        counts = np.bincount(codes)
-        rank = np.empty(len(counts), dtype=np.int64)
-        rank[np.lexsort((-np.arange(len(counts)), -counts))] = np.arange(len(counts))
-        codes = rank[codes]
-    rows = np.argsort(codes, kind="stable")
-    return _Stack(rows, codes[rows])
+def _ordered(table: Table, models: Sequence[Model]) -> list[str]:
+    """The secrets with a promise of closeness in their order."""
+    close = [cast(Closeness, model) for model in models if model.family == "closeness"]
+    return list(dict.fromkeys(str(model.column) for model in close if ground_distance(table, model) == "ordered"))
 
 
 class _Dealer:
     """Deals again and again, until class size and dial are found: quickly while it searches, with care in the end."""
 
-    def __init__(self, candidates: Candidates, stack: _Stack, dealing: str) -> None:
+    def __init__(self, candidates: Candidates, stack: Stack, dealing: str) -> None:
         self.candidates, self.stack, self.literal = candidates, stack, dealing == "literal"
         self.n = len(stack.rows)
         self.keys = None if self.literal else hilbert_keys(candidates.points)
         self.best = (0, BY_VALUE)  # class size and dial of what lost least so far
 
+    def search(self, k: int, free: bool) -> Partition:
+        """What loses least; `free`: also with a freer dial."""
+        self.enlarge(k)
+        if free:
+            self.free(k)
+        self.finish()
+        return self.candidates.finished()
+
     def deal(self, size: int, g: int, sweeps: int = QUICK) -> bool:
         """Classes of at least `size` rows with the dial at `g`; whether every promise held without repair."""
         e = max(self.n // size, 1)
         rows, values = self.stack.rows, self.stack.values
-        quasi, scales = self.candidates.table.quasi, self.candidates.scales
+        quasi, geometry = self.candidates.table.quasi, self.candidates.scales
         if self.literal:
             class_of = np.empty(self.n, dtype=np.int32)
             class_of[rows] = literal(self.n, e)
         elif g == BY_VALUE:
-            class_of = rounds(rows, values, e, quasi, scales, self.keys, sweeps)
+            class_of = rounds(rows, values, e, quasi, geometry, self.keys, sweeps)
         else:
-            class_of = super_rounds(rows, e, g, quasi, scales, self.keys, sweeps)
+            class_of = super_rounds(rows, e, g, quasi, geometry, self.keys, sweeps)
         before = self.candidates.loss
         holds = self.candidates.add(class_of, e)
         self.best = (size, g) if self.candidates.loss < before else self.best
@@ -157,3 +207,50 @@ class _Dealer:
         """The best dealing once more, with as many sweeps as the table's size allows."""
         if not self.literal and default_sweeps(self.n) > QUICK:
             self.deal(*self.best, sweeps=default_sweeps(self.n))
+
+
+class _Halver:
+    """Halves again and again, like a dealer: the dial is the number of bands through which it sees the secrets."""
+
+    def __init__(self, candidates: Candidates, columns: Sequence[str], seed: int) -> None:
+        self.candidates, self.seed = candidates, seed
+        table = candidates.table
+        self.n = len(table)
+        self.codes = [cells(table, [name]) for name in columns] + [cells(table, [])] * (2 - len(columns))
+        keys = curve(candidates.points)
+        self.place = np.empty(self.n, dtype=np.int64)
+        self.place[np.lexsort(keys.T[::-1])] = np.arange(self.n)
+        self.tried: list[tuple[int, int]] = []  # class size and bands
+
+    def search(self, k: int, free: bool) -> Partition:
+        """What loses least; `free`: also with fewer bands."""
+        self.enlarge(k)
+        for bands in BANDS if free else ():
+            self.halve(k, bands)
+        return self.finished()
+
+    def halve(self, size: int, bands: int) -> bool:
+        """Classes of at least `size` rows; whether every promise held without repair."""
+        self.tried.append((size, bands))
+        return self.candidates.add(*self.classes(size, bands, QUICK))
+
+    def classes(self, size: int, bands: int, sweeps: int) -> tuple[NDArray[np.int32], int]:
+        """Class of each row, and how many there are; rows of one cell are exchanged in so many sweeps."""
+        one, other = (banded(codes, bands) if bands < self.n else codes for codes in self.codes)
+        class_of = halved(one, other, self.place, size)
+        cell = np.unique(one * (other.max() + 1) + other, return_inverse=True)[1].astype(np.int32)
+        polish = Polish(proposals=sweeps * self.n * WIDTH)
+        class_of = polish.polish(self.candidates.table.quasi, self.candidates.scales, cell, class_of, self.seed)
+        return class_of, int(class_of.max()) + 1
+
+    def enlarge(self, k: int) -> None:
+        """Doubled until one holds: between two powers of two there is no other size."""
+        size = k
+        while not self.halve(size, self.n) and size < self.n:
+            size = min(2 * size, self.n)
+
+    def finished(self) -> Partition:
+        """The best halvings once more, with as many sweeps as the table's size allows, and of these what ends best."""
+        endings = int(np.clip(MOST_ENDED // self.n, 1, ENDINGS))
+        ranked = sorted(range(len(self.tried)), key=self.candidates.losses.__getitem__)
+        return self.candidates.best_ending(self.classes(*self.tried[i], default_sweeps(self.n)) for i in ranked[:endings])
