@@ -1,0 +1,220 @@
+"""The cuts that a class is offered, in the order in which they are tried (a cut: see `cutting`).
+
+Cuts that leave fewer than `k` rows on a side are not offered, and none of a column that loses nothing. Losses are compared to
+nine digits, so that rounding decides nothing: of equal ones the cut of the wider column comes first, then the one found first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from closeknit.kernels.boxes import Codes, Ints, Scales, range_loss
+from closeknit.kernels.cutting import BEFORE, COLUMN, FIRST, GROUP, TIES, ascend, joint_losses, room_for
+
+EIGHTHS, QUARTERS = 8, 4  # `best`: cuts between values near 7 places, and 3 places at which ties are divided
+MOST = 1 + (EIGHTHS - 1) + (QUARTERS - 1)  # cuts of one column: one between children comes first
+DIGITS = 1e9
+BESIDE = 1 << 31  # more than any loss counted in these digits
+
+
+@njit(cache=True, nogil=True)
+def class_boxes(quasi: Codes, starts: Ints) -> tuple[Codes, Codes]:
+    """Smallest and largest code per class and column.
+
+    >>> lo, hi = class_boxes(np.array([[1], [4], [2]], np.int32), np.array([0, 2, 3]))
+    >>> lo.tolist(), hi.tolist()
+    ([[1], [2]], [[4], [2]])
+    """
+    d = quasi.shape[1]
+    lo = np.full((len(starts) - 1, d), np.iinfo(np.int32).max, np.int32)
+    hi = np.full((len(starts) - 1, d), -1, np.int32)
+    for c in range(len(starts) - 1):
+        for x in range(starts[c], starts[c + 1]):
+            for j in range(d):
+                lo[c, j] = min(lo[c, j], quasi[x, j])
+                hi[c, j] = max(hi[c, j], quasi[x, j])
+    return lo, hi
+
+
+@njit(cache=True, nogil=True)
+def offers(scales: Scales, quasi: Codes, starts: Ints, k: int, relaxed: bool, best: bool,
+           try_all: bool) -> tuple[Ints, Codes]:  # fmt: skip
+    """Cuts of every class: class c is offered `cuts[at[c]:at[c + 1]]`.
+
+    With `try_all` all columns in the order of what both sides lose together; else column by column, the widest first, and
+    inside a column by loss (`best`) or as found (the middle of the rows first).
+
+    >>> from closeknit.kernels.boxes import flat_scales
+    >>> rows = np.array([[0], [0], [0], [1], [4]], np.int32)
+    >>> at, cuts = offers(flat_scales([5]), rows, np.array([0, 5]), 1, False, False, False)
+    >>> at.tolist(), cuts.tolist()
+    ([0, 1], [[0, 0, 1, 0, 1]])
+    """
+    m, d = len(starts) - 1, quasi.shape[1]
+    lo, hi = class_boxes(quasi, starts)
+    at = np.zeros(m + 1, np.int64)
+    cuts = np.empty((max(4 * m, 64), 5), np.int32)
+    found, keys, by_loss = np.empty((MOST * d, 5), np.int32), np.empty(MOST * d, np.int64), best or try_all
+    losses, atoms = np.empty(MOST), room_for(MOST, d)
+    for c in range(m):
+        rows = quasi[starts[c] : starts[c + 1]]
+        wide = _widest_first(scales, lo[c], hi[c]) if len(rows) >= 2 * k else np.empty(0, np.int64)
+        count = 0
+        for place, j in enumerate(wide):
+            before, count = count, _points(scales, rows, j, lo[c, j], hi[c, j], k, relaxed, best, found, count)
+            if count > before and by_loss:
+                joint_losses(scales, rows, wide, found[before:count], atoms, losses)
+            for i in range(before, count):
+                lost = np.int64(np.round(losses[i - before] / len(rows) * DIGITS)) if by_loss else 0
+                keys[i] = (lost if try_all else place * BESIDE + lost) * len(keys) + i  # of equal ones the first found
+        if at[c] + count > len(cuts):
+            cuts = _longer(cuts, at[c], at[c] + count)
+        ascend(keys[:count])
+        for i in range(count):
+            cuts[at[c] + i] = found[keys[i] % len(keys)]
+        at[c + 1] = at[c] + count
+    return at, cuts[: at[m]]
+
+
+@njit(cache=True, nogil=True)
+def _widest_first(scales: Scales, lo: Codes, hi: Codes) -> Ints:
+    """Columns in which a box loses anything, that of the largest loss first."""
+    d = len(lo)
+    keys, count = np.empty(d, np.int64), 0
+    for j in range(d):
+        width = scales.weight[j] * range_loss(scales, j, lo[j], hi[j])
+        if width > 0.0:
+            keys[count] = (BESIDE - np.int64(np.round(width * DIGITS))) * d + j
+            count += 1
+    ascend(keys[:count])
+    return keys[:count] % d
+
+
+@njit(cache=True, nogil=True)
+def _longer(cuts: Codes, used: int, least: int) -> Codes:
+    longer = np.empty((max(2 * len(cuts), least), 5), np.int32)
+    longer[:used] = cuts[:used]
+    return longer
+
+
+@njit(cache=True, nogil=True)
+def _points(scales: Scales, rows: Codes, j: int, lo: int, hi: int, k: int, relaxed: bool, best: bool, found: Codes,
+            count: int) -> int:  # fmt: skip
+    """Cuts of one column, written behind the `count` found so far; their number after that."""
+    ranked = _ranked(rows, j, lo, hi)
+    s, start = len(ranked), count
+    if best or not relaxed:
+        count = _between_children(scales, ranked, j, k, best, found, count)
+    if best:
+        for i in range(1, EIGHTHS):
+            count = _between_values(ranked, j, s * i // EIGHTHS, k, 1, found, start, count)
+        for i in range(1, QUARTERS if relaxed else 0):
+            count = _through_ties(ranked, j, s * i // QUARTERS, k, False, found, count)
+    elif relaxed:
+        count = _through_ties(ranked, j, (s + 1) // 2, k, True, found, count)
+    else:
+        count = _between_values(ranked, j, (s - 1) // 2, k, 2, found, start, count)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _ranked(rows: Codes, j: int, lo: int, hi: int) -> Codes:
+    """The codes of one column in ascending order: counted where they are dense, else sorted."""
+    s = len(rows)
+    ranked = np.empty(s, np.int32)
+    if hi - lo > 4 * s + 64:
+        sparse = rows[:, j].astype(np.int64)
+        ascend(sparse)
+        ranked[:] = sparse
+        return ranked
+    counts = np.zeros(hi - lo + 1, np.int64)
+    for x in range(s):
+        counts[rows[x, j] - lo] += 1
+    at = 0
+    for code in range(hi - lo + 1):
+        ranked[at : at + counts[code]] = lo + code
+        at += counts[code]
+    return ranked
+
+
+@njit(cache=True, nogil=True)
+def _between_values(ranked: Codes, j: int, place: int, k: int, sides: int, found: Codes, start: int, count: int) -> int:
+    """Before or after the value at a place of the order: the sides of its tie, the one that is nearer the middle first."""
+    s, value = len(ranked), ranked[place]
+    below, upto = np.searchsorted(ranked, value), np.searchsorted(ranked, value, side="right")
+    aim = s if sides == 2 else 2 * place
+    after_first = abs(2 * upto - aim) <= abs(2 * below - aim)
+    for turn in range(2):
+        edge = upto if after_first == (turn == 0) else below
+        if k <= edge <= s - k:
+            new = True
+            for i in range(start, count):
+                new &= found[i, FIRST] != ranked[0] or found[i, BEFORE] != ranked[edge]
+            if new:
+                found[count, COLUMN], found[count, FIRST], found[count, BEFORE] = j, ranked[0], ranked[edge]
+                found[count, TIES], found[count, GROUP] = 0, 1
+                count += 1
+            sides -= 1
+            if sides == 0:
+                break
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _through_ties(ranked: Codes, j: int, place: int, k: int, whole: bool, found: Codes, count: int) -> int:
+    """Exactly `place` rows go left; rows of equal value are divided. `whole`: also where no value needs to be."""
+    s = len(ranked)
+    if not k <= place <= s - k:
+        return count
+    value = ranked[place - 1]
+    below, upto = np.searchsorted(ranked, value), np.searchsorted(ranked, value, side="right")
+    if place < upto or whole:
+        found[count, COLUMN], found[count, FIRST], found[count, BEFORE] = j, ranked[0], value
+        found[count, TIES], found[count, GROUP] = place - below, upto - below
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _between_children(scales: Scales, ranked: Codes, j: int, k: int, best: bool, found: Codes, count: int) -> int:
+    """The largest child of the lowest node over the class goes left, the others right.
+
+    Only if it has an eighth of the rows: cuts that take away little by little would take as many rounds as there are children.
+    """
+    s, most, x = len(ranked), 0, 0
+    node = _cover(scales, j, ranked[0], ranked[s - 1])
+    if node < 0 and not best and ranked[s - 1] < scales.size[j]:
+        return count  # numbers are cut in the middle first
+    while x < s:
+        last = _last_of_child(scales, j, ranked[x], node, ranked[s - 1])
+        end = int(np.searchsorted(ranked, last, side="right"))
+        if k <= end - x <= s - k and end - x > most and EIGHTHS * (end - x) >= s:
+            most = end - x
+            found[count, COLUMN], found[count, FIRST], found[count, BEFORE] = j, ranked[x], last + 1
+            found[count, TIES], found[count, GROUP] = 0, 1
+        x = end
+    return count + (most > 0)
+
+
+@njit(cache=True, nogil=True)
+def _cover(scales: Scales, j: int, lo: int, hi: int) -> int:
+    """The lowest node over a range; -1 for numbers."""
+    node = scales.leaf_node[scales.leaf_start[j] + lo]
+    while node >= 0 and scales.node_hi[node] < hi:
+        node = scales.node_parent[node]
+    return node
+
+
+@njit(cache=True, nogil=True)
+def _last_of_child(scales: Scales, j: int, code: int, node: int, highest: int) -> int:
+    """The last code under the child of a node that holds a code.
+
+    Numbers have a node over all values and the missing one, and below it one over all values.
+    """
+    if node < 0:
+        return scales.size[j] - 1 if code < scales.size[j] == highest else code
+    child = scales.leaf_node[scales.leaf_start[j] + code]
+    while scales.node_parent[child] != node:
+        child = scales.node_parent[child]
+    return scales.node_hi[child]
