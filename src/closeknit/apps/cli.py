@@ -8,16 +8,14 @@ import sys
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from closeknit import __version__
+from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, csv_form, csv_format, refuse_other_delimiter
 from closeknit.apps.plainly import plainly, say
 from closeknit.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from closeknit.doors.csv import CsvFormat
 
 app = typer.Typer(
     name="closeknit",
@@ -36,9 +34,6 @@ class FileFormat(StrEnum):
     parquet = "parquet"
 
 
-Delimiter = Annotated[str | None, typer.Option(help="Sign between the cells of a CSV file; 'tab' for a tab.")]
-Encoding = Annotated[str | None, typer.Option(help="Encoding of a CSV file, e.g. latin-1.")]
-Decimal = Annotated[str | None, typer.Option(help="Decimal sign of a CSV file: '.' or ','.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what stands there already.")]
 
@@ -75,6 +70,7 @@ def closeknit(
     closeknit inspect patients.csv > recipe.yaml     guess what the columns are; then edit the recipe
     closeknit anonymize recipe.yaml -o out/          make a release with its certificate
     closeknit audit out/release.csv                  check a release, your own or anybody's
+    closeknit compare recipe.yaml                    see which method loses least under these promises
 
     Exit status: 0 done; 1 a promise cannot be kept or is not kept; 2 bad input or usage.
     """
@@ -159,14 +155,14 @@ def inspect(
     with plainly():
         from closeknit.api import suggest
 
-        csv = _csv_format(delimiter, encoding, decimal)
+        csv = csv_format(delimiter, encoding, decimal)
         suggestion = suggest(file, csv)
-        _refuse_other_delimiter(file, list(suggestion.reasons))
+        refuse_other_delimiter(file, list(suggestion.reasons))
         if as_json:
             guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
             _print_json({"columns": guesses, "missing": suggestion.schema.missing})
             return
-        _print_utf8(suggestion.to_recipe(str(file), _csv_form(csv)))
+        _print_utf8(suggestion.to_recipe(str(file), csv_form(csv)))
         unsure = ", ".join(suggestion.unsure) or "none"
         say(f"columns: {len(suggestion.reasons)}, rows: {suggestion.rows:,}, not sure about: {unsure}")
         if not suggestion.schema.sensitive:
@@ -241,7 +237,7 @@ def audit(
         from closeknit.api import audit as audited
         from closeknit.recipe import Recipe
 
-        csv = _csv_format(delimiter, encoding, decimal)
+        csv = csv_format(delimiter, encoding, decimal)
         if recipe is not None:
             asked = Recipe.read(recipe)
             found = audited(file, asked.schema, asked.models, csv=csv)
@@ -253,6 +249,67 @@ def audit(
             _print_utf8(f"{found}\n")
     if not found.ok:
         raise typer.Exit(1)
+
+
+@app.command(short_help="See what each method makes of a recipe.")
+def compare(
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe; its own method comes first.")],
+    methods: Annotated[
+        str | None, typer.Option(help="Others, with commas between; left out, all that serve its promises.", metavar="NAMES")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Private folder for comparison.json and comparison.csv.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="One for all methods; else as the recipe says, or drawn.")] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """What each method reaches, loses and costs under a recipe's promises: one row each, the least loss first.
+
+    A method that refuses is a row too, with its reason. No release is written. The numbers come from the original table and
+    stay at home. Status 0 if at least one method keeps the promises.
+
+    \b
+    closeknit compare recipe.yaml
+    closeknit compare recipe.yaml --methods sabre,mondrian,burel -o compare.private/
+    closeknit compare recipe.yaml --methods 'sabre: {fill: knn}, sabre: {fill: sweep}' --json
+    """
+    with plainly():
+        from closeknit.api import compare_recipe, save_comparison
+        from closeknit.apps import show
+        from closeknit.apps.progress import ProgressBar
+        from closeknit.recipe import Recipe
+
+        if output is not None:
+            _refuse_existing(Path(os.path.abspath(output)), force)
+        asked = Recipe.read(recipe)
+        asked.seed = asked.seed if seed is None else seed
+        with ProgressBar() as bar:
+            found = compare_recipe(asked, _methods(methods), progress=bar)
+        if output is not None:
+            save_comparison(found, output, force)
+        if as_json:
+            _print_utf8(found.to_json())
+        else:
+            show.show_comparison(show.console(), found)
+            if output is not None:
+                typer.echo(f"{_shown(Path(output))}/  comparison.json, comparison.csv: they stay at home")
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def _methods(text: str | None) -> list[Any] | None:
+    """Names or `name: {parameter: value}`, as a recipe writes a list."""
+    if text is None:
+        return None
+    import yaml
+
+    try:
+        listed: list[Any] = yaml.safe_load(f"[{text}]")
+    except yaml.YAMLError:
+        right = "write names with commas between, or 'sabre: {fill: knn}, burel'"
+        raise BadInput(f"--methods {text!r} cannot be read", right=right) from None
+    return listed
 
 
 def _free_folder(folder: Path | None, force: bool) -> Path | None:
@@ -286,30 +343,6 @@ def _certificate_beside(file: Path) -> Path:
         right = "name one with --certificate, or a recipe with --recipe"
         raise BadInput("no certificate.json stands beside it", file=file, right=right)
     return beside
-
-
-def _csv_format(delimiter: str | None, encoding: str | None, decimal: str | None) -> CsvFormat | None:
-    """None where nothing was said: then the suffix of the file decides. Else a delimiter that was not said is guessed."""
-    if delimiter is None and encoding is None and decimal is None:
-        return None
-    from closeknit.doors.csv import CsvFormat
-
-    tab = delimiter in ("tab", r"\t")
-    return CsvFormat(delimiter="\t" if tab else delimiter, encoding=encoding or "utf-8", decimal=decimal or ".")
-
-
-def _csv_form(csv: CsvFormat | None) -> dict[str, Any]:
-    from closeknit.core.params import spec
-
-    return spec(csv) if csv else {}
-
-
-def _refuse_other_delimiter(file: Path, names: list[str]) -> None:
-    """One column with a delimiter in its name is a table that was read with the wrong one."""
-    sign = next((sign for sign in ";\t|" if sign in names[0]), None) if len(names) == 1 else None
-    if sign is not None:
-        known = "tab" if sign == "\t" else sign
-        raise BadInput(f"the header is one column, '{names[0]}'", file=file, right=f"say --delimiter '{known}'")
 
 
 def _print_utf8(text: str) -> None:

@@ -1,4 +1,4 @@
-"""What the demo prints: the same people before and after, and what each column lost."""
+"""What is shown as a table: the same people before and after, what each column lost, how methods compare."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from closeknit.core.columns import Columns
+from closeknit.core.comparison import Comparison
 from closeknit.core.schema import Schema
 from closeknit.release import Release
 
@@ -48,6 +49,19 @@ def show_loss(out: Console, release: Release) -> None:
     for name, (loss, _) in release.certificate.loss.columns.items():
         grid.add_row(name, f"{loss:.3f}", sign * round(30 * loss))
     out.print(grid)
+
+
+def show_comparison(out: Console, comparison: Comparison) -> None:
+    """A row for each method, what the columns mean, and why a method made no release."""
+    heading, *rows = comparison.grid()
+    grid = Grid(title=f"{comparison.rows:,} rows, least loss first", title_justify="left", box=None)
+    for i, name in enumerate(heading):
+        grid.add_column(name, justify="right" if i else "left", no_wrap=i > 0, overflow="fold")
+    for row, cells in zip(comparison.methods, rows, strict=True):
+        grid.add_row(*(cell.replace("[", r"\[") for cell in cells), style=None if row.ok else "dim")
+    out.print(grid)
+    lines = ["", *comparison.legend(), *comparison.refusals(), "Made from the original table: this comparison stays at home."]
+    out.print("\n".join(lines), markup=False, soft_wrap=True)
 
 
 def one_class(table: Columns, schema: Schema, release: Release) -> tuple[Rows, Rows]:

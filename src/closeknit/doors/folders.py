@@ -15,6 +15,8 @@ from closeknit.core.errors import BadInput
 from closeknit.doors.faults import refused
 
 Writer = Callable[[Path], None]
+PRIVATE = (0o700, 0o600)  # modes of a folder and of the files in it
+PUBLIC = (0o755, 0o644)
 
 
 def write_whole(path: str | PathLike[str], content: bytes | Iterable[bytes], mode: int = 0o644) -> None:
@@ -62,17 +64,42 @@ def save_folders(public: Path, private: Path, write_public: Writer, write_privat
     ['out.private/b', 'out/a']
     """
     public, private = Path(os.path.abspath(public)), Path(os.path.abspath(private))
-    _refuse_bad_places(public, private, force)
-    new_public, new_private = _beside(public, "tmp"), _beside(private, "tmp")
-    places = {new_private: private, new_public: public}
+    writers = {private: (write_private, PRIVATE), public: (write_public, PUBLIC)}
+    _save(writers, lambda: _refuse_bad_places(public, private, force))
+
+
+def save_private(place: Path, write: Writer, force: bool = False) -> None:
+    """A private folder alone, whole or not at all; with `force` an old one is deleted only when the new one stands.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_private(Path(folder, "home"), lambda f: write_inside(f / "a", b"1"))
+    ...     oct(Path(folder, "home").stat().st_mode & 0o777), Path(folder, "home", "a").read_bytes()
+    ('0o700', b'1')
+    """
+    place = Path(os.path.abspath(place))
+
+    def refuse() -> None:
+        _refuse_no_folder(place)
+        _refuse_existing(place, force)
+
+    _save({place: (write, PRIVATE)}, refuse)
+
+
+def _save(writers: dict[Path, tuple[Writer, tuple[int, int]]], refuse: Callable[[], None]) -> None:
+    """Fill each folder beside its place, then put all in their places in the given order."""
+    refuse()
+    *_, last = writers
+    places = {_beside(place, "tmp"): place for place in writers}
     try:
-        _fill(new_private, write_private, folder_mode=0o700, file_mode=0o600)
-        _fill(new_public, write_public, folder_mode=0o755, file_mode=0o644)
-        with _alone_in(public.parent):  # another run may have put its folders there meanwhile
-            _refuse_bad_places(public, private, force)
+        for new, place in places.items():
+            write, modes = writers[place]
+            _fill(new, write, *modes)
+        with _alone_in(last.parent):  # another run may have put its folders there meanwhile
+            refuse()
             _put_in_place(places)
     except OSError as error:
-        raise refused(error, public) from None
+        raise refused(error, last) from None
     except BadInput as error:
         raise _with_final_place(error, places) from None
     finally:
@@ -96,18 +123,23 @@ def _refuse_bad_places(public: Path, private: Path, force: bool) -> None:
         right = "choose two folders of which none lies in the other"
         raise BadInput(f"the private folder {private} must stand apart from the public one", file=public, right=right)
     for folder in (public, private):
-        if not os.path.isdir(folder.parent):
-            raise BadInput(f"the folder {folder.parent} does not exist", file=folder, right="create it first")
-        if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
-            raise BadInput("this is not a folder", file=folder, right="choose another name")
-    if force:
-        return
-    again = "choose another folder, or force it to be replaced"
-    if os.path.lexists(public):
-        raise BadInput("the folder exists already", file=public, right=again)
-    if os.path.lexists(private):
+        _refuse_no_folder(folder)
+    _refuse_existing(public, force)
+    if os.path.lexists(private) and not force:
         what = f"the private folder exists without {public.name}, the mark of a broken run"
         raise BadInput(what, file=private, right="remove it, or force it to be replaced")
+
+
+def _refuse_no_folder(folder: Path) -> None:
+    if not os.path.isdir(folder.parent):
+        raise BadInput(f"the folder {folder.parent} does not exist", file=folder, right="create it first")
+    if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
+        raise BadInput("this is not a folder", file=folder, right="choose another name")
+
+
+def _refuse_existing(folder: Path, force: bool) -> None:
+    if os.path.lexists(folder) and not force:
+        raise BadInput("the folder exists already", file=folder, right="choose another folder, or force it to be replaced")
 
 
 def _fill(folder: Path, write: Writer, folder_mode: int, file_mode: int) -> None:

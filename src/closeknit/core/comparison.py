@@ -1,0 +1,185 @@
+"""`Comparison`: what each method made of one table under the same promises; a refusal is a row too, with its sentence.
+
+It was measured beside the original table and carries the seed: it stays at home.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import ValidationError
+
+from closeknit.core.certificate import Certificate, ClassSizes, Count, LossRecord, Promise, Record
+from closeknit.core.errors import BadInput
+from closeknit.core.schema import explained
+
+FORMAT = 1
+NOTHING = "-"
+
+
+class Reached(Record):
+    """What one promise came to: the level where there is one, and how to say it."""
+
+    promise: str
+    level: float | None
+    text: str
+
+    @classmethod
+    def of(cls, promise: Promise) -> Reached:
+        """As the certificate says it."""
+        if promise.status == "attested":
+            return cls(promise=promise.text, level=None, text="attested")
+        text = "no limit" if promise.reached is None else f"{promise.reached:.4g}"
+        return cls(promise=promise.text, level=promise.reached, text=text)
+
+
+class Compared(Record):
+    """One method: what it reached and what that cost, or the reason why it made no release."""
+
+    method: dict[str, dict[str, Any]]  # as a recipe writes it
+    ok: bool
+    reached: tuple[Reached, ...] = ()
+    loss: LossRecord | None = None
+    classes: ClassSizes | None = None
+    withheld: Count | None = None
+    joint: float | None = None  # total variation of all secrets as one, where there are several
+    seconds: float
+    megabytes: float | None  # None where the system does not tell
+    reason: str | None = None
+
+    @classmethod
+    def of(cls, method: dict[str, dict[str, Any]], certificate: Certificate, seconds: float,
+           megabytes: float | None) -> Compared:  # fmt: skip
+        """The row of a release."""
+        return cls(
+            method=method,
+            ok=certificate.ok,
+            reached=tuple(map(Reached.of, certificate.promises)),
+            loss=certificate.loss,
+            classes=certificate.classes,
+            withheld=certificate.withheld,
+            joint=certificate.joint.reached if certificate.joint else None,
+            seconds=seconds,
+            megabytes=megabytes,
+        )
+
+    @property
+    def name(self) -> str:
+        """The method with the parameters that are not its defaults.
+
+        >>> Compared(method={"sabre": {"fill": "knn"}}, ok=False, seconds=0, megabytes=None).name
+        'sabre(fill=knn)'
+        """
+        ((name, params),) = self.method.items()
+        given = ", ".join(f"{key}={value}" for key, value in params.items())
+        return f"{name}({given})" if given else name
+
+
+class Comparison(Record):
+    """One row for each method: those that keep the promises by loss, then those that made no release.
+
+    >>> row = Compared(method={"burel": {}}, ok=False, seconds=0.5, megabytes=None, reason="burel needs a likeness")
+    >>> print(Comparison(closeknit="0.1.0", rows=9, promises=("k-anonymity, k = 2",), seed=7, methods=(row,)))
+    (1) k-anonymity, k = 2
+    <BLANKLINE>
+    method  loss  (1)  classes  sizes  withheld  seconds  MB
+    burel   -     -    -        -      -         0.50     -
+    <BLANKLINE>
+    burel made no release: burel needs a likeness
+    """
+
+    format: int = FORMAT
+    closeknit: str
+    rows: Count  # of the table
+    promises: tuple[str, ...]
+    seed: int
+    methods: tuple[Compared, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether at least one method keeps the promises."""
+        return self.best is not None
+
+    @property
+    def best(self) -> Compared | None:
+        """The row of least loss; None where no method keeps the promises."""
+        return next((row for row in self.methods if row.ok), None)
+
+    def to_json(self) -> str:
+        """The comparison as text."""
+        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, file: object = None) -> Comparison:
+        """Read back; a file that is no comparison is named."""
+        try:
+            read = cls.model_validate_json(text)
+        except ValidationError as error:
+            bad = explained(error, "the comparison")
+            raise BadInput(bad.what, file=file, right="use a comparison.json as 'closeknit compare' writes it") from None
+        if read.format != FORMAT:
+            what = f"the comparison has format {read.format}, made by closeknit {read.closeknit}"
+            raise BadInput(what, file=file, right=f"this version reads format {FORMAT}")
+        return read
+
+    def records(self) -> list[dict[str, object]]:
+        """Each row flat, its names the same in every row: a line of a CSV file."""
+        return [self._flat(row) for row in self.methods]
+
+    def _flat(self, row: Compared) -> dict[str, object]:
+        size, loss = row.classes, row.loss
+        levels = [reached.level for reached in row.reached] or [None] * len(self.promises)
+        return {
+            "method": row.name,
+            "ok": row.ok,
+            "loss": loss and loss.a,
+            "loss_b": loss and loss.b,
+            **{f"reached: {promise}": level for promise, level in zip(self.promises, levels, strict=True)},
+            "classes": size and size.count,
+            "smallest": size and size.smallest,
+            "mean": size and size.mean,
+            "largest": size and size.largest,
+            "withheld": row.withheld,
+            "joint": row.joint,
+            "seconds": row.seconds,
+            "megabytes": row.megabytes,
+            "reason": row.reason,
+        }
+
+    def grid(self) -> list[list[str]]:
+        """The table for people, shorter than `records`: a heading and a row for each method, promises by their numbers."""
+        joint = ["joint"] if any(row.joint is not None for row in self.methods) else []
+        numbers = [f"({i})" for i in range(1, len(self.promises) + 1)]
+        return [
+            ["method", "loss", *numbers, "classes", "sizes", "withheld", *joint, "seconds", "MB"],
+            *(self._cells(row, bool(joint)) for row in self.methods),
+        ]
+
+    def _cells(self, row: Compared, joint: bool) -> list[str]:
+        size, loss = row.classes, row.loss
+        return [
+            row.name,
+            f"{loss.a:.4f}" if loss else NOTHING,
+            *([reached.text for reached in row.reached] or [NOTHING] * len(self.promises)),
+            *([f"{size.count:,}", f"{size.smallest:,}-{size.largest:,}"] if size else [NOTHING] * 2),
+            NOTHING if row.withheld is None else f"{row.withheld:,}",
+            *([NOTHING if row.joint is None else f"{row.joint:.4g}"] if joint else []),
+            f"{row.seconds:,.2f}",
+            NOTHING if row.megabytes is None else f"{row.megabytes:,.1f}",
+        ]
+
+    def legend(self) -> list[str]:
+        """What the numbers over the columns stand for."""
+        return [f"({i}) {promise}" for i, promise in enumerate(self.promises, 1)]
+
+    def refusals(self) -> list[str]:
+        """Why a method made no release, one sentence each."""
+        return [f"{row.name} made no release: {row.reason}" for row in self.methods if row.reason is not None]
+
+    def __str__(self) -> str:
+        grid = self.grid()
+        widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+        table = ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in grid]
+        refusals = self.refusals()
+        return "\n".join([*self.legend(), "", *table, *([""] if refusals else []), *refusals])

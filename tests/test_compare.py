@@ -1,0 +1,322 @@
+"""Methods beside each other: sorted, measured, refusals as rows with their sentence, and a private folder or nothing."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import closeknit as ck
+from closeknit.api import compare_recipe, measuring, save_comparison
+from closeknit.api.comparing import serving
+from closeknit.api.measuring import Meter
+from closeknit.apps.cli import app
+from closeknit.core.certificate import Promise, WorstClass
+from closeknit.core.comparison import Comparison, Reached
+from closeknit.core.table import Outcome
+from closeknit.datasets import hospital, hospital_recipe, hospital_schema
+from closeknit.doors.files import write_csv
+from closeknit.methods import REGISTRY
+from closeknit.recipe import Recipe
+
+SEED = 2**100
+ROWS = 240
+MODELS = [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)]
+METHODS: list[Any] = ["burel", "stack_and_deal", ck.Sabre(fill="knn"), "sabre"]
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    return ck.compare(hospital(ROWS), hospital_schema(), MODELS, METHODS, seed=SEED)
+
+
+def test_least_loss_first_and_refusals_last(comparison: Comparison) -> None:
+    kept = [row for row in comparison.methods if row.ok]
+    assert {row.name for row in kept} == {"stack_and_deal", "sabre(fill=knn)", "sabre"}
+    losses = [row.loss.a for row in kept if row.loss]
+    assert losses == sorted(losses) and len(losses) == 3
+    assert comparison.methods[:3] == tuple(kept) and comparison.best == kept[0] and comparison.ok
+    assert comparison.rows == ROWS and comparison.seed == SEED
+
+
+def test_a_refusal_is_a_row_with_its_sentence(comparison: Comparison) -> None:
+    row = comparison.methods[-1]
+    assert row.name == "burel" and not row.ok
+    assert (row.loss, row.classes, row.withheld, row.reached, row.joint) == (None, None, None, (), None)
+    with pytest.raises(ck.BadInput) as refusal:
+        ck.anonymize(hospital(ROWS), hospital_schema(), MODELS, ck.Burel())
+    assert row.reason == str(refusal.value) and row.reason in str(comparison)
+
+
+@pytest.mark.parametrize("method", [ck.StackAndDeal(), ck.Sabre(fill="knn")], ids=lambda method: str(method.name))
+def test_the_same_as_anonymize_with_the_same_seed(comparison: Comparison, method: Any) -> None:
+    certificate = ck.anonymize(hospital(ROWS), hospital_schema(), MODELS, method, seed=SEED).certificate
+    given = {f.name: getattr(method, f.name) for f in dataclasses.fields(method) if getattr(method, f.name) != f.default}
+    (row,) = [row for row in comparison.methods if row.method == {method.name: given}]
+    assert (row.loss, row.classes, row.withheld) == (certificate.loss, certificate.classes, certificate.withheld)
+    assert certificate.joint and row.joint == certificate.joint.reached
+    assert [(reached.promise, reached.level) for reached in row.reached] == [(p.text, p.reached) for p in certificate.promises]
+    assert comparison.promises == tuple(promise.text for promise in certificate.promises)
+
+
+def test_json_is_read_back(comparison: Comparison) -> None:
+    assert Comparison.from_json(comparison.to_json()) == comparison
+    with pytest.raises(ck.BadInput, match=r"x\.json: the comparison, key 'closeknit'"):
+        Comparison.from_json("{}", "x.json")
+    with pytest.raises(ck.BadInput, match="format 2"):
+        Comparison.from_json(comparison.model_copy(update={"format": 2}).to_json())
+
+
+def test_printed_table_is_aligned_and_says_what_is_meant(comparison: Comparison) -> None:
+    legend, table, refusals = str(comparison).split("\n\n")
+    assert legend.splitlines() == [f"({i}) {promise}" for i, promise in enumerate(comparison.promises, 1)]
+    heading, *lines = table.splitlines()
+    assert [line.split()[0] for line in lines] == [row.name for row in comparison.methods]
+    for name in ("loss", "(1)", "(2)", "classes", "withheld", "joint", "seconds", "MB"):
+        place = heading.index(name)
+        assert all(line[place - 1] == " " and line[place] != " " for line in lines), name
+    assert refusals.startswith("burel made no release: ")
+
+
+def test_how_a_level_is_said() -> None:
+    asked: dict[str, Any] = {"model": {}, "text": "p", "column": None, "asked": "<= 1", "held": True}
+    worst = WorstClass(cells={}, rows=1)
+    said = [
+        Reached.of(Promise(**asked, **more)).text
+        for more in (
+            {"status": "attested"},
+            {"status": "recomputable"},
+            {"status": "recomputable", "reached": 0.25, "worst": worst},
+        )
+    ]
+    assert said == ["attested", "no limit", "0.25"]
+
+
+def test_time_and_memory_are_measured(comparison: Comparison) -> None:
+    assert all(row.seconds > 0 for row in comparison.methods)
+    assert all(row.megabytes is None or row.megabytes >= 0 for row in comparison.methods)
+
+
+def test_a_peak_that_is_gone_again_is_seen() -> None:
+    with Meter() as large:
+        np.ones(5_000_000).sum()
+    with Meter() as small:
+        sum(range(10))
+    if large.megabytes is None or small.megabytes is None:
+        pytest.skip("this system does not tell the peak of its memory")
+    assert 35 < large.megabytes < 80 and small.megabytes < 20
+
+
+def test_where_the_peak_is_not_told_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(measuring, "SET_BACK", tmp_path / "no" / "such")
+    with Meter() as meter:
+        pass
+    assert meter.megabytes is None
+
+
+def test_left_out_methods_are_those_that_serve() -> None:
+    assert {"stack_and_deal", "sabre"} <= set(serving(MODELS)) and "burel" not in serving(MODELS)
+    likeness = [ck.BetaLikeness("disease", 2)]
+    assert "burel" in serving(likeness) and not {"sabre", "stack_and_deal"} & set(serving(likeness))
+    found = ck.compare(hospital(60), hospital_schema(), [*MODELS, *likeness], seed=SEED)
+    assert {row.name for row in found.methods} == set(REGISTRY)
+    assert [row.ok for row in found.methods] == sorted((row.ok for row in found.methods), reverse=True)
+    assert all(row.ok or row.reason for row in found.methods)
+
+
+def test_promises_that_no_method_keeps_are_rows() -> None:
+    found = ck.compare(hospital(30), hospital_schema(), [ck.KAnonymity(31)], ["stack_and_deal", "mondrian"])
+    assert not found.ok and found.best is None
+    assert [row.reason.split(":")[0] for row in found.methods if row.reason] == ["k-anonymity, k = 31 cannot be kept"] * 2
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no models": ({"models": []}, "no promise was asked for"),
+    "a column that is not sensitive": ({"models": [ck.LDiversity("age", 2)]}, "column 'age': l_diversity is asked"),
+    "an unknown method": ({"methods": ["sabre", "sabble"]}, "method 'sabble' is unknown; known are: burel, .*stack_and_deal"),
+    "an unknown parameter": ({"methods": [{"sabre": {"fil": "knn"}}]}, "has no parameter 'fil'"),
+    "no method": ({"methods": []}, "there is no method to compare; known are: burel"),
+    "a class instead of an instance": ({"methods": [ck.Sabre]}, "is no method; give a name, or an instance"),
+    "a share over 1": ({"suppress": 2}, "suppress=2 is out of range"),
+    "a seed below 0": ({"seed": -1}, "seed=-1 is too small"),
+    "a column without a role": ({"data": {"age": [1, 2], "shoe": [3, 4]}}, "column 'shoe': has no role"),
+    "no rows": ({"data": {name: [] for name in hospital(1)}}, "the table has no rows"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_what_is_wrong_with_the_request_is_no_row(fault: str) -> None:
+    changes, says = BAD[fault]
+    asked = {"data": hospital(40), "models": MODELS, "methods": ["stack_and_deal"], **changes}
+    if isinstance(asked["data"], dict):
+        asked["data"] = type(hospital(1)).of(asked["data"])
+    with pytest.raises(ck.BadInput, match=says):
+        ck.compare(asked.pop("data"), hospital_schema(), asked.pop("models"), asked.pop("methods"), **asked)
+
+
+class Faulty:
+    """A method with a bug."""
+
+    name: ClassVar[str] = "faulty"
+    serves_both: ClassVar[bool] = False
+    plans_for: ClassVar[str] = "any"
+    scale: ClassVar[str] = "plan"
+
+    def run(self, *_: object) -> Outcome:
+        raise ZeroDivisionError
+
+
+def test_a_bug_is_not_a_refusal() -> None:
+    faulty = dataclasses.dataclass(frozen=True)(Faulty)()
+    with pytest.raises(ZeroDivisionError):
+        ck.compare(hospital(40), hospital_schema(), MODELS, [faulty])
+
+
+def test_a_name_alone_an_instance_and_a_form_are_one_method() -> None:
+    found = ck.compare(
+        hospital(60), hospital_schema(), [ck.KAnonymity(3)], [ck.StackAndDeal(), "stack_and_deal", {"stack_and_deal": {}}]
+    )
+    assert [row.name for row in found.methods] == ["stack_and_deal"]
+    assert [row.name for row in ck.compare(hospital(60), hospital_schema(), [ck.KAnonymity(3)], "stack_and_deal").methods]
+
+
+def test_warnings_are_told_once() -> None:
+    table = type(hospital(1)).of({"age": [30, 31, 40, 44] * 5, "disease": ["flu"] * 20})
+    schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()})
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        ck.compare(table, schema, [ck.KAnonymity(2)], ["stack_and_deal", "mondrian"], seed=5)
+    assert sorted(str(warning.message)[:11] for warning in told) == ["column 'dis", "the seed is"]
+    assert {Path(warning.filename).name for warning in told} == {Path(__file__).name}
+
+
+def test_progress_goes_from_0_to_1() -> None:
+    seen: list[tuple[str, float]] = []
+    ck.compare(
+        hospital(60),
+        hospital_schema(),
+        [ck.KAnonymity(3)],
+        ["stack_and_deal", "mondrian"],
+        progress=lambda *at: seen.append(at),
+    )
+    shares = [share for _, share in seen]
+    assert shares == sorted(shares) and (shares[0], shares[-1]) == (0.0, 1.0)
+    assert {"reading", "stack_and_deal: writing", "mondrian: writing", "done"} <= {what for what, _ in seen}
+
+
+def test_persons_and_withheld_rows_are_told() -> None:
+    table = type(hospital(1)).of(
+        {"age": [*range(30, 60), 9999], "who": [*range(31)], "disease": ["flu", "gout"] * 15 + ["flu"]}
+    )
+    schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()}, person="who")
+    (counted,) = ck.compare(table, schema, [ck.KAnonymity(3)], ["stack_and_deal"]).methods
+    assert counted.reached[0].text == "attested" and counted.reached[0].level is None
+    (row,) = ck.compare(table, schema, [ck.KAnonymity(3)], ["mondrian"], suppress=0.1, seed=SEED).methods
+    expected = ck.anonymize(table, schema, [ck.KAnonymity(3)], ck.Mondrian(), suppress=0.1, seed=SEED).certificate
+    assert row.withheld == expected.withheld > 0
+
+
+# -- the folder and the command ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    write_csv(hospital(120), tmp_path / "t.csv")
+    forms = hospital_recipe("t.csv")
+    forms["models"] = [{"k_anonymity": {"k": 3}}, {"t_closeness": {"column": "disease", "t": 0.4}}]
+    file = tmp_path / "recipe.yaml"
+    file.write_text(yaml.safe_dump({**forms, "method": {"sabre": {"fill": "sweep"}}, "seed": SEED}), encoding="utf-8")
+    yield file
+
+
+def closeknit(*words: object) -> Any:
+    return CliRunner().invoke(app, ["compare", *map(str, words)])
+
+
+def standing(folder: Path) -> set[str]:
+    return {file.name for file in folder.iterdir()} - {"t.csv", "recipe.yaml"}
+
+
+def test_folder_is_private_and_holds_both_files(recipe: Path) -> None:
+    shown = closeknit(recipe, "--methods", "stack_and_deal,burel", "-o", "compare.private/")
+    assert shown.exit_code == 0, shown.output
+    for part in ("stack_and_deal", "sabre(fill=sweep)", "(2) t-closeness of disease", "burel made no release", "stays at home"):
+        assert part in shown.stdout, part
+    folder = recipe.parent / "compare.private"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()} == {
+        "comparison.json": 0o600,
+        "comparison.csv": 0o600,
+    }
+    read = Comparison.from_json((folder / "comparison.json").read_text(encoding="utf-8"))
+    lines = list(csv.DictReader((folder / "comparison.csv").read_text(encoding="utf-8").splitlines()))
+    assert [line["method"] for line in lines] == [row.name for row in read.methods]
+    assert read.best and read.best.loss and float(lines[0]["loss"]) == read.best.loss.a
+    assert lines[-1]["reason"] == read.methods[-1].reason and lines[-1]["loss"] == ""
+    assert f"reached: {read.promises[1]}" in lines[0]
+    assert standing(recipe.parent) == {"compare.private"}
+
+
+def test_recipe_method_first_and_json(recipe: Path) -> None:
+    shown = closeknit(recipe, "--methods", "sabre: {fill: knn}, burel", "--json")
+    assert shown.exit_code == 0, shown.output
+    found = json.loads(shown.stdout)
+    assert found["seed"] == SEED
+    methods = [row["method"] for row in found["methods"]]
+    assert {"sabre": {"fill": "sweep"}} in methods and {"sabre": {"fill": "knn"}} in methods and len(methods) == 3
+    assert standing(recipe.parent) == set()
+    alone = compare_recipe(Recipe.read(recipe), [])
+    assert [row.name for row in alone.methods] == ["sabre(fill=sweep)"]
+
+
+def test_status_1_where_no_method_keeps_the_promises(recipe: Path) -> None:
+    recipe.write_text(recipe.read_text(encoding="utf-8").replace("k: 3", "k: 500"), encoding="utf-8")
+    shown = closeknit(recipe, "--methods", "stack_and_deal", "-o", "c")
+    assert shown.exit_code == 1 and "sabre(fill=sweep) made no release: k-anonymity, k = 500 cannot be kept" in shown.stdout
+    assert standing(recipe.parent) == {"c"}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--methods", "sabre,sabble"), "method 'sabble' is unknown; known are: burel"),
+        (("--methods", "sabre: {fill: swoop}"), "fill='swoop' is unknown"),
+        (("--methods", "sabre,{"), "--methods 'sabre,{' cannot be read"),
+        (("-o", "no/such/folder"), "does not exist"),
+        (("-o", "t.csv"), "it exists already"),
+        (("-o", "t.csv", "--force"), "this is not a folder"),
+    ],
+)
+def test_nothing_is_written_on_a_mistake(recipe: Path, words: tuple[str, ...], says: str) -> None:
+    before = (recipe.parent / "t.csv").read_bytes()
+    shown = closeknit(
+        recipe, *(words if "--methods" in words else ("--methods", "", *words)), *(() if "-o" in words else ("-o", "c"))
+    )
+    assert shown.exit_code == 2 and shown.stdout == ""
+    (sentence,) = shown.stderr.splitlines()
+    assert sentence.startswith("closeknit: ") and says in sentence
+    assert standing(recipe.parent) == set() and (recipe.parent / "t.csv").read_bytes() == before
+
+
+def test_only_a_comparison_is_ever_replaced(comparison: Comparison, tmp_path: Path) -> None:
+    save_comparison(comparison, tmp_path / "c")
+    with pytest.raises(ck.BadInput, match="exists already"):
+        save_comparison(comparison, tmp_path / "c")
+    (tmp_path / "c" / "old").touch()
+    save_comparison(comparison, tmp_path / "c", force=True)
+    assert standing(tmp_path / "c") == {"comparison.json", "comparison.csv"}
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").touch()
+    with pytest.raises(ck.BadInput, match="something else than a comparison"):
+        save_comparison(comparison, tmp_path / "other", force=True)
+    assert standing(tmp_path) == {"c", "other"}
