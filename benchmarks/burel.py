@@ -32,6 +32,7 @@ class Bare:
 
     name: ClassVar[str] = "bare"
     serves_both: ClassVar[bool] = False
+    keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "likeness"
     scale: ClassVar[str] = "plan"
 

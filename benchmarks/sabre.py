@@ -29,6 +29,7 @@ class Bare:
 
     name: ClassVar[str] = "bare"
     serves_both: ClassVar[bool] = False
+    keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "closeness"
     scale: ClassVar[str] = "plan"
 

@@ -22,16 +22,16 @@ class Step:
 
 
 STEPS = (
-    Step("read the CSV", "doors/files.py:read", "api.py:anonymize"),
-    Step("encode", "core/schema.py:encode", "api.py:anonymize"),
-    Step("check the request", "api.py:_check_request", "api.py:anonymize"),
-    Step("method", "methods/stack_and_deal.py:run", "api.py:work"),
-    Step("last look at the promises, repair", "fills/repair.py:repaired", "api.py:_partition"),
-    Step("write the cells", "forms/generalized.py:write", "api.py:_published"),
-    Step("schema of what is published", "api.py:published_schema", "api.py:_published"),
-    Step("read back", "forms/generalized.py:read", "api.py:_published"),
-    Step("certify", "core/certificate.py:certify", "api.py:_published"),
-    Step("content hash", "release.py:__init__", "api.py:anonymize"),
+    Step("read the CSV", "doors/files.py:read", "api/anonymizing.py:anonymize"),
+    Step("encode", "core/schema.py:encode", "api/anonymizing.py:anonymize"),
+    Step("check the request", "api/asking.py:check_request", "api/anonymizing.py:anonymize"),
+    Step("method", "methods/stack_and_deal.py:run", "api/anonymizing.py:work"),
+    Step("last look at the promises, repair", "fills/repair.py:repaired", "api/anonymizing.py:_outcome"),
+    Step("write the cells", "forms/generalized.py:write", "api/publishing.py:published"),
+    Step("schema of what is published", "api/publishing.py:published_schema", "api/publishing.py:published"),
+    Step("read back", "forms/generalized.py:read", "api/publishing.py:published"),
+    Step("certify", "core/certificate.py:certify", "api/publishing.py:published"),
+    Step("content hash", "release.py:__init__", "api/anonymizing.py:anonymize"),
     Step("save: private folder", "release.py:_write_private", "release.py:<lambda>"),
     Step("save: release and certificate", "release.py:_write_public", "release.py:<lambda>"),
 )

@@ -102,7 +102,7 @@ PLACES: list[tuple[list[Any], object]] = [
     (["schema", "sensitive", "ill"], {"csv": "\0"}),
     (["schema", "sensitive", "ill"], {"tree": DEEP}),
     (["schema", "importance"], {"age": 1.7e308, "zip": 1.7e308}),
-    (["method"], {"stack_and_deal": {"column": ["pay"]}}),
+    (["method"], {"stack_and_deal": {"column": {"pay": 1}}}),
 ]
 
 

@@ -66,6 +66,50 @@ def test_growth_is_measured_in_a_process_of_its_own() -> None:
     assert 0 < answer["loss"] <= 1 and answer["classes"] > 1
 
 
+def test_several_secrets_stand_beside_the_printed_tables_and_random_partitions(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    done = bench(page, "several", "several_large", "heart")
+    assert done.returncode == 0, done.stderr
+    text = page.read_text(encoding="utf-8")
+    assert text.count("is generated (300 rows") == 3, "a stand-in is never silent"
+    assert "That concerns 23 cells" in text, "printed sizes that leave rows over"
+    assert sum(line.startswith("| PcaDraw, one-hot") for line in text.splitlines()) == 10, "five figures over t, five over k"
+    for name in ("Fragmentation", "PcaDraw", "cells by frequency (as printed)", "Group 1, nearest of 5", "halving"):
+        assert f"| {name} " in text, name
+
+
+def test_mondrian_and_incognito_stand_beside_the_planned_methods(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    done = bench(page, "mondrian", "incognito")
+    assert done.returncode == 0, done.stderr
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert sum("is generated (300 rows" in line for line in lines) == 4, "a stand-in is never silent"
+    assert not any(line.startswith("| aim") or "0.645" in line for line in lines), "known figures are those of other rows"
+    for name, count in (("Mondrian strict, median, widest", 1), ("Stack & Deal", 1), ("floor", 3), ("Incognito, k=6 ", 4)):
+        assert sum(line.startswith(f"| {name}") for line in lines) == count, name
+    generated = [line.split("|")[2].strip() for line in lines if line.startswith("| default, k=6")]
+    assert generated == ["300", "3,000"] * 2
+
+
+def test_comparisons_of_the_thesis_keep_what_was_asked(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    done = bench(page, "thesis")
+    assert done.returncode == 0, done.stderr
+    text = page.read_text(encoding="utf-8")
+    for asked, usual, count in (("t", 0.35, 4), ("beta", 4.0, 3)):
+        tables = text.split(f"| loss A / {asked} reached / time")[1:]
+        assert len(tables) == count
+        for table in tables:
+            head, _, *lines = table.split("\n\n")[0].splitlines()
+            axis = [cell.split("=") for cell in head.split("|")[1:-1]]
+            limits = [float(x) if name.strip() == asked else usual for name, x in axis]
+            reached = [[float(cell.split("/")[1]) for cell in line.split("|")[2:-1]] for line in lines]
+            assert len(reached) >= 5
+            assert all(r <= limit + 0.0005 for row in reached for r, limit in zip(row, limits, strict=True))
+    assert text.count("The thesis finds that") == 2
+    assert text.count("No picture is kept of a trial.") == 3 and ".png" not in text
+
+
 def test_unknown_name_is_refused(tmp_path: Path) -> None:
     done = bench(tmp_path / "page.md", "nothing")
     assert done.returncode == 2

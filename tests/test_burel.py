@@ -101,7 +101,7 @@ def test_persons(person_rows: str) -> None:
 def test_without_likeness_it_says_what_was_asked_and_who_can() -> None:
     said = refused(ck.Burel(), [ck.KAnonymity(3), ck.TCloseness("disease", 0.3)])
     assert "burel plans for a promise of likeness" in said
-    assert "k_anonymity, t_closeness" in said and "stack_and_deal" in said
+    assert "k_anonymity, t_closeness" in said and "mondrian" in said
 
 
 def test_a_column_without_likeness_is_named() -> None:

@@ -168,6 +168,7 @@ class Faulty:
 
     name: ClassVar[str] = "faulty"
     serves_both: ClassVar[bool] = False
+    keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "any"
     scale: ClassVar[str] = "plan"
 

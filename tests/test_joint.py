@@ -270,6 +270,7 @@ class Halves:
 
     name: ClassVar[str] = "halves"
     serves_both: ClassVar[bool] = False
+    keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "size"
     scale: ClassVar[str] = "count"
     seen: ClassVar[list[Table]] = []

@@ -24,13 +24,13 @@ import pytest
 
 import closeknit
 import closeknit as ck
-from closeknit.api import _published
+from closeknit.api.publishing import published
 from closeknit.checks.cells import rows_of, text_of
 from closeknit.checks.tables import Case, edge_tables, random_tables
 from closeknit.core.columns import Columns
 from closeknit.core.kind_forms import kind_form
 from closeknit.core.table import Partition
-from closeknit.doors.files import write_csv
+from closeknit.doors.files import read, write_csv
 from closeknit.release import Release
 from conftest import examples
 
@@ -113,7 +113,7 @@ def test_nothing_private_in_out(folders: Path, number: int) -> None:
 def test_certificate_tells_no_cell_that_is_not_written(folders: Path, number: int) -> None:
     """Of domains that were read off the data only the written nodes occur; declared trees may be told whole."""
     table, public = TABLES[number], folders / f"{number:03}"
-    release = ck.api.read(next(public.glob("release.*")))
+    release = read(next(public.glob("release.*")))
     certificate = json.loads((public / "certificate.json").read_text("utf-8"))
     for name, kind in table.schema.quasi.items():
         written = {text_of(cell) for cell in release[name].cells()}
@@ -185,7 +185,7 @@ def test_withheld_rows_leave_no_byte(tmp_path: Path) -> None:
         cells["blood"][row] = f"Withheld-blood-{row}"
         cells["ward"][row] = "Withheld-ward"
     coded = table.schema.encode(Columns.of(cells))
-    columns, certificate = _published(coded, Partition.of(class_of[coded.rows]), [ck.KAnonymity(8)], ck.generalized())
+    columns, certificate = published(coded, Partition.of(class_of[coded.rows]), [ck.KAnonymity(8)], ck.generalized())
     release = Release(columns, certificate, partition=class_of.astype(np.int32), recipe={"seed": SEED})
     assert certificate.withheld == 8 and columns.rows == 32
     release.save(tmp_path / "csv")

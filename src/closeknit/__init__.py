@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from closeknit import datasets as datasets
-    from closeknit.api import anonymize, audit, suggest
+    from closeknit.api import anonymize, audit, compare, suggest
     from closeknit.core.certificate import Certificate
     from closeknit.core.dates import date
     from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
@@ -24,7 +24,17 @@ if TYPE_CHECKING:
     from closeknit.core.kinds import flat, numeric, prefix
     from closeknit.core.schema import Schema
     from closeknit.forms import generalized
-    from closeknit.methods import Burel, Sabre, StackAndDeal
+    from closeknit.methods import (
+        Burel,
+        FcmDraw,
+        Fragmentation,
+        Incognito,
+        Microaggregation,
+        Mondrian,
+        PcaDraw,
+        Sabre,
+        StackAndDeal,
+    )
     from closeknit.models import BetaLikeness, DeltaDisclosure, KAnonymity, LDiversity, TCloseness
     from closeknit.release import Release
 
@@ -42,10 +52,17 @@ _HOME = {
     "StackAndDeal": "closeknit.methods",
     "Sabre": "closeknit.methods",
     "Burel": "closeknit.methods",
+    "FcmDraw": "closeknit.methods",
+    "Fragmentation": "closeknit.methods",
+    "PcaDraw": "closeknit.methods",
+    "Microaggregation": "closeknit.methods",
+    "Incognito": "closeknit.methods",
+    "Mondrian": "closeknit.methods",
     "TCloseness": "closeknit.models",
     "Unsatisfiable": "closeknit.core.errors",
     "anonymize": "closeknit.api",
     "audit": "closeknit.api",
+    "compare": "closeknit.api",
     "date": "closeknit.core.dates",
     "flat": "closeknit.core.kinds",
     "generalized": "closeknit.forms",
@@ -62,9 +79,15 @@ __all__ = [
     "Certificate",
     "CloseknitError",
     "DeltaDisclosure",
+    "FcmDraw",
+    "Fragmentation",
     "Hierarchy",
+    "Incognito",
     "KAnonymity",
     "LDiversity",
+    "Microaggregation",
+    "Mondrian",
+    "PcaDraw",
     "Release",
     "Sabre",
     "Schema",
@@ -73,6 +96,7 @@ __all__ = [
     "Unsatisfiable",
     "anonymize",
     "audit",
+    "compare",
     "datasets",
     "date",
     "flat",

@@ -120,7 +120,7 @@ def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, t
     def work(part: Table) -> Outcome:
         return method.run(part, models, seed, tell)
 
-    keep = table.persons is not None and table.schema.person_rows == "together"
+    keep = table.persons is not None and table.schema.person_rows == "together" and not method.keeps_persons
     outcome = together(table, work) if keep else work(table)
     return replace(outcome, partition=repaired(table, outcome.partition, models))
 

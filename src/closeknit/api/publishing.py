@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-
-import numpy as np
 
 from closeknit import __version__
 from closeknit.core.certificate import Certificate, certify
 from closeknit.core.columns import Columns
-from closeknit.core.domain import Domain
 from closeknit.core.joint import named, parts
+from closeknit.core.levels import of_these
 from closeknit.core.loss import written_texts
 from closeknit.core.model import Model, joints
 from closeknit.core.params import spec
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Partition, Table
-from closeknit.core.tree import Int32
 from closeknit.models import TCloseness
 
 
@@ -48,7 +44,7 @@ def published_schema(table: Table, columns: Columns) -> Schema:
     """
     schema = table.schema
     quasi = {
-        name: kind.published(_of_these(domain, table.quasi[:, j]), written_texts(columns[name]))
+        name: kind.published(of_these(domain, table.quasi[:, j]), written_texts(columns[name]))
         for j, ((name, kind), domain) in enumerate(zip(schema.quasi.items(), table.quasi_domains, strict=True))
     }
     secret = {}
@@ -56,17 +52,6 @@ def published_schema(table: Table, columns: Columns) -> Schema:
         _, written, _ = schema.coded(columns[name], name, kind)  # of the written values: withheld ones leave no trace
         secret[name] = kind.published(written, None)
     return Schema(quasi=quasi, sensitive=secret, plain=schema.plain, importance=schema.importance)
-
-
-def _of_these(domain: Domain, codes: Int32) -> Domain:
-    """A tree that was read off the data, with the leaves that these rows have: withheld ones are not counted."""
-    if domain.tree is None or domain.declared:
-        return domain
-    occurs = np.bincount(codes, minlength=domain.size + 1)[: domain.size] > 0
-    before = np.concatenate([[0], np.cumsum(occurs)])
-    tree = domain.tree
-    leaves = (before[np.minimum(tree.hi + 1, tree.size)] - before[np.minimum(tree.lo, tree.size)]).astype(np.int32)
-    return replace(domain, texts=tuple(np.array(domain.texts)[occurs].tolist()), tree=replace(tree, leaves=leaves))
 
 
 def _notes(table: Table, models: Sequence[Model], form: Form) -> list[str]:
@@ -78,7 +63,7 @@ def _notes(table: Table, models: Sequence[Model], form: Form) -> list[str]:
         if schema.person is None
         else "k and diversity count persons; who they are is not published"
     )
-    if not getattr(form, "snap", False):
+    if not getattr(form, "snap", False) and not getattr(form, "levels", None):
         notes += [
             f"column '{name}': both ends of a range are true values of somebody in the class"
             for name, domain in zip(schema.quasi, table.quasi_domains, strict=True)

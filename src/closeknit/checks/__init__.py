@@ -75,12 +75,17 @@ def kind_checks(kind: Any, values: list[Any], thing: str | None = None) -> Itera
             yield Check(thing or repr(kind), check.__name__, "", partial(check, kind, values))
 
 
-def every_check(random: int = 4, rounds: int = 6, seed: int = 0) -> Iterator[Check]:
-    """Everything registered, with all its examples, on all tables."""
+def every_check(random: int = 4, rounds: int = 6, seed: int = 0, turns: int = 1) -> Iterator[Check]:
+    """Everything registered, with all its examples, on all tables.
+
+    With `turns` the examples of a method after its first share the tables: each takes one in so many of them.
+    """
     tables = [*edge_tables(), *random_tables(random, seed)]
     for name, thing in METHODS.items():
-        for params in _examples(examples.METHODS, name):
-            yield from method_checks(thing(**params), tables, _titled("method", name, params))
+        for i, params in enumerate(_examples(examples.METHODS, name)):
+            yield from method_checks(
+                thing(**params), tables[i % turns :: turns] if i else tables, _titled("method", name, params)
+            )
     for name, form in FORMS.items():
         for params in _examples(examples.FORMS, name):
             yield from form_checks(form(**params), tables, _titled("form", name, params))

@@ -17,9 +17,20 @@ from closeknit.core.kinds import Nodes, flat, numeric, prefix
 Params = dict[str, Any]
 
 METHODS: dict[str, list[Params]] = {
-    "stack_and_deal": [{}, {"dealing": "literal"}, {"order": "frequency"}],
+    "stack_and_deal": [{}, {"dealing": "literal"}, {"order": "frequency"}, {"dealing": "halving"}],
     "sabre": [{}, {"fill": "knn"}, {"fill": "sweep", "bound": "printed", "slack": False, "polish": False}],
     "burel": [{}, {"fill": "knn", "slack": False}, {"fill": "sweep", "polish": False}],
+    "fragmentation": [{}, {"bound": "printed", "sizing": "gcd", "slack": False, "polish": False}, {"sizing": "halve"}],
+    "fcm_draw": [{}, {"grouping": "balanced", "groups": 7}, {"grouping": "fuzzy", "fill": "sweep", "polish": False}],
+    "pca_draw": [{}, {"fill": "hilbert", "groups": 5}, {"embedding": "one-hot", "scaled": False, "polish": False}],
+    "microaggregation": [{}, {"first": "t"}, {"refine": True}],
+    "incognito": [{}],
+    "mondrian": [
+        {},
+        {"cut": "median", "dims": "widest"},
+        {"split": "strict", "cut": "median"},
+        {"split": "strict", "dims": "widest"},
+    ],
 }
 
 FORMS: dict[str, list[Params]] = {
@@ -42,6 +53,8 @@ MODELS: dict[str, list[tuple[Params, Any]]] = {
         ({"column": "secret", "t": 0.3}, flat()),
         ({"column": "secret", "t": 0.3, "distance": "equal"}, numeric()),
         ({"column": "secret", "t": 0.3}, prefix()),
+        ({"column": ("secret", "other"), "t": 0.25}, flat()),
+        ({"column": ("secret", "other", "third"), "t": 0.5, "distance": "equal"}, numeric()),
     ],
     "beta_likeness": [
         ({"column": "secret", "beta": 1.0}, flat()),
@@ -63,9 +76,17 @@ LIMITS = {
 
 # Wrong parameters beside right ones; the first is the one that the sentence has to name.
 REFUSED: dict[str, list[Params]] = {
-    "stack_and_deal": [{"order": "random"}, {"dealing": 3}, {"order": None}],
+    "stack_and_deal": [{"order": "random"}, {"dealing": 3}, {"order": None}, {"column": 3}],
     "sabre": [{"fill": "random"}, {"bound": "tight"}, {"bound": None}, {"polish": "no"}, {"slack": 2}],
+    "incognito": [{"most": 0}, {"most": "many"}, {"most": 2.5}],
+    "mondrian": [{"split": "loose"}, {"cut": None}, {"dims": 3}],
     "burel": [{"fill": "random"}, {"fill": None}, {"polish": "no"}, {"slack": 2}],
+    "fragmentation": [
+        {"bound": "exact"}, {"sizing": "none"}, {"fill": None}, {"polish": "no"}, {"slack": 2}, {"columns": "wage"},
+    ],
+    "fcm_draw": [{"grouping": "crisp"}, {"groups": 0}, {"groups": 2.5}, {"fill": "random"}, {"polish": "no"}],
+    "pca_draw": [{"embedding": "wide"}, {"scaled": "no"}, {"groups": "few"}, {"fill": None}, {"polish": 3}],
+    "microaggregation": [{"first": "l"}, {"first": None}, {"refine": "no"}],
     "generalized": [],
     "k_anonymity": [{"k": 0}, {"k": -1}, {"k": "five"}, {"k": 2.5}, {"k": True}, {"k": None}],
     "l_diversity": [
@@ -76,6 +97,8 @@ REFUSED: dict[str, list[Params]] = {
     "t_closeness": [
         {"t": 1.1, "column": "secret"}, {"t": -0.1, "column": "secret"}, {"t": float("nan"), "column": "secret"},
         {"t": "much", "column": "secret"}, {"distance": "far", "column": "secret", "t": 0.2},
+        {"distance": "ordered", "column": ("secret", "other"), "t": 0.2}, {"column": ["secret"], "t": 0.2},
+        {"column": ("secret", "secret"), "t": 0.2}, {"column": ("secret", 3), "t": 0.2}, {"column": 3, "t": 0.2},
     ],
     "beta_likeness": [
         {"beta": 0, "column": "secret"}, {"beta": float("inf"), "column": "secret"},

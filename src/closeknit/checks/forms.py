@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.api import _published, published_schema
+from closeknit.api.publishing import published, published_schema
 from closeknit.checks.broken import need
 from closeknit.checks.cells import covers, ends, grouped, raw_text, rows_of
 from closeknit.checks.methods import rows_in_order
@@ -51,7 +51,7 @@ def written(form: Any, case: Case, columns: Columns, class_of: NDArray[np.int64]
     """Release, certificate and the input row behind each written row, for classes of input rows."""
     table = case.schema.encode(columns)
     partition = Partition.of(class_of[table.rows])
-    shown, certificate = _published(table, partition, promises_of_all(case), form)
+    shown, certificate = published(table, partition, promises_of_all(case), form)
     return shown, certificate.to_json(), table.rows[form.write(table, partition).rows].tolist()
 
 

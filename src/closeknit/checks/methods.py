@@ -22,8 +22,9 @@ from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.model import Model
 from closeknit.core.params import spec
 from closeknit.core.table import Partition
-from closeknit.forms import generalized
+from closeknit.forms import REGISTRY as FORMS
 from closeknit.models import KAnonymity, LDiversity
+from closeknit.recipe import made
 from closeknit.release import Release
 
 MethodCheck = Callable[[Any, Case], None]
@@ -40,7 +41,8 @@ def anew(method: Any, case: Case, columns: Columns | None = None, models: tuple[
     """A release of a case; what it warns of is not in question here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return anonymize(columns or case.columns, case.schema, list(models or case.models), method, seed=SEED)
+        data, asked = columns or case.columns, list(models or case.models)
+        return anonymize(data, case.schema, asked, method, suppress=case.suppress, seed=SEED)
 
 
 def promise_kept(method: Any, case: Case) -> None:
@@ -61,6 +63,9 @@ def judged(model: Model, columns: Columns, rows: list[int], persons: list[Any] |
         params["persons"] = persons
     if name is None:
         return oracle_holds(model.name, [None] * len(rows), [], **params)
+    if isinstance(name, tuple):
+        combinations = rows_of(columns, name)
+        return oracle_holds(model.name, [combinations[row] for row in rows], combinations, **params)
     kind = case.schema.sensitive[name]
     values = [cells[0] for cells in rows_of(columns, [name])]
     if model.name == "t_closeness":
@@ -76,6 +81,7 @@ def every_row_once(method: Any, case: Case) -> None:
     kept = release.partition >= 0
     need(len(release.partition) == case.columns.rows, "the partition has one entry for every input row")
     need(release.certificate.withheld == int((~kept).sum()), "the certificate counts the withheld rows")
+    need(int((~kept).sum()) <= case.suppress * case.columns.rows, "more rows are withheld than allowed")
     need(release.columns.rows == int(kept.sum()), "every row that has a class is published once")
     raw = secrets_of(case.columns.take(np.flatnonzero(kept)), case.schema, case.schema.missing)
     need(
@@ -104,12 +110,13 @@ def missing_is_a_value(method: Any, case: Case) -> None:
     for name in case.schema.quasi:
         raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
         cells = [cell for (cell,) in rows_of(release.columns, [name])]
+        whole = set(cells) == {"*"} and len(set(raw)) > 1  # the column tells nothing at all
         for number in set(release.partition.tolist()) - {-1}:
             rows = [row for row, start in enumerate(origin) if release.partition[start] == number]
             gaps = {raw[origin[row]] is None for row in rows}
             written = {cells[row] for row in rows}
             need(len(written) == 1, f"column '{name}': one class has the cells {written}")
-            if True in gaps:
+            if True in gaps and not whole:
                 need(
                     written == ({"*"} if False in gaps else {None}),
                     f"column '{name}': missing values are written as {written}",
@@ -228,7 +235,8 @@ def release_is_its_partition_written(method: Any, case: Case) -> None:
 def _input_rows(release: Release, case: Case) -> list[int]:
     """The input row behind each written row (private: known only by writing the partition again)."""
     table = case.schema.encode(case.columns)
-    written = generalized().write(table, Partition.of(release.partition[table.rows]))
+    form = made("form", release.certificate.form, FORMS)
+    written = form.write(table, Partition.of(release.partition[table.rows]))
     names = case.schema.published
     need(
         rows_of(written.columns, names) == rows_of(release.columns, names),

@@ -71,10 +71,15 @@ class Histogram:
         """Class `c` becomes part of class `into[c]`; the reference stays."""
         width = self.domain.size + 1
         keys = into[self.owner].astype(np.int64) * width + self.values
-        cells, where = np.unique(keys, return_inverse=True)
-        counts = np.bincount(where, weights=self.counts, minlength=len(cells)).astype(np.int64)
+        if count * width <= 16 * len(keys):
+            dense = np.bincount(keys, weights=self.counts, minlength=count * width)
+            cells = np.flatnonzero(dense)
+            counts = dense[cells]
+        else:
+            cells, where = np.unique(keys, return_inverse=True)
+            counts = np.bincount(where, weights=self.counts, minlength=len(cells))
         starts = np.searchsorted(cells, np.arange(count + 1, dtype=np.int64) * width)
-        return Histogram(starts, (cells % width).astype(np.int32), counts, self.reference, self.domain)
+        return Histogram(starts, (cells % width).astype(np.int32), counts.astype(np.int64), self.reference, self.domain)
 
     def pairs(self, one: Int64, other: Int64) -> Histogram:
         """Class `one[i]` and class `other[i]` together, for every i."""

@@ -341,7 +341,9 @@ def known_nodes(domain: Domain, cells: Sequence[str]) -> Nodes:
     """The occurring nodes of a bound tree with their leaf counts."""
     assert domain.tree is not None
     leaves = dict(zip(domain.tree.labels[::-1], domain.tree.leaves[::-1].tolist(), strict=True))
-    return Nodes({cell: leaves[cell] for cell in sorted(set(cells) - {STAR, ""})}, domain.size)
+    nodes = {cell: leaves[cell] for cell in sorted(set(cells) - {STAR, ""})}
+    shares = any(count > 1 for count in nodes.values())  # only then does a loss need to know how many leaves there are
+    return Nodes(nodes, domain.size if shares else len(nodes))
 
 
 def tree_losses(tree: Tree, cells: Sequence[str]) -> Losses:

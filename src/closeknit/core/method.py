@@ -20,7 +20,8 @@ class Method(Protocol):
 
     name: ClassVar[str]
     serves_both: ClassVar[bool]  # whether a column may be quasi and sensitive at once
-    plans_for: ClassVar[str]  # the family of promise without which it cannot work: "size", "closeness", ...
+    keeps_persons: ClassVar[bool]  # whether it sees all rows of a person and keeps them together itself
+    plans_for: ClassVar[str]  # the family of promise without which it cannot work: "size", "closeness", ...; "any" needs none
     scale: ClassVar[str]  # how it grows past one machine: "plan", "shard" or "count"
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:

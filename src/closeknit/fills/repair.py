@@ -25,8 +25,8 @@ from closeknit.kernels.hilbert import hilbert_keys
 from closeknit.kernels.histograms import match
 
 LOOKED_AT = 1 << 20  # pairs whose joint loss is computed in one round: the fewer classes are broken, the farther each looks
-JUDGED = 1 << 18  # pairs that the models judge in one round
-PATIENCE = 1 << 22  # classes of all rounds in which merges are pairs; doubling at once is quick and loses up to a fifth more
+JUDGED, OFFERED = 1 << 18, 256  # pairs that the models judge in one round, in all and of one class
+PATIENCE = 1 << 20  # classes of all rounds in which merges are pairs; doubling at once is quick and loses up to a fifth more
 
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -135,7 +135,7 @@ def _cheapest(shapes: _Shapes, failed: Counts, geometry: Scales) -> tuple[Counts
     joint = box_losses(geometry, np.minimum(shapes.lo[a], shapes.lo[b]), np.maximum(shapes.hi[a], shapes.hi[b]))
     cost = np.full(there.shape, np.inf)
     cost[inside] = (shapes.sizes[a] + shapes.sizes[b]) * joint - alone[a] - alone[b]
-    offers = int(np.clip(JUDGED // len(failed), 8, len(steps)))
+    offers = int(np.clip(JUDGED // len(failed), 8, min(len(steps), OFFERED)))
     best = np.argpartition(cost, offers - 1, axis=1)[:, :offers] if offers < len(steps) else np.argsort(cost, axis=1)
     row, column = np.nonzero(np.isfinite(np.take_along_axis(cost, best, axis=1)))
     chosen = best[row, column]

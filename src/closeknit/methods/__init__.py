@@ -2,9 +2,29 @@
 
 from closeknit.core.method import Method
 from closeknit.methods.burel import Burel
+from closeknit.methods.fcm_draw import FcmDraw
+from closeknit.methods.fragmentation import Fragmentation
+from closeknit.methods.incognito import Incognito
+from closeknit.methods.microaggregation import Microaggregation
+from closeknit.methods.mondrian import Mondrian
+from closeknit.methods.pca_draw import PcaDraw
 from closeknit.methods.sabre import Sabre
 from closeknit.methods.stack_and_deal import StackAndDeal
 
-REGISTRY: dict[str, type[Method]] = {method.name: method for method in (StackAndDeal, Sabre, Burel)}
+REGISTRY: dict[str, type[Method]] = {
+    method.name: method
+    for method in (StackAndDeal, Sabre, Burel, Mondrian, Incognito, Microaggregation, FcmDraw, PcaDraw, Fragmentation)
+}
 
-__all__ = ["REGISTRY", "Burel", "Sabre", "StackAndDeal"]
+__all__ = [
+    "REGISTRY",
+    "Burel",
+    "FcmDraw",
+    "Fragmentation",
+    "Incognito",
+    "Microaggregation",
+    "Mondrian",
+    "PcaDraw",
+    "Sabre",
+    "StackAndDeal",
+]

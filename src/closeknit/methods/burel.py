@@ -50,6 +50,7 @@ class Burel:
 
     name: ClassVar[str] = "burel"
     serves_both: ClassVar[bool] = False
+    keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "likeness"
     scale: ClassVar[str] = "plan"
 

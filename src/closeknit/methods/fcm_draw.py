@@ -50,6 +50,7 @@ class FcmDraw:
 
     name: ClassVar[str] = "fcm_draw"
     serves_both: ClassVar[bool] = False
+    keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "size"
     scale: ClassVar[str] = "plan"
 

@@ -57,6 +57,7 @@ class Fragmentation:
 
     name: ClassVar[str] = "fragmentation"
     serves_both: ClassVar[bool] = False
+    keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "closeness"
     scale: ClassVar[str] = "plan"
 

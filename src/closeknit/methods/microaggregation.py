@@ -75,6 +75,7 @@ class Microaggregation:
 
     name: ClassVar[str] = "microaggregation"
     serves_both: ClassVar[bool] = False
+    keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "size"
     scale: ClassVar[str] = "shard"
 

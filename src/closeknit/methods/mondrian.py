@@ -61,6 +61,7 @@ class Mondrian:
 
     name: ClassVar[str] = "mondrian"
     serves_both: ClassVar[bool] = False
+    keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "any"
     scale: ClassVar[str] = "shard"
 

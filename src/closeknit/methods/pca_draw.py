@@ -41,6 +41,7 @@ class PcaDraw:
 
     name: ClassVar[str] = "pca_draw"
     serves_both: ClassVar[bool] = False
+    keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "size"
     scale: ClassVar[str] = "plan"
 

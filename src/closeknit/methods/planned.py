@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.errors import BadInput
+from closeknit.core.joint import Secret
 from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
@@ -17,7 +18,7 @@ from closeknit.fills.polish import Polish
 from closeknit.kernels.shelves import curve
 from closeknit.plans.plan import Plan
 
-OTHERS = "stack_and_deal"
+OTHERS = "mondrian"
 GAMMAS = ("1", "0.85", "0.7", "0.55", "0.4", "0.25")  # buckets for gamma * limit leave room for uneven sizes
 
 ENDINGS, MOST_ENDED = 3, 400_000  # plans that run to the end beside the plain one, and rows of all of them together
@@ -63,7 +64,7 @@ def _distinct(plans: Iterable[Plan]) -> Iterator[Plan]:
             yield plan
 
 
-def planned_for(method: Method, models: Sequence[Model], column: str | None) -> tuple[Model, str]:
+def planned_for(method: Method, models: Sequence[Model], column: str | None) -> tuple[Model, Secret]:
     """The promise that the plan is made for, and its secret; a method that was asked for none of its family refuses."""
     for model in models:
         if model.family == method.plans_for and model.column is not None and column in (None, model.column):
@@ -71,4 +72,4 @@ def planned_for(method: Method, models: Sequence[Model], column: str | None) -> 
     asked = ", ".join(model.name for model in models) or "nothing"
     of = f" of column '{column}'" if column else ""
     what = f"{method.name} plans for a promise of {method.plans_for}{of}, and asked was {asked}"
-    raise BadInput(what, right=f"add one, or choose {OTHERS}, which serves any promise once k is given")
+    raise BadInput(what, right=f"add one, or choose {OTHERS}, which serves any promise")

@@ -53,6 +53,7 @@ class Sabre:
 
     name: ClassVar[str] = "sabre"
     serves_both: ClassVar[bool] = False
+    keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "closeness"
     scale: ClassVar[str] = "plan"
 

@@ -77,6 +77,7 @@ class StackAndDeal:
 
     name: ClassVar[str] = "stack_and_deal"
     serves_both: ClassVar[bool] = False
+    keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "size"
     scale: ClassVar[str] = "plan"
 

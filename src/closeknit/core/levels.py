@@ -1,0 +1,108 @@
+"""Levels of a bound column: from each value as it is (level 0) up to `*`, every level a cut through the column's tree.
+
+At level i a leaf stands at its highest ancestor whose height is at most i. In a tree of even depth, such as a file
+`leaf;parent;...;root` describes, this is the i-th ancestor: column i of the file. In an uneven tree a short branch waits
+until the others have come up to it, so the nodes of a level never overlap, cover every leaf, and each level is made of whole
+nodes of the one below. The last level is `*` for everything; below it a missing value stays what it is.
+
+Numbers without a hierarchy have the levels value and `*`, and with a step between them the cell of the step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.domain import Domain
+from closeknit.core.kinds import Kind
+from closeknit.core.tree import STAR, Int32, Tree
+
+
+def tree_of(domain: Domain) -> Tree:
+    """The tree whose cuts are the levels: the column's own, or one made of its numbers.
+
+    >>> from closeknit.core.kinds import numeric
+    >>> tree_of(numeric(step=10).bind(np.array([3, 7, 12]))[0]).nested()
+    {'[0, 10]': {'3': None, '7': None}, '[10, 20]': {'12': None}}
+    """
+    if domain.tree is not None:
+        return domain.tree
+    if domain.size == 0:  # `*` and the missing leaf
+        none = np.zeros(2, dtype=np.int32)
+        return Tree((STAR, ""), none, none, none, np.array([1, 0], dtype=np.int32), none, np.ones(1, dtype=np.int32))
+    if domain.step is None:
+        return Tree.of({STAR: dict.fromkeys(domain.texts)})
+    leaves = np.arange(domain.size, dtype=np.int32)
+    nested: dict[str, dict[str, None]] = {}
+    for cell, text in zip(domain.labels(leaves, leaves, snap=True), domain.texts, strict=True):
+        nested.setdefault(cell, {})[text] = None
+    return Tree.of({STAR: nested})
+
+
+def top_level(domain: Domain) -> int:
+    """The number of the level at which everything is `*`.
+
+    >>> from closeknit.core.kinds import numeric, prefix
+    >>> codes = np.array([47605, 47602])
+    >>> top_level(numeric().bind(codes)[0]), top_level(prefix().bind(codes)[0])
+    (1, 5)
+    """
+    return int(tree_of(domain).height[0])
+
+
+def level_nodes(tree: Tree) -> Int32:
+    """Node of every leaf (the missing one last) at every level: [levels, leaves + 1].
+
+    >>> tree = Tree.of({"respiratory": {"viral": {"flu": None, "SARS": None}, "asthma": None}, "ulcer": None})
+    >>> [[tree.labels[node] for node in level] for level in level_nodes(tree)[1:3]]
+    [['viral', 'viral', 'asthma', 'ulcer', ''], ['respiratory', 'respiratory', 'respiratory', 'ulcer', '']]
+    """
+    levels = [tree.leaf_node]
+    for height in range(1, int(tree.height[0])):
+        above = tree.parent[levels[-1]]
+        levels.append(np.where(tree.height[above] == height, above, levels[-1]).astype(np.int32))
+    return np.stack([*levels, np.zeros_like(tree.leaf_node)])
+
+
+def at_level(domain: Domain, level: int) -> Domain:
+    """The domain that writes whole nodes of a level, however tight a range of codes is; a range over several, their cover.
+
+    >>> from closeknit.core.kinds import prefix
+    >>> domain, codes = prefix().bind(np.array(["47605", "47602", "47906"], dtype=object))
+    >>> at_level(domain, 2).labels(np.array([0, 0, 3]), np.array([0, 2, 3]))
+    ['476**', '47***', '']
+    """
+    tree = tree_of(domain)
+    return replace(domain, tree=replace(tree, leaf_node=level_nodes(tree)[level]))
+
+
+def leaf_losses(kind: Kind, domain: Domain, level: int, leaves: Int32) -> NDArray[np.float64]:
+    """What a row of each of these leaves loses at a level, variant A, where no others are published.
+
+    It is measured on what would be written, by the functions that measure a release.
+
+    >>> from closeknit.core.kinds import numeric
+    >>> kind = numeric(0, 100, step=10)
+    >>> leaf_losses(kind, kind.bind(np.array([3, 7, 12]))[0], 1, np.array([0, 2])).tolist()
+    [0.1, 0.1]
+    """
+    cells = at_level(domain, level).labels(leaves, leaves)
+    return kind.published(of_these(domain, leaves), cells).losses(cells)[:, 0]
+
+
+def of_these(domain: Domain, codes: Int32) -> Domain:
+    """A tree that was read off the data, with the leaves that these rows have: withheld ones are not counted.
+
+    >>> from closeknit.core.kinds import flat
+    >>> of_these(flat().bind(np.array(["a", "b", "c"], dtype=object))[0], np.array([0, 2])).texts
+    ('a', 'c')
+    """
+    if domain.tree is None or domain.declared:
+        return domain
+    occurs = np.bincount(codes, minlength=domain.size + 1)[: domain.size] > 0
+    before = np.concatenate([[0], np.cumsum(occurs)])
+    tree = domain.tree
+    leaves = (before[np.minimum(tree.hi + 1, tree.size)] - before[np.minimum(tree.lo, tree.size)]).astype(np.int32)
+    return replace(domain, texts=tuple(np.array(domain.texts)[occurs].tolist()), tree=replace(tree, leaves=leaves))

@@ -1,0 +1,280 @@
+"""Incognito: every quasi column is written at one level of its hierarchy, the same for all rows (full-domain recoding).
+
+Promises. A vector has one level a column; the groups of rows that are then written alike have to keep every promise. Of all
+vectors that do, it takes the one that loses least (ties: the first in lexicographic order). With t-closeness it is tIncognito.
+
+Sources: LeFevre, DeWitt and Ramakrishnan on Incognito; the thesis on SABRE and BUREL, sec. 3.5, for t-closeness.
+
+As there, subsets of the columns are looked at first, from single columns upwards, each with its own lattice of vectors: the
+groups of a more general vector, or of fewer columns, are merges of groups, so what fails there fails here, and what holds
+here holds there. All merges are made of counted groups (`rollup`), never of rows.
+
+Different from the source:
+- what is pruned follows from what the models declare. Nothing withheld: every monotone model prunes, the others are asked
+  at the end only. Rows may be withheld: sizes alone prune (rows in groups below k only get fewer upwards), because every
+  other verdict may turn when withheld rows leave the reference, or when a good group meets a bad one;
+- subsets of a size are looked at only while they have fewer vectors than are left over all columns: the larger ones would
+  cost more than they prune;
+- over all columns vectors are judged in the order of their loss, so the first that holds is the best one; the source looks for
+  all minimal ones. With withheld rows the search goes on until no vector can lose less than the best found;
+- levels that part the rows of this table just as the one below are left out: they lose more for nothing;
+- groups that break a promise may be withheld as wholes, as many rows as the table allows; the remaining ones are judged again
+  against the remaining reference until nothing changes. A withheld row counts as loss 1;
+- where rows of a person stay together, a vector that parts them does not hold.
+
+Cost: one look at the groups per vector judged; their number is exponential in the columns, so a lattice of more than `most`
+vectors is refused. Rows are counted once: a million cost little more than the combinations of cells among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.classes import Classes
+from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.method import Progress
+from closeknit.core.model import Model
+from closeknit.core.params import whole
+from closeknit.core.table import Outcome, Partition, Table
+from closeknit.forms import generalized
+from closeknit.methods.rollup import Groups, Vector, remaining
+
+REMEMBERED = 1 << 25  # numbers kept of groups to roll up from: they cost memory, and change no result
+DIGITS = 12  # losses that agree so far are ties
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Incognito:
+    """The best vector of levels under any promises; refuses a lattice of more than `most` vectors.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
+    >>> release = ck.anonymize(table, schema, [ck.KAnonymity(4), ck.TCloseness("disease", 0.25)], Incognito())
+    >>> release.certificate.ok, release.certificate.classes.smallest >= 4
+    (True, True)
+    """
+
+    name: ClassVar[str] = "incognito"
+    serves_both: ClassVar[bool] = False
+    keeps_persons: ClassVar[bool] = True  # rows of one person may have other cells, and each is written by its own
+    plans_for: ClassVar[str] = "any"
+    scale: ClassVar[str] = "count"
+
+    most: int = 100_000
+
+    def __post_init__(self) -> None:
+        whole("most", self.most, least=1)
+
+    def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
+        """Search the lattice; write whole levels."""
+        bottom = Groups.of_table(table, {model.column for model in models if model.column is not None})
+        _check_size(bottom, self.most)
+        search = _Search(bottom, sorted(models, key=lambda model: model.column is not None), progress)
+        found = search.best(search.candidates())
+        if found is None:
+            raise Unsatisfiable(
+                " and ".join(model.describe(None) for model in models),
+                f"none of the {search.size:,} vectors of levels keeps it",
+                "ask for less, let rows be withheld, or choose a method without whole levels, such as mondrian",
+            )
+        groups, kept = found
+        number = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+        ladders = zip(table.schema.quasi, bottom.of.ladders, groups.vector, strict=True)
+        levels = {name: ladder.levels[step] for name, ladder, step in ladders}
+        notes = [
+            f"levels {levels}: {search.size:,} vectors, {search.judged:,} judged on all columns, {search.looked:,} on some"
+        ]
+        notes += [
+            f"column '{name}': its numbers have no level between the value and `*`; Hierarchy.intervals gives it some"
+            for name, domain in zip(levels, table.quasi_domains, strict=True)
+            if domain.tree is None and domain.step is None and levels[name] == 1
+        ]
+        return Outcome(Partition(number[groups.group_of_row()], int(kept.sum())), generalized(levels=levels), tuple(notes))
+
+
+def _check_size(bottom: Groups, most: int) -> None:
+    levels = {name: len(ladder.levels) for name, ladder in zip(bottom.of.table.schema.quasi, bottom.of.ladders, strict=True)}
+    if (size := prod(levels.values())) > most:
+        high = ", ".join(f"{name} {count}" for name, count in sorted(levels.items(), key=lambda item: -item[1])[:3])
+        right = f"leave columns out or give them fewer levels (most have: {high}), or raise most"
+        raise BadInput(f"incognito would search {size:,} vectors of levels, and most={most:,}", right=right)
+
+
+@dataclass(eq=False)
+class _Search:
+    """The lattice of one table."""
+
+    bottom: Groups
+    models: Sequence[Model]
+    progress: Progress
+    judged: int = 0
+    looked: int = 0
+
+    def __post_init__(self) -> None:
+        self.table, self.ladders = self.bottom.of.table, self.bottom.of.ladders
+        self.room = self.table.withholdable
+        self.shape = tuple(len(ladder.levels) for ladder in self.ladders)
+        self.size = prod(self.shape)
+        weights = np.array(self.table.schema.weights(), dtype=np.float64)
+        self.weights = weights / weights.sum()
+        # with rows withheld only sizes prune: see "Different from the source"
+        self.pruning = [m for m in self.models if m.monotone and (not self.room or m.family == "size")]
+        persons = self.table.persons
+        self.together = persons is not None and self.table.schema.person_rows == "together"
+        if persons is not None:
+            self.by_person = np.argsort(persons, kind="stable")
+            self.same_person = persons[self.by_person][1:] == persons[self.by_person][:-1]
+
+    # Subsets of columns, from one upwards ---------------------------------------------------------------------------------
+
+    def candidates(self) -> Flags:
+        """The vectors over all columns whose parts over fewer columns hold."""
+        every = tuple(range(len(self.shape)))
+        left = np.ones(self.shape, dtype=bool)
+        known: dict[tuple[int, ...], Flags] = {(): np.ones((), dtype=bool)}
+        for size in range(1, len(every)) if self.pruning or self.together else ():
+            self.progress("looking at levels", 0.2 + 0.3 * size / len(every))
+            allowed = {columns: self._allowed(columns, known) for columns in combinations(every, size)}
+            if sum(int(vectors.sum()) for vectors in allowed.values()) >= left.sum():
+                break
+            known = {columns: self._holding(columns, vectors) for columns, vectors in allowed.items()}
+            for columns, holding in known.items():
+                left &= np.expand_dims(holding, [column for column in every if column not in columns])
+        return left
+
+    def _allowed(self, columns: tuple[int, ...], known: dict[tuple[int, ...], Flags]) -> Flags:
+        allowed = np.ones([self.shape[column] for column in columns], dtype=bool)
+        for i in range(len(columns)):
+            allowed &= np.expand_dims(known[columns[:i] + columns[i + 1 :]], i)
+        return allowed
+
+    def _holding(self, columns: tuple[int, ...], candidates: Flags) -> Flags:
+        """Which vectors over these columns hold, breadth-first: above one that holds all do."""
+        holding = np.zeros_like(candidates)
+        if not candidates.any():
+            return holding
+        seen = _Seen(self.bottom.rolled(columns, (0,) * len(columns)))
+        vectors = np.argwhere(candidates)
+        for vector in vectors[np.argsort(vectors.sum(axis=1), kind="stable")].tolist():
+            if holding[tuple(vector)]:
+                continue
+            groups = seen.groups(tuple(vector))
+            self.looked += 1
+            if self._may_hold(groups):
+                holding[tuple(slice(step, None) for step in vector)] = True
+            else:
+                seen.keep(groups)
+        return holding
+
+    def _may_hold(self, groups: Groups) -> bool:
+        """What has to hold over any columns for it to hold over all of them."""
+        if self.together and self._parted(groups):
+            return False
+        broken = np.zeros(len(groups), dtype=bool)
+        for model in self.pruning:
+            broken |= ~model.holds(_seen_by(model, groups))
+            if groups.sizes[broken].sum() > self.room:
+                return False
+        return True
+
+    def _parted(self, groups: Groups) -> bool:
+        """Whether somebody stands in two groups."""
+        mine = groups.group_of_row()[self.by_person]
+        return bool((self.same_person & (mine[1:] != mine[:-1])).any())
+
+    # All columns, in the order of their loss ------------------------------------------------------------------------------
+
+    def best(self, candidates: Flags) -> tuple[Groups, Flags] | None:
+        """The groups of the best vector and which of them are published."""
+        losses = self._losses()
+        vectors = np.argwhere(candidates)
+        order = np.argsort(losses[candidates], kind="stable")
+        bounded = not self.room or all(ladder.fixed for ladder in self.ladders)
+        seen, best, found = _Seen(self.bottom), np.inf, None
+        for vector in map(tuple, vectors[order].tolist()):
+            if bounded and (losses[vector] > best or (found is not None and not self.room)):
+                break
+            groups = seen.groups(vector)
+            self.judged += 1
+            kept = self._published(groups)
+            seen.keep(groups)
+            if kept is None:
+                continue
+            lost = losses[vector] if kept.all() else self._loss(groups, kept)
+            if found is None or (lost, vector) < (best, found[0].vector):
+                best, found = lost, (groups, kept)
+        return found
+
+    def _published(self, groups: Groups) -> Flags | None:
+        """The groups that are left when those that break a promise are withheld; None where too many rows are."""
+        if not self._may_hold(groups):
+            return None
+        kept = np.ones(len(groups), dtype=bool)
+        left = groups.classes
+        while True:
+            broken = np.zeros(len(left), dtype=bool)
+            for model in self.models:
+                broken |= ~model.holds(left)
+                if broken.any() and not self.room:
+                    return None
+            if not broken.any():
+                return kept
+            kept[np.flatnonzero(kept)[broken]] = False
+            if groups.sizes[~kept].sum() > self.room or not kept.any():
+                return None
+            left = remaining(groups.classes, kept, self.table)
+
+    def _losses(self) -> NDArray[np.float64]:
+        """Of every vector, if nothing is withheld."""
+        losses = np.zeros(self.shape)
+        for axis, (weight, ladder) in enumerate(zip(self.weights, self.ladders, strict=True)):
+            rows = np.bincount(self.bottom.nodes[:, axis], weights=self.bottom.sizes)
+            lost = np.array([ladder.lost(step, rows) for step in range(len(ladder.levels))])
+            losses += np.expand_dims(weight * lost, [i for i in range(len(self.shape)) if i != axis])
+        return np.round(losses / len(self.table), DIGITS)
+
+    def _loss(self, groups: Groups, kept: Flags) -> float:
+        """With the other groups withheld: cells are measured on the published rows alone."""
+        bottom, group_of = groups.group_of()
+        published = bottom.sizes * kept[group_of]
+        lost = float(len(self.table) - published.sum())
+        for axis, (weight, ladder, step) in enumerate(zip(self.weights, self.ladders, groups.vector, strict=True)):
+            lost += weight * ladder.lost(step, np.bincount(bottom.nodes[:, axis], weights=published))
+        return round(lost / len(self.table), DIGITS)
+
+
+@dataclass(eq=False)
+class _Seen:
+    """Groups that were looked at: those one step above are rolled up from them."""
+
+    bottom: Groups
+    known: dict[Vector, Groups] = field(default_factory=dict)
+    held: int = 0
+
+    def groups(self, vector: Vector) -> Groups:
+        """The groups of a vector, from the fewest that are known one step below it."""
+        steps = range(len(vector))
+        below = (tuple(vector[i] - (i == down) for i in steps) for down in steps)
+        nearest = min((self.known[v] for v in below if v in self.known), key=len, default=self.bottom)
+        return nearest.rolled(self.bottom.columns, vector)
+
+    def keep(self, groups: Groups) -> None:
+        """Remember them while there is room."""
+        if self.held + groups.weight <= REMEMBERED:
+            self.held += groups.weight
+            self.known[groups.vector] = groups
+
+
+def _seen_by(model: Model, groups: Groups) -> Classes:
+    """Promises about sizes alone need no histograms."""
+    bare = model.column is None and groups.of.table.persons is None
+    return Classes(groups.sizes, groups.sizes, {}) if bare else groups.classes
