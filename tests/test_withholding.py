@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,13 +17,16 @@ from closeknit.api.publishing import published
 from closeknit.checks.examples import METHODS
 from closeknit.checks.methods import promise_kept
 from closeknit.checks.tables import Case, suited
+from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.geometry import scales
+from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
 from closeknit.fills.withholding import without_outliers
 from closeknit.kernels.boxes import flat_scales, partition_loss
 from closeknit.kernels.outliers import savings
 from closeknit.methods import REGISTRY
+from closeknit.release import Release
 from conftest import examples
 
 SEED = 2**99
@@ -134,3 +139,72 @@ def test_the_rest_alone_may_not_keep_what_the_whole_can() -> None:
     models = [ck.KAnonymity(5), ck.LDiversity("wage", 3)]
     release = ck.anonymize(Columns.of(made), SCHEMA, models, ck.StackAndDeal(), suppress=0.05, seed=SEED)
     assert release.certificate.ok and release.certificate.withheld == 0
+
+
+# Written as `*` ----------------------------------------------------------------------------------------------------------
+
+
+def starred(withheld: str, models: list[Model], made: dict[str, list[object]], out: int = 6) -> tuple[Columns, Certificate]:
+    """The first rows are withheld, the others stand in classes of their own tens of years."""
+    table = SCHEMA.encode(Columns.of(made))
+    number = np.array([-1 if row < out else int(age) // 40 for row, age in enumerate(made["age"])])
+    return published(table, Partition.of(number[table.rows]), models, ck.generalized(withheld=withheld))
+
+
+@pytest.mark.parametrize("withheld", ["starred", "hidden", "removed"])
+def test_withheld_rows_are_written_as_asked(withheld: str, tmp_path: Path) -> None:
+    made = cells(60, 0)
+    made["age"][:6] = [900, 901, 902, 903, 904, 905]
+    columns, certificate = starred(withheld, [ck.KAnonymity(5)], made)
+    rows = list(zip(*(columns[name].cells() for name in ("age", "sex", "wage")), strict=True))
+    stars = [row for row in rows if row[:2] == ("*", "*")]
+    assert certificate.form["generalized"].get("withheld", "removed") == withheld
+    assert not re.search(r"\b90[0-5]\b", certificate.to_json())
+    if withheld == "removed":
+        assert certificate.withheld == 6 and len(rows) == 54 and not stars
+    else:
+        assert certificate.withheld == 0 and len(rows) == 60 and len(stars) == 6
+        secrets = sorted(str(row[2]) for row in stars)
+        assert secrets == (["*"] * 6 if withheld == "hidden" else sorted(str(wage) for wage in made["wage"][:6]))
+        assert any("6 rows were withheld" in note for note in certificate.notes)
+    release = Release(columns, certificate, partition=np.zeros(60, dtype=np.int32), recipe={"seed": SEED})
+    for format in ("csv", "parquet"):
+        release.save(tmp_path / format, format)
+        assert ck.audit(tmp_path / format / f"release.{format}", certificate=tmp_path / format / "certificate.json").ok
+
+
+def test_starred_rows_are_judged_as_a_class_with_themselves_in_the_reference() -> None:
+    made = cells(60, 0)
+    made["wage"] = [i % 2 for i in range(60)]
+    columns, certificate = starred("starred", [ck.KAnonymity(5), ck.TCloseness("wage", 0.1)], made)
+    assert certificate.form["generalized"].get("withheld", "removed") == "starred" and "*" in columns["age"].cells()
+    made["wage"][:6] = [0] * 6  # the stars alone would break the promise, and the rest keeps it without them
+    columns, certificate = starred("starred", [ck.KAnonymity(5), ck.TCloseness("wage", 0.2)], made)
+    assert certificate.form["generalized"].get("withheld", "removed") == "hidden" and columns["wage"].cells().count("*") == 6
+    reference = [wage for wage in columns["wage"].cells() if wage != "*"]
+    assert len(reference) == 54
+    columns, certificate = starred("starred", [ck.KAnonymity(8), ck.TCloseness("wage", 0.2)], made)  # too few to be a class
+    assert certificate.form["generalized"].get("withheld", "removed") == "removed" and certificate.withheld == 6
+
+
+def test_secrets_of_hidden_rows_change_nothing() -> None:
+    made = cells(60, 0)
+    told = []
+    for shift in range(3):
+        moved = [(wage + shift) % 5 if row < 6 else wage for row, wage in enumerate(made["wage"])]
+        columns, certificate = starred("hidden", [ck.KAnonymity(5)], made | {"wage": moved})
+        told.append((certificate.to_json(), {name: column.cells() for name, column in columns.items()}))
+    assert told[0] == told[1] == told[2]
+
+
+def test_a_whole_run_with_stars() -> None:
+    made = cells(120, 3)
+    made["age"][3:8] = [1000, 990, 980, 970, 960]
+    for method in (ck.Mondrian(), ck.Incognito()):
+        models = [ck.KAnonymity(4)]
+        form = ck.generalized(withheld="starred")
+        release = ck.anonymize(Columns.of(made), SCHEMA, models, method, suppress=0.1, form=form, seed=SEED)
+        assert (release.partition < 0).sum() <= 12 and release.certificate.ok
+        stars = list(zip(release.columns["age"].cells(), release.columns["sex"].cells(), strict=True)).count(("*", "*"))
+        kept = release.certificate.form["generalized"].get("withheld", "removed") != "removed"
+        assert stars >= (release.partition < 0).sum() if kept else release.certificate.withheld > 0

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,8 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     table = replace(table, withholdable=math.floor(share * len(table)))
     check_request(table, models, method)
     outcome = _outcome(table, models, method, seed, tell)
-    form = outcome.form or form
+    if outcome.form is not None:  # what is written of withheld rows the user says, not the method
+        form = replace(cast(Any, outcome.form), withheld=getattr(form, "withheld", "removed"))
     tell("writing", 0.8)
     partition, columns, certificate = _best(table, models, outcome, form, method, seed)
     tell("done", 1.0)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from closeknit import __version__
 from closeknit.core.certificate import Certificate, certify
-from closeknit.core.columns import Columns
+from closeknit.core.columns import Column, Columns
+from closeknit.core.errors import Unsatisfiable
 from closeknit.core.joint import named, parts
 from closeknit.core.levels import of_these
 from closeknit.core.loss import written_texts
@@ -14,20 +17,33 @@ from closeknit.core.model import Model, joints
 from closeknit.core.params import spec
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Partition, Table
+from closeknit.core.tree import STAR
 from closeknit.models import TCloseness
 
 
 def published(table: Table, partition: Partition, models: Sequence[Model], form: Form) -> tuple[Columns, Certificate]:
-    """Write, read back as a stranger would, and certify what was read."""
+    """Write, read back as a stranger would, and certify what was read; where that fails, with less of the withheld rows."""
+    less = getattr(form, "fallbacks", ()) if (partition.class_of < 0).any() else ()
+    for shape in (form, *less):
+        try:
+            return _certified(table, partition, models, shape)
+        except Unsatisfiable:
+            if shape is (form, *less)[-1]:
+                raise
+    raise AssertionError("the last form either holds or raises")
+
+
+def _certified(table: Table, partition: Partition, models: Sequence[Model], form: Form) -> tuple[Columns, Certificate]:
     written = form.write(table, partition)
-    schema = published_schema(table.take(written.rows), written.columns)
+    classed = partition.class_of[written.rows] >= 0
+    schema = published_schema(table.take(written.rows[classed]), written.columns)
     persons = None if table.persons is None else table.persons[written.rows]
     joint = all_secrets(schema)
     reading = form.read(written.columns, schema, persons, joints([*models, *filter(None, [joint])]))
     withheld = len(table) - written.columns.rows
     certificate = certify(
         reading, models, version=__version__, form={form.name: spec(form)}, withheld=withheld,
-        private_persons=persons is not None, notes=_notes(table, models, form), joint=joint,
+        private_persons=persons is not None, notes=_notes(table, models, form, int((~classed).sum())), joint=joint,
     )  # fmt: skip
     return written.columns, certificate
 
@@ -40,7 +56,7 @@ def all_secrets(schema: Schema) -> Model | None:
 def published_schema(table: Table, columns: Columns) -> Schema:
     """What a certificate may say of the columns: declared kinds, and of domains read off the data only what is written.
 
-    `table` holds the published rows alone.
+    `table` holds the published rows alone that have a class: of others the quasi-identifiers are not written.
     """
     schema = table.schema
     quasi = {
@@ -49,12 +65,18 @@ def published_schema(table: Table, columns: Columns) -> Schema:
     }
     secret = {}
     for name, kind in schema.sensitive.items():
-        _, written, _ = schema.coded(columns[name], name, kind)  # of the written values: withheld ones leave no trace
+        _, written, _ = schema.coded(_shown(columns[name]), name, kind)  # of the written values: withheld ones leave no trace
         secret[name] = kind.published(written, None)
     return Schema(quasi=quasi, sensitive=secret, plain=schema.plain, importance=schema.importance)
 
 
-def _notes(table: Table, models: Sequence[Model], form: Form) -> list[str]:
+def _shown(column: Column) -> Column:
+    """The rows whose cell is not `*`."""
+    stars = np.array([*(str(value) == STAR for value in column.values.tolist()), False])
+    return column.take(np.flatnonzero(~stars[column.codes])) if stars.any() else column
+
+
+def _notes(table: Table, models: Sequence[Model], form: Form, starred: int) -> list[str]:
     """What a reader of the certificate has to know beside the numbers."""
     schema = table.schema
     notes = ["promises cover the published rows only, and refer to how secrets are spread over them"]
@@ -69,6 +91,9 @@ def _notes(table: Table, models: Sequence[Model], form: Form) -> list[str]:
             for name, domain in zip(schema.quasi, table.quasi_domains, strict=True)
             if domain.tree is None and domain.ends is None  # ends of bins are declared
         ]
+    if starred:
+        secrets = " and every secret" if getattr(form, "withheld", "") == "hidden" else ""
+        notes.append(f"{starred:,} rows were withheld: they are written as `*` in every quasi column{secrets}")
     return notes + unprotected(schema, models)
 
 

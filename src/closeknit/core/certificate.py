@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -30,6 +30,32 @@ class Record(BaseModel):
     """A plain frozen record."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Paper(Record):
+    """A record that stands in a file of its own, and says which format it has and which version made it."""
+
+    what: ClassVar[str]
+    where: ClassVar[str]  # which file would be right
+
+    format: int = FORMAT
+    closeknit: str
+
+    def to_json(self) -> str:
+        """As text."""
+        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, sort_keys=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, file: object = None) -> Self:
+        """Read back; a file that is none of these is named."""
+        try:
+            read = cls.model_validate_json(text)
+        except ValidationError as error:
+            raise BadInput(explained(error, cls.what).what, file=file, right=cls.where) from None
+        if read.format != FORMAT:
+            what = f"{cls.what} has format {read.format}, made by closeknit {read.closeknit}"
+            raise BadInput(what, file=file, right=f"this version reads format {FORMAT}")
+        return read
 
 
 class WorstClass(Record):
@@ -106,11 +132,12 @@ class LossRecord(Record):
     columns: dict[str, tuple[float, float]]
 
 
-class Certificate(Record):
+class Certificate(Paper):
     """Everything a stranger needs; `to_json` is what stands in `certificate.json`."""
 
-    format: int = FORMAT
-    closeknit: str
+    what: ClassVar[str] = "the certificate"
+    where: ClassVar[str] = "use the certificate.json that stands beside the release"
+
     form: dict[str, dict[str, Any]]
     columns: dict[str, Any]
     rows: Count
@@ -127,23 +154,6 @@ class Certificate(Record):
     def ok(self) -> bool:
         """Whether every promise that was asked holds."""
         return all(promise.held for promise in self.promises)
-
-    def to_json(self) -> str:
-        """The certificate as text."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, sort_keys=False) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str, file: object = None) -> Certificate:
-        """Read back; a file that is no certificate is named."""
-        try:
-            read = cls.model_validate_json(text)
-        except ValidationError as error:
-            bad = explained(error, "the certificate")
-            raise BadInput(bad.what, file=file, right="use the certificate.json that stands beside the release") from None
-        if read.format != FORMAT:
-            what = f"the certificate has format {read.format}, made by closeknit {read.closeknit}"
-            raise BadInput(what, file=file, right=f"this version reads format {FORMAT}")
-        return read
 
     def __str__(self) -> str:
         size = self.classes

@@ -5,16 +5,10 @@ It was measured beside the original table and carries the seed: it stays at home
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from typing import Any, ClassVar
 
-from pydantic import ValidationError
+from closeknit.core.certificate import Certificate, ClassSizes, Count, LossRecord, Paper, Promise, Record
 
-from closeknit.core.certificate import Certificate, ClassSizes, Count, LossRecord, Promise, Record
-from closeknit.core.errors import BadInput
-from closeknit.core.schema import explained
-
-FORMAT = 1
 NOTHING = "-"
 
 
@@ -76,7 +70,7 @@ class Compared(Record):
         return f"{name}({given})" if given else name
 
 
-class Comparison(Record):
+class Comparison(Paper):
     """One row for each method: those that keep the promises by loss, then those that made no release.
 
     >>> row = Compared(method={"burel": {}}, ok=False, seconds=0.5, megabytes=None, reason="burel needs a likeness")
@@ -89,8 +83,9 @@ class Comparison(Record):
     burel made no release: burel needs a likeness
     """
 
-    format: int = FORMAT
-    closeknit: str
+    what: ClassVar[str] = "the comparison"
+    where: ClassVar[str] = "use a comparison.json as 'closeknit compare' writes it"
+
     rows: Count  # of the table
     promises: tuple[str, ...]
     seed: int
@@ -105,23 +100,6 @@ class Comparison(Record):
     def best(self) -> Compared | None:
         """The row of least loss; None where no method keeps the promises."""
         return next((row for row in self.methods if row.ok), None)
-
-    def to_json(self) -> str:
-        """The comparison as text."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str, file: object = None) -> Comparison:
-        """Read back; a file that is no comparison is named."""
-        try:
-            read = cls.model_validate_json(text)
-        except ValidationError as error:
-            bad = explained(error, "the comparison")
-            raise BadInput(bad.what, file=file, right="use a comparison.json as 'closeknit compare' writes it") from None
-        if read.format != FORMAT:
-            what = f"the comparison has format {read.format}, made by closeknit {read.closeknit}"
-            raise BadInput(what, file=file, right=f"this version reads format {FORMAT}")
-        return read
 
     def records(self) -> list[dict[str, object]]:
         """Each row flat, its names the same in every row: a line of a CSV file."""

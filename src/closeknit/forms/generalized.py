@@ -3,12 +3,16 @@
 Each class is written with the tightest range or lowest node that covers it (local recoding). Both ends of a tight numeric
 range are true values of somebody in the class; `snap=True` writes bounds of the column's step instead. `levels` (column:
 level) writes no cell finer than whole nodes of that level (full-domain recoding), though a tighter one would cover the class.
+
+Rows without a class are withheld: "removed", or written as `*` in every quasi column, with their secrets ("starred") or with
+`*` for these too ("hidden"). Whoever reads them finds one more class. `fallbacks` are what to write instead where that class
+breaks a promise: it must not, and a secret that is not written cannot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -19,15 +23,17 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.joint import CodedSecret, Secret, joined
+from closeknit.core.kinds import texts_of
 from closeknit.core.levels import at_level, top_level
 from closeknit.core.order import Coded, groups, row_order
-from closeknit.core.params import whole
+from closeknit.core.params import choice, whole
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table, Written
 from closeknit.core.tree import STAR, Int32
 from closeknit.kernels.boxes import boxes
 
+WITHHELD = ("removed", "hidden", "starred")  # what is written of rows without a class, from nothing to their secrets
 DENSE = 1 << 20  # possible ranges of a column up to which a table of marks is used
 
 
@@ -38,8 +44,10 @@ class Generalized:
     name: ClassVar[str] = "generalized"
     snap: bool = False
     levels: Mapping[str, int] | None = None
+    withheld: str = WITHHELD[0]
 
     def __post_init__(self) -> None:
+        choice("withheld", self.withheld, WITHHELD)
         if self.levels is None:
             return
         if not isinstance(self.levels, Mapping):
@@ -50,9 +58,13 @@ class Generalized:
     def write(self, table: Table, partition: Partition) -> Written:
         """Rows sorted by their written cells: groups by the order of their labels, then secrets, then plain cells."""
         self._check(table)
+        partition, stars = self._with_stars(partition)
         kept = np.flatnonzero(partition.class_of >= 0)
         class_of = partition.class_of[kept]
+        hidden = stars[kept] if self.withheld == "hidden" else np.zeros(len(kept), dtype=bool)
         lo, hi = boxes(table.quasi, partition.class_of, partition.count)
+        if stars.any():  # every leaf and the missing one: no label is wider
+            lo[-1], hi[-1] = 0, [domain.size for domain in table.quasi_domains]
         written: dict[str, Column] = {}
         keys: list[Coded] = []
         for j, (name, domain) in enumerate(zip(table.schema.quasi, table.quasi_domains, strict=True)):
@@ -60,15 +72,28 @@ class Generalized:
             written[name] = _column(labels, label_of_class[class_of])
             keys.append((label_of_class[class_of], len(labels)))
         for j, (name, shown) in enumerate(zip(table.schema.sensitive, table.shown, strict=True)):
-            codes = table.sensitive[kept, j]
-            written[name] = _compact(Column(shown, np.where(codes == len(shown), -1, codes).astype(np.int32)))
-            keys.append((codes, len(shown) + 1))
+            codes = np.where(hidden, len(shown) + 1, table.sensitive[kept, j])
+            written[name] = _hidden(_compact(Column(shown, np.where(codes >= len(shown), -1, codes).astype(np.int32))), hidden)
+            keys.append((codes, len(shown) + 2))
         for name, column in table.plain.items():
             written[name] = _compact(column.take(kept))
             keys.append((column.codes[kept] + 1, len(column.values) + 1))
         order = row_order(keys, len(kept))
         named = {name: written[name].take(order) for name in table.schema.published}
         return Written(Columns(named, len(kept)), kept[order])
+
+    @property
+    def fallbacks(self) -> tuple[Generalized, ...]:
+        """The same form, telling less and less of withheld rows."""
+        less = WITHHELD[: WITHHELD.index(self.withheld)]
+        return tuple(replace(self, withheld=withheld) for withheld in less[::-1])
+
+    def _with_stars(self, partition: Partition) -> tuple[Partition, NDArray[np.bool_]]:
+        """Withheld rows that are written are the last class; and which rows these are."""
+        stars = (partition.class_of < 0) & (self.withheld != "removed")
+        if not stars.any():
+            return partition, stars
+        return Partition(np.where(stars, partition.count, partition.class_of).astype(np.int32), partition.count + 1), stars
 
     def _check(self, table: Table) -> None:
         for name, level in (self.levels or {}).items():
@@ -93,13 +118,13 @@ class Generalized:
         return Reading(columns, schema, class_of, Classes.of(class_of, count, secrets, persons))
 
 
-def generalized(snap: bool = False, levels: Mapping[str, int] | None = None) -> Generalized:
+def generalized(snap: bool = False, levels: Mapping[str, int] | None = None, withheld: str = WITHHELD[0]) -> Generalized:
     """The form that writes ranges and nodes.
 
     >>> generalized(levels={"age": 2})
-    Generalized(snap=False, levels={'age': 2})
+    Generalized(snap=False, levels={'age': 2}, withheld='removed')
     """
-    return Generalized(snap, levels)
+    return Generalized(snap, levels, withheld)
 
 
 def class_labels(domain: Domain, lo: Int32, hi: Int32, snap: bool, level: int | None = None) -> tuple[list[str], Int32]:
@@ -139,6 +164,14 @@ def _compact(column: Column) -> Column:
     code_of = np.full(len(column.values) + 1, -1, dtype=np.int32)
     code_of[used] = np.arange(len(used))
     return Column(column.values[used], code_of[column.codes])
+
+
+def _hidden(column: Column, rows: NDArray[np.bool_]) -> Column:
+    """These cells as `*`; the others as text then, because a number and a star have no type in common."""
+    if not rows.any():
+        return column
+    values = np.array([*texts_of(column.values), STAR], dtype=object)
+    return Column(values, np.where(rows, len(values) - 1, column.codes).astype(np.int32))
 
 
 def _without(column: Column, markers: tuple[str, ...]) -> Column:
