@@ -28,7 +28,7 @@ def run(section: Section, rows: int | None) -> None:
     if data is None or rows is not None:
         section.say("Skipped: the quoted figures are those of Adult, which is not at hand.")
         return
-    frame, schema = _adult(data)
+    frame, schema = training_part(data)
     lines = []
     for asked, (loss, withheld, seconds) in QUOTED.items():
         lines.append([asked, "ARX local recoding (quoted)", f"{loss:.3f}", f"{withheld:,}", f"{seconds} s"])
@@ -61,7 +61,7 @@ def _line(frame: pl.DataFrame, schema: ck.Schema, asked: str, method: Method) ->
     return [asked, f"closeknit {method.name}", f"{release.loss:.3f}", f"{release.certificate.withheld:,}", f"{took:.1f} s"]
 
 
-def _adult(data: Path) -> tuple[pl.DataFrame, ck.Schema]:
+def training_part(data: Path) -> tuple[pl.DataFrame, ck.Schema]:
     frame = pl.read_csv(data / "adult" / "adult.csv.gz", infer_schema=False).head(TRAINING_ROWS)
     complete = frame.filter(~pl.any_horizontal(pl.all() == "?")).select([*QUASI, "occupation"])
 

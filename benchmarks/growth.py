@@ -44,7 +44,7 @@ def run(section: Any, rows: int | None) -> None:
                     continue
                 answer = clock.child(sys.executable, "growth.py", {"method": method, "options": options, "rows": size})
                 before[method, options, size] = answer["seconds"]
-                growth = _growth(before, method, options, size)
+                growth = grown(before, method, options, size)
                 lines.append(
                     [f"{method}, {options}", f"{size:,}", f"{answer['seconds']:.2f} s", growth, f"{answer['peak']:,.0f} MB",
                      f"{answer['start']:,.0f} MB", f"{answer['loss']:.4f}", f"{answer['classes']:,}"]
@@ -52,14 +52,14 @@ def run(section: Any, rows: int | None) -> None:
     section.table(["method", "rows", "time", "growth", "peak memory", "of it before", "loss A", "classes"], lines)
 
 
-def _growth(seconds: dict[tuple[str, str, int], float], method: str, options: str, size: int) -> str:
+def grown(seconds: dict[tuple[str, str, int], float], method: str, options: str, size: int) -> str:
     tenth = seconds.get((method, options, size // 10))
     if tenth is None:
         return ""
     return f"{seconds[method, options, size] / tenth:.1f} ({10 * math.log(size) / math.log(size // 10):.1f})"
 
 
-def _table(rows: int) -> tuple[Any, Any]:
+def table(rows: int) -> tuple[Any, Any]:
     """Columns and schema, without any frame or file."""
     import closeknit as ck
     from closeknit.core.columns import Column, Columns
@@ -86,8 +86,8 @@ def _answer(question: dict[str, Any]) -> dict[str, float]:
     else:
         method, model = ck.Burel(**options), ck.BetaLikeness(SECRET, BETA)
     models = [ck.KAnonymity(K), model]
-    ck.anonymize(*_table(min(WARM_ROWS, question["rows"])), models, method, seed=SEED)
-    columns, schema = _table(question["rows"])
+    ck.anonymize(*table(min(WARM_ROWS, question["rows"])), models, method, seed=SEED)
+    columns, schema = table(question["rows"])
     held, start = peak(), time.perf_counter()
     release = ck.anonymize(columns, schema, models, method, seed=SEED)
     took = time.perf_counter() - start

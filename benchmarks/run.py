@@ -6,6 +6,12 @@
     burel    SAL over beta: cuts, polish, slack; ranges of salaries
     speed    SABRE and BUREL on SAL from CSV file to saved folder, against the floor
     growth   SABRE and BUREL on 100,000 to 10,000,000 generated rows
+    mondrian   options on Adult beside SABRE and Stack & Deal; SAL against the floor; 10,000,000 generated rows
+    incognito  the known best levels of Adult; SAL with five and seven columns against the floor
+    thesis   the thesis's comparisons on SAL over t, beta, quasi columns, rows and k, as tables and pictures
+    several  two secrets of Adult over t and k: class sizes, loss, time; the printed tables 6 to 8
+    several_large  PcaDraw and Fragmentation on SAL with a second, generated secret
+    heart    two secrets of heart disease: reached t of both against random partitions, as a picture
     arx      quoted figures of ARX on Adult beside ours on the same rows
     rivals   pycanon measuring the same release, anjana making one
 
@@ -24,11 +30,17 @@ import adult
 import arx
 import burel
 import growth
+import heart
+import incognito
 import machine
+import mondrian
 import rivals
 import sabre
 import sal
+import several
+import several_large
 import speed
+import thesis
 from sections import Section, replace
 
 PAGE = Path(__file__).with_name("RESULTS.md")
@@ -39,6 +51,12 @@ BENCHMARKS = {
     "burel": ("BUREL: what each step is worth", burel.run),
     "speed": ("Speed of SABRE and BUREL: from CSV file to saved folder", speed.run),
     "growth": ("Growth of SABRE and BUREL", growth.run),
+    "mondrian": ("Mondrian: what its options are worth, and how fast it is", mondrian.run),
+    "incognito": ("Incognito: the best levels, and how fast they are found", incognito.run),
+    "thesis": ("The thesis's comparisons on SAL", thesis.run),
+    "several": ("Several secrets: Adult with two of them", several.run),
+    "several_large": ("Several secrets: 500,000 rows from CSV file to saved folder", several_large.run),
+    "heart": ("Heart disease: two secrets among random partitions", heart.run),
     "arx": ("ARX, quoted, on Adult's training rows", arx.run),
     "rivals": ("Other tools on Adult", rivals.run),
 }

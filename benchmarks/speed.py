@@ -35,22 +35,27 @@ def run(section: Section, rows: int | None) -> None:
         source = tables.sal(place, rows)
         section.say(f"{source.remark} k = {K}, the hilbert fill; plain: without slack and polish.")
         asked = requests(source.secret)
-        warm = head(source, place / "warm.csv")
-        releases = {}
-        for request in asked:
-            request.release(source, warm)
-            releases[request.name] = request.release(source)
-        releases[asked[0].name].to_csv(place / "release.csv")
-        Floor.under(source.path, place / "release.csv").turn()  # warm
-        floor = Floor.under(source.path, place / "release.csv")
-        jobs: dict[str, Callable[[], object]] = {"floor": floor.turn}
-        jobs |= {request.name: lambda r=request: whole_way(r, source, place) for request in asked}
-        times = clock.in_turns(jobs)
-        _report(section, source, asked, releases, times, floor)
+        beside_floor(section, source, asked, place)
         _knn(section, source, place)
 
 
-def _report(
+def beside_floor(section: Section, source: tables.Source, asked: list[Request], place: Path) -> dict[str, ck.Release]:
+    """Times in turns with the floor, and memory in processes of their own; the releases by their requests' names."""
+    warm = head(source, place / "warm.csv")
+    releases = {}
+    for request in asked:
+        request.release(source, warm)
+        releases[request.name] = request.release(source)
+    releases[asked[0].name].to_csv(place / "release.csv")
+    Floor.under(source.path, place / "release.csv").turn()  # warm
+    floor = Floor.under(source.path, place / "release.csv")
+    jobs: dict[str, Callable[[], object]] = {"floor": floor.turn}
+    jobs |= {request.name: lambda r=request: whole_way(r, source, place) for request in asked}
+    report(section, source, asked, releases, clock.in_turns(jobs), floor)
+    return releases
+
+
+def report(
     section: Section, source: tables.Source, asked: list[Request], releases: dict[str, ck.Release], times: clock.Times,
     floor: Floor,
 ) -> None:  # fmt: skip

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 SOAK = os.environ.get("CLOSEKNIT_SOAK") == "1"
+SOAK_SEED = int(os.environ.setdefault("CLOSEKNIT_SOAK_SEED", str(secrets.randbelow(2**32))))  # all processes of a run share it
 
 # `make test` must say the same thing twice; fresh randomness is the work of `make soak`.
 settings.register_profile("default", deadline=None, max_examples=50, derandomize=True)

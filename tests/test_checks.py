@@ -21,9 +21,16 @@ from closeknit.forms import REGISTRY as FORMS
 from closeknit.forms import Generalized
 from closeknit.methods import REGISTRY as METHODS
 from closeknit.models import REGISTRY as MODELS
-from conftest import SOAK
+from conftest import SOAK, SOAK_SEED
 
-EVERY = list(every_check(random=60, rounds=120) if SOAK else every_check(turns=3))
+EVERY = list(every_check(turns=3))
+MORE = list(every_check(random=8, rounds=40, seed=SOAK_SEED)) if SOAK else []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("check", MORE, ids=[check.name for check in MORE])
+def test_check_on_more_tables(check: Check) -> None:
+    test_check(check)
 
 
 @pytest.mark.parametrize("check", EVERY, ids=[check.name for check in EVERY])

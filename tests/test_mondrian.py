@@ -20,8 +20,8 @@ from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
 from closeknit.core.method import silent
 from closeknit.core.model import Model
+from closeknit.fills import refine
 from closeknit.kernels.cuts import offers
-from closeknit.methods import mondrian
 
 OPTIONS = list(itertools.product(("relaxed", "strict"), ("median", "best"), ("widest", "try-all")))
 
@@ -148,7 +148,7 @@ def test_many_small_children_take_few_rounds(monkeypatch: pytest.MonkeyPatch) ->
     """Leaf after leaf cut off a flat tree would take two thousand rounds; a tree that halves all the time takes ten."""
     rng = np.random.default_rng(4)
     rounds = []
-    monkeypatch.setattr(mondrian, "offers", lambda *given: rounds.append(1) or offers(*given))
+    monkeypatch.setattr(refine, "offers", lambda *given: rounds.append(1) or offers(*given))
     cells = {"town": [f"t{x}" for x in rng.integers(0, 2000, 6000)], "age": rng.integers(0, 5, 6000).tolist()}
     schema = ck.Schema(quasi={"town": ck.flat(), "age": ck.numeric()})
     for options in OPTIONS:

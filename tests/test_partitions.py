@@ -47,11 +47,10 @@ def test_every_partition_is_equally_likely(partitions: ModuleType, name: str, mo
         and max(sizes) <= most
         and (key := canonical(np.array(class_of)))
     }
-    rng = np.random.default_rng(7)
-    draws = 100 * count
-    seen = Counter(canonical(getattr(partitions, name)(7, 2, rng)) for _ in range(draws))
+    rng, each = np.random.default_rng(7), 30
+    seen = Counter(canonical(getattr(partitions, name)(7, 2, rng)) for _ in range(each * count))
     assert len(every) == count and set(seen) == every
-    chi = sum((n - 100) ** 2 / 100 for n in seen.values())
+    chi = sum((n - each) ** 2 / each for n in seen.values())
     assert chi < count + 5 * (2 * count) ** 0.5
 
 

@@ -1,83 +1,144 @@
-"""Refine: classes are cut in two as long as the rows of both halves keep every promise.
+"""Refine: classes are cut in two as long as both sides keep every promise.
 
-Where a plan had to allow for the worst rows, or a repair merged more than it needed, the actual rows often leave room. Each
-round proposes one cut for every class that is large enough: through the middle of its rows along the column that loses most,
-in the next round along the next column; ties are divided, so halves are even. All proposals are judged at once by the models,
-and a cut is taken where both halves hold and lose less together. A class is done when no column of it can be cut. Cost: O(n
-log n) per round, about as many rounds as columns times the logarithm of the largest class.
+Where a plan had to allow for the worst rows, or a repair merged more than it needed, the actual rows often leave room; and a
+class of everything leaves all of it, which is Mondrian. Each round offers every open class its cuts in order, and it takes the
+first that no model vetoes; a class that none is left for is closed and not looked at again. All classes are judged at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.classes import Classes, Histogram
+from closeknit.core.joint import Secret
+from closeknit.core.method import Progress, silent
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
-from closeknit.kernels.boxes import Scales, box_losses, boxes, column_losses
+from closeknit.core.tree import Int32
+from closeknit.kernels.boxes import Scales
+from closeknit.kernels.cuts import offers
+from closeknit.kernels.cutting import count_sides, divided, mark
 
-Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
-def refined(table: Table, partition: Partition, models: Sequence[Model], scales: Scales) -> Partition:
-    """The partition with every cut that the promises allow; withheld rows stay withheld."""
-    least = 2 * max([model.least_size for model in models] + [1])
-    tries = np.zeros(partition.count, dtype=np.int64)  # columns tried since the class was last cut
-    while True:
-        sizes = np.bincount(partition.class_of[partition.class_of >= 0], minlength=partition.count)
-        open_ = (sizes >= least) & (tries < table.quasi.shape[1])
-        if not open_.any():
-            return partition
-        halves = _halves(table, partition, open_, tries, scales)
-        taken = open_ & _both_hold(table, halves, models) & _lose_less(table, partition, halves, scales)
-        tries = np.where(taken, 0, tries + open_)
-        partition, tries = _cut(partition, halves, taken, tries)
+@dataclass(frozen=True)
+class Cuts:
+    """Which are offered: through ties or not, the middle or several, of the widest column first or of all by their loss."""
+
+    relaxed: bool = True
+    best: bool = True
+    try_all: bool = True
 
 
-def _halves(
-    table: Table, partition: Partition, open_: NDArray[np.bool_], tries: NDArray[np.int64], scales: Scales
-) -> Partition:
-    """Every open class `c` as `2c` and `2c + 1`, cut along the column whose turn it is; the others stay `2c`."""
-    lo, hi = boxes(table.quasi, partition.class_of, partition.count)
-    turn = np.argsort(-column_losses(scales, lo, hi), axis=1, kind="stable")
-    column = turn[np.arange(partition.count), np.minimum(tries, turn.shape[1] - 1)]
-    class_of = np.where(partition.class_of >= 0, 2 * partition.class_of, -1)
-    rows = np.flatnonzero((partition.class_of >= 0) & open_[partition.class_of])
-    owner = partition.class_of[rows]
-    code = table.quasi[rows, column[owner]]
-    order = np.lexsort((code, owner))
-    sizes = np.bincount(owner, minlength=partition.count)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    place = np.arange(len(rows)) - starts[owner[order]]
-    class_of[rows[order]] += place >= (sizes[owner[order]] + 1) // 2
-    return Partition(class_of.astype(np.int32), 2 * partition.count)
+def refined(table: Table, partition: Partition, models: Sequence[Model], geometry: Scales, cuts: Cuts | None = None,
+            progress: Progress = silent) -> Partition:  # fmt: skip
+    """The partition with every cut that the promises allow; its classes keep them. Withheld rows stay withheld."""
+    k, way = max([model.least_size for model in models] + [1]), cuts or Cuts()
+    class_of, count = np.full(len(table), -1, dtype=np.int32), 0
+    open_ = _Open.of(table, partition, models)
+    while len(open_.rows):
+        progress("cutting", 0.8 - 0.6 * len(open_.rows) / len(table))
+        at, offered = offers(geometry, open_.quasi, open_.starts, k, way.relaxed, way.best, way.try_all)
+        cut, left = _first_allowed(open_, at, offered, models)
+        count = _close(open_, np.flatnonzero(~cut), class_of, count)
+        open_ = open_.cut(np.flatnonzero(cut), left)
+    return Partition(class_of, count)
 
 
-def _both_hold(table: Table, halves: Partition, models: Sequence[Model]) -> Flags:
-    classes = table.counted(halves)
-    holds = np.ones(halves.count, dtype=bool)
-    for model in models:
-        holds &= model.holds(classes)
-    return holds[0::2] & holds[1::2]
+def _first_allowed(open_: _Open, at: Counts, cuts: Int32, models: Sequence[Model]) -> tuple[Flags, Flags]:
+    """Which classes are cut, and who of their rows goes left: each class takes the first of its cuts that no model vetoes."""
+    left = np.zeros(len(open_.rows), dtype=bool)
+    cut = np.zeros(len(at) - 1, dtype=bool)
+    turn = at[:-1].copy()
+    waiting = np.flatnonzero(turn < at[1:])
+    while len(waiting):
+        sizes = mark(open_.quasi, open_.starts, waiting, cuts[turn[waiting]], left)
+        sides = open_.sides(waiting, left, sizes)
+        holds = np.ones(len(sides), dtype=bool)
+        for model in models:
+            holds &= model.holds(sides)
+        both = holds[0::2] & holds[1::2]
+        cut[waiting] = both
+        turn[waiting] += 1
+        waiting = waiting[~both & (turn[waiting] < at[waiting + 1])]
+    return cut, left
 
 
-def _lose_less(table: Table, whole: Partition, halves: Partition, scales: Scales) -> Flags:
-    losses = []
-    for partition in (whole, halves):
-        sizes = np.bincount(partition.class_of[partition.class_of >= 0], minlength=partition.count)
-        losses.append(sizes * box_losses(scales, *boxes(table.quasi, partition.class_of, partition.count)))
-    return losses[1][0::2] + losses[1][1::2] < losses[0] - 1e-12
+def _close(open_: _Open, done: Counts, class_of: Int32, count: int) -> int:
+    """Numbers the classes that are not cut further; how many there are then."""
+    sizes = open_.sizes[done]
+    class_of[open_.rows_of(done)] = count + np.repeat(np.arange(len(done)), sizes)
+    return count + len(done)
 
 
-def _cut(
-    partition: Partition, halves: Partition, taken: NDArray[np.bool_], tries: NDArray[np.int64]
-) -> tuple[Partition, NDArray[np.int64]]:
-    """Cuts that were taken; the second half of a class becomes a new class behind all others."""
-    fresh = partition.count + np.cumsum(taken) - 1
-    second = (partition.class_of >= 0) & (halves.class_of % 2 == 1) & taken[partition.class_of]
-    class_of = np.where(second, fresh[partition.class_of], partition.class_of).astype(np.int32)
-    count = partition.count + int(taken.sum())
-    return Partition(class_of, count), np.concatenate([tries, np.zeros(count - partition.count, dtype=np.int64)])
+@dataclass(frozen=True, eq=False)
+class _Open:
+    """Classes that may still be cut, and copies of their rows' cells, class by class: what is closed is not looked at again."""
+
+    rows: Counts  # of the table
+    starts: Counts
+    quasi: Int32
+    secrets: dict[Secret, Int32]  # those that a promise speaks of
+    persons: Counts | None  # None where every row is a person of its own
+    by_person: frozenset[Secret]  # secrets of which persons are counted, not rows
+    counted: Classes
+
+    @classmethod
+    def of(cls, table: Table, partition: Partition, models: Sequence[Model]) -> _Open:
+        """Every class of a partition."""
+        names = dict.fromkeys(model.column for model in models if model.column is not None)
+        several = table.persons is not None and len(np.unique(table.persons)) < len(table)
+        kept = np.flatnonzero(partition.class_of >= 0)
+        rows = kept[np.argsort(partition.class_of[kept], kind="stable")]
+        return cls(
+            rows, np.searchsorted(partition.class_of[rows], np.arange(partition.count + 1)), table.quasi[rows],
+            {name: table.secret(name)[0][rows] for name in names},
+            table.persons[rows] if several and table.persons is not None else None,
+            frozenset(model.column for model in models if model.column is not None and "persons" in model.needs),
+            table.counted(partition),
+        )  # fmt: skip
+
+    @property
+    def sizes(self) -> Counts:
+        return np.diff(self.starts)
+
+    def rows_of(self, classes: Counts) -> Counts:
+        """The table's rows of these classes, class by class."""
+        mine = np.zeros(len(self.starts) - 1, dtype=bool)
+        mine[classes] = True
+        return self.rows[np.repeat(mine, self.sizes)]
+
+    def sides(self, classes: Counts, left: Flags, sizes: Counts) -> Classes:
+        """Left and right side of each class, in turns, as the models see them; `sizes` of the left ones."""
+        both = np.stack([sizes, self.sizes[classes] - sizes], axis=1).ravel()
+        histograms = {name: self._histogram(name, classes, left) for name in self.secrets}
+        if self.persons is None:
+            return Classes(both, both, histograms)
+        places, starts = divided(self.starts, classes, left)
+        side_of = np.repeat(np.arange(len(both), dtype=np.int32), np.diff(starts))
+        secrets = {name: (self.secrets[name][places], histograms[name].domain) for name in self.by_person}
+        # a person may stand on both sides: no subtraction
+        heads = Classes.of(side_of, len(both), secrets, self.persons[places])
+        by_person = {name: replace(h, reference=histograms[name].reference) for name, h in heads.by_person.items()}
+        return replace(heads, histograms=histograms, by_person=by_person)
+
+    def _histogram(self, name: Secret, classes: Counts, left: Flags) -> Histogram:
+        whole = self.counted.histograms[name]
+        width = len(whole.reference)
+        sides = count_sides(self.starts, classes, left, self.secrets[name], whole.starts, whole.values, whole.counts, width)
+        return Histogram(*sides, whole.reference, whole.domain)
+
+    def cut(self, classes: Counts, left: Flags) -> _Open:
+        """Both sides of these classes, and no others."""
+        places, starts = divided(self.starts, classes, left)
+        return _Open(
+            self.rows[places], starts, self.quasi[places], {name: codes[places] for name, codes in self.secrets.items()},
+            None if self.persons is None else self.persons[places], self.by_person,
+            self.sides(classes, left, np.diff(starts)[0::2]),
+        )  # fmt: skip

@@ -80,20 +80,6 @@ def range_loss(scales: Scales, j: int, lo: int, hi: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def column_losses(scales: Scales, lo: NDArray[np.int32], hi: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Weighted loss of each box in each column; the sum of a line is what `box_losses` gives. Boxes must not be empty.
-
-    >>> column_losses(flat_scales([5, 3]), np.array([[0, 1]], np.int32), np.array([[2, 1]], np.int32)).tolist()
-    [[0.25, 0.0]]
-    """
-    losses = np.zeros(lo.shape)
-    for c in range(lo.shape[0]):
-        for j in range(lo.shape[1]):
-            losses[c, j] = scales.weight[j] * range_loss(scales, j, lo[c, j], hi[c, j])
-    return losses
-
-
-@njit(cache=True, nogil=True)
 def box_losses(scales: Scales, lo: Codes, hi: Codes) -> Reals:
     """Weighted loss of each box; an empty box (lo > hi in its first column) loses 0.
 
