@@ -20,7 +20,7 @@ from closeknit.core.domain import Domain
 from closeknit.core.model import Model
 from closeknit.core.table import Table
 from closeknit.methods import microaggregation
-from closeknit.methods.microaggregation import Microaggregation, fitting, looked_at, needed
+from closeknit.methods.microaggregation import Microaggregation, looked_at, needed
 from closeknit.plans import metric_tree
 from closeknit.plans.metric_tree import MetricTree
 from conftest import examples
@@ -205,14 +205,6 @@ def test_the_bound_fails_where_a_secret_occurs_twice(monkeypatch: pytest.MonkeyP
     found = classes_of(Microaggregation("t"), schema.encode(table), list(tied.models))
     levels = [oracle_level("t_closeness", [[0, 1, 1, 1][r] for r in part], [0, 1, 1, 1], t=1, ground=[0, 1]) for part in found]
     assert levels == [Fraction(1, 4)] * 2
-
-
-@given(st.integers(2, 400), st.integers(1, 400))
-@settings(max_examples=examples(100))
-def test_a_fitting_k_leaves_fewer_rows_over_than_there_are_classes(n: int, k: int) -> None:
-    k = min(k, n)
-    fit = fitting(n, k)
-    assert k <= fit <= n and n // fit == n // k and n % fit < n // fit
 
 
 def test_every_class_takes_one_row_of_every_subset(monkeypatch: pytest.MonkeyPatch) -> None:

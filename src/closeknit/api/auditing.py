@@ -16,7 +16,7 @@ from closeknit.core.certificate import Certificate, Promise, class_sizes, joint_
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.loss import measure
-from closeknit.core.model import Model, joints
+from closeknit.core.model import Model, joints, least_rows
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.doors.canonical import content_hash
@@ -63,7 +63,7 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
     checked = [_checked(p, model, schema, persons is not None, attested) for p, model in zip(promises, models, strict=True)]
     withheld = claimed.withheld if claimed else 0
     loss = loss_record(measure(columns, schema, withheld))
-    sizes = class_sizes(reading, max((model.least_size for model in models), default=0))
+    sizes = class_sizes(reading, least_rows(models))
     together = joint_distance(reading, joint)
     findings += differences(reading, promises, sizes, loss, together, claimed) if claimed else []
     return Audit(

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.joint import Secret, least_distance, named, parts
 from closeknit.core.loss import Loss, measure
-from closeknit.core.model import Model
+from closeknit.core.model import Model, least_rows
 from closeknit.core.params import spec
 from closeknit.core.published import Reading
 from closeknit.core.schema import explained
@@ -246,7 +246,7 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
                 "persons of a class are too few" if promise.status == "attested" else f"the written release reaches {level}"
             )
             raise Unsatisfiable(promise.text, reached, "ask for less, or choose another method")
-    k = max((model.least_size for model in models), default=0)
+    k = least_rows(models)
     return Certificate(
         closeknit=version,
         form=dict(form),

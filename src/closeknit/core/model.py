@@ -61,6 +61,11 @@ def joints(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:
     return tuple(dict.fromkeys(model.column for model in models if isinstance(model.column, tuple)))
 
 
+def least_rows(models: Iterable[Model]) -> int:
+    """k: rows that some promise asks of every class; 0 where none speaks of sizes."""
+    return max((model.least_size for model in models), default=0)
+
+
 class Closeness(Model, Protocol):
     """What the family "closeness" has beside: a limit on a distance to the reference."""
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Classes, Histogram
 from closeknit.core.joint import Secret
 from closeknit.core.method import Progress, silent
-from closeknit.core.model import Model
+from closeknit.core.model import Model, least_rows
 from closeknit.core.table import Partition, Table
 from closeknit.core.tree import Int32
 from closeknit.kernels.boxes import Scales
@@ -39,7 +39,7 @@ class Cuts:
 def refined(table: Table, partition: Partition, models: Sequence[Model], geometry: Scales, cuts: Cuts | None = None,
             progress: Progress = silent) -> Partition:  # fmt: skip
     """The partition with every cut that the promises allow; its classes keep them. Withheld rows stay withheld."""
-    k, way = max([model.least_size for model in models] + [1]), cuts or Cuts()
+    k, way = max(least_rows(models), 1), cuts or Cuts()
     class_of, count = np.full(len(table), -1, dtype=np.int32), 0
     open_ = _Open.of(table, partition, models)
     while len(open_.rows):

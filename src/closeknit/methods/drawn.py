@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.joint import parts
 from closeknit.core.method import Progress
-from closeknit.core.model import Model
+from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice, whole
 from closeknit.core.table import Outcome, Table
 from closeknit.fills.fill import REGISTRY as FILLS
@@ -37,11 +37,6 @@ def promised(table: Table, models: Sequence[Model]) -> list[str]:
     return [name for name in table.schema.sensitive if name in named] or list(table.schema.sensitive)
 
 
-def least_rows(models: Sequence[Model]) -> int:
-    """k: rows that some promise asks of every class."""
-    return max([model.least_size for model in models] + [1])
-
-
 def numbers_of_groups(n: int, k: int, groups: int | None) -> list[int]:
     """How many groups are tried: as asked, or k' and from a quarter to four times as many, each adjusted to n like k'.
 
@@ -58,7 +53,7 @@ def numbers_of_groups(n: int, k: int, groups: int | None) -> list[int]:
 def drawn(table: Table, models: Sequence[Model], cells: Cells, counts: Sequence[int], grouping: Grouping, fill: str,
           polish: bool, seed: int, progress: Progress, notes: Sequence[str]) -> Outcome:  # fmt: skip
     """Classes that draw from every group, for each number of groups; the one that loses least is kept."""
-    k = least_rows(models)
+    k = max(least_rows(models), 1)
 
     def plans() -> Iterator[Plan]:
         for c in counts:

@@ -29,10 +29,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from closeknit.core.method import Progress
-from closeknit.core.model import Model
+from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Table
-from closeknit.methods.drawn import check_draw, drawn, least_rows, numbers_of_groups, promised
+from closeknit.methods.drawn import check_draw, drawn, numbers_of_groups, promised
 from closeknit.plans.fcm import fcm_groups, variant
 from closeknit.plans.groups import Cells
 
@@ -65,7 +65,7 @@ class FcmDraw:
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Group, draw, judge; the notes say which grouping ran for which number of groups."""
-        counts = numbers_of_groups(len(table), least_rows(models), self.groups)
+        counts = numbers_of_groups(len(table), max(least_rows(models), 1), self.groups)
         cells = Cells.of(table, promised(table, models))
         ways = [VARIANTS[variant(cells, c, self.grouping)] for c in counts]
         notes = [

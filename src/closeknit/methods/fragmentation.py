@@ -31,7 +31,7 @@ from typing import ClassVar, cast
 from closeknit.core.errors import BadInput
 from closeknit.core.joint import Secret
 from closeknit.core.method import Progress
-from closeknit.core.model import Closeness, Model
+from closeknit.core.model import Closeness, Model, least_rows
 from closeknit.core.params import choice, number
 from closeknit.core.table import Outcome, Table
 from closeknit.fills.fill import REGISTRY as FILLS
@@ -83,7 +83,7 @@ class Fragmentation:
         counted = table.one_class().histograms
         space = Space.of([(table.secret(name)[0], counted[name], model.distance) for model, name in asked])
         t = [number("t", model.t) for model, _ in asked]
-        k = max([m.least_size for m in models] + [1])
+        k = max(least_rows(models), 1)
         plans = self._plans(space, t, k)
         return Outcome(planned(table, models, space.cell_of, plans, self.fill, self.polish, seed, progress))
 

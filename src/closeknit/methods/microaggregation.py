@@ -38,13 +38,14 @@ from closeknit.core.embedding import leaf_points
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.geometry import points, scales
 from closeknit.core.method import Progress
-from closeknit.core.model import Closeness, Model
+from closeknit.core.model import Closeness, Model, least_rows
 from closeknit.core.params import choice, number
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.fills.refine import refined
 from closeknit.fills.repair import repaired
 from closeknit.kernels.microaggregation import Space, mixed_classes, nearest_classes
 from closeknit.kernels.shelves import curve, shelves
+from closeknit.plans.groups import adjusted
 from closeknit.plans.metric_tree import ground_distance, secrets_of
 
 TOGETHER = 1 << 16  # rows that are scanned for each other
@@ -89,7 +90,7 @@ class Microaggregation:
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Classes, merged where they break a promise."""
-        k = max((model.least_size for model in models), default=0)
+        k = least_rows(models)
         if k == 0:
             raise BadInput("microaggregation needs k", right="add KAnonymity(k) to the models")
         if len(table) < k:
@@ -125,7 +126,7 @@ def _t_first(table: Table, close: Sequence[Closeness], k: int) -> tuple[Int32, i
     """Algorithm 3: one row of each of k subsets along one secret, an ordered one if there is any, the strictest of these."""
     n = len(table)
     model = min(close, key=lambda m: (ground_distance(table, m) != "ordered", number("t", m.t)), default=None)
-    k = fitting(n, max(k, 1 if model is None else needed(n, number("t", model.t))))
+    k = adjusted(n, max(k, 1 if model is None else needed(n, number("t", model.t))))
     subset_of = np.zeros(n, dtype=np.int32)
     if model is None:  # nothing to be near to: subsets along the curve would keep near rows apart
         return _k_first(table, (), k)
@@ -146,15 +147,6 @@ def needed(n: int, t: Fraction) -> int:
     (5, 1000)
     """
     return max(1, ceil(n / (2 * (n - 1) * t + 1)))
-
-
-def fitting(n: int, k: int) -> int:
-    """k raised so that n mod k rows are fewer than the classes: each takes one of them at most.
-
-    >>> fitting(100, 7), fitting(19, 10)
-    (7, 19)
-    """
-    return k + (n % k) // (n // k)
 
 
 def _space(table: Table) -> Space:

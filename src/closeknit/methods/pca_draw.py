@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from closeknit.core.method import Progress
-from closeknit.core.model import Model
+from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Table
-from closeknit.methods.drawn import check_draw, drawn, least_rows, numbers_of_groups, promised
+from closeknit.methods.drawn import check_draw, drawn, numbers_of_groups, promised
 from closeknit.plans.groups import Cells, pca_groups
 
 
@@ -58,7 +58,7 @@ class PcaDraw:
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Sort and cut, draw, judge."""
-        counts = numbers_of_groups(len(table), least_rows(models), self.groups)
+        counts = numbers_of_groups(len(table), max(least_rows(models), 1), self.groups)
         cells = Cells.of(table, promised(table, models), self.embedding, self.scaled)
         tried = " or ".join(f"{c:,}" for c in counts)
         notes = [f"{self.name}: {len(cells):,} combinations of secrets, {tried} groups by the first principal component"]

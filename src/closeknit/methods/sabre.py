@@ -30,7 +30,7 @@ from typing import ClassVar, cast
 
 from closeknit.core.classes import Histogram
 from closeknit.core.method import Progress
-from closeknit.core.model import Closeness, Model
+from closeknit.core.model import Closeness, Model, least_rows
 from closeknit.core.params import choice, number
 from closeknit.core.table import Outcome, Table
 from closeknit.fills.fill import REGISTRY as FILLS
@@ -72,7 +72,7 @@ class Sabre:
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Plan, fill, judge."""
         model, column = planned_for(self, models, self.column)
-        k = max([m.least_size for m in models] + [1])
+        k = max(least_rows(models), 1)
         plans = self._plans(table.one_class().histograms[column], cast(Closeness, model), k)
         return Outcome(planned(table, models, table.secret(column)[0], plans, self.fill, self.polish, seed, progress))
 

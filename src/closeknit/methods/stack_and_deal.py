@@ -44,7 +44,7 @@ from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.geometry import scales
 from closeknit.core.joint import parts
 from closeknit.core.method import Progress
-from closeknit.core.model import Closeness, Model
+from closeknit.core.model import Closeness, Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.fills.candidates import Candidates
@@ -101,7 +101,7 @@ class StackAndDeal:
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Classes of k rows, larger ones where these break a promise, and a freer dial where closeness is asked."""
-        k = max((model.least_size for model in models), default=0)
+        k = least_rows(models)
         if k == 0:
             raise BadInput("Stack & Deal needs k", right="add KAnonymity(k) to the models")
         if len(table) < k:
