@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from closeknit.core.certificate import model_form
 from closeknit.core.errors import BadInput
 from closeknit.core.model import Model
-from closeknit.core.params import build, spec
+from closeknit.core.params import build, number, spec
 from closeknit.core.schema import Schema, explained
 from closeknit.doors.csv import CsvFormat
 from closeknit.forms import REGISTRY as FORMS
@@ -31,7 +31,7 @@ class _Keys(BaseModel):
     models: list[Any]
     method: Any = "stack_and_deal"
     form: Any = "generalized"
-    suppress: float = 0.0
+    suppress: Any = 0.0
     seed: int | None = None
     notes: list[Any] = []  # how a method worked, told by the release that this recipe repeats: not read
     output: dict[str, Any] = {}
@@ -56,7 +56,7 @@ class Recipe:
         self.models = models_from(keys.models)
         self.method = made("method", keys.method, METHODS)
         self.form = made("form", keys.form, FORMS)
-        self.suppress, self.seed = keys.suppress, keys.seed
+        self.suppress, self.seed = float(number("suppress", keys.suppress, least=0, most=1)), keys.seed
         self.format = keys.output.get("format")
         for key in keys.output:
             if key != "format":

@@ -23,6 +23,7 @@ from closeknit.doors.frames import to_frame
 from closeknit.doors.parquet import table_from_columns
 
 FORMATS = ("csv", "parquet")
+FILES = (*(f"release.{format}" for format in FORMATS), "certificate.json", "report.html", "recipe.yaml", "classes.csv")
 
 
 class Release:
@@ -76,10 +77,9 @@ class Release:
         choice("format", format, FORMATS)
         public = Path(folder).absolute()
         private = public.with_name(public.name + ".private")
-        if force and public.is_dir() and any(public.iterdir()) and not (public / "certificate.json").exists():
-            right = "choose another folder: only a release is ever replaced"
-            raise BadInput("the folder holds something else than a release", file=public, right=right)
-        save_folders(public, private, lambda f: self._write_public(f, format), lambda f: self._write_private(f, format), force)
+        save_folders(
+            public, private, lambda f: self._write_public(f, format), lambda f: self._write_private(f, format), force, FILES
+        )
 
     def _write_public(self, folder: Path, format: str) -> None:
         file = folder / f"release.{format}"

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.api.asking import check_models, check_request
+from closeknit.api.asking import check_method, check_models, check_request
 from closeknit.api.publishing import published
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
@@ -53,6 +53,7 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     """
     method, form, tell = method or StackAndDeal(), form or generalized(), progress or silent
     share = number("suppress", suppress, least=0, most=1)
+    check_method(method)
     check_models(schema, models, form)
     seed = _seed(seed)
     tell("reading", 0.0)
@@ -62,8 +63,7 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     table = replace(table, withholdable=math.floor(share * len(table)))
     check_request(table, models, method)
     outcome = _outcome(table, models, method, seed, tell)
-    if outcome.form is not None:  # what is written of withheld rows the user says, not the method
-        form = replace(cast(Any, outcome.form), withheld=getattr(form, "withheld", "removed"))
+    form = _form(outcome.form, form, method)
     tell("writing", 0.8)
     partition, columns, certificate = _best(table, models, outcome, form, method, seed)
     tell("done", 1.0)
@@ -126,6 +126,17 @@ def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, t
     return replace(outcome, partition=repaired(table, outcome.partition, models))
 
 
+def _form(brought: Form | None, asked: Form, method: Method) -> Form:
+    """What a method brings; the user says what is written of withheld rows, and nothing that the method would overrule."""
+    if brought is None:
+        return asked
+    form: Form = replace(cast(Any, brought), withheld=getattr(asked, "withheld", "removed"))
+    if spec(asked) not in ({}, spec(form), {"withheld": getattr(asked, "withheld", "removed")}):
+        right = "leave the form out, or say no more in it than withheld="
+        raise BadInput(f"{method.name} brings its own form, and asked was {asked}", right=right)
+    return form
+
+
 def _best(table: Table, models: Sequence[Model], outcome: Outcome, form: Form, method: Method,
           seed: int) -> tuple[Partition, Columns, Certificate]:  # fmt: skip
     """What is released: the method's outcome, or what loses less where rows may be withheld, each certified as written.
@@ -144,7 +155,7 @@ def _best(table: Table, models: Sequence[Model], outcome: Outcome, form: Form, m
         try:
             mended = repaired(table, partition(), models)
             found = (mended, *published(table, mended, models, form))
-        except Unsatisfiable:  # the rest alone cannot keep what the whole can
+        except (Unsatisfiable, BadInput):  # the rest alone cannot keep what the whole can, or a plain value stands alone
             continue
         best = found if found[2].loss.a < best[2].loss.a else best
     return best

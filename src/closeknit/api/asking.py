@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.joint import named, parts
 from closeknit.core.method import Method
-from closeknit.core.model import Model
+from closeknit.core.model import Model, merging_holds
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Table
 
@@ -24,17 +24,25 @@ def check_request(table: Table, models: Sequence[Model], method: Method) -> None
         if name in schema.sensitive and not method.serves_both:
             right = f"give it one role; {method.name} cannot serve a column that is both"
             raise BadInput("is listed as quasi and as sensitive", column=name, right=right)
-    _check_plain(table)
+    check_plain(table)
     _check_whole_table(table, models)
 
 
+def check_method(method: object) -> None:
+    """A method is a value that runs, not its name or its class."""
+    if isinstance(method, type) or not hasattr(method, "run"):
+        raise BadInput(f"{method!r} is no method", right="give an instance, such as Mondrian() or Sabre(fill='knn')")
+
+
 def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
+    if isinstance(form, type) or not hasattr(form, "write"):
+        raise BadInput(f"{form!r} is no form", right="give an instance, such as generalized()")
     for model in models:
         for name in parts(model.column):
             if name not in schema.sensitive:
                 right = "sensitive columns are: " + (", ".join(schema.sensitive) or "none")
                 raise BadInput(f"{model.name} is asked for a column that is not sensitive", column=name, right=right)
-        if isinstance(model.column, tuple) and model.family != "closeness":
+        if not isinstance(model.column, str | None) and model.family != "closeness":
             right = "ask for it of each column alone, or for t_closeness of them together"
             raise BadInput(f"{model.name} cannot speak of {named(model.column)}", right=right)
         if form.name not in model.forms:
@@ -42,7 +50,7 @@ def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
             raise BadInput(f"{model.name} has no meaning in the form '{form.name}'", right=right)
 
 
-def _check_plain(table: Table) -> None:
+def check_plain(table: Table) -> None:
     for name, column in table.plain.items():
         alone = int((column.counts == 1).sum()) + int((column.codes < 0).sum() == 1)  # a missing cell is a value too
         if alone and name not in table.schema.allow_unique:
@@ -62,7 +70,8 @@ def _check_whole_table(table: Table, models: Sequence[Model]) -> None:
             warnings.warn(f"column '{name}': every row has the same secret, so every release tells it", stacklevel=4)
     for model in models:
         model.refuse(classes)
-        if model.monotone and not table.withholdable and not model.holds(classes).all():
+        surely = merging_holds(model, table.parts_persons) and not table.withholdable
+        if surely and not model.holds(classes).all():
             domain = classes.histograms[model.column].domain if model.column else None
             reached = f"the whole table as one class reaches {model.levels(classes)[0]:.6g}"
             hint = f"asked was {model.asked}, and smaller classes reach less; ask for less"

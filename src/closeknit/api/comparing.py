@@ -17,7 +17,7 @@ import numpy as np
 
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
-from closeknit.api.asking import check_models, check_request
+from closeknit.api.asking import check_method, check_models, check_request
 from closeknit.api.measuring import Meter
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
@@ -38,6 +38,7 @@ from closeknit.recipe import Recipe, made
 
 WARMING_ROWS = 500  # compiled code is loaded on few rows first, or the first method would pay for all
 WARMING_CLASSES = 10
+FILES = ("comparison.json", "comparison.csv")
 Asked = Sequence[Method | str | Mapping[str, Any]]
 
 
@@ -97,27 +98,22 @@ def serving(models: Sequence[Model]) -> list[str]:
 
 def save_comparison(comparison: Comparison, folder: str | PathLike[str], force: bool = False) -> None:
     """`comparison.json` and `comparison.csv` in a private folder, whole or not at all."""
-    place = Path(folder).absolute()
-    if force and place.is_dir() and any(place.iterdir()) and not (place / "comparison.json").exists():
-        right = "choose another folder: only a comparison is ever replaced"
-        raise BadInput("the folder holds something else than a comparison", file=place, right=right)
     records = comparison.records()
     cells = Columns.of({name: [record[name] for record in records] for name in records[0]})
 
     def write(new: Path) -> None:
-        write_inside(new / "comparison.json", comparison.to_json().encode())
-        write_inside(new / "comparison.csv", canonical_blocks(cells))
+        write_inside(new / FILES[0], comparison.to_json().encode())
+        write_inside(new / FILES[1], canonical_blocks(cells))
 
-    save_private(place, write, force)
+    save_private(Path(folder), write, force, FILES)
 
 
 def _rivals(asked: Asked) -> list[Method]:
     """Each method once, in the order asked for."""
-    rivals = []
-    for given in [asked] if isinstance(asked, str) else asked:
-        method = made("method", given, REGISTRY) if isinstance(given, str | Mapping) else given
-        if isinstance(method, type) or not hasattr(method, "run"):
-            raise BadInput(f"{given!r} is no method", right="give a name, or an instance such as Sabre(fill='knn')")
+    rivals: list[Method] = []
+    for given in asked if isinstance(asked, list | tuple) else [asked]:
+        method: Any = made("method", given, REGISTRY) if isinstance(given, str | Mapping) else given
+        check_method(method)
         rivals += [method] if method not in rivals else []
     if not rivals:
         raise BadInput("there is no method to compare", right="known are: " + ", ".join(sorted(REGISTRY)))

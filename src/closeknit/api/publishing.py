@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from closeknit import __version__
+from closeknit.api.asking import check_plain
 from closeknit.core.certificate import Certificate, certify
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import Unsatisfiable
 from closeknit.core.joint import named, parts
-from closeknit.core.levels import of_these
+from closeknit.core.levels import level_like, of_these
 from closeknit.core.loss import written_texts
 from closeknit.core.model import Model, joints
 from closeknit.core.params import spec
@@ -34,6 +38,10 @@ def published(table: Table, partition: Partition, models: Sequence[Model], form:
 
 
 def _certified(table: Table, partition: Partition, models: Sequence[Model], form: Form) -> tuple[Columns, Certificate]:
+    if (partition.class_of < 0).any():
+        table, form = _as_if_never_there(table, partition.class_of < 0, form)
+        check_plain(table.take(np.flatnonzero(partition.class_of >= 0)))  # a value may stand alone when its twin is gone
+        _refuse_small(table, partition, models)
     written = form.write(table, partition)
     classed = partition.class_of[written.rows] >= 0
     schema = published_schema(table.take(written.rows[classed]), written.columns)
@@ -46,6 +54,34 @@ def _certified(table: Table, partition: Partition, models: Sequence[Model], form
         private_persons=persons is not None, notes=_notes(table, models, form, int((~classed).sum())), joint=joint,
     )  # fmt: skip
     return written.columns, certificate
+
+
+def _as_if_never_there(table: Table, withheld: NDArray[np.bool_], form: Form) -> tuple[Table, Form]:
+    """The table with domains that are read off the remaining rows, and levels that these have.
+
+    A code that is longer than all others would lengthen their masks.
+    """
+    quasi, domains, levels = table.quasi.copy(), list(table.quasi_domains), dict(getattr(form, "levels", None) or {})
+    for j, ((name, kind), domain) in enumerate(zip(table.schema.quasi.items(), table.quasi_domains, strict=True)):
+        if domain.tree is None or domain.declared:
+            continue
+        leaves = np.unique(table.quasi[~withheld, j])
+        leaves = leaves[leaves < domain.size]
+        domains[j], codes = kind.bind(np.array([domain.texts[leaf] for leaf in leaves], dtype=object))
+        code_of = np.full(domain.size + 1, domains[j].size, dtype=np.int32)  # the missing leaf, and whoever is withheld
+        code_of[leaves] = codes
+        quasi[:, j] = code_of[table.quasi[:, j]]
+        if levels.get(name, STAR) != STAR:
+            levels[name] = level_like(domain, levels[name], leaves, domains[j], codes)
+    form = replace(cast(Any, form), levels=levels) if levels else form
+    return replace(table, quasi=quasi, quasi_domains=tuple(domains)), form
+
+
+def _refuse_small(table: Table, partition: Partition, models: Sequence[Model]) -> None:
+    """Rows written as stars may look like a class of others that is all stars: they must not count for it."""
+    for model in models:
+        if model.column is None and not model.holds(classes := table.counted(partition)).all():
+            raise Unsatisfiable(model.describe(None), f"a class reaches {model.levels(classes).min():.6g}", "ask for less")
 
 
 def all_secrets(schema: Schema) -> Model | None:
@@ -85,11 +121,12 @@ def _notes(table: Table, models: Sequence[Model], form: Form, starred: int) -> l
         if schema.person is None
         else "k and diversity count persons; who they are is not published"
     )
-    if not getattr(form, "snap", False) and not getattr(form, "levels", None):
+    if not getattr(form, "snap", False):
         notes += [
             f"column '{name}': both ends of a range are true values of somebody in the class"
             for name, domain in zip(schema.quasi, table.quasi_domains, strict=True)
-            if domain.tree is None and domain.ends is None  # ends of bins are declared
+            if domain.tree is None and domain.ends is None and name not in (getattr(form, "levels", None) or {})
+            # ends of bins are declared, and a level has no ends
         ]
     if starred:
         secrets = " and every secret" if getattr(form, "withheld", "") == "hidden" else ""

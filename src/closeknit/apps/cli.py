@@ -306,7 +306,7 @@ def _methods(text: str | None) -> list[Any] | None:
 
     try:
         listed: list[Any] = yaml.safe_load(f"[{text}]")
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, AttributeError, RecursionError):  # also 2024-13-45 and !!int x
         right = "write names with commas between, or 'sabre: {fill: knn}, burel'"
         raise BadInput(f"--methods {text!r} cannot be read", right=right) from None
     return listed

@@ -93,15 +93,16 @@ class Joint(Record):
     `least`: what so few rows cannot be below, whichever they are; beside it the distance can be read.
     """
 
-    columns: tuple[str, ...]
+    columns: Annotated[tuple[str, ...], Field(min_length=2)]
     reached: float
     exact: str
     least: float
+    counted: Count  # rows of the worst class whose secrets are written
     worst: WorstClass
 
     def line(self) -> str:
         """What is reached, in words."""
-        least = f"least for {self.worst.rows:,} rows: {self.least:.6g}"
+        least = f"least for {self.counted:,} rows: {self.least:.6g}"
         return f"{named(self.columns)}: total variation {self.reached:.6g} (worst class; {least})"
 
 
@@ -215,7 +216,7 @@ def joint_distance(reading: Reading, closeness: Model | None) -> Joint | None:
     histogram = reading.classes.histograms[parts(closeness.column)]
     rows = int(histogram.totals[int(np.argmax(closeness.levels(reading.classes)))])
     least = float(least_distance(histogram.reference, rows))
-    return Joint(columns=parts(closeness.column), least=least, **_worst(reading, closeness))
+    return Joint(columns=parts(closeness.column), least=least, counted=rows, **_worst(reading, closeness))
 
 
 def class_sizes(reading: Reading, k: int = 0) -> ClassSizes:

@@ -78,6 +78,22 @@ def at_level(domain: Domain, level: int) -> Domain:
     return replace(domain, tree=replace(tree, leaf_node=level_nodes(tree)[level]))
 
 
+def level_like(old: Domain, level: int, leaves: Int32, new: Domain, codes: Int32) -> int | str:
+    """The lowest level of another domain that parts these leaves (there: `codes`) as the level of the old one does.
+
+    Where none does, the lowest that parts none of them further; `*` where there is no such level.
+    """
+    before = level_nodes(tree_of(old))[level][leaves]
+    coarser: int | str = STAR
+    for candidate, nodes in enumerate(level_nodes(tree_of(new))[:-1]):
+        pairs = len(set(zip(before.tolist(), nodes[codes].tolist(), strict=True)))
+        if pairs == len(set(before.tolist())):  # every old node lies in one new node
+            if pairs == len(set(nodes[codes].tolist())):
+                return candidate
+            coarser = candidate if coarser == STAR else coarser
+    return coarser
+
+
 def leaf_losses(kind: Kind, domain: Domain, level: int, leaves: Int32) -> NDArray[np.float64]:
     """What a row of each of these leaves loses at a level, variant A, where no others are published.
 

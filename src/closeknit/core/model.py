@@ -61,6 +61,14 @@ def joints(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:
     return tuple(dict.fromkeys(model.column for model in models if isinstance(model.column, tuple)))
 
 
+def merging_holds(model: Model, parts_persons: bool) -> bool:
+    """Whether two classes that hold make one that holds, also where a person may stand in both and is counted once.
+
+    Two persons with different values make a diverse class; joined to one in which they have each other's, both have both.
+    """
+    return model.monotone and not (parts_persons and model.family == "diversity")
+
+
 def least_rows(models: Iterable[Model]) -> int:
     """k: rows that some promise asks of every class; 0 where none speaks of sizes."""
     return max((model.least_size for model in models), default=0)

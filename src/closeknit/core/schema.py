@@ -205,7 +205,10 @@ def _too_large(values: NDArray[np.generic]) -> NDArray[np.bool_]:
 
 
 def _shown(domain: Domain, values: NDArray[np.generic], leaves: Int32) -> NDArray[np.generic]:
-    """Value of each leaf as a sensitive column publishes it: in the type it came in, numbers in one spelling."""
+    """Value of each leaf as a sensitive column publishes it: in the type it came in, numbers in one spelling.
+
+    Numbers that came as text have no type yet: they get one when it is known which of them are published.
+    """
     texts = texts_of(values)
     whole_values = all(text == domain.texts[leaf] for text, leaf in zip(texts, leaves.tolist(), strict=True))
     if values.dtype.kind != "O" and whole_values:  # else a leaf is coarser (a bin, a month) and shown instead
@@ -213,8 +216,7 @@ def _shown(domain: Domain, values: NDArray[np.generic], leaves: Int32) -> NDArra
         shown[leaves] = values
         return shown
     if domain.numbers is not None and all(NUMBER_TEXT.fullmatch(text) for text in domain.texts):
-        whole = bool(np.all(domain.numbers == np.floor(domain.numbers)) and np.all(np.abs(domain.numbers) < 2**53))
-        return domain.numbers.astype(np.int64) if whole else domain.numbers
+        return np.array([int(x) if x.is_integer() and abs(x) < 2**53 else x for x in domain.numbers.tolist()], dtype=object)
     return np.array(domain.texts, dtype=object)
 
 

@@ -47,6 +47,11 @@ class Table:
         """The same table that also counts these secrets as one; their combinations are found here, once."""
         return replace(self, joints={names: joined([self.secret(name) for name in names]) for names in joints})
 
+    @property
+    def parts_persons(self) -> bool:
+        """Whether one person may stand in several classes: two that hold may then make one that does not."""
+        return self.persons is not None and self.schema.person_rows == "count-once"
+
     def take(self, rows: NDArray[np.integer]) -> Table:
         """These rows only, over the same domains."""
         return Table(

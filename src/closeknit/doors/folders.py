@@ -6,7 +6,7 @@ import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -50,11 +50,12 @@ def write_inside(path: Path, content: bytes | Iterable[bytes]) -> None:
         file.writelines((content,) if isinstance(content, bytes) else content)
 
 
-def save_folders(public: Path, private: Path, write_public: Writer, write_private: Writer, force: bool = False) -> None:
+def save_folders(public: Path, private: Path, write_public: Writer, write_private: Writer, force: bool = False,
+                 ours: Collection[str] | None = None) -> None:  # fmt: skip
     """Both folders, each whole or not at all: the private one is put in its place first, the public one last.
 
     So a public folder means that all is done, and a private folder without it is the mark of a broken run. With `force`
-    an old pair is moved aside, and deleted only when the new pair stands.
+    an old pair is moved aside, and deleted only when the new pair stands; never one that holds other files than `ours`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -65,10 +66,10 @@ def save_folders(public: Path, private: Path, write_public: Writer, write_privat
     """
     public, private = Path(os.path.abspath(public)), Path(os.path.abspath(private))
     writers = {private: (write_private, PRIVATE), public: (write_public, PUBLIC)}
-    _save(writers, lambda: _refuse_bad_places(public, private, force))
+    _save(writers, lambda: _refuse_bad_places(public, private, ours, force))
 
 
-def save_private(place: Path, write: Writer, force: bool = False) -> None:
+def save_private(place: Path, write: Writer, force: bool = False, ours: Collection[str] | None = None) -> None:
     """A private folder alone, whole or not at all; with `force` an old one is deleted only when the new one stands.
 
     >>> import tempfile
@@ -81,7 +82,7 @@ def save_private(place: Path, write: Writer, force: bool = False) -> None:
 
     def refuse() -> None:
         _refuse_no_folder(place)
-        _refuse_existing(place, force)
+        _refuse_existing(place, ours, force)
 
     _save({place: (write, PRIVATE)}, refuse)
 
@@ -118,16 +119,17 @@ def _alone_in(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _refuse_bad_places(public: Path, private: Path, force: bool) -> None:
+def _refuse_bad_places(public: Path, private: Path, ours: Collection[str] | None, force: bool) -> None:
     if public == private or public in private.parents or private in public.parents:
         right = "choose two folders of which none lies in the other"
         raise BadInput(f"the private folder {private} must stand apart from the public one", file=public, right=right)
     for folder in (public, private):
         _refuse_no_folder(folder)
-    _refuse_existing(public, force)
+    _refuse_existing(public, ours, force)
     if os.path.lexists(private) and not force:
         what = f"the private folder exists without {public.name}, the mark of a broken run"
         raise BadInput(what, file=private, right="remove it, or force it to be replaced")
+    _refuse_existing(private, ours, force)
 
 
 def _refuse_no_folder(folder: Path) -> None:
@@ -137,9 +139,15 @@ def _refuse_no_folder(folder: Path) -> None:
         raise BadInput("this is not a folder", file=folder, right="choose another name")
 
 
-def _refuse_existing(folder: Path, force: bool) -> None:
-    if os.path.lexists(folder) and not force:
+def _refuse_existing(folder: Path, ours: Collection[str] | None, force: bool) -> None:
+    """Force replaces what was written here before, and deletes nothing else."""
+    if not os.path.lexists(folder):
+        return
+    if not force:
         raise BadInput("the folder exists already", file=folder, right="choose another folder, or force it to be replaced")
+    if ours is not None and (foreign := sorted(set(os.listdir(folder)) - set(ours))):
+        right = "choose another folder: only files of that kind are ever replaced"
+        raise BadInput(f"the folder also holds '{foreign[0]}', which would be deleted", file=folder, right=right)
 
 
 def _fill(folder: Path, write: Writer, folder_mode: int, file_mode: int) -> None:

@@ -43,17 +43,21 @@ class Generalized:
 
     name: ClassVar[str] = "generalized"
     snap: bool = False
-    levels: Mapping[str, int] | None = None
+    levels: Mapping[str, int | str] | None = None  # a number, or `*`: the last one
     withheld: str = WITHHELD[0]
 
     def __post_init__(self) -> None:
+        choice("snap", self.snap, (True, False))
         choice("withheld", self.withheld, WITHHELD)
         if self.levels is None:
             return
         if not isinstance(self.levels, Mapping):
             raise BadInput(f"levels={self.levels!r} is not a mapping", right="write the level of each column: levels: {age: 2}")
         for name, level in self.levels.items():
-            whole(f"levels: {name}", level, least=0)
+            if level != STAR:
+                whole(f"levels: {name}", level, least=0)
+        plain = {name: STAR if level == STAR else int(level) for name, level in self.levels.items()}
+        object.__setattr__(self, "levels", plain)
 
     def write(self, table: Table, partition: Partition) -> Written:
         """Rows sorted by their written cells: groups by the order of their labels, then secrets, then plain cells."""
@@ -99,7 +103,9 @@ class Generalized:
         for name, level in (self.levels or {}).items():
             if name not in table.schema.quasi:
                 raise BadInput("has a level and is not quasi", column=name, right="levels are those of quasi columns")
-            if level > (top := top_level(table.quasi_domains[list(table.schema.quasi).index(name)])):
+            if not isinstance(level, str) and level > (
+                top := top_level(table.quasi_domains[list(table.schema.quasi).index(name)])
+            ):
                 raise BadInput(f"has no level {level}", column=name, right=f"its levels go from 0 to {top}")
         for name, domain in zip(table.schema.quasi, table.quasi_domains, strict=True):
             if name in table.schema.sensitive:
@@ -118,7 +124,7 @@ class Generalized:
         return Reading(columns, schema, class_of, Classes.of(class_of, count, secrets, persons))
 
 
-def generalized(snap: bool = False, levels: Mapping[str, int] | None = None, withheld: str = WITHHELD[0]) -> Generalized:
+def generalized(snap: bool = False, levels: Mapping[str, int | str] | None = None, withheld: str = WITHHELD[0]) -> Generalized:
     """The form that writes ranges and nodes.
 
     >>> generalized(levels={"age": 2})
@@ -127,11 +133,11 @@ def generalized(snap: bool = False, levels: Mapping[str, int] | None = None, wit
     return Generalized(snap, levels, withheld)
 
 
-def class_labels(domain: Domain, lo: Int32, hi: Int32, snap: bool, level: int | None = None) -> tuple[list[str], Int32]:
+def class_labels(domain: Domain, lo: Int32, hi: Int32, snap: bool, level: int | str | None = None) -> tuple[list[str], Int32]:
     """Distinct labels in the order of what they say, and the label of each class."""
     width = domain.size + 1
     pairs, pair_of = _distinct(lo.astype(np.int64) * width + hi, width * width)
-    cells = domain if level is None else at_level(domain, level)
+    cells = domain if level is None else at_level(domain, top_level(domain) if isinstance(level, str) else level)
     per_pair = cells.labels((pairs // width).astype(np.int32), (pairs % width).astype(np.int32), snap)
     found = list(dict.fromkeys(per_pair))
     labels = [found[i] for i in domain.label_order(found)]
@@ -163,7 +169,10 @@ def _compact(column: Column) -> Column:
     used = np.flatnonzero(column.counts > 0)
     code_of = np.full(len(column.values) + 1, -1, dtype=np.int32)
     code_of[used] = np.arange(len(used))
-    return Column(column.values[used], code_of[column.codes])
+    values = column.values[used]
+    if values.dtype.kind == "O" and len(values) and all(type(value) in (int, float) for value in values.tolist()):
+        values = np.array(values.tolist())  # numbers read from text: whole ones where all published ones are
+    return Column(values, code_of[column.codes])
 
 
 def _hidden(column: Column, rows: NDArray[np.bool_]) -> Column:

@@ -39,10 +39,12 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
 from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.levels import top_level
 from closeknit.core.method import Progress
-from closeknit.core.model import Model
+from closeknit.core.model import Model, merging_holds
 from closeknit.core.params import whole
 from closeknit.core.table import Outcome, Partition, Table
+from closeknit.core.tree import STAR
 from closeknit.forms import generalized
 from closeknit.methods.rollup import Groups, Vector, remaining
 
@@ -90,6 +92,8 @@ class Incognito:
         number = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
         ladders = zip(table.schema.quasi, bottom.of.ladders, groups.vector, strict=True)
         levels = {name: ladder.levels[step] for name, ladder, step in ladders}
+        tops = {name for name, domain in zip(levels, table.quasi_domains, strict=True) if levels[name] == top_level(domain)}
+        written = {name: STAR if name in tops else level for name, level in levels.items()}  # a number would tell the height
         notes = [
             f"levels {levels}: {search.size:,} vectors, {search.judged:,} judged on all columns, {search.looked:,} on some"
         ]
@@ -98,7 +102,7 @@ class Incognito:
             for name, domain in zip(levels, table.quasi_domains, strict=True)
             if domain.tree is None and domain.step is None and levels[name] == 1
         ]
-        return Outcome(Partition(number[groups.group_of_row()], int(kept.sum())), generalized(levels=levels), tuple(notes))
+        return Outcome(Partition(number[groups.group_of_row()], int(kept.sum())), generalized(levels=written), tuple(notes))
 
 
 def _check_size(bottom: Groups, most: int) -> None:
@@ -127,7 +131,8 @@ class _Search:
         weights = np.array(self.table.schema.weights(), dtype=np.float64)
         self.weights = weights / weights.sum()
         # with rows withheld only sizes prune: see "Different from the source"
-        self.pruning = [m for m in self.models if m.monotone and (not self.room or m.family == "size")]
+        sure = [m for m in self.models if merging_holds(m, self.table.parts_persons)]
+        self.pruning = [m for m in sure if not self.room or m.family == "size"]
         persons = self.table.persons
         self.together = persons is not None and self.table.schema.person_rows == "together"
         if persons is not None:
