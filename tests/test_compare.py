@@ -145,7 +145,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown method": ({"methods": ["sabre", "sabble"]}, "method 'sabble' is unknown; known are: burel, .*stack_and_deal"),
     "an unknown parameter": ({"methods": [{"sabre": {"fil": "knn"}}]}, "has no parameter 'fil'"),
     "no method": ({"methods": []}, "there is no method to compare; known are: burel"),
-    "a class instead of an instance": ({"methods": [ck.Sabre]}, "is no method; give a name, or an instance"),
+    "a class instead of an instance": ({"methods": [ck.Sabre]}, "is no method; give an instance"),
     "a share over 1": ({"suppress": 2}, "suppress=2 is out of range"),
     "a seed below 0": ({"seed": -1}, "seed=-1 is too small"),
     "a column without a role": ({"data": {"age": [1, 2], "shoe": [3, 4]}}, "column 'shoe': has no role"),
@@ -313,11 +313,10 @@ def test_only_a_comparison_is_ever_replaced(comparison: Comparison, tmp_path: Pa
     save_comparison(comparison, tmp_path / "c")
     with pytest.raises(ck.BadInput, match="exists already"):
         save_comparison(comparison, tmp_path / "c")
-    (tmp_path / "c" / "old").touch()
     save_comparison(comparison, tmp_path / "c", force=True)
     assert standing(tmp_path / "c") == {"comparison.json", "comparison.csv"}
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").touch()
-    with pytest.raises(ck.BadInput, match="something else than a comparison"):
+    with pytest.raises(ck.BadInput, match=r"holds 'thesis.txt', which would be deleted"):
         save_comparison(comparison, tmp_path / "other", force=True)
     assert standing(tmp_path) == {"c", "other"}

@@ -202,8 +202,7 @@ def test_memberships_share_everything_evenly(drawn: tuple[Cells, int]) -> None:
     assert (u >= 0).all()
     assert np.allclose(u.sum(axis=1), 1, atol=1e-8)
     assert np.allclose(cells.rows @ u, n / c, rtol=1e-6)
-    total = n * (1 + cells.points.var(axis=0).sum())  # sums are as exact as the sizes of the clusters are
-    assert all(after <= before + 1e-7 * total for before, after in pairwise(objective))
+    assert all(after <= before for before, after in pairwise(objective))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -72,11 +72,15 @@ def _means(cells: Cells, cell: NDArray[np.integer], group: NDArray[np.integer], 
 def fuzzy(cells: Cells, c: int) -> tuple[Reals, Reals, list[float]]:
     """Memberships `[cells, c]`, centres, and the objective after each round."""
     centres = _start(cells, c)
-    objective = list[float]()
+    u, objective = np.empty((len(cells), c)), list[float]()
     for _ in range(ROUNDS):
         d = squared_distances(cells.points, centres, MORE)
-        u = memberships(d, cells.rows)
-        objective.append(float(cells.rows @ (u * u * d).sum(axis=1)))
+        shared = memberships(d, cells.rows)
+        value = float(cells.rows @ (shared * shared * d).sum(axis=1))
+        if objective and value > objective[-1]:  # sums are met to rounding only: a rise means that nothing is left to gain
+            break
+        u = shared
+        objective.append(value)
         before, centres = centres, means(cells.points, u * u * cells.rows[:, None], centres)
         if np.abs(centres - before).max(initial=0.0) < STILL:
             break
