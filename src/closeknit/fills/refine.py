@@ -40,6 +40,8 @@ def refined(table: Table, partition: Partition, models: Sequence[Model], geometr
             progress: Progress = silent) -> Partition:  # fmt: skip
     """The partition with every cut that the promises allow; its classes keep them. Withheld rows stay withheld."""
     k, way = max(least_rows(models), 1), cuts or Cuts()
+    if np.bincount(partition.class_of[partition.class_of >= 0]).max(initial=0) < 2 * k:
+        return partition  # nothing is large enough: a plan for k often leaves it so
     class_of, count = np.full(len(table), -1, dtype=np.int32), 0
     open_ = _Open.of(table, partition, models)
     while len(open_.rows):
