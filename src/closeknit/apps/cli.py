@@ -14,7 +14,7 @@ import typer
 
 from closeknit import __version__
 from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, csv_form, csv_format, refuse_other_delimiter
-from closeknit.apps.plainly import plainly, say
+from closeknit.apps.plainly import leave, plainly, say
 from closeknit.core.errors import BadInput
 
 app = typer.Typer(
@@ -48,7 +48,10 @@ def main() -> None:
     """Entry point of the command `closeknit`."""
     if isinstance(sys.stdout, TextIOWrapper):  # a name that the terminal cannot show is no reason to fail
         sys.stdout.reconfigure(errors="replace")
-    app(prog_name="closeknit")
+    try:
+        app(prog_name="closeknit")
+    except SystemExit as end:
+        leave(end.code)
 
 
 def _version(asked: bool) -> None:

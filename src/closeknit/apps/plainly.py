@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import typer
 
@@ -43,6 +45,16 @@ def plainly() -> Iterator[None]:
     except KeyboardInterrupt:
         say("closeknit: stopped")
         raise typer.Exit(STOPPED) from None
+
+
+def leave(code: object) -> NoReturn:
+    """End the process at once: on a busy machine an ordinary end may abort on a reader's thread that is just starting."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        code = NO_READER
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _one_line(message: Warning | str, *_: object, **__: object) -> None:
