@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
@@ -12,13 +13,14 @@ from numpy.typing import NDArray
 from closeknit import __version__
 from closeknit.api.asking import check_plain
 from closeknit.core.certificate import Certificate, certify
-from closeknit.core.columns import Column, Columns
+from closeknit.core.columns import Columns
 from closeknit.core.errors import Unsatisfiable
 from closeknit.core.joint import named, parts
 from closeknit.core.levels import level_like, of_these
 from closeknit.core.loss import written_texts
 from closeknit.core.model import Model, joints
 from closeknit.core.params import spec
+from closeknit.core.published import starred
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Partition, Table
 from closeknit.core.tree import STAR
@@ -27,30 +29,28 @@ from closeknit.models import TCloseness
 
 def published(table: Table, partition: Partition, models: Sequence[Model], form: Form) -> tuple[Columns, Certificate]:
     """Write, read back as a stranger would, and certify what was read; where that fails, with less of the withheld rows."""
-    less = getattr(form, "fallbacks", ()) if (partition.class_of < 0).any() else ()
-    for shape in (form, *less):
-        try:
+    less: tuple[Form, ...] = getattr(form, "fallbacks", ()) if (partition.class_of < 0).any() else ()
+    *more, least = (form, *less)
+    for shape in more:
+        with suppress(Unsatisfiable):
             return _certified(table, partition, models, shape)
-        except Unsatisfiable:
-            if shape is (form, *less)[-1]:
-                raise
-    raise AssertionError("the last form either holds or raises")
+    return _certified(table, partition, models, least)
 
 
 def _certified(table: Table, partition: Partition, models: Sequence[Model], form: Form) -> tuple[Columns, Certificate]:
-    if (partition.class_of < 0).any():
-        table, form = _as_if_never_there(table, partition.class_of < 0, form)
-        check_plain(table.take(np.flatnonzero(partition.class_of >= 0)))  # a value may stand alone when its twin is gone
+    if (withheld := partition.class_of < 0).any():
         _refuse_small(table, partition, models)
+        table, form = _as_if_never_there(table, withheld, form)
     written = form.write(table, partition)
-    classed = partition.class_of[written.rows] >= 0
+    if withheld.any():
+        check_plain(table.take(written.rows))  # a value may stand alone when its twin is gone
+    classed = ~withheld[written.rows]
     schema = published_schema(table.take(written.rows[classed]), written.columns)
     persons = None if table.persons is None else table.persons[written.rows]
     joint = all_secrets(schema)
     reading = form.read(written.columns, schema, persons, joints([*models, *filter(None, [joint])]))
-    withheld = len(table) - written.columns.rows
     certificate = certify(
-        reading, models, version=__version__, form={form.name: spec(form)}, withheld=withheld,
+        reading, models, version=__version__, form={form.name: spec(form)}, withheld=len(table) - written.columns.rows,
         private_persons=persons is not None, notes=_notes(table, models, form, int((~classed).sum())), joint=joint,
     )  # fmt: skip
     return written.columns, certificate
@@ -101,15 +101,10 @@ def published_schema(table: Table, columns: Columns) -> Schema:
     }
     secret = {}
     for name, kind in schema.sensitive.items():
-        _, written, _ = schema.coded(_shown(columns[name]), name, kind)  # of the written values: withheld ones leave no trace
+        shown = columns[name].take(np.flatnonzero(~starred(columns[name])))
+        _, written, _ = schema.coded(shown, name, kind)  # of the written values: withheld ones leave no trace
         secret[name] = kind.published(written, None)
     return Schema(quasi=quasi, sensitive=secret, plain=schema.plain, importance=schema.importance)
-
-
-def _shown(column: Column) -> Column:
-    """The rows whose cell is not `*`."""
-    stars = np.array([*(str(value) == STAR for value in column.values.tolist()), False])
-    return column.take(np.flatnonzero(~stars[column.codes])) if stars.any() else column
 
 
 def _notes(table: Table, models: Sequence[Model], form: Form, starred: int) -> list[str]:

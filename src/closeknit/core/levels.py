@@ -82,6 +82,12 @@ def level_like(old: Domain, level: int, leaves: Int32, new: Domain, codes: Int32
     """The lowest level of another domain that parts these leaves (there: `codes`) as the level of the old one does.
 
     Where none does, the lowest that parts none of them further; `*` where there is no such level.
+
+    >>> from closeknit.core.kinds import prefix
+    >>> long, codes = prefix().bind(np.array(["111", "112", "12345"], dtype=object))
+    >>> short, again = prefix().bind(np.array(["111", "112"], dtype=object))
+    >>> level_like(long, 3, codes[:2], short, again)
+    1
     """
     before = level_nodes(tree_of(old))[level][leaves]
     coarser: int | str = STAR

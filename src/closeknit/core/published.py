@@ -8,8 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
-from closeknit.core.columns import Columns
+from closeknit.core.columns import Column, Columns
 from closeknit.core.schema import Schema
+from closeknit.core.tree import STAR
+
+
+def starred(column: Column) -> NDArray[np.bool_]:
+    """The rows whose written cell is `*`.
+
+    >>> starred(Columns.of({"wage": [3, "*", None]})["wage"]).tolist()
+    [False, True, False]
+    """
+    star = np.array([*(str(value) == STAR for value in column.values.tolist()), False])  # the last entry serves code -1
+    rows: NDArray[np.bool_] = star[column.codes]
+    return rows
 
 
 @dataclass(frozen=True, eq=False)

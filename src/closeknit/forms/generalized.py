@@ -27,7 +27,7 @@ from closeknit.core.kinds import texts_of
 from closeknit.core.levels import at_level, top_level
 from closeknit.core.order import Coded, groups, row_order
 from closeknit.core.params import choice, whole
-from closeknit.core.published import Reading
+from closeknit.core.published import Reading, starred
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table, Written
 from closeknit.core.tree import STAR, Int32
@@ -191,7 +191,7 @@ def _without(column: Column, markers: tuple[str, ...]) -> Column:
 
 def _secret(column: Column, name: str, schema: Schema) -> tuple[Int32, Domain]:
     """Leaf codes of a written secret; a withheld one (`*`) is -1 and counts nowhere."""
-    stars = np.array([str(value) == STAR for value in column.values.tolist()] + [False])
-    shown = Column(column.values, np.where(stars[column.codes], -1, column.codes).astype(np.int32))
+    stars = starred(column)
+    shown = Column(column.values, np.where(stars, -1, column.codes).astype(np.int32))
     codes, domain, _ = schema.coded(shown, name, schema.sensitive[name])
-    return np.where(stars[column.codes], -1, codes).astype(np.int32), domain
+    return np.where(stars, -1, codes).astype(np.int32), domain
