@@ -208,3 +208,33 @@ def test_a_whole_run_with_stars() -> None:
         stars = list(zip(release.columns["age"].cells(), release.columns["sex"].cells(), strict=True)).count(("*", "*"))
         kept = release.certificate.form["generalized"].get("withheld", "removed") != "removed"
         assert stars >= (release.partition < 0).sum() if kept else release.certificate.withheld > 0
+
+
+# What withheld rows must not do ------------------------------------------------------------------------------------------
+
+
+def test_the_reference_is_that_of_the_remaining_rows() -> None:
+    table = coded(cells(60, 0), 5)
+    class_of = np.arange(60) % 3 - 1
+    reference = table.counted(Partition.of(class_of)).histograms["wage"].reference
+    assert reference.tolist() == np.bincount(table.sensitive[class_of >= 0, 0], minlength=len(reference)).tolist()
+
+
+@pytest.mark.parametrize("withheld", ["starred", "hidden"])
+def test_stars_do_not_count_for_a_class_of_others_that_is_all_stars(withheld: str) -> None:
+    schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"wage": ck.numeric()})
+    table = schema.encode(Columns.of({"sex": ["f", "m", "f", "m", "f", "f", "f", "f"], "wage": [1, 2, 1, 2, 1, 2, 1, 2]}))
+    class_of = np.where(table.rows < 2, 0, np.where(table.rows < 4, -1, 1))  # two rows of both sexes, two withheld, four women
+    with pytest.raises(ck.Unsatisfiable):
+        published(table, Partition.of(class_of), [ck.KAnonymity(4)], ck.generalized(withheld=withheld))
+
+
+def test_a_plain_value_that_stands_alone_without_its_twin_is_refused() -> None:
+    schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"wage": ck.numeric()}, plain=["ward"])
+    cells = {"sex": ["f"] * 6, "wage": [1, 2, 1, 2, 1, 2], "ward": ["a", "a", "a", "a", "b", "b"]}
+    table = schema.encode(Columns.of(cells))
+    partition = Partition.of(np.where(table.rows < 5, 0, -1))
+    with pytest.raises(ck.BadInput, match="ward"):
+        published(table, partition, [ck.KAnonymity(2)], ck.generalized())
+    columns, _ = published(table, partition, [ck.KAnonymity(1)], ck.generalized(withheld="starred"))
+    assert columns["ward"].cells().count("b") == 2
