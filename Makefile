@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 PIP    := -m pip --disable-pip-version-check install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint bench rivals docs constraints clean
+.PHONY: help demo test soak lint redis bench rivals docs constraints clean
 
 help:            ## this list
 	@awk -F ':.*## *' '/^[a-z]+:.*##/ { printf "%-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,10 +15,10 @@ help:            ## this list
 demo: .venv/ready   ## the whole way on a built-in table, in seconds
 	@$(BIN)/closeknit demo
 
-test: lint       ## lint, then all tests and doctests once
+test: lint redis   ## lint, then all tests and doctests once
 	@$(PYTEST)
 
-soak: .venv/ready   ## the large versions of the randomised and fault tests
+soak: .venv/ready redis   ## the large versions of the randomised and fault tests
 	@CLOSEKNIT_SOAK=1 $(PYTEST) --hypothesis-profile=soak -m "soak or hypothesis"
 
 lint: .venv/ready   ## style, types, import layers
@@ -26,6 +26,14 @@ lint: .venv/ready   ## style, types, import layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+# Its tests start a server of their own; where there is none and none may be installed, they are skipped.
+redis:           ## a redis-server for the tests, where it is missing and may be installed
+	@command -v redis-server > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
+	    && echo "Installing redis-server (once) ..." && export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+	    && { timeout 60 apt-get install -qq --no-install-recommends redis-server > /dev/null 2>&1 \
+	    || { timeout 60 apt-get update -qq && timeout 60 apt-get install -qq --no-install-recommends redis-server; } \
+	    > /dev/null 2>&1; }; } || echo "There is no redis-server: its tests will be skipped."
 
 bench: .venv/ready   ## speed, memory and loss beside the floor and the rivals
 	@$(MAKE) --no-print-directory rivals || echo "The benchmarks go on without the rivals."

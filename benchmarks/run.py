@@ -12,6 +12,11 @@
     several  two secrets of Adult over t and k: class sizes, loss, time; the printed tables 6 to 8
     several_large  PcaDraw and Fragmentation on SAL with a second, generated secret
     heart    two secrets of heart disease: reached t of both against random partitions, as a picture
+    slicing  Slicing and Anatomy: Adult with fifteen columns, SAL against the floor, growth
+    membership  Adult sliced: fakes, matching buckets, and groupings that hide who is in the table
+    workload  COUNT queries and a classifier on generalized, bucketized and sliced releases of Adult
+    castle   the thesis's experiments with streams: CASTLE, with and without reuse, KNN, dynamicGroup, as tables and pictures
+    windows  the thesis's experiments with windows on SAL: SABRE, tMondrian, tIncognito
     arx      quoted figures of ARX on Adult beside ours on the same rows
     rivals   pycanon measuring the same release, anjana making one
 
@@ -29,18 +34,23 @@ from pathlib import Path
 import adult
 import arx
 import burel
+import castle
 import growth
 import heart
 import incognito
 import machine
+import membership
 import mondrian
 import rivals
 import sabre
 import sal
 import several
 import several_large
+import slicing
 import speed
 import thesis
+import windows
+import workload
 from sections import Section, replace
 
 PAGE = Path(__file__).with_name("RESULTS.md")
@@ -57,6 +67,11 @@ BENCHMARKS = {
     "several": ("Several secrets: Adult with two of them", several.run),
     "several_large": ("Several secrets: 500,000 rows from CSV file to saved folder", several_large.run),
     "heart": ("Heart disease: two secrets among random partitions", heart.run),
+    "slicing": ("Slicing and Anatomy: exact values in buckets", slicing.run),
+    "membership": ("Slicing: who is in the table", membership.run),
+    "workload": ("Worth of a release: COUNT queries and learning on Adult", workload.run),
+    "castle": ("CASTLE: the thesis's experiments with streams", castle.run),
+    "windows": ("Windows: the thesis's experiments with SABRE in windows", windows.run),
     "arx": ("ARX, quoted, on Adult's training rows", arx.run),
     "rivals": ("Other tools on Adult", rivals.run),
 }

@@ -12,10 +12,11 @@ import closeknit as ck
 import steps
 import tables
 from closeknit.core.certificate import certify
-from closeknit.core.method import Method
+from closeknit.core.method import Method, usual_form
 from closeknit.core.model import Model
 from closeknit.doors.canonical import content_hash
-from closeknit.recipe import recipe_forms
+from closeknit.forms import REGISTRY as FORMS
+from closeknit.recipe import made, recipe_forms
 from floor import Floor
 from sections import Section
 
@@ -38,7 +39,8 @@ class Request:
 
     def recipe(self, source: tables.Source) -> dict:
         data = {"path": str(source.path)}
-        return recipe_forms(source.schema, self.models, self.method, ck.generalized(), 0.0, SEED, data)
+        form = made("form", usual_form(self.method), FORMS)
+        return recipe_forms(source.schema, self.models, self.method, form, 0.0, SEED, data)
 
 
 def requests(secret: str) -> list[Request]:
@@ -111,7 +113,7 @@ def certificate(release: ck.Release, models: list[Model]) -> ck.Certificate:
     made = release.certificate
     reading = ck.generalized().read(release.columns, ck.Schema.from_forms(made.columns))
     again = certify(
-        reading, models, version=made.closeknit, form=made.form, withheld=made.withheld, private_persons=False, notes=made.notes
+        reading, models, version=made.closeknit, form=made.form, withheld=made.withheld, home=None, notes=made.notes
     )
     return again.model_copy(update={"content_sha256": content_hash(release.columns)})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from closeknit.core.kind_forms import KINDS
 from closeknit.core.table import Outcome, Partition, Table, Written
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.forms import Generalized
+from closeknit.forms.grouped import Grouped
 from closeknit.methods import REGISTRY as METHODS
 from closeknit.models import REGISTRY as MODELS
 from conftest import SOAK, SOAK_SEED
@@ -96,8 +97,8 @@ def test_a_broken_promise_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
 class SortedByRawValues(Generalized):
     """A bad form: inside a class its rows stand in the order of their raw values."""
 
-    def write(self, table: Table, partition: Partition) -> Written:
-        good = super().write(table, partition)
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+        good = super().write(table, partition, seed)
         classes = partition.class_of[good.rows]
         starts = {number: place for place, number in reversed(list(enumerate(classes.tolist())))}
         order = np.lexsort((table.quasi[good.rows, -1], [starts[number] for number in classes.tolist()]))
@@ -107,8 +108,8 @@ class SortedByRawValues(Generalized):
 class TellsUnusedValues(Generalized):
     """A bad form: lists of distinct values still hold those of withheld rows."""
 
-    def write(self, table: Table, partition: Partition) -> Written:
-        good = super().write(table, partition)
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+        good = super().write(table, partition, seed)
         columns = dict(good.columns.columns)
         for name, shown in zip(table.schema.sensitive, table.shown, strict=True):
             codes = table.secret(name)[0][good.rows]
@@ -119,8 +120,8 @@ class TellsUnusedValues(Generalized):
 class SaysTheLowest(Generalized):
     """A bad form: a range of numbers is written as its lower end."""
 
-    def write(self, table: Table, partition: Partition) -> Written:
-        good = super().write(table, partition)
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+        good = super().write(table, partition, seed)
         columns = dict(good.columns.columns)
         for name, domain in zip(table.schema.quasi, table.quasi_domains, strict=True):
             if domain.tree is None:
@@ -156,3 +157,66 @@ def table_named(name: str) -> Case:
     last = int(np.flatnonzero(some_classes(tables["unicode"]) < 0)[0])
     cells["blood"][last] = "AB, of a withheld row"
     return replace(tables["unicode"], name=name, columns=Columns.of(cells))
+
+
+@dataclass(frozen=True)
+class Joined(Grouped):
+    """A bad form: rows line up after all."""
+
+    name: ClassVar[str] = "bucketized"
+    number: str = "bucket"
+
+    def column_groups(self, schema: ck.Schema) -> Any:
+        return ck.bucketized().column_groups(schema)
+
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+        good = super().write(table, partition, seed)
+        rows, secrets = good.rows, dict(good.columns.columns)
+        for name, shown in zip(table.schema.sensitive, table.shown, strict=True):
+            cells = [None if code == len(shown) else shown.tolist()[code] for code in table.secret(name)[0][rows].tolist()]
+            secrets[name] = Columns.of({name: cells})[name]
+        return Written(Columns(secrets, len(rows)), rows)
+
+
+@dataclass(frozen=True)
+class ByClass(Joined):
+    """A bad form: buckets stand in the order of the method's class numbers."""
+
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+        good = ck.bucketized().write(table, partition, seed)
+        order = np.argsort(partition.class_of[good.rows], kind="stable")
+        numbers = Columns.of({"bucket": (partition.class_of[good.rows][order] + 1).tolist()})["bucket"]
+        columns = Columns({**good.columns.take(order).columns, "bucket": numbers}, len(order))
+        return Written(columns, good.rows[order], {name: rows[order] for name, rows in good.behind.items()})
+
+
+@dataclass(frozen=True)
+class Mixed(Joined):
+    """A bad form: the secrets of all buckets are mixed."""
+
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+        good = ck.bucketized().write(table, partition, seed)
+        last = list(table.schema.sensitive)[-1]
+        order = np.argsort(good.columns[last].codes, kind="stable")
+        columns = Columns({**good.columns.columns, last: good.columns[last].take(order)}, len(order))
+        return Written(columns, good.rows, {**good.behind, last: good.behind[last][order]})
+
+
+@pytest.mark.parametrize(
+    ("form", "failing"),
+    [
+        (Joined(), {"links_are_broken"}),
+        (ByClass(), {"order_comes_from_cells"}),
+        (Mixed(), {"reading_undoes_writing"}),
+        (ck.bucketized(), set()),
+    ],
+)
+@pytest.mark.parametrize("table", ["missing cells", "unicode"])
+def test_a_form_that_keeps_links_is_found_out(form: Any, table: str, failing: set[str]) -> None:
+    found = set()
+    for check in form_checks(form, [table_named(table)], "form"):
+        try:
+            check.run()
+        except Broken:
+            found.add(check.check)
+    assert failing <= found and (failing or not found), found

@@ -16,15 +16,17 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from closeknit import datasets as datasets
-    from closeknit.api import anonymize, audit, compare, suggest
+    from closeknit import metrics as metrics
+    from closeknit.api import anonymize, audit, compare, replay, suggest
     from closeknit.core.certificate import Certificate
     from closeknit.core.dates import date
     from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
     from closeknit.core.hierarchy import Hierarchy
     from closeknit.core.kinds import flat, numeric, prefix
     from closeknit.core.schema import Schema
-    from closeknit.forms import generalized
+    from closeknit.forms import bucketized, generalized, multiset, permuted, perturbed, sliced
     from closeknit.methods import (
+        Anatomy,
         Burel,
         FcmDraw,
         Fragmentation,
@@ -33,24 +35,41 @@ if TYPE_CHECKING:
         Mondrian,
         PcaDraw,
         Sabre,
+        Slicing,
         StackAndDeal,
     )
-    from closeknit.models import BetaLikeness, DeltaDisclosure, KAnonymity, LDiversity, TCloseness
+    from closeknit.models import (
+        BetaLikeness,
+        DeltaDisclosure,
+        DiverseSlicing,
+        KAnonymity,
+        LDiversity,
+        PosteriorBound,
+        TCloseness,
+    )
     from closeknit.release import Release
+    from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
 
 _HOME = {
+    "Anatomy": "closeknit.methods",
     "BadInput": "closeknit.core.errors",
     "BetaLikeness": "closeknit.models",
+    "BurelWindow": "closeknit.streams",
+    "Castle": "closeknit.streams",
     "Certificate": "closeknit.core.certificate",
     "CloseknitError": "closeknit.core.errors",
     "DeltaDisclosure": "closeknit.models",
+    "DiverseSlicing": "closeknit.models",
     "Hierarchy": "closeknit.core.hierarchy",
     "KAnonymity": "closeknit.models",
+    "KnnStream": "closeknit.streams",
     "LDiversity": "closeknit.models",
     "Release": "closeknit.release",
     "Schema": "closeknit.core.schema",
     "StackAndDeal": "closeknit.methods",
     "Sabre": "closeknit.methods",
+    "SabreWindow": "closeknit.streams",
+    "Slicing": "closeknit.methods",
     "Burel": "closeknit.methods",
     "FcmDraw": "closeknit.methods",
     "Fragmentation": "closeknit.methods",
@@ -58,51 +77,75 @@ _HOME = {
     "Microaggregation": "closeknit.methods",
     "Incognito": "closeknit.methods",
     "Mondrian": "closeknit.methods",
+    "PosteriorBound": "closeknit.models",
     "TCloseness": "closeknit.models",
     "Unsatisfiable": "closeknit.core.errors",
+    "Windowed": "closeknit.streams",
     "anonymize": "closeknit.api",
     "audit": "closeknit.api",
     "compare": "closeknit.api",
     "date": "closeknit.core.dates",
     "flat": "closeknit.core.kinds",
     "generalized": "closeknit.forms",
+    "sliced": "closeknit.forms",
+    "permuted": "closeknit.forms",
+    "perturbed": "closeknit.forms",
+    "multiset": "closeknit.forms",
+    "bucketized": "closeknit.forms",
     "numeric": "closeknit.core.kinds",
     "prefix": "closeknit.core.kinds",
+    "replay": "closeknit.api",
     "suggest": "closeknit.api",
 }
-_ROOMS = ("datasets",)
+_ROOMS = ("datasets", "metrics")
 
 __all__ = [
+    "Anatomy",
     "BadInput",
     "BetaLikeness",
     "Burel",
+    "BurelWindow",
+    "Castle",
     "Certificate",
     "CloseknitError",
     "DeltaDisclosure",
+    "DiverseSlicing",
     "FcmDraw",
     "Fragmentation",
     "Hierarchy",
     "Incognito",
     "KAnonymity",
+    "KnnStream",
     "LDiversity",
     "Microaggregation",
     "Mondrian",
     "PcaDraw",
+    "PosteriorBound",
     "Release",
     "Sabre",
+    "SabreWindow",
     "Schema",
+    "Slicing",
     "StackAndDeal",
     "TCloseness",
     "Unsatisfiable",
+    "Windowed",
     "anonymize",
     "audit",
+    "bucketized",
     "compare",
     "datasets",
     "date",
     "flat",
     "generalized",
+    "metrics",
+    "multiset",
     "numeric",
+    "permuted",
+    "perturbed",
     "prefix",
+    "replay",
+    "sliced",
     "suggest",
 ]
 

@@ -11,14 +11,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from closeknit.core.certificate import model_form
 from closeknit.core.errors import BadInput
+from closeknit.core.method import Method
 from closeknit.core.model import Model
-from closeknit.core.params import build, number, spec
+from closeknit.core.params import build, made, number
 from closeknit.core.schema import Schema, explained
+from closeknit.core.table import Form
 from closeknit.doors.csv import CsvFormat
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.methods import REGISTRY as METHODS
+from closeknit.methods import Mondrian, StackAndDeal
 from closeknit.models import REGISTRY as MODELS
 from closeknit.release import FORMATS
+from closeknit.streams.asking import StreamAsked
+
+Asked = Form | str | Mapping[str, Any]  # a form, its name, or as a recipe writes it
 
 
 class _Keys(BaseModel):
@@ -29,8 +35,9 @@ class _Keys(BaseModel):
     data: str | dict[str, Any] | None = None
     columns: dict[str, Any] = Field(alias="schema")
     models: list[Any]
-    method: Any = "stack_and_deal"
-    form: Any = "generalized"
+    method: Any = None  # the usual one of the form
+    stream: Any = None  # instead of a method: rows come one after the other
+    form: Any = None  # the usual one of the method
     suppress: Any = 0.0
     seed: int | None = None
     notes: list[Any] = []  # how a method worked, told by the release that this recipe repeats: not read
@@ -54,8 +61,11 @@ class Recipe:
         self.csv = build("data", CsvFormat, place) if place else None
         self.schema = Schema.from_forms(keys.columns, base)
         self.models = models_from(keys.models)
-        self.method = made("method", keys.method, METHODS)
-        self.form = made("form", keys.form, FORMS)
+        self.stream = None if keys.stream is None else StreamAsked.of(keys.stream)
+        self._method = usual_method(form_of(keys.form)) if keys.method is None else made("method", keys.method, METHODS)
+        if self.stream is not None and "method" in keys.model_fields_set:
+            raise BadInput("the recipe has a method and a stream", file=file, right="keep one of them")
+        self.form = form_of(keys.form)
         self.suppress, self.seed = float(number("suppress", keys.suppress, least=0, most=1)), keys.seed
         self.format = keys.output.get("format")
         for key in keys.output:
@@ -64,13 +74,21 @@ class Recipe:
         if self.format not in (None, *FORMATS):
             raise BadInput(f"output format {self.format!r} is unknown", file=file, right="choose csv or parquet")
 
+    @property
+    def method(self) -> Any:
+        """Who stands with whom, of a table."""
+        if self.stream is not None:
+            what = f"the recipe is one of the stream '{self.stream.name}', not of a table"
+            raise BadInput(what, right="run it with 'closeknit stream', or name a method instead of the stream")
+        return self._method
+
     @classmethod
     def of(cls, forms: Any, base: Path | None = None, file: object = None) -> Recipe:
         """From plain mappings."""
         if not isinstance(forms, Mapping):
             raise BadInput("this is not a recipe", file=file, right="it must have the keys data, schema and models")
         try:
-            keys = _Keys.model_validate(dict(forms))
+            keys = _Keys.model_validate({"models": [], **forms} if "stream" in forms else dict(forms))
         except ValidationError as error:
             bad = explained(error, "recipe")
             raise BadInput(bad.what, file=file, right=bad.right or f"its keys are {', '.join(_key_names())}") from None
@@ -121,19 +139,25 @@ def models_from(forms: list[Any]) -> list[Model]:
     return [made("model", form, MODELS) for form in forms]
 
 
-def made(what: str, form: Any, registry: Mapping[str, type[Any]]) -> Any:
-    """One registered thing from its name or from `{name: {parameter: value}}`."""
-    if isinstance(form, str):
-        form = {form: {}}
-    right = "known are: " + ", ".join(sorted(registry))
-    if not isinstance(form, Mapping) or len(form) != 1:
-        raise BadInput(f"{what} {form!r} cannot be read", right=f"write {{name: {{parameter: value}}}}; {right}")
-    ((name, params),) = form.items()
-    if name not in registry:
-        raise BadInput(f"{what} '{name}' is unknown", right=right)
-    if not isinstance(params or {}, Mapping):
-        raise BadInput(f"{what} '{name}' has {params!r} for its parameters", right="write {parameter: value}")
-    return build(f"{what} '{name}'", registry[name], params or {})
+def form_of(asked: Asked | None) -> Form | None:
+    """A form from itself, its name, or as a recipe writes it.
+
+    >>> form_of("bucketized")
+    Bucketized(number='bucket')
+    """
+    form = made("form", asked, FORMS) if isinstance(asked, str | Mapping) else asked
+    if isinstance(form, type) or not (form is None or hasattr(form, "write")):
+        raise BadInput(f"{form!r} is no form", right="give an instance, such as generalized()")
+    return form
+
+
+def usual_method(form: Form | None) -> Method:
+    """The method where none is asked for: classes for ranges are dealt, buckets with exact cells are cut.
+
+    >>> usual_method(None).name, usual_method(form_of("bucketized")).name
+    ('stack_and_deal', 'mondrian')
+    """
+    return Mondrian() if form is not None and form.added else StackAndDeal()
 
 
 def recipe_forms(schema: Schema, models: list[Model], method: Any, form: Any, suppress: float, seed: int,
@@ -143,8 +167,8 @@ def recipe_forms(schema: Schema, models: list[Model], method: Any, form: Any, su
         "data": data,
         "schema": schema.forms(),
         "models": [model_form(model) for model in models],
-        "method": {method.name: spec(method)},
-        "form": {form.name: spec(form)},
+        "method": model_form(method),
+        "form": model_form(form),
         "suppress": suppress,
         "seed": seed,
         **({"notes": list(notes)} if notes else {}),

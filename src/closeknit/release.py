@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -23,7 +24,9 @@ from closeknit.doors.frames import to_frame
 from closeknit.doors.parquet import table_from_columns
 
 FORMATS = ("csv", "parquet")
-FILES = (*(f"release.{format}" for format in FORMATS), "certificate.json", "report.html", "recipe.yaml", "classes.csv")
+OURS = re.compile(
+    r"(release|quasi|sensitive|slice_\d+)\.(csv|parquet)|certificate\.json|recipe\.yaml|classes\.csv|report\.html|README\.txt"
+)
 
 
 class Release:
@@ -34,12 +37,14 @@ class Release:
 
     def __init__(self, columns: Columns, certificate: Certificate, *, partition: NDArray[np.int32] | None = None,
                  recipe: dict[str, Any] | None = None, like: Any = None, format: str = "csv",
-                 types: Mapping[str, Any] | None = None) -> None:  # fmt: skip
+                 types: Mapping[str, Any] | None = None, parts: Mapping[str, Columns] | None = None,
+                 advice: str | None = None) -> None:  # fmt: skip
         self.columns = columns
         self._text = list(canonical_blocks(columns))  # rendered once: the hash, the file and its hash are all made of it
         self.certificate = certificate.model_copy(update={"content_sha256": hash_of_blocks(iter(self._text))})
         self._partition, self._recipe, self._like = partition, recipe, like
         self._format, self._types = format, types
+        self._parts, self._advice = parts or {}, advice
 
     @property
     def loss(self) -> float:
@@ -78,18 +83,23 @@ class Release:
         public = Path(folder).absolute()
         private = public.with_name(public.name + ".private")
         save_folders(
-            public, private, lambda f: self._write_public(f, format), lambda f: self._write_private(f, format), force, FILES
-        )
+            public, private, lambda f: self._write_public(f, format), lambda f: self._write_private(f, format), force,
+            lambda name: OURS.fullmatch(name) is not None,
+        )  # fmt: skip
 
     def _write_public(self, folder: Path, format: str) -> None:
-        file = folder / f"release.{format}"
-        if format == "csv":
-            write_inside(file, self._text)
-        else:
-            self.to_parquet(file)
-        listed = ReleaseFile(name=file.name, rows=self.columns.rows, sha256=sha256_of(file))
-        certificate = self.certificate.model_copy(update={"files": (listed,)})
+        listed = []
+        for name, columns in {"release": self.columns, **self._parts}.items():
+            file = folder / f"{name}.{format}"
+            if format == "csv":
+                write_inside(file, self._text if columns is self.columns else canonical_blocks(columns))
+            else:
+                write_parquet(columns, file, self._types)
+            listed.append(ReleaseFile(name=file.name, rows=columns.rows, sha256=sha256_of(file)))
+        certificate = self.certificate.model_copy(update={"files": tuple(listed)})
         write_inside(folder / "certificate.json", certificate.to_json().encode())
+        if self._advice:
+            write_inside(folder / "README.txt", self._advice.encode())
 
     def _write_private(self, folder: Path, format: str) -> None:
         recipe = {**(self._recipe or {}), "output": {"format": format}}
@@ -109,6 +119,8 @@ class Release:
             "_text": self._text,
             "_format": self._format,
             "_types": self._types,
+            "_parts": self._parts,
+            "_advice": self._advice,
         }
 
     def __str__(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -19,7 +19,7 @@ from closeknit.api.publishing import published
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.method import Method, Progress, silent
+from closeknit.core.method import Method, Progress, promised, silent, usual_form
 from closeknit.core.model import Model, joints
 from closeknit.core.params import number, spec, whole
 from closeknit.core.schema import Schema
@@ -30,9 +30,8 @@ from closeknit.doors.parquet import parquet_types
 from closeknit.fills.persons import together
 from closeknit.fills.repair import repaired
 from closeknit.fills.withholding import without_outliers
-from closeknit.forms import generalized
-from closeknit.methods import StackAndDeal
-from closeknit.recipe import Recipe, recipe_forms
+from closeknit.forms import REGISTRY as FORMS
+from closeknit.recipe import Asked, Recipe, form_of, made, recipe_forms, usual_method
 from closeknit.release import Release
 from closeknit.suggestion import Suggestion
 from closeknit.suggestion import suggest as guess
@@ -41,7 +40,7 @@ SHORT_SEED = 2**64
 
 
 def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method | None = None, *, suppress: float = 0.0,
-              form: Form | None = None, seed: int | None = None, csv: CsvFormat | None = None,
+              form: Asked | None = None, seed: int | None = None, csv: CsvFormat | None = None,
               progress: Progress | None = None) -> Release:  # fmt: skip
     """A certified release of a frame or file, or `Unsatisfiable`; nothing is written.
 
@@ -51,21 +50,23 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     >>> ck.anonymize(table, schema, [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)]).certificate.ok
     True
     """
-    method, form, tell = method or StackAndDeal(), form or generalized(), progress or silent
+    asked, tell = form_of(form), progress or silent
+    method = method or usual_method(asked)
     share = number("suppress", suppress, least=0, most=1)
     check_method(method)
-    check_models(schema, models, form)
+    models, usual = promised(method, schema, models), made("form", usual_form(method), FORMS)
+    check_models(schema, models, asked or usual)
     seed = _seed(seed)
     tell("reading", 0.0)
     columns = read(data, csv, schema.needed)
     tell("encoding", 0.1)
-    table = schema.encode(columns).joined(joints(models))
+    table = _before(asked or usual, schema.encode(columns), seed).joined(joints(models))
     table = replace(table, withholdable=math.floor(share * len(table)))
     check_request(table, models, method)
     outcome = _outcome(table, models, method, seed, tell)
-    form = _form(outcome.form, form, method)
+    shape = _form(outcome.form, asked, usual, method)
     tell("writing", 0.8)
-    partition, columns, certificate = _best(table, models, outcome, form, method, seed)
+    partition, columns, certificate = _best(table, models, outcome, shape, method, seed)
     tell("done", 1.0)
     described = _data_form(data, csv)
     parquet = described is not None and kind_of(data) == ".parquet"
@@ -73,11 +74,19 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
         columns,
         certificate,
         partition=_by_input_row(table, partition),
-        recipe=recipe_forms(schema, list(models), method, form, suppress, seed, described, outcome.notes),
+        parts=shape.parts(columns, Schema.from_forms(certificate.columns)),
+        advice=shape.advice,
+        recipe=recipe_forms(schema, list(models), method, shape, suppress, seed, described, outcome.notes),
         like=None if described or isinstance(data, Columns) else data,
         format="parquet" if parquet else "csv",
         types=parquet_types(data) if parquet else None,
     )
+
+
+def _before(form: Form, table: Table, seed: int) -> Table:
+    """The table as a method may see it: what a form does to secrets it does first, so that no class tells of true ones."""
+    before: Callable[[Table, int], Table] | None = getattr(form, "before", None)
+    return before(table, seed) if before else table
 
 
 def run(recipe: Recipe, progress: Progress | None = None) -> Release:
@@ -123,16 +132,17 @@ def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, t
 
     keep = table.persons is not None and table.schema.person_rows == "together" and not method.keeps_persons
     outcome = together(table, work) if keep else work(table)
-    return replace(outcome, partition=repaired(table, outcome.partition, models))
+    return outcome if outcome.settled else replace(outcome, partition=repaired(table, outcome.partition, models))
 
 
-def _form(brought: Form | None, asked: Form, method: Method) -> Form:
+def _form(brought: Form | None, asked: Form | None, usual: Form, method: Method) -> Form:
     """What a method brings; the user says what is written of withheld rows, and nothing that the method would overrule."""
-    if brought is None:
-        return asked
-    form: Form = replace(cast(Any, brought), withheld=getattr(asked, "withheld", "removed"))
-    if spec(asked) not in ({}, spec(form), {"withheld": getattr(asked, "withheld", "removed")}):
-        right = "leave the form out, or say no more in it than withheld="
+    if brought is None or asked is None:
+        return brought or asked or usual
+    withheld = {"withheld": asked.withheld} if hasattr(asked, "withheld") else {}
+    form: Form = replace(cast(Any, brought), **withheld) if asked.name == brought.name else brought
+    if asked.name != brought.name or spec(asked) not in ({}, spec(form), withheld):
+        right = "leave the form out" + (", or say no more in it than withheld=" if hasattr(brought, "withheld") else "")
         raise BadInput(f"{method.name} brings its own form, and asked was {asked}", right=right)
     return form
 
@@ -144,7 +154,7 @@ def _best(table: Table, models: Sequence[Model], outcome: Outcome, form: Form, m
     A method that brings its own form withholds for itself; of any other the outliers of its classes are left out, and the
     rest stays as it is (and is repaired), or the method works on it again.
     """
-    best = (outcome.partition, *published(table, outcome.partition, models, form))
+    best = (outcome.partition, *published(table, outcome.partition, models, form, seed))
     if table.withholdable == 0 or outcome.form is not None:
         return best
     trimmed = without_outliers(table, outcome.partition)
@@ -154,7 +164,7 @@ def _best(table: Table, models: Sequence[Model], outcome: Outcome, form: Form, m
     for partition in (lambda: trimmed, lambda: _again(table, kept, models, method, seed)):
         try:
             mended = repaired(table, partition(), models)
-            found = (mended, *published(table, mended, models, form))
+            found = (mended, *published(table, mended, models, form, seed))
         except (Unsatisfiable, BadInput):  # the rest alone cannot keep what the whole can, or a plain value stands alone
             continue
         best = found if found[2].loss.a < best[2].loss.a else best

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,30 +10,40 @@ from typing import Any
 import numpy as np
 
 from closeknit.api.asking import check_models
-from closeknit.api.publishing import all_secrets, unprotected
+from closeknit.api.publishing import all_secrets
 from closeknit.core.audit import Audit, Checked, differences, finer_secrets
-from closeknit.core.certificate import Certificate, Promise, class_sizes, joint_distance, judge, loss_record
+from closeknit.core.certificate import (
+    Certificate,
+    Promise,
+    class_sizes,
+    joint_distance,
+    judge,
+    loss_record,
+    unprotected,
+)
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.loss import measure
 from closeknit.core.model import Model, joints, least_rows
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
+from closeknit.core.table import Form
 from closeknit.doors.canonical import content_hash
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import read, sha256_of
-from closeknit.forms import REGISTRY as FORMS
 from closeknit.forms import generalized
-from closeknit.recipe import made, models_from
+from closeknit.recipe import Asked, form_of, models_from
 
 PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate says of its columns
 
 
 def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | None = None, *,
-          certificate: Certificate | str | PathLike[str] | None = None, csv: CsvFormat | None = None) -> Audit:  # fmt: skip
+          certificate: Certificate | str | PathLike[str] | None = None, form: Asked | None = None,
+          csv: CsvFormat | None = None) -> Audit:  # fmt: skip
     """Recompute every promise of a release made by anyone, from its cells alone.
 
-    Either say what the columns are and what is to be checked (`schema`, `models`), or give the certificate that came with it.
+    Either say what the columns are and what is to be checked (`schema`, `models`, and the `form` unless cells are generalized),
+    or give the certificate that came with it.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(200), ck.datasets.hospital_schema(), [ck.KAnonymity(4)])
@@ -49,18 +59,26 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
     if not schema.quasi:
         right = "name the columns by which a person could be recognised"
         raise BadInput("no column is quasi, so there are no classes to judge", right=right)
-    form = made("form", claimed.form, FORMS) if claimed else generalized()
-    check_models(schema, models, form)
+    shape: Form = form_of(claimed.form if claimed and form is None else form) or generalized()
+    check_models(schema, models, shape)
     columns = read(data, csv)
-    findings = _check_columns(columns, schema)
+    findings = _check_columns(columns, schema, shape.added)
     findings += _identity(data, columns, claimed) if claimed else []
-    persons = columns[schema.person].codes.astype(np.int64) if schema.person and schema.person in columns else None
+    findings += _beside(data, shape.parts(columns, schema), claimed) if claimed else []
+    heads = columns[schema.person].codes.astype(np.int64) if schema.person and schema.person in columns else None
+    persons = None if heads is None else dict.fromkeys(schema.published, heads)
     joint = all_secrets(schema)
-    reading = form.read(columns, schema, persons, joints([*models, *filter(None, [joint])]))
-    findings += finer_secrets(columns, schema)
-    attested = {promise.text for promise in claimed.promises if promise.status == "attested"} if claimed else set()
+    reading = shape.read(columns, schema, persons, joints([*models, *filter(None, [joint])]))
+    joint = joint if joint and reading.joins(joint.column) else None
+    findings += [*shape.disorder(columns, schema), *finer_secrets(columns, schema)]
+    attested = (
+        {promise.text for promise in claimed.promises if promise.status == "attested" and not promise.why} if claimed else set()
+    )
     promises = judge(reading, models)
     checked = [_checked(p, model, schema, persons is not None, attested) for p, model in zip(promises, models, strict=True)]
+    if claimed and len(checked) == len(claimed.promises):
+        there = zip(checked, claimed.promises, models, strict=True)
+        checked = [found if "release" in model.needs else _beyond(found, then) for found, then, model in there]
     withheld = claimed.withheld if claimed else 0
     loss = loss_record(measure(columns, schema, withheld))
     sizes = class_sizes(reading, least_rows(models))
@@ -91,24 +109,24 @@ def _ground_notes(reading: Reading, models: Sequence[Model]) -> list[str]:
     """Where a distance counts values that nobody has: many of them make every distance small."""
     notes = []
     for name in dict.fromkeys(model.column for model in models if model.family == "closeness" and model.column):
-        histogram = reading.classes.histograms[name]
+        histogram = reading.of(name).classes.histograms[name]
         size, present = histogram.domain.size, int((histogram.reference[:-1] > 0).sum())
         if histogram.domain.declared and present < size:
             notes.append(f"column '{name}': its declared domain has {size:,} values, {present:,} of them occur")
     return notes
 
 
-def _check_columns(columns: Columns, schema: Schema) -> list[str]:
-    """Every column that is judged must be there; an identifier must not."""
-    for name in (*schema.quasi, *schema.sensitive):
+def _check_columns(columns: Columns, schema: Schema, added: Sequence[str]) -> list[str]:
+    """Every column that is judged must be there; an identifier must not. `added` are those that the form brings."""
+    for name in (*added, *schema.quasi, *schema.sensitive):
         if name not in columns:
             raise BadInput("is not in the release", column=name, right="its columns are " + ", ".join(columns))
-    known = {*schema.used, *schema.identifier}
+    known = {*added, *schema.used, *schema.identifier}
     for name in columns:
         if name not in known:
             raise BadInput("has no role", column=name, right="name its role in the schema")
-    leaked = [*schema.identifier, *([schema.person] if schema.person else [])]
-    return [f"column '{name}' identifies people and must not be in a release" for name in leaked if name in columns]
+    leaked = [name for name in (*schema.identifier, schema.person) if name in columns and name not in added]
+    return [f"column '{name}' identifies people and must not be in a release" for name in leaked]
 
 
 def _identity(data: Any, columns: Columns, claimed: Certificate) -> list[str]:
@@ -129,6 +147,25 @@ def _identity(data: Any, columns: Columns, claimed: Certificate) -> list[str]:
             if file.rows != claimed.rows:
                 findings.append(f"the certificate says {claimed.rows:,} rows, and {file.rows:,} of its file {file.name}")
     return findings
+
+
+def _beside(data: Any, parts: Mapping[str, Columns], claimed: Certificate) -> list[str]:
+    """Whether files beside the release say the same as it does, where they are there."""
+    findings = []
+    for name, columns in parts.items() if isinstance(data, str | PathLike) else ():
+        file = Path(data).with_name(name + Path(data).suffix)
+        if file.exists() and content_hash(read(file)) != content_hash(columns):
+            findings.append(f"{file.name} says something else than {Path(data).name}")
+        if file.exists() and file.name not in {listed.name for listed in claimed.files}:
+            findings.append(f"{file.name} stands beside the release, and its certificate does not name it")
+    return findings
+
+
+def _beyond(found: Checked, claimed: Promise) -> Checked:
+    """What was compared with something that stays at home cannot be recomputed, whatever the release as a whole says."""
+    if claimed.status != "attested" or not claimed.why or claimed.asked != found.asked:
+        return found
+    return Checked(text=claimed.text, asked=claimed.asked, status="not checkable", why=claimed.why)
 
 
 def _checked(promise: Promise, model: Model, schema: Schema, persons: bool, attested: set[str]) -> Checked:

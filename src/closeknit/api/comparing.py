@@ -23,27 +23,28 @@ from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.comparison import Compared, Comparison
 from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
-from closeknit.core.method import Method, Progress, silent
+from closeknit.core.method import Method, Progress, silent, usual_form
 from closeknit.core.model import Model, joints
 from closeknit.core.params import number, spec, whole
 from closeknit.core.schema import Schema
-from closeknit.core.table import Form
 from closeknit.doors.canonical import canonical_blocks
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import read
 from closeknit.doors.folders import save_private, write_inside
-from closeknit.forms import generalized
+from closeknit.forms import REGISTRY as FORMS
 from closeknit.methods import REGISTRY
-from closeknit.recipe import Recipe, made
+from closeknit.recipe import Asked as FormAsked
+from closeknit.recipe import Recipe, form_of, made
 
 WARMING_ROWS = 500  # compiled code is loaded on few rows first, or the first method would pay for all
 WARMING_CLASSES = 10
 FILES = ("comparison.json", "comparison.csv")
+GENERALIZED = "generalized"
 Asked = Sequence[Method | str | Mapping[str, Any]]
 
 
 def compare(data: Any, schema: Schema, models: Sequence[Model], methods: Asked | None = None, *, suppress: float = 0.0,
-            form: Form | None = None, seed: int | None = None, csv: CsvFormat | None = None,
+            form: FormAsked | None = None, seed: int | None = None, csv: CsvFormat | None = None,
             progress: Progress | None = None) -> Comparison:  # fmt: skip
     """What each method makes of a table: one row each, by loss; a method that refuses is a row with its reason.
 
@@ -57,17 +58,18 @@ def compare(data: Any, schema: Schema, models: Sequence[Model], methods: Asked |
     >>> [row.ok for row in comparison.methods], comparison.methods[-1].name
     ([True, True, False], 'burel')
     """
-    form, tell = form or generalized(), progress or silent
-    rivals = _rivals(serving(models) if methods is None else methods)
+    asked, tell = form_of(form), progress or silent
+    name = asked.name if asked else GENERALIZED
+    rivals = _rivals(serving(models, name) if methods is None else methods)
     number("suppress", suppress, least=0, most=1)
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
-    check_models(schema, models, form)
+    check_models(schema, models, asked or made("form", usual_form(rivals[0]), FORMS))
     tell("reading", 0.0)
     columns = read(data, csv, schema.needed)
     schema = schema.model_copy(update={"identifier": ()})  # they were not even read
     with _each_warning_once():
         promises = _checked(columns, schema, models, rivals)
-        run = _Run(columns, schema, models, {"suppress": suppress, "form": form, "seed": seed})
+        run = _Run(columns, schema, models, {"suppress": suppress, "form": asked, "seed": seed})
         rows = [run.row(method, _part(tell, method, i, len(rivals))) for i, method in enumerate(rivals)]
     tell("done", 1.0)
     rows.sort(key=lambda row: math.inf if row.loss is None else row.loss.a)
@@ -78,22 +80,24 @@ def compare_recipe(recipe: Recipe, methods: Asked | None = None, progress: Progr
     """The recipe's method and others, on its table and under its promises."""
     if recipe.data_path is None:
         raise BadInput("the recipe names no data", right="add the key data with the path of the table")
-    others = serving(recipe.models) if methods is None else methods
+    name = recipe.form.name if recipe.form else usual_form(recipe.method)
+    others = serving(recipe.models, name) if methods is None else methods
     return compare(
         recipe.data_path, recipe.schema, recipe.models, [recipe.method, *others],
         suppress=recipe.suppress, form=recipe.form, seed=recipe.seed, csv=recipe.csv, progress=progress,
     )  # fmt: skip
 
 
-def serving(models: Sequence[Model]) -> list[str]:
-    """Names of the methods that can work under such promises.
+def serving(models: Sequence[Model], form: str = GENERALIZED) -> list[str]:
+    """Names of the methods that can work under such promises and publish in such a form.
 
     >>> from closeknit.models import BetaLikeness
     >>> "burel" in serving([BetaLikeness("disease", 2)]), "sabre" in serving([BetaLikeness("disease", 2)])
     (True, False)
     """
     families = {"any", *(model.family for model in models)}
-    return [name for name, method in REGISTRY.items() if method.plans_for in families]
+    forms = {form, GENERALIZED}  # classes made for ranges can be written in any form
+    return [name for name, method in REGISTRY.items() if method.plans_for in families and usual_form(method) in forms]
 
 
 def save_comparison(comparison: Comparison, folder: str | PathLike[str], force: bool = False) -> None:
@@ -105,7 +109,7 @@ def save_comparison(comparison: Comparison, folder: str | PathLike[str], force: 
         write_inside(new / FILES[0], comparison.to_json().encode())
         write_inside(new / FILES[1], canonical_blocks(cells))
 
-    save_private(Path(folder), write, force, FILES)
+    save_private(Path(folder), write, force, FILES.__contains__)
 
 
 def _rivals(asked: Asked) -> list[Method]:
@@ -149,7 +153,8 @@ class _Run:
                 found = refusal
         if isinstance(found, CloseknitError):
             return Compared(method=form, ok=False, seconds=meter.seconds, megabytes=meter.megabytes, reason=str(found))
-        return Compared.of(form, found, meter.seconds, meter.megabytes)
+        asked = found.promises[: len(self.models)]  # what a method promises besides stands after them
+        return Compared.of(form, found.model_copy(update={"promises": asked}), meter.seconds, meter.megabytes)
 
     def _warm_up(self, method: Method) -> None:
         """Few rows spread over the table: loading compiled code is no part of what a method costs."""

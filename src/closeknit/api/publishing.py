@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -12,48 +12,62 @@ from numpy.typing import NDArray
 
 from closeknit import __version__
 from closeknit.api.asking import check_plain
-from closeknit.core.certificate import Certificate, certify
+from closeknit.core.certificate import Certificate, certify, model_form, unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import Unsatisfiable
-from closeknit.core.joint import named, parts
 from closeknit.core.levels import level_like, of_these
 from closeknit.core.loss import written_texts
 from closeknit.core.model import Model, joints
-from closeknit.core.params import spec
-from closeknit.core.published import starred
+from closeknit.core.published import Reading, starred
 from closeknit.core.schema import Schema
-from closeknit.core.table import Form, Partition, Table
+from closeknit.core.table import Form, Partition, Table, Written
 from closeknit.core.tree import STAR
 from closeknit.models import TCloseness
 
 
-def published(table: Table, partition: Partition, models: Sequence[Model], form: Form) -> tuple[Columns, Certificate]:
+def published(table: Table, partition: Partition, models: Sequence[Model], form: Form,
+              seed: int = 0) -> tuple[Columns, Certificate]:  # fmt: skip
     """Write, read back as a stranger would, and certify what was read; where that fails, with less of the withheld rows."""
     less: tuple[Form, ...] = getattr(form, "fallbacks", ()) if (partition.class_of < 0).any() else ()
     *more, least = (form, *less)
     for shape in more:
         with suppress(Unsatisfiable):
-            return _certified(table, partition, models, shape)
-    return _certified(table, partition, models, least)
+            return _certified(table, partition, models, shape, seed)
+    return _certified(table, partition, models, least, seed)
 
 
-def _certified(table: Table, partition: Partition, models: Sequence[Model], form: Form) -> tuple[Columns, Certificate]:
+def _certified(table: Table, partition: Partition, models: Sequence[Model], form: Form,
+               seed: int) -> tuple[Columns, Certificate]:  # fmt: skip
     if (withheld := partition.class_of < 0).any():
         _refuse_small(table, partition, models)
         table, form = _as_if_never_there(table, withheld, form)
-    written = form.write(table, partition)
+    written = form.write(table, partition, seed)
     if withheld.any():
         check_plain(table.take(written.rows))  # a value may stand alone when its twin is gone
     classed = ~withheld[written.rows]
     schema = published_schema(table.take(written.rows[classed]), written.columns)
-    persons = None if table.persons is None else table.persons[written.rows]
+    persons = None if table.persons is None else {name: table.persons[written.rows_of(name)] for name in schema.published}
     joint = all_secrets(schema)
     reading = form.read(written.columns, schema, persons, joints([*models, *filter(None, [joint])]))
     certificate = certify(
-        reading, models, version=__version__, form={form.name: spec(form)}, withheld=len(table) - written.columns.rows,
-        private_persons=persons is not None, notes=_notes(table, models, form, int((~classed).sum())), joint=joint,
+        reading, models, version=__version__, form=model_form(form), withheld=len(table) - written.columns.rows,
+        home=_Home(reading, written, persons is not None), notes=_notes(table, models, form, int((~classed).sum())),
+        joint=joint if joint and reading.joins(joint.column) else None,
     )  # fmt: skip
     return written.columns, certificate
+
+
+@dataclass(frozen=True, eq=False)
+class _Home:
+    """What only those know who made the release."""
+
+    reading: Reading
+    written: Written
+    counts_persons: bool
+
+    def originals(self, secret: str) -> NDArray[np.int32]:
+        """What may be known of each published row, in the codes of `reading.slices`."""
+        return self.written.lined_up(self.reading.slices(secret).known, self.reading.column_groups)
 
 
 def _as_if_never_there(table: Table, withheld: NDArray[np.bool_], form: Form) -> tuple[Table, Form]:
@@ -116,24 +130,8 @@ def _notes(table: Table, models: Sequence[Model], form: Form, starred: int) -> l
         if schema.person is None
         else "k and diversity count persons; who they are is not published"
     )
-    if not getattr(form, "snap", False):
-        notes += [
-            f"column '{name}': both ends of a range are true values of somebody in the class"
-            for name, domain in zip(schema.quasi, table.quasi_domains, strict=True)
-            if domain.tree is None and domain.ends is None and name not in (getattr(form, "levels", None) or {})
-            # ends of bins are declared, and a level has no ends
-        ]
+    notes += form.notes(table)
     if starred:
         secrets = " and every secret" if getattr(form, "withheld", "") == "hidden" else ""
         notes.append(f"{starred:,} rows were withheld: they are written as `*` in every quasi column{secrets}")
     return notes + unprotected(schema, models)
-
-
-def unprotected(schema: Schema, models: Sequence[Model]) -> list[str]:
-    """Columns that are published and that no promise covers, alone or together."""
-    promised = {name for model in models for name in parts(model.column)}
-    notes, secrets = [], tuple(schema.sensitive)
-    if len(secrets) > 1 and not any({*parts(model.column)} == {*secrets} for model in models):
-        notes.append(f"knowing one secret may tell another: no promise speaks of {named(secrets)}")
-    notes += [f"column '{name}' is sensitive, but no promise speaks of it" for name in schema.sensitive if name not in promised]
-    return notes + [f"column '{name}' is published as it is, without any protection" for name in schema.plain]

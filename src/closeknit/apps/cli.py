@@ -15,6 +15,7 @@ import typer
 from closeknit import __version__
 from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, csv_form, csv_format, refuse_other_delimiter
 from closeknit.apps.plainly import leave, plainly, say
+from closeknit.apps.stream import stream
 from closeknit.core.errors import BadInput
 
 app = typer.Typer(
@@ -74,6 +75,7 @@ def closeknit(
     closeknit anonymize recipe.yaml -o out/          make a release with its certificate
     closeknit audit out/release.csv                  check a release, your own or anybody's
     closeknit compare recipe.yaml                    see which method loses least under these promises
+    closeknit stream recipe.yaml < in > out          let rows leave in batches while they come
 
     Exit status: 0 done; 1 a promise cannot be kept or is not kept; 2 bad input or usage.
     """
@@ -210,9 +212,9 @@ def anonymize(
         if as_json:
             _print_utf8(certificate)
             return
-        name, file = _shown(folder), json.loads(certificate)["files"][0]["name"]
+        name, (file, *parts) = _shown(folder), [listed["name"] for listed in json.loads(certificate)["files"]]
         _print_utf8(f"{release.certificate}\n\n")
-        typer.echo(f"{name}/          {file}, certificate.json: what may leave")
+        typer.echo(f"{name}/          {', '.join([file, *parts])}, certificate.json: what may leave")
         typer.echo(f"{name}.private/  recipe.yaml, classes.csv: what stays at home")
         typer.echo(f"next: closeknit audit {name}/{file}")
 
@@ -243,7 +245,7 @@ def audit(
         csv = csv_format(delimiter, encoding, decimal)
         if recipe is not None:
             asked = Recipe.read(recipe)
-            found = audited(file, asked.schema, asked.models, csv=csv)
+            found = audited(file, asked.schema, asked.models, form=asked.form, csv=csv)
         else:
             found = audited(file, certificate=certificate or _certificate_beside(file), csv=csv)
         if as_json:
@@ -299,6 +301,9 @@ def compare(
                 typer.echo(f"{_shown(Path(output))}/  comparison.json, comparison.csv: they stay at home")
     if not found.ok:
         raise typer.Exit(1)
+
+
+app.command(short_help="Let rows leave under promises while they come.")(stream)
 
 
 def _methods(text: str | None) -> list[Any] | None:

@@ -16,14 +16,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from closeknit.checks import examples, forms, hierarchies, methods, models
+from closeknit.checks import examples, forms, hierarchies, methods, models, streams
 from closeknit.checks.broken import Broken, need
 from closeknit.checks.known import KNOWN
-from closeknit.checks.tables import Case, edge_tables, random_tables, suited
+from closeknit.checks.stream_cases import StreamCase, edge_streams, random_streams
+from closeknit.checks.tables import Case, edge_tables, random_tables, suited, tables_of_both_roles
 from closeknit.core.kind_forms import KINDS
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.methods import REGISTRY as METHODS
 from closeknit.models import REGISTRY as MODELS
+from closeknit.streams import REGISTRY as STREAMS
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,9 @@ def method_checks(method: Any, tables: Iterable[Case], thing: str | None = None)
 
 def form_checks(form: Any, tables: Iterable[Case], thing: str | None = None) -> Iterator[Check]:
     """Every check of a form on every table that it can write."""
-    for table in tables:
+    for shape, table in filter(None, (forms.fitted(form, table) for table in tables)):
         for check in forms.CHECKS:
-            if forms.suits(form, table):
-                yield Check(thing or repr(form), check.__name__, table.name, partial(check, form, table))
+            yield Check(thing or repr(form), check.__name__, table.name, partial(check, shape, table))
 
 
 def model_checks(model: Any, kind: Any, rounds: int, thing: str | None = None) -> Iterator[Check]:
@@ -66,6 +67,13 @@ def model_checks(model: Any, kind: Any, rounds: int, thing: str | None = None) -
     for seed in range(rounds):
         for check in models.CHECKS:
             yield Check(thing or repr(model), check.__name__, f"classes {seed}", partial(check, model, kind, seed))
+
+
+def stream_checks(make: streams.Make, cases: Iterable[StreamCase], thing: str) -> Iterator[Check]:
+    """Every check of a stream on rows that come; `make` gives a new stream for a schema, each time with the same secret."""
+    for case in cases:
+        for check in streams.CHECKS:
+            yield Check(thing, check.__name__, case.name, partial(check, make, case))
 
 
 def kind_checks(kind: Any, values: list[Any], thing: str | None = None) -> Iterator[Check]:
@@ -80,7 +88,7 @@ def every_check(random: int = 4, rounds: int = 6, seed: int = 0, turns: int = 1)
 
     With `turns` the examples of a method after its first share the tables: each takes one in so many of them.
     """
-    tables = [*edge_tables(), *random_tables(random, seed)]
+    tables = [*edge_tables(), *tables_of_both_roles(), *random_tables(random, seed)]
     for name, thing in METHODS.items():
         for i, params in enumerate(_examples(examples.METHODS, name)):
             yield from method_checks(
@@ -93,10 +101,26 @@ def every_check(random: int = 4, rounds: int = 6, seed: int = 0, turns: int = 1)
         for params, kind in _examples(examples.MODELS, name):
             on = f"{_titled('model', name, params)} of {kind.name if kind else 'rows'}"
             yield from model_checks(model(**params), kind, rounds, on)
+    yield from _every_stream(random, seed, turns)
     for name in KINDS:
         for number, (kind, values) in enumerate(_examples(examples.KINDS, name)):
             yield from kind_checks(kind, values, f"kind {name} {number}")
     yield from _refusals()
+
+
+def _every_stream(random: int, seed: int, turns: int) -> Iterator[Check]:
+    cases = [*edge_streams(), *random_streams(random, seed)]
+    for name, stream in STREAMS.items():
+        for i, params in enumerate(_examples(examples.STREAMS, name)):
+            make = partial(_made_stream, stream, params)
+            yield from stream_checks(make, cases[i % turns :: turns] if i else cases, _titled("stream", name, params))
+        for params in _examples(examples.STREAMS_REFUSED, name, may_be_empty=True):
+            check = partial(methods.bad_parameters_are_named, stream, params, {"schema": cases[0].schema})
+            yield Check(f"stream {name}", "bad_parameters_are_named", str(params), check)
+
+
+def _made_stream(stream: Any, params: dict[str, Any], schema: Any) -> Any:
+    return stream(schema=schema, seed=streams.SEED, **params)
 
 
 def _refusals() -> Iterator[Check]:
@@ -121,7 +145,8 @@ def _titled(role: str, name: str, params: dict[str, Any]) -> str:
 
 def check_method(method: Any, tables: Iterable[Case] | None = None) -> int:
     """Run every check of a method; `Broken` lists those that failed. Gives the number of checks."""
-    return _run(method_checks(method, [*edge_tables(), *random_tables(4)] if tables is None else tables))
+    usual = [*edge_tables(), *tables_of_both_roles(), *random_tables(4)]
+    return _run(method_checks(method, usual if tables is None else tables))
 
 
 def check_model(model: Any, kind: Any = None, rounds: int = 6) -> int:
@@ -157,4 +182,5 @@ __all__ = [
     "kind_checks",
     "method_checks",
     "model_checks",
+    "stream_checks",
 ]

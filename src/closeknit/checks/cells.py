@@ -7,13 +7,11 @@ order the cells of a column stand, `ground` what an oracle needs to know of a se
 from __future__ import annotations
 
 import datetime
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from closeknit.core.columns import Columns
-from closeknit.core.schema import Schema
 
 Row = tuple[str | None, ...]
 FIRST, MIDDLE, LAST = 0, 1, 2
@@ -84,7 +82,7 @@ def ends(cell: str) -> tuple[Fraction, Fraction]:
     >>> ends("[20, 30.5]")
     (Fraction(20, 1), Fraction(61, 2))
     """
-    low, _, high = cell.strip("[]").partition(", ")
+    low, _, high = cell.strip("[])").partition(", ")
     return Fraction(low), Fraction(high or low)
 
 
@@ -180,8 +178,3 @@ def tree(kind: Any, values: set[str]) -> dict[str, Any]:
 def _kept(nested: Mapping[str, Any], values: set[str]) -> dict[str, Any]:
     branches = {label: _kept(below, values) if below else None for label, below in nested.items()}
     return {label: branch for label, branch in branches.items() if branch or label in values}
-
-
-def secrets_of(columns: Columns, schema: Schema, markers: Sequence[str] = ()) -> Counter[Row]:
-    """How often each combination of secrets and plain cells occurs."""
-    return Counter(rows_of(columns, [*schema.sensitive, *schema.plain], markers))

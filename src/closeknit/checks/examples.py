@@ -13,6 +13,8 @@ from closeknit.checks.tables import DISEASE, JOB
 from closeknit.core.dates import date
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import Nodes, flat, numeric, prefix
+from closeknit.methods import Mondrian, StackAndDeal
+from closeknit.models import BetaLikeness, DeltaDisclosure, KAnonymity, LDiversity, TCloseness
 
 Params = dict[str, Any]
 
@@ -25,6 +27,16 @@ METHODS: dict[str, list[Params]] = {
     "pca_draw": [{}, {"fill": "hilbert", "groups": 5}, {"embedding": "one-hot", "scaled": False, "polish": False}],
     "microaggregation": [{}, {"first": "t"}, {"refine": True}],
     "incognito": [{}],
+    "anatomy": [{"l": 1.5}, {"l": 2}, {"l": "1.3", "rows": "random"}],
+    "slicing": [
+        {"l": 1.5},
+        {"columns": 2, "cuts": "relaxed", "beside": 1},
+        {"cuts": "random", "bucket": 5, "rare": 2},
+        {"cuts": "spread", "bucket": 8, "bins": "kmeans"},
+        {"cuts": "near", "l": 1.5},
+        {"l": 1.5, "diverse": "size", "cuts": "relaxed"},
+        {"l": 1.25, "diverse": "paper", "columns": 2, "beside": 1},
+    ],
     "mondrian": [
         {},
         {"cut": "median", "dims": "widest"},
@@ -34,7 +46,42 @@ METHODS: dict[str, list[Params]] = {
 }
 
 FORMS: dict[str, list[Params]] = {
-    "generalized": [{}, {"snap": True}],
+    "generalized": [{}, {"snap": True}, {"cells": "stars"}],
+    "bucketized": [{}, {"number": "group"}],
+    "sliced": [{}, {"columns": [["some"], ["others"]]}, {"columns": [["a"], ["b"], ["c"]], "number": "Nº"}],
+    "multiset": [{}],
+    "permuted": [{}],
+    "perturbed": [{"retain": 0.6, "missing": True}, {"retain": "1/4"}],
+}
+
+# Streams of one secret, `ill`; the schema and the seed come with the rows.
+STREAMS: dict[str, list[Params]] = {
+    "castle": [
+        {"k": 3, "delta": 12, "eta": 4},
+        {"k": 3, "delta": 20, "l": 2, "mu": 5},
+        {"k": 2, "delta": 9, "eta": 2, "reuse": True},
+        {"k": 3, "delta": 15, "reuse": "held", "order": "input"},
+        {"k": 5, "delta": 3},
+        {"k": 3, "delta": "25s", "clock": "tick"},
+    ],
+    "knn_stream": [
+        {"k": 3, "delta": 12},
+        {"k": 2, "delta": 20, "models": [LDiversity("ill", 1.5, "entropy")]},
+        {"k": 3, "delta": "25s", "l": 2, "clock": "tick"},
+    ],
+    "sabre_window": [
+        {"models": [TCloseness("ill", 0.4)], "omega": 24, "advance": 8, "k": 2},
+        {"models": [TCloseness("ill", 0.3), LDiversity("ill", 2)], "omega": 12, "advance": 12},
+        {"models": [TCloseness("ill", 0.5)], "omega": 20, "advance": 4, "long_run": 0.6},
+    ],
+    "burel_window": [
+        {"models": [BetaLikeness("ill", 1)], "omega": 24, "advance": 8, "k": 2},
+        {"models": [BetaLikeness("ill", 2)], "omega": 15, "advance": 5},
+    ],
+    "windowed": [
+        {"method": Mondrian(), "models": [TCloseness("ill", 0.4), KAnonymity(3)], "omega": 20, "advance": 5},
+        {"method": StackAndDeal(), "models": [DeltaDisclosure("ill", 2), KAnonymity(2)], "omega": 30, "advance": 10},
+    ],
 }
 
 # Parameters, and the kind of the column `secret` that they are meant for (None: the promise speaks of rows alone).
@@ -63,6 +110,11 @@ MODELS: dict[str, list[tuple[Params, Any]]] = {
         ({"column": "secret", "beta": 1.0, "kind": "range", "eps": 20}, numeric()),
     ],
     "delta_disclosure": [({"column": "secret", "delta": 1.2}, flat())],
+    "diverse_slicing": [
+        ({"column": "secret", "l": 1.5}, flat()),
+        ({"column": "secret", "l": 2, "weight": "size"}, flat()),
+    ],
+    "posterior_bound": [({"column": "secret", "gamma": 3}, Hierarchy.from_nested(DISEASE))],
 }
 
 # The parameter that is the limit of the promise.
@@ -72,6 +124,8 @@ LIMITS = {
     "t_closeness": "t",
     "beta_likeness": "beta",
     "delta_disclosure": "delta",
+    "diverse_slicing": "l",
+    "posterior_bound": "gamma",
 }
 
 # Wrong parameters beside right ones; the first is the one that the sentence has to name.
@@ -79,6 +133,12 @@ REFUSED: dict[str, list[Params]] = {
     "stack_and_deal": [{"order": "random"}, {"dealing": 3}, {"order": None}, {"column": 3}],
     "sabre": [{"fill": "random"}, {"bound": "tight"}, {"bound": None}, {"polish": "no"}, {"slack": 2}],
     "incognito": [{"most": 0}, {"most": "many"}, {"most": 2.5}],
+    "anatomy": [{"l": 1}, {"l": "many"}, {"rows": "far"}, {"column": 3}],
+    "slicing": [
+        {"columns": 1}, {"columns": "age"}, {"columns": [["age"], "sex"]}, {"l": 0.5}, {"diverse": "global", "l": 2},
+        {"cuts": "loose"}, {"bucket": 5}, {"bucket": 1, "cuts": "random"}, {"min_bucket": 1}, {"beside": -1}, {"rare": 0},
+        {"generalize": "no"}, {"bins": "none"}, {"diverse": "size"},
+    ],
     "mondrian": [{"split": "loose"}, {"cut": None}, {"dims": 3}],
     "burel": [{"fill": "random"}, {"fill": None}, {"polish": "no"}, {"slack": 2}],
     "fragmentation": [
@@ -87,7 +147,15 @@ REFUSED: dict[str, list[Params]] = {
     "fcm_draw": [{"grouping": "crisp"}, {"groups": 0}, {"groups": 2.5}, {"fill": "random"}, {"polish": "no"}],
     "pca_draw": [{"embedding": "wide"}, {"scaled": "no"}, {"groups": "few"}, {"fill": None}, {"polish": 3}],
     "microaggregation": [{"first": "l"}, {"first": None}, {"refine": "no"}],
-    "generalized": [],
+    "generalized": [{"snap": "yes"}, {"cells": "dots"}, {"withheld": "lost"}, {"levels": 2}],
+    "bucketized": [],
+    "sliced": [{"columns": "age, sex"}, {"columns": [[], ["age"]]}, {"columns": [["age"], [3]]}, {"levels": [2]}],
+    "multiset": [],
+    "permuted": [],
+    "perturbed": [
+        {"retain": 1}, {"retain": -0.1}, {"retain": 1.5},
+        {"columns": "disease", "retain": 0.5}, {"missing": "no", "retain": 0.5},
+    ],
     "k_anonymity": [{"k": 0}, {"k": -1}, {"k": "five"}, {"k": 2.5}, {"k": True}, {"k": None}],
     "l_diversity": [
         {"l": 0, "column": "secret"}, {"l": 2.5, "column": "secret"}, {"kind": "other", "column": "secret", "l": 2},
@@ -105,7 +173,25 @@ REFUSED: dict[str, list[Params]] = {
         {"kind": "other", "column": "secret", "beta": 1}, {"below": None, "column": "secret", "beta": 1, "kind": "semantic"},
         {"eps": -1, "column": "secret", "beta": 1, "kind": "range"},
     ],
+    "diverse_slicing": [{"l": 0.5, "column": "secret"}, {"weight": "other", "column": "secret", "l": 2}],
+    "posterior_bound": [{"gamma": 0.5, "column": "secret"}, {"gamma": "inf", "column": "secret"}],
     "delta_disclosure": [{"delta": 0, "column": "secret"}, {"delta": "x", "column": "secret"}],
+}  # fmt: skip
+
+# As above, for streams.
+STREAMS_REFUSED: dict[str, list[Params]] = {
+    "castle": [
+        {"delta": 0, "k": 2}, {"delta": "soon", "k": 2}, {"delta": 1.5, "k": 2}, {"k": 0}, {"k": None}, {"eta": 0, "k": 2},
+        {"mu": 0, "k": 2}, {"reuse": "often", "k": 2}, {"order": "random", "k": 2}, {"l": 0, "k": 2}, {"clock": 3, "k": 2},
+        {"seed": -1, "k": 2},
+    ],
+    "knn_stream": [{"delta": 0, "k": 2}, {"k": "many"}, {"clock": "sundial", "k": 2}],
+    "sabre_window": [
+        {"omega": 10, "advance": 4, "models": [TCloseness("ill", 0.2)]}, {"advance": 0, "models": [TCloseness("ill", 0.2)]},
+        {"long_run": 2, "models": [TCloseness("ill", 0.2)]}, {"fill": "random", "models": [TCloseness("ill", 0.2)]},
+    ],
+    "burel_window": [{"omega": 0, "models": [BetaLikeness("ill", 2)]}],
+    "windowed": [{"omega": -5, "method": Mondrian(), "models": [KAnonymity(2)]}],
 }  # fmt: skip
 
 # A kind of column and distinct raw values of it; none for a kind that only published columns have.

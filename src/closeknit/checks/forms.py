@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,22 +14,40 @@ from numpy.typing import NDArray
 
 from closeknit.api.publishing import published, published_schema
 from closeknit.checks.broken import need
-from closeknit.checks.cells import covers, ends, grouped, raw_text, rows_of
-from closeknit.checks.methods import rows_in_order
-from closeknit.checks.tables import Case
+from closeknit.checks.cells import Row, covers, ends, grouped, raw_text, rows_of
+from closeknit.checks.methods import buckets_are_classes, exchanged
+from closeknit.checks.tables import Case, fitting
+from closeknit.checks.views import View, view
+from closeknit.core.certificate import model_form
 from closeknit.core.columns import Column, Columns
 from closeknit.core.model import Model
-from closeknit.core.table import Partition
+from closeknit.core.published import Reading
+from closeknit.core.table import Partition, Table, Written
 from closeknit.models import KAnonymity, TCloseness
 
 FormCheck = Callable[[Any, Case], None]
+Origins = dict[str, list[int]]  # the input row behind each written cell, by column
 MOVES = 96  # tried per table, spread over its columns
 
 
-def suits(form: Any, case: Case) -> bool:
-    """Whether this form can write the table: snapped ranges need a step."""
-    snap = getattr(form, "snap", False)
-    return not snap or all(kind.step for kind in case.schema.quasi.values() if kind.name == "numeric")
+def fitted(form: Any, case: Case) -> tuple[Any, Case] | None:
+    """The form and the table as they fit each other; None where they do not: snapped ranges need a step.
+
+    Groups of columns that an example names stand for as many groups of the columns that there are: these are dealt to them in
+    turn, so that secrets come to stand beside quasi-identifiers, and plain columns somewhere.
+    """
+    named = getattr(form, "columns", None)
+    if named and form.name == "sliced":
+        if len(case.schema.published) < len(named):
+            return None
+        dealt = tuple(tuple(case.schema.published[i :: len(named)]) for i in range(len(named)))
+        return replace(form, columns=dealt), case
+    fit = fitting(form.name, case)
+    stepless = [kind for kind in case.schema.quasi.values() if kind.name == "numeric" and not kind.step]
+    if fit is None or (getattr(form, "snap", False) and stepless):
+        return None
+    secrets = [cell for name in fit.schema.sensitive for (cell,) in rows_of(fit.columns, [name], fit.schema.missing)]
+    return None if not getattr(form, "missing", True) and None in secrets else (form, fit)
 
 
 def some_classes(case: Case) -> NDArray[np.int64]:
@@ -42,60 +62,108 @@ def some_classes(case: Case) -> NDArray[np.int64]:
     return class_of
 
 
-def promises_of_all(case: Case) -> list[Model]:
+def promises_of_all(form: Any, case: Case) -> list[Model]:
     """Promises that every partition keeps, so that a certificate can be made."""
-    return [KAnonymity(1), *(TCloseness(name, 1, "equal") for name in case.schema.sensitive)]
+    models: list[Model] = [KAnonymity(1), *(TCloseness(name, 1, "equal") for name in case.schema.sensitive)]
+    return [model for model in models if form.name in model.forms]
 
 
-def written(form: Any, case: Case, columns: Columns, class_of: NDArray[np.int64]) -> tuple[Columns, str, list[int]]:
-    """Release, certificate and the input row behind each written row, for classes of input rows."""
+def written(form: Any, case: Case, columns: Columns, class_of: NDArray[np.int64]) -> tuple[Columns, str, Origins]:
+    """Release, certificate and the input row behind each cell of each column, for classes of input rows."""
     table = case.schema.encode(columns)
     partition = Partition.of(class_of[table.rows])
-    shown, certificate = published(table, partition, promises_of_all(case), form)
-    return shown, certificate.to_json(), table.rows[form.write(table, partition).rows].tolist()
+    shown, certificate = published(table, partition, promises_of_all(form, case), form)
+    return shown, certificate.to_json(), _origins(form.write(table, partition, 0), table)
+
+
+def _origins(result: Written, table: Table) -> Origins:
+    return {name: table.rows[result.rows_of(name)].tolist() for name in table.schema.published}
 
 
 def reading_undoes_writing(form: Any, case: Case) -> None:
-    """The classes read back are those of equal cells, and no class of the partition is torn."""
+    """The classes read back are those that a stranger finds, no class of the partition is torn, and no bucket is two."""
     class_of = some_classes(case)
     table = case.schema.encode(case.columns)
-    result = form.write(table, Partition.of(class_of[table.rows]))
+    result = form.write(table, Partition.of(class_of[table.rows]), 0)
     reading = form.read(result.columns, published_schema(table.take(result.rows), result.columns))
-    seen: dict[int, set[int]] = {}
-    for rows in grouped(result.columns, list(case.schema.quasi)).values():
-        numbers = set(reading.class_of[rows].tolist())
-        need(len(numbers) == 1, "rows with equal cells were read as different classes")
-        number = numbers.pop()
-        need(number not in seen, "rows with different cells were read as one class")
-        seen[number] = set(class_of[table.rows[result.rows[rows]]].tolist())
-    need(
-        sum(map(len, seen.values())) == len(set(class_of.tolist()) - {-1}),
-        "a class of the partition was written with different cells",
-    )
+    shown = view(result.columns, case.schema, model_form(form))
+    origins = _origins(result, table)
+    found = shown.classes_of(None)
+    _same_classes(reading.class_of, found)
     need(reading.classes.sizes.sum() == result.columns.rows == (class_of >= 0).sum(), "rows were lost or written twice")
+    inside = [{int(class_of[origins[group[0]][i]]) for i in rows} for rows in found.values() for group in shown.groups]
+    torn = sum(map(len, inside)) != len(shown.groups) * len(set(class_of.tolist()) - {-1})
+    need(not torn, "a class of the partition was written with different cells")
+    buckets_are_classes(shown, origins, class_of.tolist())
+    for secret in case.schema.sensitive:
+        _secret_is_read(reading, shown, secret)
+
+
+def _same_classes(class_of: NDArray[np.int32], found: dict[Row, list[int]]) -> None:
+    numbers = [set(class_of[rows].tolist()) for rows in found.values()]
+    need(all(len(of_rows) == 1 for of_rows in numbers), "rows with equal cells were read as different classes")
+    need(len(set().union(*numbers)) == len(found), "rows with different cells were read as one class")
+
+
+def _secret_is_read(reading: Reading, shown: View, secret: str) -> None:
+    """A secret is seen in its own classes, with the values of each; and in slices, with what is known in every group."""
+    found, own = shown.classes_of(secret), reading.of(secret)
+    _same_classes(own.class_of, found)
+    cells, histogram = [cell for (cell,) in rows_of(shown.columns, [secret])], own.classes.histograms[secret]
+    texts = [*histogram.domain.texts, None]
+    for rows in found.values():
+        number = int(own.class_of[rows[0]])
+        here = slice(histogram.starts[number], histogram.starts[number + 1])
+        read = {texts[value]: count for value, count in zip(histogram.values[here], histogram.counts[here], strict=True)}
+        need(read == Counter(cells[row] for row in rows), f"column '{secret}': {read} was read of a class")
+    if shown.number is None:
+        return
+    slices = reading.slices(secret)
+    need((slices.bucket_of == reading.class_of).all(), f"column '{secret}': its slices have other buckets")
+    need(secret in shown.groups[slices.place], f"column '{secret}': its slices place it in another group")
+    _same_classes(slices.secret, grouped(shown.columns, [secret]))
+    for i, group in enumerate(shown.groups):
+        known = shown.known(group, secret)
+        _same_classes(slices.known[:, i], grouped(shown.columns, known))
+        need(known or not slices.known[:, i].any(), f"{group}: nothing in it is known, and it has a code")
 
 
 def cells_hold_raw_values(form: Any, case: Case) -> None:
-    """Every written cell covers the raw value behind it."""
-    shown, _, origin = written(form, case, case.columns, some_classes(case))
-    for name, kind in case.schema.quasi.items():
+    """Every written cell covers the raw value behind it, and secrets and plain cells are as they came in."""
+    shown, _, origins = written(form, case, case.columns, some_classes(case))
+    exact = view(shown, case.schema, model_form(form)).as_they_came
+    for name in dict.fromkeys([*case.schema.quasi, *exact]):
         raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
-        for row, (cell,) in enumerate(rows_of(shown, [name])):
-            need(covers(kind, cell, raw[origin[row]]), f"column '{name}': {cell!r} does not hold {raw[origin[row]]!r}")
+        for row, (cell,) in zip(origins[name], rows_of(shown, [name]), strict=True):
+            held = cell == raw[row] if name in exact else covers(case.schema.quasi[name], cell, raw[row])
+            need(held, f"column '{name}': {cell!r} does not hold {raw[row]!r}")
 
 
 def order_comes_from_cells(form: Any, case: Case) -> None:
-    """Rows are sorted by what is written, whatever the classes are called."""
+    """Rows are sorted by what is written, whatever the classes are called and however the input is sorted."""
     class_of = some_classes(case)
     shown, certificate, _ = written(form, case, case.columns, class_of)
-    rows_in_order(shown, case)
-    renamed = np.random.default_rng(1).permutation(len(class_of))
-    again, same, _ = written(form, case, case.columns, np.where(class_of < 0, -1, renamed[class_of]))
-    names = case.schema.published
-    need(
-        rows_of(shown, names) == rows_of(again, names) and certificate == same,
-        "the numbers of the classes show in the release",
-    )
+    view(shown, case.schema, model_form(form)).in_order()
+    rng = np.random.default_rng(1)
+    renamed, moved = rng.permutation(len(class_of)), rng.permutation(len(class_of))
+    numbers = np.where(class_of < 0, -1, renamed[class_of])
+    for columns, classes in ((case.columns, numbers), (case.columns.take(moved), class_of[moved])):
+        again, same, _ = written(form, case, columns, classes)
+        need(
+            rows_of(shown, list(shown)) == rows_of(again, list(shown)) and certificate == same,
+            "the numbers of the classes or the order of the input show in the release",
+        )
+
+
+def links_are_broken(form: Any, case: Case) -> None:
+    """Rows of one class exchange the cells of a group of columns: release and certificate stay the same."""
+    class_of = some_classes(case)
+    shown, certificate, _ = written(form, case, case.columns, class_of)
+    seen = view(shown, case.schema, model_form(form))
+    for group in seen.groups if seen.number else ():
+        again, same, _ = written(form, case, exchanged(case.columns, group, class_of), class_of)
+        need(rows_of(shown, list(shown)) == rows_of(again, list(shown)), f"{group}: who has them shows in the release")
+        need(certificate == same, f"{group}: who has them shows in the certificate")
 
 
 def withheld_rows_leave_no_trace(form: Any, case: Case) -> None:
@@ -104,8 +172,8 @@ def withheld_rows_leave_no_trace(form: Any, case: Case) -> None:
     shown, certificate, _ = written(form, case, case.columns, class_of)
     kept = np.flatnonzero(class_of >= 0)
     alone, same, _ = written(form, case, case.columns.take(kept), class_of[kept])
-    names = case.schema.published
-    need(rows_of(shown, names) == rows_of(alone, names), "withheld rows show in the written cells")
+    names = list(shown)
+    need(names == list(alone) and rows_of(shown, names) == rows_of(alone, names), "withheld rows show in the written cells")
     need(
         all(shown[name].values.tolist() == alone[name].values.tolist() for name in names),
         "withheld rows show in a list of values",
@@ -118,33 +186,34 @@ def withheld_rows_leave_no_trace(form: Any, case: Case) -> None:
 def moved_leaf_does_not_show(form: Any, case: Case) -> None:
     """Classes held fixed, one raw value becomes another inside the same published cell: nothing of it is seen."""
     class_of = some_classes(case)
-    shown, certificate, origin = written(form, case, case.columns, class_of)
-    before = _labels(shown, origin, case)
-    names = case.schema.published
+    shown, certificate, origins = written(form, case, case.columns, class_of)
+    before = _labels(shown, origins, case)
+    tries = MOVES if view(shown, case.schema, model_form(form)).number is None else MOVES // 6  # exact cells show most moves
     for column in case.schema.quasi:
-        for moved in _moves(case, column):
+        for moved in _moves(case, column, tries, class_of >= 0):
             table = case.schema.encode(moved)
-            result = form.write(table, Partition.of(class_of[table.rows]))
-            if _labels(result.columns, table.rows[result.rows].tolist(), case) != before:
+            result = form.write(table, Partition.of(class_of[table.rows]), 0)
+            if _labels(result.columns, _origins(result, table), case) != before:
                 continue  # the move left its cell, so it may show
-            same_rows = rows_of(result.columns, names) == rows_of(shown, names)
+            same_rows = rows_of(result.columns, list(shown)) == rows_of(shown, list(shown))
             need(same_rows, f"column '{column}': a raw value shows in the order of the rows")
             same = written(form, case, moved, class_of)[1]
             need(same == certificate, f"column '{column}': a raw value shows in the certificate")
 
 
-def _labels(shown: Columns, origin: list[int], case: Case) -> dict[int, tuple[str | None, ...]]:
-    return dict(zip(origin, rows_of(shown, list(case.schema.quasi)), strict=True))
+def _labels(shown: Columns, origins: Origins, case: Case) -> dict[str, dict[int, Row]]:
+    """The written cell of every input row in each quasi column."""
+    return {name: dict(zip(origins[name], rows_of(shown, [name]), strict=True)) for name in case.schema.quasi}
 
 
-def _moves(case: Case, name: str) -> Iterator[Columns]:
-    """One row takes the value of another, the set of occurring values unchanged."""
+def _moves(case: Case, name: str, tries: int, kept: NDArray[np.bool_]) -> Iterator[Columns]:
+    """One row takes the value of another, the set of values that occur in published rows unchanged."""
     column, rows = case.columns[name], case.columns.rows
     rng = np.random.default_rng(rows)
-    for one, other in rng.integers(rows, size=(max(MOVES // len(case.schema.quasi), 1), 2)):
-        if column.codes[one] != column.codes[other] and (column.codes == column.codes[one]).sum() > 1:
-            codes = column.codes.copy()
-            codes[one] = codes[other]
+    for one, other in rng.integers(rows, size=(max(tries // len(case.schema.quasi), 1), 2)):
+        codes = column.codes.copy()
+        codes[one] = codes[other]
+        if column.codes[one] != codes[one] and set(codes[kept].tolist()) == set(column.codes[kept].tolist()):
             yield Columns({**case.columns.columns, name: Column(column.values, codes)}, rows)
 
 
@@ -165,11 +234,29 @@ def snapped_ends_are_nobodys(form: Any, case: Case) -> None:
                 need(all(grid), f"column '{name}': an end of {cell!r} is not on the grid")
 
 
+def stars_or_values(form: Any, case: Case) -> None:
+    """With `cells="stars"` a cell is `*`, or what every row of its class has."""
+    if getattr(form, "cells", "") != "stars":
+        return
+    class_of, table = some_classes(case), case.schema.encode(case.columns)
+    alone, together = (
+        _labels((result := form.write(table, Partition.of(classes[table.rows]), 0)).columns, _origins(result, table), case)
+        for classes in (np.where(class_of < 0, -1, np.arange(len(class_of))), class_of)
+    )
+    for name in case.schema.quasi:
+        for number in set(class_of.tolist()) - {-1}:
+            rows = np.flatnonzero(class_of == number).tolist()
+            values, cells = ({of[name][row] for row in rows} for of in (alone, together))
+            need(cells == (values if len(values) == 1 else {("*",)}), f"column '{name}': {values} is written as {cells}")
+
+
 CHECKS: tuple[FormCheck, ...] = (
     reading_undoes_writing,
     cells_hold_raw_values,
     order_comes_from_cells,
+    links_are_broken,
     withheld_rows_leave_no_trace,
     moved_leaf_does_not_show,
     snapped_ends_are_nobodys,
+    stars_or_values,
 )

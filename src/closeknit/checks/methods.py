@@ -5,20 +5,24 @@ from __future__ import annotations
 import copy
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from closeknit.api import anonymize, audit
 from closeknit.checks.broken import need
-from closeknit.checks.cells import covers, ground, grouped, place, raw_text, rows_of, secrets_of, tree
+from closeknit.checks.cells import covers, ground, raw_text, rows_of, tree
 from closeknit.checks.oracle import oracle_holds
-from closeknit.checks.tables import Case
+from closeknit.checks.tables import Case, weighs_buckets
+from closeknit.checks.views import View, view
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.joint import parts
+from closeknit.core.method import promised, usual_form
 from closeknit.core.model import Model
 from closeknit.core.params import spec
 from closeknit.core.table import Partition
@@ -41,18 +45,45 @@ def anew(method: Any, case: Case, columns: Columns | None = None, models: tuple[
     """A release of a case; what it warns of is not in question here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        data, asked = columns or case.columns, list(models or case.models)
+        data, asked = columns or case.columns, list(case.models if models is None else models)
         return anonymize(data, case.schema, asked, method, suppress=case.suppress, seed=SEED)
 
 
+def asked_of(method: Any, case: Case) -> list[Model]:
+    """What a release is judged by: what the case asks for, and what the method promises besides."""
+    return promised(method, case.schema, case.models)
+
+
+def seen(release: Release, case: Case) -> View:
+    """The release as a stranger sees it."""
+    return view(release.columns, case.schema, release.certificate.form)
+
+
 def promise_kept(method: Any, case: Case) -> None:
-    """Every class that an adversary finds in the cells keeps every promise."""
+    """Every class that an adversary finds in the cells keeps every promise; so does the whole where one speaks of that."""
     release = released(method, case)
-    persons = _persons_of_written_rows(release, case)
-    for group, rows in grouped(release.columns, list(case.schema.quasi)).items():
-        heads = None if persons is None else [persons[row] for row in rows]
-        for model in case.models:
-            need(judged(model, release.columns, rows, heads, case), f"class {group} breaks {model}")
+    shown, origins = seen(release, case), _origins(release, case)
+    heads = case.columns[case.schema.person].cells() if case.schema.person else None
+    for model in asked_of(method, case):
+        if weighs_buckets(model) and heads is None:
+            _whole_release_keeps(model, shown, origins)
+            continue
+        beside = parts(model.column)[0] if model.column else case.schema.published[0]
+        persons = None if heads is None else [heads[row] for row in origins[beside]]
+        for group, rows in shown.classes_of(model.column).items():
+            of_rows = None if persons is None else [persons[row] for row in rows]
+            need(judged(model, release.columns, rows, of_rows, case), f"class {group} breaks {model}")
+
+
+def _whole_release_keeps(model: Any, shown: View, origins: dict[str, list[int]]) -> None:
+    """No row of the original table has a value with a share above 1/l."""
+    known = [shown.known(group, model.column) for group in shown.groups]
+    places = [{row: i for i, row in enumerate(origins[group[0]])} for group in shown.groups]
+    cells = [rows_of(shown.columns, names) for names in known]
+    profiles = {tuple(of[at[row]] for of, at in zip(cells, places, strict=True)) for row in places[0]}
+    for profile in profiles:
+        share = shown.disclosed(model.column, profile, model.weight)
+        need(share * Fraction(str(model.l)) <= 1, f"{profile}: a value has the share {share}, which breaks {model}")
 
 
 def judged(model: Model, columns: Columns, rows: list[int], persons: list[Any] | None, case: Case) -> bool:
@@ -83,33 +114,57 @@ def every_row_once(method: Any, case: Case) -> None:
     need(release.certificate.withheld == int((~kept).sum()), "the certificate counts the withheld rows")
     need(int((~kept).sum()) <= case.suppress * case.columns.rows, "more rows are withheld than allowed")
     need(release.columns.rows == int(kept.sum()), "every row that has a class is published once")
-    raw = secrets_of(case.columns.take(np.flatnonzero(kept)), case.schema, case.schema.missing)
-    need(
-        secrets_of(release.columns, case.schema) == raw,
-        "secrets and plain cells are published as they came in, each as often",
-    )
+    raw = case.columns.take(np.flatnonzero(kept))
+    shown = seen(release, case)
+    for group in shown.groups:
+        names = [name for name in shown.as_they_came if name in group]
+        need(
+            Counter(rows_of(release.columns, names)) == Counter(rows_of(raw, names, case.schema.missing)),
+            "secrets and plain cells are published as they came in, each as often",
+        )
 
 
 def raw_value_inside(method: Any, case: Case) -> None:
-    """The written cells of a row hold its raw values, and stand beside its own secrets."""
+    """Written cells hold the raw values of a row, and stand with its own cells alone where they say that they do.
+
+    Where rows do not line up, the cells of every group are those of the rows of one class, each once, in every bucket.
+    """
     release = released(method, case)
-    origin = _input_rows(release, case)
+    shown, origins = seen(release, case), _origins(release, case)
     for name, kind in case.schema.quasi.items():
         raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
-        for row, (cell,) in enumerate(rows_of(release.columns, [name])):
-            need(covers(kind, cell, raw[origin[row]]), f"column '{name}': {cell!r} does not hold {raw[origin[row]]!r}")
-    kept = [*case.schema.sensitive, *case.schema.plain]
-    before, after = rows_of(case.columns, kept, case.schema.missing), rows_of(release.columns, kept)
-    need([before[row] for row in origin] == after, "a row stands beside the secrets of another one")
+        for row, (cell,) in zip(origins[name], rows_of(release.columns, [name]), strict=True):
+            need(covers(kind, cell, raw[row]), f"column '{name}': {cell!r} does not hold {raw[row]!r}")
+    for group in shown.groups:
+        kept = [name for name in shown.as_they_came if name in group]
+        before, after = rows_of(case.columns, kept, case.schema.missing), rows_of(release.columns, kept)
+        need(len({tuple(origins[name]) for name in group}) == 1, f"{group}: cells that belong together are of different rows")
+        need([before[row] for row in origins[group[0]]] == after, "a row stands beside the secrets of another one")
+    buckets_are_classes(shown, origins, release.partition.tolist())
+
+
+def buckets_are_classes(shown: View, origins: dict[str, list[int]], class_of: list[int]) -> None:
+    """Every bucket has the rows of one class, and every group of columns has each of them once."""
+    for bucket, written in (shown.classes_of(None) if shown.number else {}).items():
+        rows = {tuple(sorted(origins[group[0]][i] for i in written)) for group in shown.groups}
+        need(len(rows) == 1, f"bucket {bucket}: its groups of columns are of different rows")
+        there = set(rows.pop())
+        need(len(there) == len(written), f"bucket {bucket}: a row stands there twice")
+        numbers = {class_of[row] for row in there}
+        need(len(numbers) == 1 and class_of.count(numbers.pop()) == len(there), f"bucket {bucket} is not a class")
 
 
 def missing_is_a_value(method: Any, case: Case) -> None:
-    """A class of missing values writes an empty cell, a mixed one `*`; neither vanishes."""
+    """A class of missing values writes an empty cell, a mixed one `*`; neither vanishes. Exact cells are empty or not."""
     release = released(method, case)
-    origin = _input_rows(release, case)
+    lined_up, origins = seen(release, case).number is None, _origins(release, case)
     for name in case.schema.quasi:
         raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
-        cells = [cell for (cell,) in rows_of(release.columns, [name])]
+        cells, origin = [cell for (cell,) in rows_of(release.columns, [name])], origins[name]
+        if not lined_up:
+            for cell, row in zip(cells, origin, strict=True):
+                need(cell == "*" or (cell is None) == (raw[row] is None), f"column '{name}': {raw[row]!r} became {cell!r}")
+            continue
         whole = set(cells) == {"*"} and len(set(raw)) > 1  # the column tells nothing at all
         for number in set(release.partition.tolist()) - {-1}:
             rows = [row for row, start in enumerate(origin) if release.partition[start] == number]
@@ -126,10 +181,17 @@ def missing_is_a_value(method: Any, case: Case) -> None:
 
 
 def impossible_is_refused(method: Any, case: Case) -> None:
-    """More than the table can give raises `Unsatisfiable` with what was asked and what is reachable."""
+    """More than the table can give raises `Unsatisfiable` with what was asked and what is reachable.
+
+    A promise that means nothing in the method's form is refused as such.
+    """
     persons = rows_of(case.columns, [case.schema.person]) if case.schema.person else range(case.columns.rows)
-    _refused(method, case, KAnonymity(len(set(persons)) + 1))
-    for name in case.schema.sensitive:
+    more_than_all = KAnonymity(len(set(persons)) + 1)
+    if usual_form(method) in KAnonymity.forms:
+        _refused(method, case, more_than_all)
+    else:
+        _refused_as_meaningless(method, case, KAnonymity(1))
+    for name in case.schema.sensitive if case.models else ():  # there is none where the method's own promise goes alone
         values = set(rows_of(case.columns, [name], case.schema.missing))
         _refused(method, case, LDiversity(name, len(values) + 1))
 
@@ -141,6 +203,15 @@ def _refused(method: Any, case: Case, model: Model) -> None:
         need(no.asked and no.reached and no.hint, "it is said what was asked, what is reachable, and what would help")
         return
     need(False, f"{model} is impossible here and was not refused")
+
+
+def _refused_as_meaningless(method: Any, case: Case, model: Model) -> None:
+    try:
+        anew(method, case, models=(*case.models, model))
+    except BadInput as no:
+        need(model.name in no.what and no.right, f"the refusal of {model} does not name it: {no}")
+        return
+    need(False, f"{model} means nothing in the form {usual_form(method)} and was not refused")
 
 
 def seed_repeats(method: Any, case: Case) -> None:
@@ -165,17 +236,7 @@ def row_order_is_irrelevant(method: Any, case: Case) -> None:
 
 def order_tells_nothing(method: Any, case: Case) -> None:
     """Rows stand in an order that can be told from their written cells alone."""
-    rows_in_order(released(method, case).columns, case)
-
-
-def rows_in_order(columns: Columns, case: Case) -> None:
-    """Sorted by quasi cells, then secrets, then plain cells."""
-    kinds = {**case.schema.quasi, **case.schema.sensitive}
-    keys = [[place(kind, cell) for (cell,) in rows_of(columns, [name])] for name, kind in kinds.items()]
-    keys += [[("" if cell is None else cell,) for (cell,) in rows_of(columns, [name])] for name in case.schema.plain]
-    rows = list(zip(*keys, strict=True))
-    for before, after in pairwise(rows):
-        need(before <= after, f"rows are not in the order of their cells: {after} stands after {before}")
+    seen(released(method, case), case).in_order()
 
 
 def input_is_unchanged(method: Any, case: Case) -> None:
@@ -190,9 +251,9 @@ def input_is_unchanged(method: Any, case: Case) -> None:
 def nothing_leaks(method: Any, case: Case) -> None:
     """Published are the columns with a published role, without identifiers, persons, row or class numbers."""
     release = released(method, case)
-    schema = case.schema
+    schema, number = case.schema, seen(release, case).number
     need(
-        list(release.columns) == [*schema.quasi, *schema.sensitive, *schema.plain],
+        list(release.columns) == [*([number] if number else []), *schema.published],
         f"the release has the columns {list(release.columns)}",
     )
     hidden = [*schema.identifier, *([schema.person] if schema.person else [])]
@@ -221,43 +282,57 @@ def audit_agrees(method: Any, case: Case) -> None:
     release = released(method, case)
     found = audit(release.columns, certificate=release.certificate)
     need(not found.findings, f"an audit finds: {found.findings}")
-    for promise, model in zip(found.promises, case.models, strict=True):
+    for promise, model in zip(found.promises, asked_of(method, case), strict=True):
         hidden = case.schema.person is not None and "persons" in model.needs
+        if weighs_buckets(model) and promise.status == "not checkable":
+            continue  # it speaks of the rows of the original table
         need(promise.status == ("not checkable" if hidden else "recomputed"), f"an audit says: {promise.line()}")
 
 
 def release_is_its_partition_written(method: Any, case: Case) -> None:
     """The class of every input row is told at home: writing it again gives the release."""
     release = released(method, case)
-    _input_rows(release, case)
+    _origins(release, case)
 
 
-def _input_rows(release: Release, case: Case) -> list[int]:
-    """The input row behind each written row (private: known only by writing the partition again)."""
+def links_are_broken(method: Any, case: Case) -> None:
+    """Rows of one class exchange the cells of one group of columns: nobody who has the release can tell."""
+    release = released(method, case)
+    shown, names = seen(release, case), list(release.columns)
+    form = made("form", release.certificate.form, FORMS)
+    for group in shown.groups if shown.number else ():
+        table = case.schema.encode(exchanged(case.columns, group, release.partition))
+        written = form.write(table, Partition.of(release.partition[table.rows]), SEED)
+        need(rows_of(written.columns, names) == rows_of(release.columns, names), f"{group}: who has them shows in the release")
+
+
+def exchanged(columns: Columns, group: Sequence[str], class_of: NDArray[np.integer]) -> Columns:
+    """The cells of these columns change hands inside every class, together."""
+    taken, rng = np.arange(columns.rows), np.random.default_rng(columns.rows)
+    for number in np.unique(class_of[class_of >= 0]):
+        rows = np.flatnonzero(class_of == number)
+        taken[rows] = rng.permutation(rows)
+    return Columns({name: column.take(taken) if name in group else column for name, column in columns.items()}, columns.rows)
+
+
+def _origins(release: Release, case: Case) -> dict[str, list[int]]:
+    """The input row behind each cell of each column (private: known only by writing the partition again)."""
     table = case.schema.encode(case.columns)
     form = made("form", release.certificate.form, FORMS)
-    written = form.write(table, Partition.of(release.partition[table.rows]))
-    names = case.schema.published
+    written = form.write(table, Partition.of(release.partition[table.rows]), SEED)
+    names = list(release.columns)
     need(
         rows_of(written.columns, names) == rows_of(release.columns, names),
         "the release is not its partition written down",
     )
-    origin: list[int] = table.rows[written.rows].tolist()
-    return origin
+    return {name: table.rows[written.rows_of(name)].tolist() for name in case.schema.published}
 
 
-def _persons_of_written_rows(release: Release, case: Case) -> list[Any] | None:
-    if case.schema.person is None:
-        return None
-    persons = case.columns[case.schema.person].cells()
-    return [persons[row] for row in _input_rows(release, case)]
-
-
-def bad_parameters_are_named(thing: type[Any], params: dict[str, Any]) -> None:
-    """A wrong parameter is refused in a sentence that names it."""
+def bad_parameters_are_named(thing: type[Any], params: dict[str, Any], right: dict[str, Any] | None = None) -> None:
+    """A wrong parameter is refused in a sentence that names it; `right` are those that it cannot do without."""
     name = next(iter(params))
     try:
-        thing(**params)
+        thing(**params, **(right or {}))
     except BadInput as bad:
         need(name in str(bad), f"the refusal of {params} does not name '{name}': {bad}")
         return
@@ -278,4 +353,5 @@ CHECKS: tuple[MethodCheck, ...] = (
     persons_stay_together,
     audit_agrees,
     release_is_its_partition_written,
+    links_are_broken,
 )

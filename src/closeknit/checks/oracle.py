@@ -105,6 +105,11 @@ def _matching(carriers: Mapping[Value, set[Hashable]]) -> int:
 # t-closeness --------------------------------------------------------------------------------------------------------
 
 
+def _diverse_slicing(values: list[Value], reference: list[Value], params: Mapping[str, Any]) -> Verdict:
+    """What is seen of one bucket; `checks.worlds` judges whole releases."""
+    return _l_diversity(values, reference, {**params, "kind": "frequency"})
+
+
 def _t_closeness(values: list[Value], reference: list[Value], params: Mapping[str, Any]) -> Verdict:
     if not values:
         return Fraction(0), True
@@ -276,10 +281,27 @@ def _delta_disclosure(values: list[Value], reference: list[Value], params: Mappi
     return level, level < _exact(params["delta"])
 
 
+def _posterior_bound(values: list[Value], reference: list[Value], params: Mapping[str, Any]) -> Verdict:
+    """Classes change no odds; what does is the law, of which `amplification` is the measure."""
+    return Fraction(1), True
+
+
+def amplification(chances: Mapping[Value, Shares]) -> Fraction:
+    """The largest factor between the chances of two true values to be written as one: `chances[true][written]`.
+
+    >>> amplification({"a": {"a": Fraction(3, 4), "b": Fraction(1, 4)}, "b": {"a": Fraction(1, 4), "b": Fraction(3, 4)}})
+    Fraction(3, 1)
+    """
+    written = {value for shares in chances.values() for value in shares}
+    return max(one[value] / other[value] for value in written for one in chances.values() for other in chances.values())
+
+
 _JUDGES: dict[str, Callable[[list[Value], list[Value], Mapping[str, Any]], Verdict]] = {
     "k_anonymity": _k_anonymity,
     "l_diversity": _l_diversity,
     "t_closeness": _t_closeness,
     "beta_likeness": _beta_likeness,
     "delta_disclosure": _delta_disclosure,
+    "diverse_slicing": _diverse_slicing,
+    "posterior_bound": _posterior_bound,
 }

@@ -12,6 +12,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.dates import date
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import flat, numeric, prefix
+from closeknit.core.method import promised, usual_form
 from closeknit.core.model import Model
 from closeknit.core.schema import Schema
 from closeknit.models import BetaLikeness, DeltaDisclosure, KAnonymity, LDiversity, TCloseness
@@ -37,20 +38,80 @@ class Case:
 
 
 def suited(method: Any, case: Case) -> Case | None:
-    """The case with a promise of the family that the method plans for; None where the table has no secret for it.
+    """The case as this method can take it: promises of the family that it plans for, and what its form can write.
 
-    None also for a method that looks at combinations of levels where there are too many of them.
+    None where the table has no secret for it, where a column has both roles and it does not serve them, where the whole table
+    as one class breaks what it promises, where nothing can stand beside a secret, where the table is too small for a bucket,
+    and where it looks at combinations of levels and there are too many of them.
     """
-    family = getattr(method, "plans_for", "size")
     if getattr(method, "scale", "") == "count" and len(case.schema.quasi) > MANY_COLUMNS:
         return None
-    if family == "any" or any(model.family == family for model in case.models):
-        return case
-    if not case.schema.sensitive:
+    if set(case.schema.quasi) & set(case.schema.sensitive) and not method.serves_both:
         return None
-    secret = next(iter(case.schema.sensitive))
+    if hasattr(method, "min_bucket") and case.columns.rows < max(2, method.min_bucket or 0):
+        return None
+    if getattr(method, "beside", 0) > len(_beside_a_secret(case)):
+        return None
+    fit = fitting(usual_form(method), case, own_groups=True)
+    if fit is None:
+        return None
+    whole = fit.schema.encode(fit.columns).one_class()
+    brought = promised(method, fit.schema, ())
+    if not all(model.holds(whole).all() for model in brought):
+        return None
+    if any(map(weighs_buckets, brought)):  # such a promise goes alone, and persons are judged in each bucket by itself
+        return replace(fit, models=()) if len(brought) == 1 and fit.schema.person is None else None
+    family = getattr(method, "plans_for", "size")
+    if family == "any" or any(model.family == family for model in promised(method, fit.schema, fit.models)):
+        return fit
+    if not fit.schema.sensitive:
+        return None
+    secret = next(iter(fit.schema.sensitive))
     extra: dict[str, Model] = {"closeness": TCloseness(secret, 0.4, "equal"), "likeness": BetaLikeness(secret, 1.5)}
-    return replace(case, models=(*case.models, extra[family]))
+    extra |= {"diversity": LDiversity(secret, 1.5, "frequency")}
+    return replace(fit, models=(*fit.models, extra[family])) if extra[family].holds(whole).all() else None
+
+
+def _beside_a_secret(case: Case) -> list[str]:
+    """Quasi columns that may stand beside a secret that is nothing else: of few values, and not the only one.
+
+    None where there are persons: a method sees one row of each, and what stands beside the others may tell more.
+    """
+    if set(case.schema.sensitive) <= set(case.schema.quasi) or case.schema.person:
+        return []
+    names = [name for name in case.schema.quasi if name not in case.schema.sensitive]
+    few = [name for name in names if 10 * len(set(case.columns[name].cells())) <= case.columns.rows]
+    return few[: len(names) - 1]
+
+
+def weighs_buckets(model: Any) -> bool:
+    """Whether a promise looks at all buckets that a person may be in, which is more than at each by itself."""
+    return "release" in model.needs and getattr(model, "weight", "local") != "local"
+
+
+def fitting(form: str, case: Case, own_groups: bool = False) -> Case | None:
+    """The case as a form can write it, with promises that mean something there; None where it cannot.
+
+    Two tables have no place for plain columns, permuted secrets are numbers, perturbed ones declared categories, and only
+    groups of columns that the user or the method chooses (`own_groups`) can serve a column that is quasi and sensitive.
+    """
+    schema, both = case.schema, set(case.schema.quasi) & set(case.schema.sensitive)
+    if form == "perturbed" and not all(kind.name == "tree" and not kind.from_data for kind in schema.sensitive.values()):
+        return None
+    if form in ("generalized", "perturbed"):
+        return None if both or (form == "perturbed" and not schema.sensitive) else case
+    if not schema.sensitive or len(schema.published) < 2 or (both and not (form == "multiset" or own_groups)):
+        return None
+    if form == "permuted" and any(kind.name != "numeric" for kind in schema.sensitive.values()):
+        return None
+    if form in ("bucketized", "sliced") and schema.plain:
+        kept = {name: column for name, column in case.columns.items() if name not in schema.plain}
+        schema = schema.model_copy(update={"plain": (), "allow_unique": ()})
+        case = replace(case, columns=Columns(kept, case.columns.rows), schema=schema)
+    models = tuple(model for model in case.models if form in model.forms)
+    if form == "multiset":  # nothing joins secrets there
+        models = tuple(model for model in models if not isinstance(model.column, tuple))
+    return replace(case, models=models or tuple(TCloseness(name, 0.5, "equal") for name in schema.sensitive))
 
 
 def quasi_kinds() -> dict[str, Any]:
@@ -203,6 +264,16 @@ def _several_secrets(usual: dict[str, list[Any]]) -> list[Case]:
             ["disease", "blood"],
             [k, TCloseness(("blood", "disease"), 0.5), TCloseness("disease", 0.4)],
         ),
+    ]
+
+
+def tables_of_both_roles() -> list[Case]:
+    """Tables with columns that are quasi and sensitive: each is a secret for whoever knows the others."""
+    cells = people(np.random.default_rng(21), 40, missing=0.1)
+    blood, disease = LDiversity("blood", 2), LDiversity("disease", 2)
+    return [
+        case("both roles", cells, ["age", "job", "blood"], ["disease", "blood"], [blood, disease]),
+        case("both roles and nothing else", cells, ["sex", "blood"], ["blood"], [TCloseness("blood", 0.6, "equal")]),
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from closeknit.core.certificate import Certificate, ClassSizes, Joint, LossRecord, Promise, Record, WorstClass
+from closeknit.core.certificate import Certificate, ClassSizes, Joint, LossRecord, Promise, Record, WorstClass, estimates
 from closeknit.core.columns import Columns
 from closeknit.core.kinds import texts_of
 from closeknit.core.published import Reading
@@ -38,7 +38,9 @@ class Checked(Record):
 
     @classmethod
     def of(cls, promise: Promise) -> Checked:
-        """A promise that could be recomputed."""
+        """A promise as a stranger judged it."""
+        if promise.status == "not checkable":
+            return cls(text=promise.text, asked=promise.asked, status="not checkable", why=promise.why)
         status: Status = "recomputed" if promise.held else "broken"
         return cls(text=promise.text, asked=promise.asked, status=status, reached=promise.reached, exact=promise.exact)
 
@@ -88,9 +90,10 @@ def differences(reading: Reading, promises: Sequence[Promise], classes: ClassSiz
                 yield from _promise_differences(now, then)
         if then.worst is None:
             yield f"{then.text}: its certificate names no worst class"
-        elif _rows_of(reading, then.worst) != then.worst.rows:
+        elif _rows_of(reading.of(then.column), then.worst) != then.worst.rows:
             yield f"{then.text}: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
     yield from _joint_differences(reading, joint, claimed.joint)
+    yield from _estimate_differences(reading, claimed)
     yield from _number_differences("classes", classes.model_dump(), claimed.classes.model_dump())
     yield from _number_differences("loss", _flat(loss), _flat(claimed.loss))
 
@@ -123,8 +126,19 @@ def _joint_differences(reading: Reading, now: Joint | None, then: Joint | None) 
     if now is None or not same or not _equal(now.reached, then.reached) or not _equal(now.least, then.least):
         found = "nothing" if now is None else f"{now.line()} (exactly {now.exact})"
         yield f"joint distance: recomputed {found}; its certificate says {then.line()} (exactly {then.exact})"
-    if _rows_of(reading, then.worst) != then.worst.rows:
+    if now is None or _rows_of(reading.of(now.columns), then.worst) != then.worst.rows:
         yield f"joint distance: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
+
+
+def _estimate_differences(reading: Reading, claimed: Certificate) -> Iterator[str]:
+    found = estimates(reading)
+    for name in dict.fromkeys([*found, *claimed.estimates]):
+        here, there = found.get(name, {}), claimed.estimates.get(name, {})
+        for value in dict.fromkeys([*here, *there]):
+            now, then = here.get(value), there.get(value)
+            if now is None or then is None or not all(map(_equal, now, then)):
+                said = [f"{part[0]:.6g} ± {part[1]:.6g} ({part[2]:.6g})" if part else "nothing" for part in (now, then)]
+                yield f"estimate of {name}, '{value}': recomputed {said[0]}, its certificate says {said[1]}"
 
 
 def _said(promise: Promise) -> str:
@@ -135,12 +149,12 @@ def _said(promise: Promise) -> str:
 
 def _rows_of(reading: Reading, worst: WorstClass) -> int:
     """How many rows have these cells."""
-    if set(worst.cells) != set(reading.schema.quasi):
+    if set(worst.cells) != set(reading.named_by):
         return 0
     there = np.ones(reading.columns.rows, dtype=bool)
     for name, cell in worst.cells.items():
         column = reading.columns[name]
-        equal = [str(value) == cell for value in column.values.tolist()]
+        equal = [text == cell for text in texts_of(column.values)]
         there &= np.array([*equal, cell == ""])[column.codes]
     return int(there.sum())
 

@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.joint import Secret, least_distance, named, parts
 from closeknit.core.loss import Loss, measure
-from closeknit.core.model import Model, least_rows
+from closeknit.core.model import Model, ReleaseModel, least_rows
 from closeknit.core.params import spec
+from closeknit.core.perturbation import estimated_counts
 from closeknit.core.published import Reading
-from closeknit.core.schema import explained
+from closeknit.core.schema import Schema, explained
+
+if TYPE_CHECKING:
+    from closeknit.core.method import Method
+    from closeknit.core.table import Form
 
 FORMAT = 1
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -73,16 +79,18 @@ class Promise(Record):
     column: Secret | None
     asked: str
     held: bool
-    status: Literal["recomputable", "attested"]
+    status: Literal["recomputable", "attested", "not checkable"]  # the last by strangers only
     reached: float | None = None  # None where attested, or where the level is infinite
     exact: str | None = None
     worst: WorstClass | None = None
+    why: str | None = None  # why nobody else can tell
 
     def line(self) -> str:
         """One line for people."""
         mark = "kept" if self.held else "BROKEN"
         if self.status == "attested":
-            return f"{mark:6}  {self.text}  (attested: counted at home, a stranger cannot recompute it)"
+            why = f": {self.why}" if self.why else ": counted at home, a stranger cannot recompute it"
+            return f"{mark:6}  {self.text}  (attested{why})"
         reached = "without limit" if self.reached is None else f"{self.reached:.6g}"
         return f"{mark:6}  {self.text}: reached {reached}"
 
@@ -133,6 +141,10 @@ class LossRecord(Record):
     columns: dict[str, tuple[float, float]]
 
 
+# Of each value (the missing one is ""): the true count, its standard error, and the nearest count that is possible.
+Estimated = dict[str, tuple[float, float, float]]
+
+
 class Certificate(Paper):
     """Everything a stranger needs; `to_json` is what stands in `certificate.json`."""
 
@@ -147,6 +159,7 @@ class Certificate(Paper):
     classes: ClassSizes
     loss: LossRecord
     joint: Joint | None = None  # with fewer than two secrets, and in certificates made before it was measured
+    estimates: dict[str, Estimated] = {}  # of perturbed secrets
     notes: tuple[str, ...] = ()
     content_sha256: str = ""
     files: tuple[ReleaseFile, ...] = ()
@@ -160,31 +173,50 @@ class Certificate(Paper):
         size = self.classes
         lines = [promise.line() for promise in self.promises]
         lines += [f"joint   {self.joint.line()}"] if self.joint else []
-        classes = f"{size.count:,} classes of {size.smallest:,} to {size.largest:,} rows"
+        lines += [f"truly   {estimated_line(name, values)}" for name, values in self.estimates.items()]
+        what = "classes" if {"generalized", "perturbed"} & set(self.form) else "buckets"
+        classes = f"{size.count:,} {what} of {size.smallest:,} to {size.largest:,} rows"
         lines.append(f"rows    {self.rows:,} published, {self.withheld:,} withheld, {classes}")
         lines.append(f"loss    {self.loss.a:.4f} (General Loss Metric A; B: {self.loss.b:.4f})")
         return "\n".join([*lines, *(f"note    {note}" for note in self.notes)])
 
 
-def judge(reading: Reading, models: Sequence[Model], private_persons: bool = False) -> list[Promise]:
-    """Every promise measured on the classes read back. With `private_persons` what is counted in persons is attested."""
-    promises = []
-    for model in models:
-        histogram = reading.classes.histograms.get(model.column) if model.column else None
-        text = model.describe(histogram.domain if histogram else None)
-        held = bool(model.holds(reading.classes).all())
-        base: dict[str, Any] = {
-            "model": model_form(model),
-            "text": text,
-            "column": model.column,
-            "asked": model.asked,
-            "held": held,
-        }
-        if private_persons and "persons" in model.needs:
-            promises.append(Promise(**base, status="attested"))
-        else:
-            promises.append(Promise(**base, status="recomputable", **_worst(reading, model)))
-    return promises
+class Home(Protocol):
+    """What only those know who made a release."""
+
+    @property
+    def counts_persons(self) -> bool:
+        """Whether k and diversity were counted in persons."""
+
+    def originals(self, secret: str) -> NDArray[np.int32]:
+        """What may be known of each published row, in the codes of `Reading.slices`."""
+
+
+def judge(reading: Reading, models: Sequence[Model], home: Home | None = None) -> list[Promise]:
+    """Every promise measured on the classes read back; at home also what a stranger cannot tell, which is then attested."""
+    return [_judged(reading.of(model.column), reading, model, home) for model in models]
+
+
+def _judged(seen: Reading, reading: Reading, model: Model, home: Home | None) -> Promise:
+    histogram = seen.classes.histograms.get(model.column) if model.column else None
+    text = model.describe(histogram.domain if histogram else None)
+    base: dict[str, Any] = {"model": model_form(model), "text": text, "column": model.column, "asked": model.asked}
+    in_persons = home is not None and home.counts_persons and "persons" in model.needs
+    if "release" in model.needs:
+        originals = home.originals(str(model.column)) if home and reading.column_groups else None
+        found = cast(ReleaseModel, model).judged(reading, originals)
+        if found.status != "recomputable" or in_persons:
+            status = "attested" if found.status == "recomputable" else found.status
+            status = "not checkable" if home is None else status  # to a stranger nobody has attested anything
+            return Promise(**base, held=found.held, status=status, why=found.why)
+        exact = None if found.exact is None else str(found.exact)
+        worst = _worst(seen, model).get("worst")
+        why = None if found.held else found.why
+        return Promise(**base, held=found.held, status="recomputable", reached=found.level, exact=exact, worst=worst, why=why)
+    held = bool(model.holds(seen.classes).all())
+    if in_persons:
+        return Promise(**base, held=held, status="attested")
+    return Promise(**base, held=held, status="recomputable", **_worst(seen, model))
 
 
 def _worst(reading: Reading, model: Model) -> dict[str, Any]:
@@ -198,14 +230,16 @@ def _worst(reading: Reading, model: Model) -> dict[str, Any]:
     return {"reached": reached, "exact": None if exact is None else str(exact), "worst": worst}
 
 
-def model_form(model: Model) -> dict[str, dict[str, Any]]:
-    """A model as a recipe writes it: `{t_closeness: {column: salary, t: 0.2}}`."""
-    return {model.name: {key: _plain(value) for key, value in spec(model).items()}}
+def model_form(thing: Model | Method | Form) -> dict[str, dict[str, Any]]:
+    """A model, method or form as a recipe writes it: `{t_closeness: {column: salary, t: 0.2}}`."""
+    return {thing.name: {key: _plain(value) for key, value in spec(thing).items()}}
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
     return value if isinstance(value, int | float | str | bool | type(None)) else str(value)
 
 
@@ -213,10 +247,32 @@ def joint_distance(reading: Reading, closeness: Model | None) -> Joint | None:
     """The distance of all secrets as one, by the model that measures it; None where there are no classes or no such model."""
     if closeness is None or len(reading.classes) == 0:
         return None
-    histogram = reading.classes.histograms[parts(closeness.column)]
-    rows = int(histogram.totals[int(np.argmax(closeness.levels(reading.classes)))])
+    seen = reading.of(closeness.column)
+    histogram = seen.classes.histograms[parts(closeness.column)]
+    rows = int(histogram.totals[int(np.argmax(closeness.levels(seen.classes)))])
     least = float(least_distance(histogram.reference, rows))
-    return Joint(columns=parts(closeness.column), least=least, counted=rows, **_worst(reading, closeness))
+    return Joint(columns=parts(closeness.column), least=least, counted=rows, **_worst(seen, closeness))
+
+
+def estimates(reading: Reading) -> dict[str, Estimated]:
+    """How many rows have each value of a perturbed secret truly, as far as written cells and law tell."""
+    found = {}
+    for name, law in reading.retained.items():
+        histogram = reading.classes.histograms[name]
+        if law.retain == 0 or not histogram.reference.any():
+            continue
+        numbers = estimated_counts(histogram.reference[: law.values], law.retain)
+        texts = [*histogram.domain.texts, ""][: law.values]
+        found[name] = dict(zip(texts, zip(*(part.tolist() for part in numbers), strict=True), strict=True))
+    return found
+
+
+def estimated_line(name: str, values: Estimated, most: int = 3) -> str:
+    """The values that most rows have."""
+    first = sorted(values, key=lambda value: -values[value][0])[:most]
+    told = ", ".join(f"{value or 'missing'} {values[value][0]:,.0f} ± {values[value][1]:,.0f}" for value in first)
+    more = f", and {len(values) - most:,} more" if len(values) > most else ""
+    return f"{name}: {told}{more} (rows, estimated, with standard errors)"
 
 
 def class_sizes(reading: Reading, k: int = 0) -> ClassSizes:
@@ -234,19 +290,19 @@ def class_sizes(reading: Reading, k: int = 0) -> ClassSizes:
 
 
 def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Mapping[str, dict[str, Any]], withheld: int,
-            private_persons: bool, notes: Sequence[str], joint: Model | None = None) -> Certificate:  # fmt: skip
+            home: Home | None, notes: Sequence[str], joint: Model | None = None) -> Certificate:  # fmt: skip
     """Measure every model on what was read back; raise `Unsatisfiable` if one promise is broken.
 
     `joint` measures all secrets as one, where there are several.
     """
-    promises = judge(reading, models, private_persons)
+    promises = judge(reading, models, home)
     for promise in promises:
         if not promise.held:
             level = "no bound" if promise.reached is None else f"{promise.reached:.6g}"
             reached = (
-                "persons of a class are too few" if promise.status == "attested" else f"the written release reaches {level}"
+                "counted at home, it is not kept" if promise.status == "attested" else f"the written release reaches {level}"
             )
-            raise Unsatisfiable(promise.text, reached, "ask for less, or choose another method")
+            raise Unsatisfiable(promise.text, reached, promise.why or "ask for less, or choose another method")
     k = least_rows(models)
     return Certificate(
         closeknit=version,
@@ -258,6 +314,7 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
         classes=class_sizes(reading, k),
         loss=loss_record(measure(reading.columns, reading.schema, withheld)),
         joint=joint_distance(reading, joint),
+        estimates=estimates(reading),
         notes=tuple(notes),
     )
 
@@ -265,3 +322,13 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
 def loss_record(loss: Loss) -> LossRecord:
     """The loss as the certificate carries it."""
     return LossRecord(a=loss.a, b=loss.b, columns=dict(loss.columns))
+
+
+def unprotected(schema: Schema, models: Sequence[Model]) -> list[str]:
+    """Columns that are published and that no promise covers, alone or together."""
+    promised = {name for model in models for name in parts(model.column)}
+    notes, secrets = [], tuple(schema.sensitive)
+    if len(secrets) > 1 and not any({*parts(model.column)} == {*secrets} for model in models):
+        notes.append(f"knowing one secret may tell another: no promise speaks of {named(secrets)}")
+    notes += [f"column '{name}' is sensitive, but no promise speaks of it" for name in schema.sensitive if name not in promised]
+    return notes + [f"column '{name}' is published as it is, without any protection" for name in schema.plain]

@@ -110,10 +110,16 @@ class Classes:
 
     @classmethod
     def of(cls, class_of: NDArray[np.int32], count: int, secrets: Mapping[Secret, CodedSecret],
-           persons: NDArray[np.int64] | None = None) -> Classes:  # fmt: skip
-        """Counted from rows. `persons`: the person of each row, where rows are not persons of their own."""
+           persons: NDArray[np.int64] | None = None, references: Mapping[Secret, Int64] | None = None) -> Classes:  # fmt: skip
+        """Counted from rows. `persons`: the person of each row, where rows are not persons of their own.
+
+        `references`: counts of every leaf of a secret to judge its classes against, where these are not all there is.
+        """
         sizes = np.bincount(class_of[class_of >= 0], minlength=count)
-        histograms = {name: Histogram.of(class_of, count, codes, domain) for name, (codes, domain) in secrets.items()}
+        given = references or {}
+        histograms = {
+            name: Histogram.of(class_of, count, codes, domain, given.get(name)) for name, (codes, domain) in secrets.items()
+        }
         if persons is None:
             return cls(sizes, sizes, histograms)
         once = _first_of_each(class_of, persons)

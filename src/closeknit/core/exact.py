@@ -103,6 +103,6 @@ def plain_number(value: float) -> str:
     ('3', '0.1', '7')
     """
     number = float(value)
-    if isinstance(value, int | np.integer) or (number.is_integer() and abs(number) < 1e15):
+    if isinstance(value, int | np.integer) or (number.is_integer() and abs(number) < 1e16):
         return str(int(value))
     return repr(number)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
-from closeknit.core.kinds import BadValue, Losses
+from closeknit.core.kinds import BadValue, Losses, texts_of
 from closeknit.core.schema import Schema
 
 
@@ -28,9 +28,8 @@ class Loss:
 
 
 def written_texts(column: Column, markers: Collection[str] = ()) -> list[str]:
-    """Distinct written cells of a quasi column as text, and '' for the missing one at the end and for declared markers."""
-    texts = [str(value) for value in column.values.tolist()]
-    return [*("" if text in markers else text for text in texts), ""]
+    """Distinct written cells of a column as text, and '' for the missing one at the end and for declared markers."""
+    return [*("" if text in markers else text for text in texts_of(column.values)), ""]
 
 
 def cell_losses(columns: Columns, schema: Schema) -> dict[str, Losses]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Protocol
 
 from closeknit.core.model import Model
+from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Table
 
 Progress = Callable[[str, float], None]
@@ -16,7 +17,11 @@ def silent(what: str, share: float) -> None:
 
 
 class Method(Protocol):
-    """One algorithm. It asks the models through `Classes` and returns an outcome that keeps them, or raises `Unsatisfiable`."""
+    """One algorithm. It asks the models through `Classes` and returns an outcome that keeps them, or raises `Unsatisfiable`.
+
+    It may declare besides what most do not need: `usual_form`, the form it is made for (else "generalized"), and
+    `promises(schema)`, what it promises by its own parameters, so that it is judged and certified as if it had been asked for.
+    """
 
     name: ClassVar[str]
     serves_both: ClassVar[bool]  # whether a column may be quasi and sensitive at once
@@ -26,3 +31,14 @@ class Method(Protocol):
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """The partition of a table under these promises."""
+
+
+def usual_form(method: Method | type[Method]) -> str:
+    """The form that a method's outcome is written in where none is asked for."""
+    return getattr(method, "usual_form", "generalized")
+
+
+def promised(method: Method, schema: Schema, models: Sequence[Model]) -> list[Model]:
+    """What is asked, and what the method promises besides."""
+    brings: Callable[[Schema], Sequence[Model]] | None = getattr(method, "promises", None)
+    return [*models, *(model for model in (brings(schema) if brings else ()) if model not in models)]

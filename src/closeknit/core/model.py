@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,16 @@ from closeknit.core.domain import Domain
 from closeknit.core.exact import Number
 from closeknit.core.joint import Secret
 
+if TYPE_CHECKING:
+    from closeknit.core.published import Reading
+
 
 class Model(Protocol):
     """One promise. `levels` and `holds` give one entry per class and look at nothing but `Classes`."""
 
     name: ClassVar[str]  # as a recipe writes it: "t_closeness"
-    needs: ClassVar[frozenset[str]]  # of: "sizes", "histograms", "persons" (counted in persons where there are any)
+    # of: "sizes", "histograms", "persons" (counted in persons where there are any), "release" (judged as a `ReleaseModel`)
+    needs: ClassVar[frozenset[str]]
     monotone: ClassVar[bool]  # merging two classes that hold gives one that holds
     family: ClassVar[str]  # "size", "diversity", "closeness", "likeness" or "disclosure": what a method may plan for
     forms: ClassVar[frozenset[str]]  # the forms in which the promise has a meaning
@@ -54,6 +59,27 @@ class Model(Protocol):
 
     def exact_level(self, classes: Classes, index: int) -> Fraction | None:
         """The level of one class as a rational, where it is one."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of a promise about a whole release, and who can tell."""
+
+    held: bool
+    level: float | None  # None where there is no bound
+    status: Literal["recomputable", "attested", "not checkable"]
+    exact: Fraction | None = None
+    why: str | None = None  # where it cannot be checked
+
+
+class ReleaseModel(Model, Protocol):
+    """A promise that is not one about each class: where `holds` is true of all classes it is kept, so methods may ask that."""
+
+    def judged(self, reading: Reading, originals: NDArray[np.int32] | None) -> Judged:
+        """The promise measured on what was written.
+
+        `originals`, known at home alone: what may be known of each published row, in the codes of `reading.slices`.
+        """
 
 
 def joints(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:

@@ -85,6 +85,21 @@ def build(what: str, thing: type[T], params: Mapping[str, Any]) -> T:
     return thing(**params)
 
 
+def made(what: str, form: Any, registry: Mapping[str, type[Any]]) -> Any:
+    """One registered thing from its name or from `{name: {parameter: value}}`."""
+    if isinstance(form, str):
+        form = {form: {}}
+    right = "known are: " + ", ".join(sorted(registry))
+    if not isinstance(form, Mapping) or len(form) != 1:
+        raise BadInput(f"{what} {form!r} cannot be read", right=f"write {{name: {{parameter: value}}}}; {right}")
+    ((name, params),) = form.items()
+    if name not in registry:
+        raise BadInput(f"{what} '{name}' is unknown", right=right)
+    if not isinstance(params or {}, Mapping):
+        raise BadInput(f"{what} '{name}' has {params!r} for its parameters", right="write {parameter: value}")
+    return build(f"{what} '{name}'", registry[name], params or {})
+
+
 def spec(thing: Any) -> dict[str, Any]:
     """The parameters of a dataclass that differ from their defaults: what a recipe writes down."""
     return {f.name: getattr(thing, f.name) for f in dataclasses.fields(thing) if f.init and getattr(thing, f.name) != f.default}

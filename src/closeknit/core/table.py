@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.classes import Classes
+from closeknit.core.classes import Classes, Histogram
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
 from closeknit.core.joint import CodedSecret, Secret, joined
 from closeknit.core.tree import Int32
 
 if TYPE_CHECKING:
-    from closeknit.core.published import Reading
+    from closeknit.core.published import Persons, Reading
     from closeknit.core.schema import Schema
 
 
@@ -26,6 +26,7 @@ class Table:
 
     `rows` is the private way back: the input position of each row. `shown` gives the value that a sensitive leaf is published
     as, in the type it came in. `joints`: secrets that are counted as one beside each alone, because a promise asks for it.
+    `references`: what classes are judged against where that is not the table itself: all rows of a window that it is a part of.
     """
 
     schema: Schema
@@ -39,6 +40,8 @@ class Table:
     rows: NDArray[np.int64]
     joints: Mapping[tuple[str, ...], CodedSecret] = field(default_factory=dict)
     withholdable: int = 0  # rows that a method may leave out
+    perturbed: bool = False  # whether its form has replaced secrets already, before any method saw them
+    references: Mapping[Secret, NDArray[np.int64]] = field(default_factory=dict)  # of a secret, a count for every leaf
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -66,6 +69,8 @@ class Table:
             self.rows[rows],
             {names: (codes[rows], domain) for names, (codes, domain) in self.joints.items()},
             self.withholdable,
+            self.perturbed,
+            self.references,
         )
 
     def secret(self, name: Secret) -> tuple[Int32, Domain]:
@@ -75,6 +80,10 @@ class Table:
         place = list(self.schema.sensitive).index(name)
         return self.sensitive[:, place], self.sensitive_domains[place]
 
+    def own(self, name: Secret) -> Histogram:
+        """A secret over all rows, with themselves as the reference: what a plan deals out, whatever judges the classes."""
+        return Histogram.of(np.zeros(len(self), dtype=np.int32), 1, *self.secret(name))
+
     def one_class(self) -> Classes:
         """All rows as one class: what no partition under a monotone promise can beat."""
         return self.counted(Partition(np.zeros(len(self), dtype=np.int32), 1))
@@ -83,7 +92,7 @@ class Table:
         """The classes of a partition as the models see them, before anything is written."""
         names: tuple[Secret, ...] = (*self.schema.sensitive, *self.joints)
         secrets = {name: self.secret(name) for name in names}
-        return Classes.of(partition.class_of, partition.count, secrets, self.persons)
+        return Classes.of(partition.class_of, partition.count, secrets, self.persons, self.references)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,10 +121,27 @@ class Partition:
 
 @dataclass(frozen=True, eq=False)
 class Written:
-    """What a form wrote, and (private) the table row behind each written row."""
+    """What a form wrote, and (private) the table row behind each written row.
+
+    `behind` has the rows of each column that does not line up with the others.
+    """
 
     columns: Columns
     rows: NDArray[np.int64]
+    behind: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    def rows_of(self, name: str) -> NDArray[np.int64]:
+        """The table row behind each written cell of a column."""
+        return self.behind.get(name, self.rows)
+
+    def lined_up(self, codes: Int32, column_groups: Sequence[tuple[str, ...]]) -> Int32:
+        """One code of each written row and column group, put back beside those of the same table row; private as that is."""
+        place = np.empty(int(self.rows.max(initial=-1)) + 1, dtype=np.int64)
+        place[np.sort(self.rows)] = np.arange(len(self.rows))
+        rows: Int32 = np.empty_like(codes)
+        for i, group in enumerate(column_groups):
+            rows[place[self.rows_of(group[0])], i] = codes[:, i]
+        return rows
 
 
 class Form(Protocol):
@@ -123,12 +149,29 @@ class Form(Protocol):
 
     name: ClassVar[str]
 
-    def write(self, table: Table, partition: Partition) -> Written:
-        """The written cells, rows in the order of these cells."""
+    @property
+    def added(self) -> tuple[str, ...]:
+        """Columns that the table does not have: the number of a bucket."""
 
-    def read(self, columns: Columns, schema: Schema, persons: NDArray[np.int64] | None = None,
+    def write(self, table: Table, partition: Partition, seed: int) -> Written:
+        """The written cells, in an order that these cells alone give; only a form that perturbs has a use for the seed."""
+
+    def read(self, columns: Columns, schema: Schema, persons: Persons | None = None,
              joints: Sequence[tuple[str, ...]] = ()) -> Reading:  # fmt: skip
         """The classes that an adversary finds in the written cells; `joints`: secrets to be counted as one, too."""
+
+    def notes(self, table: Table) -> list[str]:
+        """What a reader of the certificate has to know of such cells."""
+
+    def parts(self, columns: Columns, schema: Schema) -> dict[str, Columns]:
+        """Files that say the same as the written table, part by part, by the beginning of their names."""
+
+    def disorder(self, columns: Columns, schema: Schema) -> list[str]:
+        """Sentences on an order of rows that could tell what the form breaks; such a release must not pass."""
+
+    @property
+    def advice(self) -> str | None:
+        """What somebody must know who opens the files without having read anything."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +179,10 @@ class Outcome:
     """What a method returns: a partition and, where the method decides it, the form to write it with.
 
     `notes` are private remarks on how it worked (which variant ran): they go into the recipe at home and nowhere else.
+    `settled`: what it promises is not one about each class, so classes must not be merged to mend them.
     """
 
     partition: Partition
     form: Form | None = None
     notes: tuple[str, ...] = ()
+    settled: bool = False

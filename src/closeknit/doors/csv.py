@@ -68,7 +68,7 @@ def read_csv(path: str | PathLike[str], format: CsvFormat | None = None, columns
     (['A', 'B'], ['1.5', None])
     """
     file, format = Path(path), format or CsvFormat()
-    data = _utf8(_bytes(file), file, format)
+    data = _utf8(file_bytes(file), file, format)
     names, start, delimiter = _header(data, file, format)
     wanted = choose(names, columns, file)
     body = data[start:]
@@ -84,7 +84,8 @@ def read_csv(path: str | PathLike[str], format: CsvFormat | None = None, columns
     return Columns(read, table.num_rows)
 
 
-def _bytes(file: Path) -> bytes:
+def file_bytes(file: Path) -> bytes:
+    """What a file holds, unpacked where it is gzip."""
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -126,7 +127,7 @@ def _header(data: bytes, file: Path, format: CsvFormat) -> tuple[list[str], int,
     """Column names, where the first row begins, and the delimiter."""
     if not data.strip():
         raise BadInput("the file is empty", file=file, right="give a table with a header and at least one row")
-    delimiter = format.delimiter or _guess(_line_at(data, 0).decode(), format.quote)
+    delimiter = format.delimiter or guess_delimiter(_line_at(data, 0).decode(), format.quote)
     used = 0
 
     def lines() -> Iterator[str]:
@@ -152,7 +153,12 @@ def _line_at(data: bytes, start: int) -> bytes:
     return found.group() if found else b""
 
 
-def _guess(line: str, quote: str | None) -> str:
+def guess_delimiter(line: str, quote: str | None) -> str:
+    """The sign of comma, semicolon, tab and bar that stands most often in a header outside of quotes.
+
+    >>> guess_delimiter('"a, b";c', '"')
+    ';'
+    """
     bare = re.sub(f"{re.escape(quote)}[^{re.escape(quote)}]*{re.escape(quote)}", "", line) if quote else line
     best = max(_GUESSES, key=bare.count)
     return best if best in bare else ","
@@ -207,10 +213,18 @@ def _column(chunked: pa.ChunkedArray) -> Column:
     return Column(values, codes_from_arrow(array.indices))
 
 
+def with_point(text: str) -> str:
+    """A number with a decimal comma as one with a point; other text as it is.
+
+    >>> with_point("1,5"), with_point("1,5 km")
+    ('1.5', '1,5 km')
+    """
+    return text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) else text
+
+
 def _with_decimal_point(column: Column) -> Column:
     seen: dict[str, int] = {}
     recode = []
     for value in column.values.tolist():
-        point = value.replace(",", ".") if _DECIMAL_COMMA.fullmatch(value) else value
-        recode.append(seen.setdefault(point, len(seen)))
+        recode.append(seen.setdefault(with_point(value), len(seen)))
     return Column(np.array(list(seen), dtype=object), np.array([*recode, -1], dtype=np.int32)[column.codes])

@@ -19,14 +19,18 @@ from closeknit.doors.csv import CsvFormat, read_csv
 from closeknit.doors.faults import refused
 from closeknit.doors.folders import write_whole
 from closeknit.doors.frames import from_frame
+from closeknit.doors.ipc import ipc_bytes, read_ipc
 from closeknit.doors.names import Wanted, choose
+from closeknit.doors.ndjson import ndjson_blocks, read_ndjson
 from closeknit.doors.parquet import read_parquet, table_from_columns
 
 _DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
+_READERS = {".parquet": read_parquet, ".ndjson": read_ndjson, ".arrow": read_ipc}
+_SAME = {".pq": ".parquet", ".jsonl": ".ndjson", ".feather": ".arrow"}
 
 
 def read(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -> Columns:
-    r"""The table in a file (.csv, .tsv, .txt, each also with .gz; .parquet) or in a frame.
+    r"""The table in a file (.csv, .tsv, .txt, .ndjson, each also with .gz; .parquet; .arrow) or in a frame.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -40,8 +44,8 @@ def read(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -
         return from_frame(source, columns)
     file = Path(source)
     suffix = kind_of(file)
-    if suffix == ".parquet":
-        return read_parquet(file, columns)
+    if suffix in _READERS:
+        return _READERS[suffix](file, columns)
     return read_csv(file, format or CsvFormat(delimiter=_DELIMITERS[suffix]), columns)
 
 
@@ -55,9 +59,9 @@ def kind_of(path: str | PathLike[str]) -> str:
     suffix = (file.with_suffix("") if file.suffix.lower() == ".gz" else file).suffix.lower()
     if os.path.isdir(file):
         raise BadInput("this is a folder, not a file", file=file, right="name a file in it")
-    suffix = {".pq": ".parquet"}.get(suffix, suffix)
-    if suffix not in _DELIMITERS and suffix != ".parquet":
-        known = ".csv, .tsv, .txt (also with .gz) or .parquet"
+    suffix = _SAME.get(suffix, suffix)
+    if suffix not in _DELIMITERS and suffix not in _READERS:
+        known = ".csv, .tsv, .txt, .ndjson (also with .gz), .parquet or .arrow"
         raise BadInput(f"the suffix '{suffix}' does not say how the file is written", file=file, right=f"use {known}")
     return suffix
 
@@ -86,6 +90,30 @@ def write_parquet(columns: Columns, path: str | PathLike[str], like_types: Mappi
     memory = io.BytesIO()
     pq.write_table(table_from_columns(columns, like_types), memory, store_schema=True)
     write_whole(path, memory.getvalue())
+
+
+def write_ndjson(columns: Columns, path: str | PathLike[str]) -> None:
+    r"""One JSON object a line.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_ndjson(Columns.of({"age": [30, None]}), f"{folder}/out.ndjson")
+    ...     Path(folder, "out.ndjson").read_bytes()
+    b'{"age":30}\n{"age":null}\n'
+    """
+    write_whole(path, ndjson_blocks(columns))
+
+
+def write_ipc(columns: Columns, path: str | PathLike[str]) -> None:
+    """An Arrow IPC file built from the written cells alone.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_ipc(Columns.of({"age": [30, None]}), f"{folder}/out.arrow")
+    ...     read(f"{folder}/out.arrow")["age"].cells()
+    [30, None]
+    """
+    write_whole(path, ipc_bytes(columns))
 
 
 def sha256_of(path: str | PathLike[str]) -> str:

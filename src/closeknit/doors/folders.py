@@ -6,7 +6,7 @@ import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -15,6 +15,7 @@ from closeknit.core.errors import BadInput
 from closeknit.doors.faults import refused
 
 Writer = Callable[[Path], None]
+Ours = Callable[[str], bool]  # whether a file of this name may be one of an earlier run
 PRIVATE = (0o700, 0o600)  # modes of a folder and of the files in it
 PUBLIC = (0o755, 0o644)
 
@@ -51,11 +52,11 @@ def write_inside(path: Path, content: bytes | Iterable[bytes]) -> None:
 
 
 def save_folders(public: Path, private: Path, write_public: Writer, write_private: Writer, force: bool = False,
-                 ours: Collection[str] | None = None) -> None:  # fmt: skip
+                 ours: Ours | None = None) -> None:  # fmt: skip
     """Both folders, each whole or not at all: the private one is put in its place first, the public one last.
 
     So a public folder means that all is done, and a private folder without it is the mark of a broken run. With `force`
-    an old pair is moved aside, and deleted only when the new pair stands; never one that holds other files than `ours`.
+    an old pair is moved aside, and deleted only when the new pair stands; never one that holds a file that is not `ours`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -69,7 +70,7 @@ def save_folders(public: Path, private: Path, write_public: Writer, write_privat
     _save(writers, lambda: _refuse_bad_places(public, private, ours, force))
 
 
-def save_private(place: Path, write: Writer, force: bool = False, ours: Collection[str] | None = None) -> None:
+def save_private(place: Path, write: Writer, force: bool = False, ours: Ours | None = None) -> None:
     """A private folder alone, whole or not at all; with `force` an old one is deleted only when the new one stands.
 
     >>> import tempfile
@@ -119,7 +120,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _refuse_bad_places(public: Path, private: Path, ours: Collection[str] | None, force: bool) -> None:
+def _refuse_bad_places(public: Path, private: Path, ours: Ours | None, force: bool) -> None:
     if public == private or public in private.parents or private in public.parents:
         right = "choose two folders of which none lies in the other"
         raise BadInput(f"the private folder {private} must stand apart from the public one", file=public, right=right)
@@ -139,13 +140,13 @@ def _refuse_no_folder(folder: Path) -> None:
         raise BadInput("this is not a folder", file=folder, right="choose another name")
 
 
-def _refuse_existing(folder: Path, ours: Collection[str] | None, force: bool) -> None:
+def _refuse_existing(folder: Path, ours: Ours | None, force: bool) -> None:
     """Force replaces what was written here before, and deletes nothing else."""
     if not os.path.lexists(folder):
         return
     if not force:
         raise BadInput("the folder exists already", file=folder, right="choose another folder, or force it to be replaced")
-    if ours is not None and (foreign := sorted(set(os.listdir(folder)) - set(ours))):
+    if ours is not None and (foreign := sorted(name for name in os.listdir(folder) if not ours(name))):
         right = "choose another folder: only files of that kind are ever replaced"
         raise BadInput(f"the folder also holds '{foreign[0]}', which would be deleted", file=folder, right=right)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,4 +18,4 @@ def together(table: Table, run: Callable[[Table], Outcome]) -> Outcome:
     outcome = run(table.take(heads))
     class_of_person = np.empty(len(heads), dtype=np.int32)
     class_of_person[person_of[heads]] = outcome.partition.class_of
-    return Outcome(Partition.of(class_of_person[person_of]), outcome.form, outcome.notes)
+    return replace(outcome, partition=Partition.of(class_of_person[person_of]))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes, Histogram
+from closeknit.core.errors import Unsatisfiable
 from closeknit.core.joint import Secret
 from closeknit.core.method import Progress, silent
 from closeknit.core.model import Model, least_rows
@@ -34,6 +35,20 @@ class Cuts:
     relaxed: bool = True
     best: bool = True
     try_all: bool = True
+
+
+def root_holds(table: Table, models: Sequence[Model]) -> bool:
+    """One class of everything has to keep every promise, or cuts have nothing to start from."""
+    root = table.one_class()
+    for model in models:
+        if not model.holds(root).all():
+            if table.persons is not None:  # one row stands for each person here: all rows are judged at the end
+                return False
+            domain = root.histograms[model.column].domain if model.column else None
+            reached = f"the whole table as one class reaches {model.levels(root)[0]:.6g}"
+            hint = f"asked was {model.asked}, and cuts start from one class; ask for less"
+            raise Unsatisfiable(model.describe(domain), reached, hint)
+    return True
 
 
 def refined(table: Table, partition: Partition, models: Sequence[Model], geometry: Scales, cuts: Cuts | None = None,

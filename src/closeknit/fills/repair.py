@@ -26,6 +26,7 @@ from closeknit.kernels.histograms import match
 
 LOOKED_AT = 1 << 20  # pairs whose joint loss is computed in one round: the fewer classes are broken, the farther each looks
 JUDGED, OFFERED = 1 << 18, 256  # pairs that the models judge in one round, in all and of one class
+COUNTED = 1 << 24  # values counted in all of these pairs: classes of many values are offered fewer
 PATIENCE = 1 << 20  # classes of all rounds in which merges are pairs; doubling at once is quick and loses up to a fifth more
 
 Flags = NDArray[np.bool_]
@@ -113,13 +114,14 @@ def _one_round(shapes: _Shapes, classes: Classes, broken: Flags, models: Sequenc
                geometry: Scales, hurry: bool) -> tuple[Counts, Flags]:  # fmt: skip
     """Where each class goes and whether it is broken there: it is offered its cheapest neighbours, first those that mend it."""
     failed = np.flatnonzero(broken)
-    one, other, cost = _cheapest(shapes, failed, geometry)
+    values = max((len(histogram.values) for histogram in classes.histograms.values()), default=0) // len(classes) + 1
+    one, other, cost = _cheapest(shapes, failed, geometry, min(JUDGED, COUNTED // values))
     mended = ~_failing(classes.pairs(one, other), models)
     goes, pair_of = match(np.lexsort((other, one, cost, ~mended)), one, other, mended, shapes.sizes, hurry)
     return goes, np.where(pair_of < 0, broken, ~mended[pair_of])  # what was not merged is what it was
 
 
-def _cheapest(shapes: _Shapes, failed: Counts, geometry: Scales) -> tuple[Counts, Counts, NDArray[np.float64]]:
+def _cheapest(shapes: _Shapes, failed: Counts, geometry: Scales, judged: int) -> tuple[Counts, Counts, NDArray[np.float64]]:
     """For each broken class its neighbours along the curve whose joint loss grows least: pairs and what they cost."""
     count = len(shapes.sizes)
     curve = shapes.curve()
@@ -135,7 +137,7 @@ def _cheapest(shapes: _Shapes, failed: Counts, geometry: Scales) -> tuple[Counts
     joint = box_losses(geometry, np.minimum(shapes.lo[a], shapes.lo[b]), np.maximum(shapes.hi[a], shapes.hi[b]))
     cost = np.full(there.shape, np.inf)
     cost[inside] = (shapes.sizes[a] + shapes.sizes[b]) * joint - alone[a] - alone[b]
-    offers = int(np.clip(JUDGED // len(failed), 8, min(len(steps), OFFERED)))
+    offers = int(np.clip(judged // len(failed), 8, min(len(steps), OFFERED)))
     best = np.argpartition(cost, offers - 1, axis=1)[:, :offers] if offers < len(steps) else np.argsort(cost, axis=1)
     row, column = np.nonzero(np.isfinite(np.take_along_axis(cost, best, axis=1)))
     chosen = best[row, column]

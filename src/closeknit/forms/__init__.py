@@ -1,7 +1,34 @@
 """How a result is written and read back; one file per form."""
 
+from closeknit.core.table import Form
+from closeknit.forms.bucketized import Bucketized, bucketized
 from closeknit.forms.generalized import Generalized, generalized
+from closeknit.forms.multiset import Multiset, multiset
+from closeknit.forms.permuted import Permuted, permuted
+from closeknit.forms.perturbed import Perturbed, perturbed
+from closeknit.forms.sliced import Sliced, sliced
 
-REGISTRY = {form.name: form for form in (Generalized,)}
+REGISTRY: dict[str, type[Form]] = {
+    Generalized.name: Generalized,
+    Bucketized.name: Bucketized,
+    Sliced.name: Sliced,
+    Multiset.name: Multiset,
+    Permuted.name: Permuted,
+    Perturbed.name: Perturbed,
+}
 
-__all__ = ["REGISTRY", "Generalized", "generalized"]
+__all__ = [
+    "REGISTRY",
+    "Bucketized",
+    "Generalized",
+    "Multiset",
+    "Permuted",
+    "Perturbed",
+    "Sliced",
+    "bucketized",
+    "generalized",
+    "multiset",
+    "permuted",
+    "perturbed",
+    "sliced",
+]

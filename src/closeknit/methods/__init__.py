@@ -1,6 +1,7 @@
 """One file per algorithm; each decides who stands with whom."""
 
 from closeknit.core.method import Method
+from closeknit.methods.anatomy import Anatomy
 from closeknit.methods.burel import Burel
 from closeknit.methods.fcm_draw import FcmDraw
 from closeknit.methods.fragmentation import Fragmentation
@@ -9,15 +10,19 @@ from closeknit.methods.microaggregation import Microaggregation
 from closeknit.methods.mondrian import Mondrian
 from closeknit.methods.pca_draw import PcaDraw
 from closeknit.methods.sabre import Sabre
+from closeknit.methods.slicing import Slicing
 from closeknit.methods.stack_and_deal import StackAndDeal
 
 REGISTRY: dict[str, type[Method]] = {
     method.name: method
-    for method in (StackAndDeal, Sabre, Burel, Mondrian, Incognito, Microaggregation, FcmDraw, PcaDraw, Fragmentation)
-}
+    for method in (
+        StackAndDeal, Sabre, Burel, Mondrian, Incognito, Microaggregation, FcmDraw, PcaDraw, Fragmentation, Slicing, Anatomy,
+    )
+}  # fmt: skip
 
 __all__ = [
     "REGISTRY",
+    "Anatomy",
     "Burel",
     "FcmDraw",
     "Fragmentation",
@@ -26,5 +31,6 @@ __all__ = [
     "Mondrian",
     "PcaDraw",
     "Sabre",
+    "Slicing",
     "StackAndDeal",
 ]

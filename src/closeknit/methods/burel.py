@@ -68,7 +68,7 @@ class Burel:
         """Plan, fill, judge."""
         model, column = planned_for(self, models, self.column)
         k = max(least_rows(models), 1)
-        plans = self._plans(table.one_class().histograms[column], cast(Likeness, model), k)
+        plans = self._plans(table.own(column), cast(Likeness, model), k)
         return Outcome(planned(table, models, table.secret(column)[0], plans, self.fill, self.polish, seed, progress))
 
     def _plans(self, secret: Histogram, model: Likeness, k: int) -> Iterator[Plan]:

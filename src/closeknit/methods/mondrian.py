@@ -31,14 +31,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from closeknit.core.classes import Classes
-from closeknit.core.errors import Unsatisfiable
 from closeknit.core.geometry import scales
 from closeknit.core.method import Progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.refine import Cuts, refined
+from closeknit.fills.refine import Cuts, refined, root_holds
 
 
 @dataclass(frozen=True)
@@ -70,20 +68,7 @@ class Mondrian:
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Cut level by level; what cannot be cut any more is a class."""
         whole = Partition(np.zeros(len(table), dtype=np.int32), 1)
-        if not _root_holds(table.one_class(), models, table):
+        if not root_holds(table, models):
             return Outcome(whole)
         cuts = Cuts(self.split == "relaxed", self.cut == "best", self.dims == "try-all")
         return Outcome(refined(table, whole, models, scales(table), cuts, progress))
-
-
-def _root_holds(root: Classes, models: Sequence[Model], table: Table) -> bool:
-    """One class of everything has to keep every promise, or cuts have nothing to start from."""
-    for model in models:
-        if not model.holds(root).all():
-            if table.persons is not None:  # one row stands for each person here: all rows are judged at the end
-                return False
-            domain = root.histograms[model.column].domain if model.column else None
-            reached = f"the whole table as one class reaches {model.levels(root)[0]:.6g}"
-            hint = f"asked was {model.asked}, and cuts start from one class; ask for less"
-            raise Unsatisfiable(model.describe(domain), reached, hint)
-    return True

@@ -204,6 +204,8 @@ def _numbered(nodes: list[Int32], widths: list[int], count: int) -> tuple[Int32,
 def remaining(classes: Classes, kept: Flags, table: Table) -> Classes:
     """These classes alone, judged by a reference and over domains that do not know the withheld ones.
 
+    A reference that was given from outside stays what it is.
+
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
     >>> table = ck.Schema(sensitive={"ill": ck.flat()}).encode(Columns.of({"ill": ["flu", "flu", "gout"]}))
@@ -212,6 +214,8 @@ def remaining(classes: Classes, kept: Flags, table: Table) -> Classes:
     [2, 0]
     """
     histograms = {name: _published(histogram, kept) for name, histogram in classes.histograms.items()}
+    given = {name: counts for name, counts in table.references.items() if name in histograms}
+    histograms |= {name: replace(histograms[name], reference=counts) for name, counts in given.items()}
     by_person = {
         name: replace(_published(histogram, kept), reference=histograms[name].reference)
         for name, histogram in classes.by_person.items()
@@ -236,7 +240,8 @@ def _published(histogram: Histogram, kept: Flags) -> Histogram:
 def _bound_anew(name: Secret, histogram: Histogram, table: Table) -> Histogram:
     """A tree that was read off the secrets loses the branches of withheld ones, and with them perhaps a level."""
     domain, present = histogram.domain, np.flatnonzero(histogram.reference[:-1])
-    if domain.declared or domain.tree is None or not isinstance(name, str) or len(present) == domain.size:
+    whole = len(present) == domain.size or name in table.references
+    if domain.declared or domain.tree is None or not isinstance(name, str) or whole:
         return histogram
     shown = table.shown[list(table.schema.sensitive).index(name)]
     fewer, codes = table.schema.sensitive[name].bind(shown[present])

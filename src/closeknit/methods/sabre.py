@@ -73,7 +73,7 @@ class Sabre:
         """Plan, fill, judge."""
         model, column = planned_for(self, models, self.column)
         k = max(least_rows(models), 1)
-        plans = self._plans(table.one_class().histograms[column], cast(Closeness, model), k)
+        plans = self._plans(table.own(column), cast(Closeness, model), k)
         return Outcome(planned(table, models, table.secret(column)[0], plans, self.fill, self.polish, seed, progress))
 
     def _plans(self, secret: Histogram, model: Closeness, k: int) -> Iterator[Plan]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from closeknit.core.model import Model
 from closeknit.models.beta_likeness import BetaLikeness
 from closeknit.models.delta_disclosure import DeltaDisclosure
+from closeknit.models.diverse_slicing import DiverseSlicing
 from closeknit.models.k_anonymity import KAnonymity
 from closeknit.models.l_diversity import LDiversity
+from closeknit.models.posterior_bound import PosteriorBound
 from closeknit.models.t_closeness import TCloseness
 
 REGISTRY: dict[str, type[Model]] = {
@@ -15,6 +17,17 @@ REGISTRY: dict[str, type[Model]] = {
     TCloseness.name: TCloseness,
     BetaLikeness.name: BetaLikeness,
     DeltaDisclosure.name: DeltaDisclosure,
+    DiverseSlicing.name: DiverseSlicing,
+    PosteriorBound.name: PosteriorBound,
 }
 
-__all__ = ["REGISTRY", "BetaLikeness", "DeltaDisclosure", "KAnonymity", "LDiversity", "TCloseness"]
+__all__ = [
+    "REGISTRY",
+    "BetaLikeness",
+    "DeltaDisclosure",
+    "DiverseSlicing",
+    "KAnonymity",
+    "LDiversity",
+    "PosteriorBound",
+    "TCloseness",
+]

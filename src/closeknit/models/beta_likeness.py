@@ -50,7 +50,7 @@ class BetaLikeness:
     monotone: ClassVar[bool] = True
     family: ClassVar[str] = "likeness"
     least_size: ClassVar[int] = 0
-    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "multiset"})
+    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "sliced", "multiset", "permuted"})
     higher_is_safer: ClassVar[bool] = False
 
     column: str

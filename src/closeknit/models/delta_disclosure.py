@@ -38,7 +38,7 @@ class DeltaDisclosure:
     monotone: ClassVar[bool] = True
     family: ClassVar[str] = "disclosure"
     least_size: ClassVar[int] = 0
-    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "multiset"})
+    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "sliced", "multiset", "permuted"})
     higher_is_safer: ClassVar[bool] = False
 
     column: str

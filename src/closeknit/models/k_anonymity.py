@@ -31,7 +31,7 @@ class KAnonymity:
     needs: ClassVar[frozenset[str]] = frozenset({"sizes", "persons"})
     monotone: ClassVar[bool] = True
     family: ClassVar[str] = "size"
-    forms: ClassVar[frozenset[str]] = frozenset({"generalized"})
+    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "perturbed"})
     higher_is_safer: ClassVar[bool] = True
 
     k: int

@@ -55,7 +55,7 @@ class LDiversity:
     monotone: ClassVar[bool] = True
     family: ClassVar[str] = "diversity"
     least_size: ClassVar[int] = 0
-    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "multiset"})
+    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "sliced", "multiset", "permuted"})
 
     column: str
     l: Number  # noqa: E741 - the sources' symbol

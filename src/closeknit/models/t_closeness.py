@@ -59,7 +59,7 @@ class TCloseness:
     monotone: ClassVar[bool] = True
     family: ClassVar[str] = "closeness"
     least_size: ClassVar[int] = 0
-    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "multiset"})
+    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "sliced", "multiset", "permuted"})
     higher_is_safer: ClassVar[bool] = False
 
     column: Secret

@@ -1,0 +1,178 @@
+"""`replay`: a table as if its rows came one after the other; what leaves the stream as a release, judged like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit import __version__
+from closeknit.api.publishing import all_secrets
+from closeknit.core.certificate import Certificate, Promise, certify, model_form
+from closeknit.core.columns import Column, Columns
+from closeknit.core.domain import Domain
+from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.kinds import Kind, flat
+from closeknit.core.loss import written_texts
+from closeknit.core.model import Model, joints
+from closeknit.core.order import Coded, row_order
+from closeknit.core.params import choice
+from closeknit.core.published import Reading
+from closeknit.core.schema import Schema
+from closeknit.doors.files import kind_of, read
+from closeknit.forms import generalized
+from closeknit.forms.cells import compact
+from closeknit.release import Release
+from closeknit.streams.certificate import REFERRING, WINDOW, attested, notes, shown_schema
+from closeknit.streams.stream import Stream
+from closeknit.streams.writing import in_order, joined
+
+ORDERS = ("as it stands", "shuffled")
+
+
+def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
+    """Let all rows of a frame or file come, end the stream, and give what left as a `Release` with its certificate.
+
+    Rows come as they stand, or in an order that the stream's secret draws ("shuffled"). Classes are read back from the written
+    cells (and the number of the window); `partition` tells the class of every input row, -1 where it was suppressed.
+
+    >>> import closeknit as ck
+    >>> from closeknit.streams import Castle
+    >>> schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"ill": ck.flat()})
+    >>> table = Columns.of({"age": [30, 71, 32, 70], "ill": ["flu", "gout", "flu", "flu"]})
+    >>> release = replay(Castle(schema, k=2, delta=3), table)
+    >>> release.columns["age"].cells(), release.partition.tolist(), release.certificate.ok
+    (['[30, 32]', '[30, 32]', '[70, 71]', '[70, 71]'], [0, 1, 0, 1], True)
+    """
+    _refuse(stream)
+    choice("order", order, ORDERS)
+    columns = read(table, None, stream.schema.needed)
+    if columns.rows == 0:
+        raise BadInput("the table has no rows", right="give at least one row")
+    came = np.arange(columns.rows) if order == ORDERS[0] else stream.choice("replay").permutation(columns.rows)
+    columns = columns.take(came)
+    left = [*stream.blocks_of(columns), *stream.blocks_at_end()]
+    if not left:
+        reached = "every row was suppressed"
+        raise Unsatisfiable(f"a release by {stream.name}", reached, "ask for less, or give rows more time to wait")
+    rows = np.concatenate([block.rows for block in left])
+    released, behind = _sorted(stream, joined([block.columns for block in left]), rows)
+    reading, certificate = _certified(stream, columns, released, behind)
+    partition = np.full(columns.rows, -1, dtype=np.int32)
+    partition[came[behind]] = reading.class_of
+    path = table if isinstance(table, str | PathLike) else None
+    return Release(
+        released,
+        certificate,
+        partition=partition,
+        recipe=_recipe(stream, path),
+        like=None if path or isinstance(table, Columns) else table,
+        format="parquet" if path and kind_of(path) == ".parquet" else "csv",
+    )
+
+
+def _refuse(stream: object) -> None:
+    if not isinstance(stream, Stream):
+        raise BadInput(f"{stream!r} is no stream", right="give an instance, such as Castle(schema, k=100, delta=10_000)")
+    if stream.position or stream.ended:
+        raise BadInput("the stream has taken rows already", right="give one at its beginning")
+
+
+def _sorted(stream: Stream, written: Columns, rows: NDArray[np.int64]) -> tuple[Columns, NDArray[np.int64]]:
+    """Rows in the order of a release: by their labels, then secrets, then plain cells; and their positions."""
+    kinds = shown_schema(stream, {}).quasi
+    cells, keys = {}, list[Coded]()
+    for name, kind in kinds.items():
+        cells[name] = _labels(written[name], _domain(stream, name, kind, written[name]))
+    for name in (*stream.schema.sensitive, *stream.schema.plain):
+        column = compact(written[name])
+        ranked = in_order(np.array([*column.values.tolist()], dtype=object))
+        place = np.append(ranked.codes, -1).astype(np.int32)
+        cells[name] = Column(ranked.values, place[column.codes])
+    for column in cells.values():
+        codes = np.where(column.codes < 0, len(column.values), column.codes)  # missing cells stand last
+        keys.append((codes.astype(np.int32), len(column.values) + 1))
+    order = row_order(keys, written.rows)
+    names = [*kinds, *stream.schema.sensitive, *stream.schema.plain]
+    return Columns({name: cells[name].take(order) for name in names}, written.rows), rows[order]
+
+
+def _domain(stream: Stream, name: str, kind: Kind, column: Column) -> Domain:
+    """What orders the labels of a column."""
+    declared = stream.coder.domains.get(name)
+    if declared is not None or kind.name != "flat":
+        return declared or Domain(())
+    texts = [str(value) for value in column.values.tolist() if value != "*"]
+    return flat().bind(np.array(texts, dtype=object))[0]
+
+
+def _labels(column: Column, domain: Domain) -> Column:
+    """The same cells as text, distinct ones in the order of what they say."""
+    used = compact(column)
+    texts = written_texts(used)[:-1]
+    rank = np.full(len(texts) + 1, -1, dtype=np.int32)
+    order = domain.label_order(texts)
+    rank[order] = np.arange(len(texts))
+    return Column(np.array([texts[i] for i in order.tolist()], dtype=object), rank[used.codes])
+
+
+def _certified(stream: Stream, columns: Columns, released: Columns, behind: NDArray[np.int64]) -> tuple[Reading, Certificate]:
+    """Read back as a stranger would and judged; what compares with windows is judged against them, at home."""
+    schema = _published_schema(stream, released)
+    rows = stream.coder.coded(columns, 0)
+    persons = None if stream.schema.person is None else dict.fromkeys(schema.published, rows.persons[behind])
+    own = [model for model in stream.models if model.family not in REFERRING]
+    joint = all_secrets(schema)
+    reading = generalized().read(released, schema, persons, joints([*own, *filter(None, [joint])]))
+    certificate = certify(
+        reading, own, version=__version__, form={"generalized": {}}, withheld=columns.rows - released.rows,
+        home=_Home(persons is not None), notes=notes(stream), joint=joint,
+    )  # fmt: skip
+    windows = np.array(written_texts(released[WINDOW]))[released[WINDOW].codes].astype(np.int64) if stream.scope else None
+    held = stream.judged_again(rows, behind, reading.class_of, windows)
+    promises = dict(zip(own, certificate.promises, strict=True))
+    for model in (*stream.models, *stream.beside):
+        promises.setdefault(model, _attested(stream, model, held))
+    return reading, certificate.model_copy(update={"promises": tuple(promises[m] for m in (*stream.models, *stream.beside))})
+
+
+class _Home:
+    """What only the owner of the stream knows."""
+
+    def __init__(self, counts_persons: bool) -> None:
+        self.counts_persons = counts_persons
+
+    def originals(self, secret: str) -> NDArray[np.int32]:
+        """Promises that ask for them mean nothing in a stream."""
+        raise NotImplementedError(secret)
+
+
+def _attested(stream: Stream, model: Model, held: Mapping[Model, bool]) -> Promise:
+    promise = attested(stream, model, held.get(model, True))
+    if not promise.held:
+        raise Unsatisfiable(promise.text, "judged against its window at home, it is not kept", "choose another stream")
+    return promise
+
+
+def _published_schema(stream: Stream, released: Columns) -> Schema:
+    """Declared kinds; of a tree that was made from data only what is written."""
+    secret = {}
+    for name, kind in stream.schema.sensitive.items():
+        secret[name] = kind.published(stream.schema.coded(released[name], name, kind)[1], None)
+    shown = shown_schema(stream, {})
+    return Schema(quasi=shown.quasi, sensitive=secret, plain=shown.plain, importance=shown.importance)
+
+
+def _recipe(stream: Stream, path: str | PathLike[str] | None) -> dict[str, Any]:
+    """Enough to run the stream again; the secret that it drew stays with its checkpoint."""
+    beside = ("schema", "models", "seed")
+    params = {name: value for name, value in stream.asked.items() if name not in beside}
+    params |= {name: model_form(value) for name, value in params.items() if hasattr(value, "run")}
+    recipe: dict[str, Any] = {} if path is None else {"data": {"path": str(Path(path).resolve())}}
+    recipe |= {"schema": stream.schema.forms(), "models": [model_form(model) for model in stream.asked.get("models") or ()]}
+    recipe |= {"stream": {stream.name: params}} | ({} if stream.asked.get("seed") is None else {"seed": stream.asked["seed"]})
+    return recipe

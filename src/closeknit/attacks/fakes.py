@@ -1,0 +1,140 @@
+"""Fakes: tuples that the buckets of a sliced release admit and that are in no row, counted or drawn.
+
+Each admitted tuple is met once, with its number of buckets (`kernels.fakes.admitted`); the originals are then taken off. The
+work is the sum over buckets of the product of distinct values, known beforehand. Where that is too much the fakes are estimated
+without bias: draw a bucket in proportion to its product and a tuple in it, and weigh it by 1 / its buckets (Karp and Luby,
+Monte-Carlo algorithms for enumeration and reliability problems, FOCS 1983).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.order import groups
+from closeknit.kernels.fakes import Shelves, admitted, fitting, listed, shelved
+
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tallies:
+    """Originals and others that fit into exactly 0, 1, 2 ... buckets; of drawn others also each draw and its weight.
+
+    >>> Tallies(np.array([0, 0, 1]), np.array([0, 3, 1])).auc()
+    Fraction(7, 8)
+    """
+
+    original: Int64
+    other: Int64 | Reals
+    fits: Int64 | None = None  # buckets of each tuple that was drawn
+    weights: Reals | None = None  # others that it stands for
+
+    @property
+    def count(self) -> int | float:
+        """Different others."""
+        count: int | float = self.other.sum().item()
+        return count
+
+    @property
+    def error(self) -> float | None:
+        """Standard error of the count; None where nothing was drawn."""
+        return None if self.weights is None else float(self.weights.std(ddof=1) * np.sqrt(len(self.weights)))
+
+    def _ahead(self) -> list[Fraction]:
+        """For each number of buckets the share of originals that fit into more, equal ones as halves."""
+        total, above = int(self.original.sum()), 0
+        shares = []
+        for equal in self.original[::-1].tolist():
+            shares.append(Fraction(2 * above + equal, 2 * total))
+            above += equal
+        return shares[::-1]
+
+    def auc(self) -> Fraction | float | None:
+        """P(an original fits into more buckets than another), a rational where all were counted; None without either."""
+        if not self.original.sum() or not self.other.sum():
+            return None
+        if self.weights is not None:
+            return float(np.array(self._ahead(), np.float64) @ self.other / self.other.sum())
+        weighed = (share * count for share, count in zip(self._ahead(), self.other.tolist(), strict=True) if count)
+        return sum(weighed, start=Fraction(0)) / int(self.other.sum())
+
+    def auc_error(self) -> float | None:
+        """Its standard error: that of a quotient of two sums over the same draws."""
+        auc = self.auc()
+        if self.weights is None or self.fits is None or auc is None:
+            return None
+        gaps = self.weights * (np.array(self._ahead(), np.float64)[self.fits] - float(auc))
+        return float(np.sqrt((gaps**2).sum()) / self.weights.sum())
+
+
+def fakes(bucket_of: Int32, values: Int32, originals: Int32, seed: int, most: int, draws: int) -> Tallies:
+    """Count them where the walk is short enough, else estimate; `originals` as `distinct` gives them.
+
+    >>> values = np.array([[0, 0], [1, 1]], np.int32)
+    >>> fakes(np.array([0, 0], np.int32), values, values, seed=0, most=100, draws=10).count
+    2
+    """
+    shelves = shelved(bucket_of, values, _sizes(values, originals))
+    original = _tallied(shelves, originals)
+    products = shelves.widths.prod(axis=1, dtype=np.float64)
+    if products.sum() > most:
+        return _drawn(shelves, originals, original, products, np.random.default_rng(seed), draws)
+    widest_last = np.argsort(shelves.widths.sum(axis=0), kind="stable")
+    fake = admitted(shelves, widest_last)
+    fake[1:] -= original[1:]  # an original that fits nowhere (its row is withheld) is not among the admitted
+    return Tallies(original, fake)
+
+
+def outside(bucket_of: Int32, values: Int32, originals: Int32, others: Int32) -> Tallies:
+    """Originals beside the tuples of people who are not in the table, admitted or not; both as `distinct` gives them.
+
+    >>> values = np.array([[0, 0], [1, 1]], np.int32)
+    >>> outside(np.array([0, 0], np.int32), values, values, np.array([[0, 0], [0, 1], [0, 2]], np.int32)).other.tolist()
+    [1, 1]
+    """
+    others = others[~listed(originals, others)]
+    shelves = shelved(bucket_of, values, _sizes(values, originals, others))
+    return Tallies(_tallied(shelves, originals), _tallied(shelves, others))
+
+
+def distinct(tuples: Int32) -> Int32:
+    """Each tuple once, in ascending order.
+
+    >>> distinct(np.array([[1, 0], [0, 2], [1, 0]], np.int32)).tolist()
+    [[0, 2], [1, 0]]
+    """
+    columns = [(column, int(column.max(initial=0)) + 1) for column in tuples.T]
+    group, count = groups(columns, len(tuples))
+    one = np.empty((count, tuples.shape[1]), np.int32)
+    one[group] = tuples
+    return one
+
+
+def _sizes(*tuples: Int32) -> Int64:
+    """One more than the largest code of each column group."""
+    return np.max([given.max(axis=0, initial=0) for given in tuples], axis=0).astype(np.int64) + 1
+
+
+def _tallied(shelves: Shelves, tuples: Int32) -> Int64:
+    return np.bincount(fitting(shelves, tuples), minlength=len(shelves.widths) + 1)
+
+
+def _drawn(shelves: Shelves, originals: Int32, original: Int64, products: Reals, rng: np.random.Generator,
+           draws: int) -> Tallies:  # fmt: skip
+    """A fake that m buckets admit is drawn in m ways, so it weighs 1/m of all ways."""
+    c = len(shelves.first) - 1
+    until = np.cumsum(products)
+    bucket = np.searchsorted(until, rng.random(draws) * until[-1], side="right").clip(max=len(until) - 1)
+    width = shelves.widths[bucket]
+    place = (rng.random((draws, c)) * width).astype(np.int64).clip(max=width - 1)
+    start = shelves.starts[bucket[:, None] * c + np.arange(c)]
+    tuples = (shelves.values[start + place] - shelves.first[:-1]).astype(np.int32)
+    fits = fitting(shelves, tuples)
+    weights = np.where(listed(originals, tuples), 0.0, until[-1] / draws / fits)
+    return Tallies(original, np.bincount(fits, weights, minlength=len(original)), fits, weights)

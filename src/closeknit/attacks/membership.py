@@ -1,0 +1,213 @@
+"""Membership disclosure: does a sliced release tell whether somebody is in the table at all?
+
+A bucket admits every combination of the values that its column groups hold: the tuples of its rows, and others that are in no
+row. An attacker who knows a whole tuple can count the buckets that admit it. Where the others, the *fakes*, are many and fit
+into as many buckets as the originals do, that number tells nothing.
+
+Source: the paper on slicing, sec. 3 and 5.1.
+Different from the source:
+- a bucket of k rows and c column groups admits at most k^c - k fakes, and buckets share many of theirs. Counted here are
+  different fakes, with distinct values; the sum of k^c - k is reported beside them as `bound` (Table 1(f): 24 against 20).
+- besides three classes of matching buckets there is one number: `auc`, the probability that an original fits into more buckets
+  than a fake, ties counting half. 1/2 is no information, 1 tells originals from fakes without a fault.
+- a fake is any combination, likely or not, and an attacker asks about people. Where tuples of people who are not in the table
+  are given, originals are compared with these too, admitted or not: a grouping that puts like with like brings `auc` to 1/2
+  and still shows who is in the table, since it admits hardly anybody else.
+
+Cost: the sum over buckets of the product of distinct values, where that is at most `most`; else `draws` tuples are drawn and
+fakes and `auc` come with a standard error.
+"""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.attacks.fakes import Tallies, distinct, fakes, outside
+from closeknit.core.certificate import Record
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.core.order import Coded, groups
+from closeknit.core.params import whole
+from closeknit.core.published import Reading
+from closeknit.core.table import Written
+
+Int32 = NDArray[np.int32]
+MOST = 1 << 30  # seconds
+DRAWS = 1 << 18
+FEW, SOME = 10, 20  # the classes of matching buckets in the source
+
+
+class Matches(Record):
+    """How many tuples fit into how many buckets; whole numbers where they were counted.
+
+    >>> Matches.of(np.array([0, 5, 3])).few
+    8
+    """
+
+    few: int | float  # at most 10
+    some: int | float  # 11 to 20
+    many: int | float  # more than 20
+
+    @classmethod
+    def of(cls, tally: NDArray[np.int64] | NDArray[np.float64]) -> Matches:
+        """From the number of tuples that fit into exactly 0, 1, 2 ... buckets."""
+        few, some, many = (part.sum().item() for part in np.split(tally, [FEW + 1, SOME + 1]))
+        return cls(few=few, some=some, many=many)
+
+
+class Against(Record):
+    """Originals against other tuples: how many these are, into how many buckets they fit, how well that tells them apart."""
+
+    count: int | float
+    error: float | None  # standard error of an estimated count; None where all were counted
+    matches: Matches
+    auc: float | None  # P(an original fits into more buckets), ties as halves; None where there is nothing to compare
+    auc_error: float | None
+    auc_exact: str | None
+
+    @classmethod
+    def of(cls, tallies: Tallies) -> Against:
+        """As a record."""
+        auc = tallies.auc()
+        return cls(
+            count=tallies.count,
+            error=tallies.error,
+            matches=Matches.of(tallies.other),
+            auc=None if auc is None else float(auc),
+            auc_error=tallies.auc_error(),
+            auc_exact=str(auc) if isinstance(auc, Fraction) else None,
+        )
+
+
+class Membership(Record):
+    """What a release tells about who is in the table; `str()` says it in a sentence or two."""
+
+    buckets: int
+    columns: int  # column groups
+    originals: int  # different tuples of the table
+    matches: Matches  # of the originals
+    fakes: Against
+    bound: int  # sum over buckets of k^c - k: what the source would say at most
+    quasi: Against | None  # fakes where the secret is not looked at; None where no known parts were given
+    outsiders: Against | None  # tuples of people outside that are no originals
+    admitted: int | None  # of the outsiders
+
+    def __str__(self) -> str:
+        if not self.fakes.count:
+            return f"Buckets admit no tuple but the {self.originals:,} of the table: whoever fits into one is in the table."
+        about = "" if self.fakes.error is None else "about "
+        clear = self.quasi is not None and not self.quasi.count
+        told = ", but none where the secret is not looked at: quasi-identifiers stand in clear" if clear else ""
+        said = (
+            f"Beside {self.originals:,} original tuples the buckets admit {about}{self.fakes.count:,.0f} others{told}; an "
+            f"original fits into more buckets than one of these with probability "
+            f"{about}{self.fakes.auc:.3f} (1/2 tells nothing)."
+        )
+        if self.outsiders is None or self.outsiders.auc is None:
+            return said
+        people = f"{self.outsiders.count:,}"
+        return (
+            f"{said} Of {people} tuples of people outside the table {self.admitted:,} are admitted; an original fits into more "
+            f"buckets than one of the {people} with probability {self.outsiders.auc:.3f}."
+        )
+
+
+def membership(bucket_of: Int32, values: Int32, originals: Int32, known: Int32 | None = None,
+               outsiders: Int32 | None = None, seed: int = 0, most: int = MOST, draws: int = DRAWS) -> Membership:  # fmt: skip
+    """What buckets of column values admit beside the original tuples.
+
+    `values[n, c]` is the code of the value that each written row has in each column group; rows of different groups belong
+    together by their bucket alone. `originals[m, c]` are the table's tuples in the same codes, repeated or not. `known[n, c]`
+    are the codes of the same values without the secret (0 where nothing is left), for the fakes among quasi-identifiers.
+    `outsiders[k, c]` are tuples of people outside the table in the codes of `values`; those of an original are left out.
+
+    >>> values = np.array([[0, 0], [1, 1], [2, 2], [3, 3]], np.int32)
+    >>> print(membership(np.array([0, 0, 1, 1], np.int32), values, values))
+    Beside 4 original tuples the buckets admit 4 others; an original fits into more buckets than one of these with
+    probability 0.500 (1/2 tells nothing).
+    """
+    most, draws = whole("most", most, 0), whole("draws", draws, 2)
+    _refuse(bucket_of, values, originals, *(given for given in (known, outsiders) if given is not None))
+    originals = distinct(originals)
+    found, quasi, out = fakes(bucket_of, values, originals, seed, most, draws), None, None
+    if known is not None:
+        seen = np.column_stack([_translated(*columns) for columns in zip(values.T, known.T, originals.T, strict=True)])
+        quasi = fakes(bucket_of, known, distinct(seen), seed, most, draws)
+    if outsiders is not None:
+        out = outside(bucket_of, values, originals, distinct(outsiders))
+    c, sizes = values.shape[1], np.bincount(bucket_of)
+    return Membership(
+        buckets=int((sizes > 0).sum()),
+        columns=c,
+        originals=len(originals),
+        matches=Matches.of(found.original),
+        fakes=Against.of(found),
+        bound=sum(k**c - k for k in sizes.tolist()),
+        quasi=Against.of(quasi) if quasi else None,
+        outsiders=Against.of(out) if out else None,
+        admitted=int(out.other[1:].sum()) if out else None,
+    )
+
+
+def membership_of(reading: Reading, written: Written, secret: str, outsiders: Columns | None = None,
+                  seed: int = 0) -> Membership:  # fmt: skip
+    """The same for a release in column groups, at home, where it is known which row is behind each written cell.
+
+    `outsiders` are people outside the table, their cells written as the release writes them.
+
+    >>> import closeknit as ck
+    >>> from closeknit.core.table import Partition
+    >>> schema, form = ck.Schema(quasi={"age": ck.flat()}, sensitive={"wage": ck.flat()}), ck.bucketized()
+    >>> table = schema.encode(Columns.of({"age": [1, 2], "wage": [3, 4]}))
+    >>> written = form.write(table, Partition.of([0, 0]))
+    >>> membership_of(form.read(written.columns, schema), written, "wage").fakes.count
+    2
+    """
+    if not reading.column_groups:
+        right = "choose a form of column groups: sliced, bucketized, multiset or permuted"
+        raise BadInput("the cells of a row belong together in this release, so it has no fakes", right=right)
+    values, others = _group_codes(reading, outsiders)
+    originals = written.lined_up(values, reading.column_groups)
+    return membership(reading.class_of, values, originals, reading.slices(secret).known, others, seed)
+
+
+def _group_codes(reading: Reading, outsiders: Columns | None) -> tuple[Int32, Int32 | None]:
+    """One code for the cells of each column group, the same for written rows and outsiders."""
+    rows = reading.columns.rows
+    both = rows + (outsiders.rows if outsiders is not None else 0)
+    codes = [groups([_shared(name, reading.columns, outsiders) for name in group], both)[0] for group in reading.column_groups]
+    values = np.column_stack(codes)
+    return values[:rows], None if outsiders is None else values[rows:]
+
+
+def _shared(name: str, columns: Columns, outsiders: Columns | None) -> Coded:
+    """Codes of one column, its written cells first, then those of the outsiders; equal texts are equal cells."""
+    both = [columns[name], *([] if outsiders is None else [outsiders[name]])]
+    texts = [np.array(["", *map(str, column.values.tolist())]) for column in both]  # the first entry serves code -1
+    found, shared = np.unique(np.concatenate(texts), return_inverse=True)
+    starts = itertools.accumulate(map(len, texts[:-1]), initial=1)
+    return np.concatenate([shared[column.codes + start] for column, start in zip(both, starts, strict=True)]), len(found)
+
+
+def _refuse(bucket_of: Int32, values: Int32, originals: Int32, *more: Int32) -> None:
+    if values.ndim != 2 or values.size == 0 or len(bucket_of) != len(values):
+        right = "give one bucket for each row of values, and at least one row and one column group"
+        raise BadInput(f"{len(bucket_of)} buckets do not go with values of shape {values.shape}", right=right)
+    if len(originals) == 0:
+        raise BadInput("there are no original tuples", right="give those of the table, in the codes of the values")
+    for given in (originals, *more):
+        if given.ndim != 2 or given.shape[1] != values.shape[1]:
+            right = f"give as many column groups as the values have: {values.shape[1]}"
+            raise BadInput(f"tuples of shape {given.shape} do not go with the values", right=right)
+
+
+def _translated(values: Int32, known: Int32, wanted: Int32) -> Int32:
+    """Known part of each wanted value; one that was never written (its row is withheld) gets a code of its own."""
+    size = int(max(values.max(), wanted.max(initial=0))) + 1
+    part = int(known.max()) + 1 + np.arange(size)
+    part[values] = known
+    return part[wanted].astype(np.int32)

@@ -1,0 +1,54 @@
+"""The form `bucketized`: exact quasi-identifiers in one table, secrets in another, and the number of a bucket in both.
+
+Sources: the paper on slicing, sec. 3.1 (Table 1(c)); the dissertation on methods to achieve t-closeness, ch. 2, which calls it
+anatomization. Different from the source: the dissertation's tables 2.4 and 2.5 have buckets of one record, which tell
+everything; here the promises are judged on every bucket. Several secrets stay together, as they do in a generalized release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from closeknit.core.errors import BadInput
+from closeknit.core.schema import Schema
+from closeknit.forms.grouped import ColumnGroups, Grouped
+
+
+@dataclass(frozen=True)
+class Bucketized(Grouped):
+    """Writes and reads two groups of columns."""
+
+    name: ClassVar[str] = "bucketized"
+    number: str = "bucket"
+
+    def column_groups(self, schema: Schema) -> ColumnGroups:
+        """Quasi-identifiers, and secrets."""
+        return two_groups(schema)
+
+    def part_names(self, count: int) -> list[str]:
+        """The two tables."""
+        return ["quasi", "sensitive"]
+
+
+def bucketized(number: str = "bucket") -> Bucketized:
+    """The form of two tables.
+
+    >>> bucketized()
+    Bucketized(number='bucket')
+    """
+    return Bucketized(number)
+
+
+def two_groups(schema: Schema) -> ColumnGroups:
+    """Quasi-identifiers and secrets."""
+    for name in schema.plain:
+        right = "put it into a group of the form sliced(columns=[...]), or drop it"
+        raise BadInput("is plain, and belongs neither to the quasi-identifiers nor to the secrets", column=name, right=right)
+    for name in schema.sensitive:
+        if name in schema.quasi:
+            right = "give it one role, or say where it stands: sliced(columns=[...])"
+            raise BadInput("is quasi and sensitive", column=name, right=right)
+    if not schema.sensitive:
+        raise BadInput("there is no sensitive column to keep apart", right="name one, or choose the form generalized")
+    return tuple(schema.quasi), tuple(schema.sensitive)

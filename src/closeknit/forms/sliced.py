@@ -1,0 +1,56 @@
+"""The form `sliced`: exact cells in groups of columns that do not line up with each other (see `forms.grouped`).
+
+`columns` says which stand together; left out, quasi-identifiers are one group and secrets another (bucketization). `levels`
+writes columns coarser that would tell too much beside a secret, or single out a person (column generalization).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from closeknit.core.errors import BadInput
+from closeknit.core.schema import Schema
+from closeknit.forms.bucketized import two_groups
+from closeknit.forms.cells import checked_levels
+from closeknit.forms.grouped import ColumnGroups, Grouped
+
+
+@dataclass(frozen=True)
+class Sliced(Grouped):
+    """Writes and reads column groups."""
+
+    name: ClassVar[str] = "sliced"
+    columns: ColumnGroups | None = None
+    levels: Mapping[str, int | str] | None = None
+    number: str = "bucket"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", None if self.columns is None else column_groups_of(self.columns))
+        object.__setattr__(self, "levels", checked_levels(self.levels))
+
+    def column_groups(self, schema: Schema) -> ColumnGroups:
+        """As asked, in that order."""
+        return two_groups(schema) if self.columns is None else self.columns
+
+
+def sliced(columns: Sequence[Sequence[str]] | None = None, levels: Mapping[str, int | str] | None = None,
+           number: str = "bucket") -> Sliced:  # fmt: skip
+    """The form that keeps cells exact and breaks the links between groups of columns.
+
+    >>> sliced([["age", "sex"], ["zip", "disease"]]).columns
+    (('age', 'sex'), ('zip', 'disease'))
+    """
+    return Sliced(columns, levels, number)  # type: ignore[arg-type]
+
+
+def column_groups_of(columns: object) -> ColumnGroups:
+    """Lists of names as a recipe writes them."""
+    right = "write lists of names: columns: [[age, sex], [zip, disease]]"
+    if isinstance(columns, str) or not isinstance(columns, Sequence):
+        raise BadInput(f"columns={columns!r} is no list of groups", right=right)
+    for group in columns:
+        if isinstance(group, str) or not isinstance(group, Sequence) or not group or not all(isinstance(n, str) for n in group):
+            raise BadInput(f"columns: {group!r} is no group of columns", right=right)
+    return tuple(tuple(group) for group in columns)

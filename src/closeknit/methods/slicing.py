@@ -1,0 +1,250 @@
+"""Slicing: columns that say much of each other stay together, and the links between such groups are broken inside buckets.
+
+Promises. l-diverse slicing of every sensitive column where `l` is given (`models.DiverseSlicing`), and whatever else is asked
+of the classes in which a secret is seen: a bucket, and in it the part with the same known cells beside the secret.
+
+Source: the paper on slicing, sec. 2.2 (diverse slicing), 3 and 4 (attribute partition, column generalization, tuple partition).
+
+Different from the source:
+- the secret stands alone unless `beside` or `columns` say otherwise: a unique value beside it tells it (and correlation drives
+  exactly such columns together). What stands beside it is generalized by whole levels until each of its values, over the whole
+  table, keeps the promises (`generalize=False` refuses instead);
+- `rare` does the same for any group: no combination of its cells occurs in fewer rows, so that nobody is found by one group;
+- the table as one bucket is tested before it is cut, and a bucket is closed only when no column can be cut;
+- `diverse="local"` (default) asks diversity of every bucket by itself. It implies `"size"` and `"paper"`, for which buckets are
+  weighed, and needs a look at the bucket alone. The printed test weighs buckets wrongly unless they are of one size;
+- a bucket has at least `min_bucket` rows (default: l, and 2): a bucket of one row is that row in clear;
+- `cuts="strict"` (default) keeps equal values together. Every person then fits into one bucket only, so the paper's several
+  matching buckets, and what it says of membership, are not there; `"relaxed"`, `"random"` and `"spread"` have them. `"spread"`
+  is ours: every bucket is a systematic sample of the table, so that fakes fit into as many buckets as true rows do. So is
+  `"near"`: buckets of as few rows as diversity allows, with different secrets and like quasi-identifiers, as in Anatomy;
+- buckets that are not cut and break a promise are merged.
+
+Cost: one pass for each pair of columns, then that of Mondrian; `size` and `paper` look at the profiles of a bucket besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.exact import Number, fraction
+from closeknit.core.geometry import scales
+from closeknit.core.joint import Secret, parts
+from closeknit.core.method import Progress, silent
+from closeknit.core.model import Model
+from closeknit.core.params import choice, number, whole
+from closeknit.core.published import known_part
+from closeknit.core.schema import Schema
+from closeknit.core.table import Outcome, Partition, Table
+from closeknit.fills.beside import judged_beside
+from closeknit.fills.diverse_cuts import diverse_partition
+from closeknit.fills.refine import Cuts, refined, root_holds
+from closeknit.fills.repair import repaired
+from closeknit.fills.spreading import spread_buckets
+from closeknit.forms import Generalized, Sliced, sliced
+from closeknit.forms.grouped import ColumnGroups, known_codes
+from closeknit.methods.anatomy import Anatomy
+from closeknit.methods.incognito import Incognito
+from closeknit.models import DiverseSlicing, KAnonymity
+from closeknit.plans.attribute_partition import columns_for
+from closeknit.plans.correlation import HOW
+
+DIVERSE = ("local", "size", "paper")
+CUTS = ("strict", "relaxed", "random", "spread", "near")
+USUAL_BUCKET = 100  # rows, where buckets are not cut
+
+
+@dataclass(frozen=True)
+class Slicing:
+    """Column groups and buckets for diverse slicing.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
+    >>> release = ck.anonymize(table, schema, [ck.TCloseness("disease", 0.3)], Slicing(columns=3, l=3))
+    >>> release.certificate.ok, release.certificate.form["sliced"]["columns"][-1]
+    (True, ['disease', 'stay', 'charge'])
+    """
+
+    name: ClassVar[str] = "slicing"
+    serves_both: ClassVar[bool] = True
+    keeps_persons: ClassVar[bool] = False
+    plans_for: ClassVar[str] = "any"
+    scale: ClassVar[str] = "shard"
+    usual_form: ClassVar[str] = "sliced"
+
+    columns: int | ColumnGroups | None = None  # how many groups, or which
+    l: Number | None = None  # noqa: E741 - the source's symbol
+    diverse: str = DIVERSE[0]
+    cuts: str = CUTS[0]
+    bucket: int | None = None  # rows of a bucket that is not cut
+    min_bucket: int | None = None
+    beside: int = 0  # quasi columns that join the secret
+    rare: int = 1  # rows that every combination of a group's known cells has
+    generalize: bool = True
+    bins: str = HOW[0]  # of numbers, for the correlation alone
+    number: str = "bucket"  # the name of the column that tells the bucket
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.columns, int | None) or isinstance(self.columns, bool):
+            object.__setattr__(self, "columns", sliced(cast(ColumnGroups, self.columns)).columns)
+        elif self.columns is not None:
+            whole("columns", self.columns, least=2)
+        if self.l is not None:
+            number("l", self.l, least=1)
+        choice("diverse", self.diverse, DIVERSE)
+        choice("cuts", self.cuts, CUTS)
+        choice("bins", self.bins, HOW)
+        choice("generalize", self.generalize, (True, False))
+        whole("beside", self.beside, least=0)
+        whole("rare", self.rare, least=1)
+        for name, size in (("bucket", self.bucket), ("min_bucket", self.min_bucket)):
+            if size is not None:
+                whole(name, size, least=2)
+        if self.bucket is not None and self.cuts not in ("random", "spread"):
+            right = "choose cuts 'random' or 'spread'"
+            raise BadInput(f"bucket={self.bucket} has no meaning for cuts={self.cuts!r}", right=right)
+        if self.diverse != "local" and self.l is None:
+            raise BadInput(f"diverse={self.diverse!r} has no meaning without l", right="give l, a number of at least 1")
+
+    def promises(self, schema: Schema) -> tuple[Model, ...]:
+        """Diverse slicing of every sensitive column."""
+        if self.l is None:
+            return ()
+        return tuple(DiverseSlicing(name, self.l, self.diverse) for name in schema.sensitive)
+
+    def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
+        """Attribute partition, column generalization, tuple partition."""
+        if len(table) < self._least():
+            asked, hint = f"slicing into buckets of at least {self._least():,} rows", "ask for less (min_bucket, l)"
+            raise Unsatisfiable(asked, f"the table has {len(table):,} rows", hint)
+        progress("columns", 0.15)
+        groups = self.columns if isinstance(self.columns, tuple) else self._columns(table)
+        form = sliced(groups, number=self.number)
+        form.check(table.schema)
+        form = replace(form, levels=self._levels(table, form, models) or None)
+        if self.diverse == "local":
+            partition = self._local(table, form, models, seed, progress)
+        else:
+            partition = self._weighed(table, form, models, seed, progress)
+        notes = (f"columns {groups}, levels {form.levels or 'none'}", f"{partition.count:,} buckets")
+        return Outcome(partition, form, notes, settled=self.diverse != "local")
+
+    def _columns(self, table: Table) -> ColumnGroups:
+        for name in table.schema.plain:
+            right = "name the columns that stand together, with this one in a group, or drop it"
+            raise BadInput("is plain, and slicing does not know where to put it", column=name, right=right)
+        return tuple(tuple(group) for group in columns_for(table, cast(int | None, self.columns), self.beside, self.bins))
+
+    def _least(self) -> int:
+        return max(2, ceil(fraction("l", self.l or 1)), self.min_bucket or 0)
+
+    def _levels(self, table: Table, form: Sliced, models: Sequence[Model]) -> dict[str, int | str]:
+        """Column generalization: of each group the finest levels at which no value tells too much."""
+        levels: dict[str, int | str] = {}
+        for group in form.column_groups(table.schema):
+            known = [name for name in known_part(group, "", table.schema) if name in table.schema.quasi]
+            asked = [model for model in models if set(parts(model.column)) & set(group)]
+            asked += [KAnonymity(self.rare)] if self.rare > 1 else []
+            coarser = [name for name in known if name not in table.schema.sensitive]
+            if coarser and asked:
+                levels |= self._levels_of(_restricted(table, coarser), asked)
+        return levels
+
+    def _levels_of(self, table: Table, models: Sequence[Model]) -> dict[str, int | str]:
+        if not self.generalize:
+            _refuse_telling(table, models)
+            return {}
+        form = Incognito().run(table, models, 0, silent).form
+        assert isinstance(form, Generalized)
+        return {name: level for name, level in (form.levels or {}).items() if level != 0}
+
+    def _local(self, table: Table, form: Sliced, models: Sequence[Model], seed: int, progress: Progress) -> Partition:
+        """Buckets that keep every promise by themselves."""
+        known = _known_beside(table, form, models)
+        table, judged = judged_beside(table, [*models, KAnonymity(self._least())], known)
+        if self.cuts not in ("strict", "relaxed"):
+            return repaired(table, self._dealt(table, form, seed, progress), judged)
+        whole_table = Partition(np.zeros(len(table), dtype=np.int32), 1)
+        if not root_holds(table, judged):
+            return whole_table
+        return refined(table, whole_table, judged, scales(table), Cuts(relaxed=self.cuts == "relaxed"), progress)
+
+    def _weighed(self, table: Table, form: Sliced, models: Sequence[Model], seed: int, progress: Progress) -> Partition:
+        """Buckets whose weighed sum keeps diversity, for everybody."""
+        if len(table.schema.sensitive) > 1 or any("release" not in model.needs for model in models):
+            right = "ask for nothing else, or choose diverse='local'"
+            raise BadInput(f"diverse={self.diverse!r} speaks of one secret and goes with no other promise", right=right)
+        (secret,) = table.schema.sensitive
+        if self.cuts not in ("strict", "relaxed"):
+            return self._dealt(table, form, seed, progress)
+        known = known_codes(table, form, secret)
+        place = next(i for i, group in enumerate(form.column_groups(table.schema)) if secret in group)
+        codes, domain = table.secret(secret)
+        assert self.l is not None
+        return diverse_partition(
+            table, known, place, codes, domain.size + 1, scales(table), fraction("l", self.l), self.diverse,
+            self.cuts == "relaxed", self._least(), progress,
+        )  # fmt: skip
+
+    def _dealt(self, table: Table, form: Sliced, seed: int, progress: Progress) -> Partition:
+        """Buckets of a given size, the last one joined to its neighbour where it is too small; or as Anatomy makes them."""
+        if self.cuts == "near":
+            near = Anatomy(self.l or 2).run(table, (), seed, progress).partition
+            return repaired(table, near, [KAnonymity(self._least())])
+        size = max(self.bucket or min(USUAL_BUCKET, len(table)), self._least())
+        if self.cuts == "spread":
+            bucket_of = spread_buckets(known_codes(table, form, ""), size, seed)
+        else:
+            bucket_of = np.empty(len(table), dtype=np.int32)
+            bucket_of[np.random.default_rng(seed).permutation(len(table))] = np.arange(len(table)) // size
+        last = int(bucket_of.max())
+        if last > 0 and (bucket_of == last).sum() < self._least():
+            bucket_of[bucket_of == last] = last - 1
+        return Partition.of(bucket_of)
+
+
+def _restricted(table: Table, names: Sequence[str]) -> Table:
+    """The same rows with these quasi columns alone."""
+    places = [list(table.schema.quasi).index(name) for name in names]
+    schema = table.schema.model_copy(
+        update={
+            "quasi": {name: table.schema.quasi[name] for name in names},
+            "importance": {name: weight for name, weight in table.schema.importance.items() if name in names},
+        }
+    )
+    domains = tuple(table.quasi_domains[place] for place in places)
+    return replace(table, schema=schema, quasi=table.quasi[:, places], quasi_domains=domains, withholdable=0)
+
+
+def _refuse_telling(table: Table, models: Sequence[Model]) -> None:
+    """Values that tell too much by themselves, in every bucket there could be."""
+    _, class_of = np.unique(table.quasi, axis=0, return_inverse=True)
+    partition = Partition.of(class_of)
+    classes = table.counted(partition)
+    for model in models:
+        if len(broken := np.flatnonzero(~model.holds(classes))):
+            row = int(np.argmax(partition.class_of == broken[0]))
+            named = zip(table.schema.quasi, table.quasi_domains, table.quasi[row].tolist(), strict=True)
+            cells = ", ".join(f"{name} = {domain.labels(np.array([c]), np.array([c]))[0]}" for name, domain, c in named)
+            rows = int(classes.sizes[broken[0]])
+            reached = f"the {rows:,} rows with {cells} reach {model.levels(classes)[broken[0]]:.6g} in the whole table"
+            hint = "let columns be generalized (generalize=True), or put them into another group"
+            raise Unsatisfiable(model.describe(None), reached, hint)
+
+
+def _known_beside(table: Table, form: Sliced, models: Sequence[Model]) -> dict[Secret, NDArray[np.int32]]:
+    """What may be known beside each secret that a promise speaks of; nothing where it stands alone."""
+    known: dict[Secret, NDArray[np.int32]] = {}
+    for secret in dict.fromkeys(model.column for model in models if model.column is not None):
+        groups = form.column_groups(table.schema)
+        place = next(i for i, group in enumerate(groups) if parts(secret)[0] in group)
+        if known_part(groups[place], secret, table.schema):
+            known[secret] = known_codes(table, form, secret)[:, place]
+    return known

@@ -1,0 +1,195 @@
+"""COUNT queries: how far the answers from a release are from those of the original table.
+
+A query asks how many rows have `lambda_` quasi-identifiers and the secret in given ranges. Every range is a share
+theta^(1 / (lambda_ + 1)) of its column's domain, so that a share theta of the rows answers where columns are even and do not
+depend on each other. The same queries are put to the table and to each release.
+
+An analyst who has only the release takes a row to lie evenly anywhere in its cells. Where groups of columns do not line up
+inside a bucket, any way to put them together is as likely as another: of n rows, a match in one group and b in another,
+a * b / n match in both. Where a secret was perturbed, what its law adds to a count is taken off: if c of n rows are written
+with one of r values, out of the m values of the law, (c - (1 - retain) n r / m) / retain are expected to have one.
+
+Source: the thesis on SABRE and BUREL, ch. 3 and 4 (workload error), and the paper on slicing for the buckets.
+Different from the source: a query that no row answers has no relative error; it is left out and counted. Numbers are a line,
+not a list of values, so a range begins anywhere.
+
+Cost: once a sort of the rows; for each query words of 64 cells where cells are exact, and a look at those that are left. What
+is looked at are different cells in a class or bucket, not rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.certificate import Record
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.core.exact import Number
+from closeknit.core.params import number, whole
+from closeknit.core.published import Reading
+from closeknit.core.schema import Schema
+from closeknit.kernels.queries import narrowed
+from closeknit.metrics.answers import Group, Perturbed, unperturbed
+from closeknit.metrics.axes import Axis, Published, axes_of, column_groups, original_columns, reading_of
+
+Int32 = NDArray[np.int32]
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Queries over the columns of one table; query i asks for `columns[i]` and, last, for the secret."""
+
+    schema: Schema
+    quasi: tuple[Axis, ...]
+    secret: Axis
+    columns: Int32  # [queries, lambda_] places in `quasi`, ascending
+    lo: Reals  # [queries, lambda_ + 1]
+    hi: Reals
+    theta: float
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def asked(self, i: int) -> dict[str, tuple[float, float]]:
+        """The range of each column in query i, on the axis of the column."""
+        axes = [*(self.quasi[j] for j in self.columns[i]), self.secret]
+        return {axis.name: (float(a), float(b)) for axis, a, b in zip(axes, self.lo[i], self.hi[i], strict=True)}
+
+
+class WorkloadError(Record):
+    """Relative errors |actual - estimate| / actual over a workload; None where no query has an answer."""
+
+    queries: int
+    skipped: int  # no row of the table answers them
+    median: float | None
+    lower: float | None  # quartile
+    upper: float | None
+    mean: float | None
+
+    def __str__(self) -> str:
+        if self.median is None:
+            return f"None of {self.queries:,} COUNT queries is answered by a row of the table."
+        return (
+            f"Half of {self.queries - self.skipped:,} COUNT queries are off by at most {self.median:.1%} (quartiles "
+            f"{self.lower:.1%} and {self.upper:.1%}); {self.skipped:,} that no row answers were left out."
+        )
+
+
+def queries(table: Any, schema: Schema, secret: str | None = None, lambda_: int = 3, theta: Number = 0.1, count: int = 10_000,
+            seed: int = 0) -> Workload:  # fmt: skip
+    """Random COUNT queries over a frame, file or `Columns`; the first sensitive column is the secret unless one is named.
+
+    >>> import closeknit as ck
+    >>> workload = queries(ck.datasets.hospital(100), ck.datasets.hospital_schema(), lambda_=2, count=5)
+    >>> len(workload), list(workload.asked(0))
+    (5, ['zip', 'job', 'disease'])
+    """
+    lambda_, count, seed = whole("lambda_", lambda_, 1), whole("count", count, 1), whole("seed", seed, 0)
+    share = float(number("theta", theta, above=0, most=1)) ** (1 / (lambda_ + 1))
+    name = _secret(schema, secret)
+    others = [other for other in schema.quasi if other != name]
+    if lambda_ > len(others):
+        right = f"at most {len(others)} quasi columns can be asked for beside '{name}'"
+        raise BadInput(f"lambda_={lambda_} is too large", right=right)
+    axes = axes_of(original_columns(table, schema), schema)
+    quasi = tuple(axes[other] for other in others)
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(np.argsort(rng.random((count, len(quasi))), axis=1)[:, :lambda_], axis=1).astype(np.int32)
+    lo, hi = _drawn_ranges([*quasi, axes[name]], np.column_stack([chosen, np.full(count, len(quasi))]), share, rng)
+    return Workload(schema, quasi, axes[name], chosen, lo, hi, float(number("theta", theta)))
+
+
+def _secret(schema: Schema, secret: str | None) -> str:
+    if not schema.sensitive:
+        raise BadInput("there is no sensitive column to ask for", right="name one in the schema")
+    name = next(iter(schema.sensitive)) if secret is None else secret
+    if name not in schema.sensitive:
+        raise BadInput("is not sensitive", column=name, right="sensitive are " + ", ".join(schema.sensitive))
+    return name
+
+
+def _drawn_ranges(axes: Sequence[Axis], chosen: NDArray[np.integer], share: float,
+                  rng: np.random.Generator) -> tuple[Reals, Reals]:  # fmt: skip
+    """Both ends of each range: whole leaves, at least one; numbers anywhere."""
+    low, high = np.array([axis.ends for axis in axes]).T
+    length = (high - low) * share
+    leaves = np.array([axis.leaves for axis in axes])
+    length = np.where(leaves, np.clip(np.round(length), 1, None), length)
+    room = (high - low - length)[chosen]
+    at = rng.random(chosen.shape)
+    begin = low[chosen] + np.where(leaves[chosen], np.floor(at * (room + 1)), at * room)
+    return begin, np.where(room > 0, begin + length[chosen], high[chosen])  # a sum may be rounded to less than the whole
+
+
+def workload_error(published: Published | Reading, original: Any, workload: Workload) -> WorkloadError:
+    """How far answers from a release (or from what a form read) are from those of the table it was made of.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
+    >>> workload = queries(table, schema, count=200)
+    >>> [workload_error(ck.anonymize(table, schema, [ck.KAnonymity(k)]), table, workload).median > 0.2 for k in (1, 5)]
+    [False, True]
+    """
+    actual = actual_counts(original, workload)
+    estimate = estimated_counts(published, workload)
+    answered = actual > 0
+    if not answered.any():
+        return WorkloadError(queries=len(workload), skipped=len(workload), median=None, lower=None, upper=None, mean=None)
+    errors = np.abs(actual - estimate)[answered] / actual[answered]
+    lower, median, upper = np.quantile(errors, [0.25, 0.5, 0.75]).tolist()
+    skipped = int((~answered).sum())
+    mean = float(errors.mean())
+    return WorkloadError(queries=len(workload), skipped=skipped, median=median, lower=lower, upper=upper, mean=mean)
+
+
+def actual_counts(original: Any, workload: Workload) -> Reals:
+    """The true answer of every query.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(100), ck.datasets.hospital_schema()
+    >>> actual_counts(table, queries(table, schema, theta=1, count=2)).tolist()
+    [100.0, 100.0]
+    """
+    columns = original_columns(original, workload.schema)
+    axes = _axes(workload)
+    raw = {name: axis.leaf_column(columns[name], workload.schema) for name, axis in axes.items()}
+    everyone = np.zeros(columns.rows, dtype=np.int32)
+    cells = Group.of(Columns(raw, columns.rows), list(axes), axes, everyone, 1)
+    return _answers([cells], np.array([float(columns.rows)]), workload)
+
+
+def estimated_counts(published: Published | Reading, workload: Workload) -> Reals:
+    """The answer of every query as an analyst estimates it from a release."""
+    reading, axes = reading_of(published), _axes(workload)
+    for name in axes:
+        if name not in reading.columns:
+            right = "ask for columns that are published: " + ", ".join(reading.columns)
+            raise BadInput("is asked for and is not in the release", column=name, right=right)
+    sizes = reading.classes.sizes.astype(np.float64)
+    parts = [Group.of(reading.columns, names, axes, reading.class_of, len(sizes)) for names in column_groups(reading, axes)]
+    law = reading.retained.get(workload.secret.name)
+    return _answers(
+        parts if law is None else [unperturbed(part, workload.secret, law, sizes) for part in parts], sizes, workload
+    )
+
+
+def _axes(workload: Workload) -> dict[str, Axis]:
+    return {axis.name: axis for axis in (*workload.quasi, workload.secret)}
+
+
+def _answers(parts: Sequence[Group | Perturbed], sizes: Reals, workload: Workload) -> Reals:
+    """Groups that are not asked for match in every row."""
+    answers = np.zeros(len(workload))
+    for i in range(len(workload)):
+        asked = workload.asked(i)
+        found = [rows for part in parts if (rows := part.matching(asked)) is not None]
+        for more in found[1:]:
+            narrowed(found[0], more, sizes)
+        answers[i] = found[0].sum()
+    return np.maximum(answers, 0.0)

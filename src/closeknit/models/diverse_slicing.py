@@ -1,0 +1,130 @@
+"""Diverse slicing: nobody whose known cells are looked up in a sliced release gets a value with a share above 1/l.
+
+Source: the paper on slicing, sec. 2.2 (definition 7). With p(t,s) of `core.disclosure`: p(t,s) <= 1/l for every tuple t of the
+table and every value s of the secret. `weight` says how the buckets that t fits into are weighed:
+- "local": not at all. In every bucket, and there beside each known part of the secret's column group, no value has more than
+  1/l of the rows. This implies the other two, also for somebody who learns which bucket t is in, and anybody can recompute it;
+- "size": by the number of rows expected to look like t, which is what counting all consistent worlds gives;
+- "paper": as printed, by the share of such rows in the bucket: safe for buckets of equal size alone.
+
+Different from the source: `local` and `size` are ours; a share of exactly 1/l is allowed, as the definition says and the
+printed algorithm does not. `size` and `paper` speak of the tuples of the original table, which a stranger does not have: an
+audit takes every profile that some bucket admits instead, and where these are too many, or one of them fails, it says "not
+checkable". Shares of rows say nothing about persons with several rows: where there are any, all three are judged as `local`,
+in persons.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.classes import Classes
+from closeknit.core.disclosure import WEIGHTS, admitted_profiles, exact_disclosure, keeps_diverse, worst_disclosure
+from closeknit.core.domain import Domain
+from closeknit.core.exact import Number, fraction
+from closeknit.core.model import Judged
+from closeknit.core.params import choice, number
+from closeknit.core.published import Reading
+from closeknit.core.slices import Slices
+from closeknit.models.l_diversity import LDiversity
+
+WORDS = {"local": "each bucket by itself", "size": "buckets weighed by size", "paper": "buckets weighed as printed"}
+MOST_PROFILES = 1 << 20  # that an audit looks at
+
+
+@dataclass(frozen=True)
+class DiverseSlicing:
+    """No value of the secret has a share above 1/l for anybody; `weight` says how buckets are weighed.
+
+    >>> DiverseSlicing("disease", 5).describe(None)
+    '5-diverse slicing of disease, each bucket by itself'
+    """
+
+    name: ClassVar[str] = "diverse_slicing"
+    needs: ClassVar[frozenset[str]] = frozenset({"release", "histograms", "persons"})
+    monotone: ClassVar[bool] = True
+    family: ClassVar[str] = "diversity"
+    least_size: ClassVar[int] = 0
+    higher_is_safer: ClassVar[bool] = True
+    forms: ClassVar[frozenset[str]] = frozenset({"sliced", "bucketized", "multiset", "permuted"})
+
+    column: str
+    l: Number  # noqa: E741 - the source's symbol
+    weight: str = "local"
+
+    def __post_init__(self) -> None:
+        number("l", self.l, least=1)
+        choice("weight", self.weight, tuple(WORDS))
+
+    @property
+    def asked(self) -> str:
+        """The limit in the certificate's words."""
+        return f">= {self.l}"
+
+    def describe(self, domain: Domain | None) -> str:
+        """The promise in one line."""
+        return f"{self.l}-diverse slicing of {self.column}, {WORDS[self.weight]}"
+
+    def refuse(self, classes: Classes) -> None:
+        """It has a meaning for every column."""
+
+    def levels(self, classes: Classes) -> NDArray[np.float64]:
+        """What each bucket reaches by itself: enough for every weight."""
+        return self._alone.levels(classes)
+
+    def holds(self, classes: Classes) -> NDArray[np.bool_]:
+        """Whether each bucket keeps the promise by itself."""
+        return self._alone.holds(classes)
+
+    def exact_level(self, classes: Classes, index: int) -> Fraction | None:
+        """What one bucket reaches by itself, as a rational."""
+        return self._alone.exact_level(classes, index)
+
+    def judged(self, reading: Reading, originals: NDArray[np.int32] | None) -> Judged:
+        """The promise measured on what was written, at home over the original tuples."""
+        classes = reading.of(self.column).classes
+        alone = self._judged_alone(classes)
+        if self.weight not in WEIGHTS or self.column in classes.by_person:
+            return alone
+        if originals is not None:
+            if alone.held:  # for everybody then, and a level that is attested is not told: no profile has to be looked up
+                return Judged(True, alone.level, "attested", alone.exact, why="it speaks of the original rows")
+            held, level, exact = self._over(reading.slices(self.column), originals)
+            return Judged(held, level, "attested", exact, why="it speaks of the original rows")
+        return alone if alone.held else self._bounded(reading.slices(self.column))
+
+    @property
+    def _alone(self) -> LDiversity:
+        return LDiversity(self.column, self.l, "frequency")
+
+    def _judged_alone(self, classes: Classes) -> Judged:
+        levels = self.levels(classes)
+        if not np.isfinite(levels).any():
+            return Judged(True, None, "recomputable")  # no bucket shows any secret
+        worst = int(np.argmin(levels))
+        return Judged(bool(self.holds(classes).all()), float(levels[worst]), "recomputable", self.exact_level(classes, worst))
+
+    def _over(self, slices: Slices, profiles: NDArray[np.int32]) -> tuple[bool, float | None, Fraction | None]:
+        """Whether the promise holds for these profiles, and the l that the worst of them reaches."""
+        _, worst, value = worst_disclosure(slices, profiles, self.weight)
+        if worst < 0:
+            return True, None, None
+        exact = 1 / exact_disclosure(slices, profiles[worst], self.weight)[value]
+        return keeps_diverse(slices, profiles, fraction("l", self.l), self.weight), float(exact), exact
+
+    def _bounded(self, slices: Slices) -> Judged:
+        """For a stranger: the worst of all profiles that the buckets admit, of which the original ones are some."""
+        profiles = admitted_profiles(slices, MOST_PROFILES)
+        if profiles is None:
+            why = f"its buckets admit more than {MOST_PROFILES:,} profiles, and only the original rows tell which of them exist"
+            return Judged(False, None, "not checkable", why=why)
+        held, level, exact = self._over(slices, profiles)
+        if held:
+            return Judged(True, level, "recomputable", exact)
+        why = "some profile that a bucket admits would fail, and only the original rows tell whether it exists"
+        return Judged(False, None, "not checkable", why=why)

@@ -1,0 +1,12 @@
+"""Data that never ends: one file per stream algorithm; rows come in by `push`, `push_many` and `tick` and leave in batches."""
+
+from __future__ import annotations
+
+from closeknit.streams.burel_window import BurelWindow
+from closeknit.streams.castle import Castle
+from closeknit.streams.knn_stream import KnnStream
+from closeknit.streams.sabre_window import SabreWindow
+from closeknit.streams.stream import Stream
+from closeknit.streams.windows import Windowed
+
+REGISTRY: dict[str, type[Stream]] = {stream.name: stream for stream in (Castle, KnnStream, SabreWindow, BurelWindow, Windowed)}

@@ -1,0 +1,282 @@
+"""`Castle`: rows wait in clusters and leave within `delta`, in classes of at least `k` persons, at every instant of the stream.
+
+Promises, after every batch: each published generalization has k persons (K); what else is asked of classes, such as l values
+that l different persons carry, holds for each batch (L); a row leaves at the latest while the row `delta` positions later is
+handled (D); each row leaves once or is counted as suppressed (1); what is published covers the row (C).
+
+Source: the thesis on SABRE and BUREL, ch. 5. `eta`: most clusters open at a time; `tau`: mean loss of the last `mu` classes
+published, beyond which a row opens a cluster of its own; Omega: stored generalizations.
+
+Different from the source:
+- persons of the union are counted where clusters merge: sizes added up count a person twice (one person as a class of two);
+- merging goes on until every promise holds, not only k;
+- a row that was reused or suppressed leaves its cluster, which shrinks: else it is published twice, and counts for a later k;
+- the end of the stream merges small clusters or suppresses them: published as they are, a class may be one person;
+- reuse is off: it publishes rows alone, and tells by what it does not do (`docs/castle.md`). "held" reuses only when pending
+  rows of k persons share a stored generalization; they wait in their clusters until then, and leave as one batch;
+- a class is stored where its loss is at most tau (printed: below, so that equal losses are never stored), for `delta`
+  positions, and 10 eta at most;
+- clusters that would stay behind too few for a class, and whose oldest row expires before k more rows come, leave together with
+  the one that leaves, where the source suppresses their rows one by one;
+- a class leaves whole; `order="input"` keeps whole batches back until every older row has left, which is at most until their
+  own oldest row expires.
+
+Cost: eta columns for the choice of a cluster, compiled; merging eta^2 columns, splitting n^2 columns / k, once a class. Memory:
+delta + 1 rows, and eta boxes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from heapq import heappop, heappush
+from math import ceil
+from typing import Any, ClassVar
+
+import numpy as np
+
+from closeknit.core.exact import fraction
+from closeknit.core.model import Model
+from closeknit.core.params import choice, whole
+from closeknit.core.schema import Schema
+from closeknit.kernels.axes import box_cost, boxes_of
+from closeknit.kernels.castle import NEAR, inside
+from closeknit.streams.arrivals import Arrivals, Ints
+from closeknit.streams.clusters import Clusters
+from closeknit.streams.delayed import Clock, Delayed, Leavings
+from closeknit.streams.splitting import split_k, split_l
+from closeknit.streams.stored import Omega, Stored
+from closeknit.streams.stream import Leaving
+
+STORED = 10  # generalizations kept for each cluster that may be open
+
+
+class Castle(Delayed):
+    """Clusters of near rows that leave together.
+
+    >>> from closeknit.core.kinds import flat, numeric
+    >>> schema = Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()}, person="name")
+    >>> stream = Castle(schema, k=2, delta=3, seed=1)
+    >>> for age, name in ((30, "Ann"), (70, "Bob"), (31, "Cid"), (71, "Dan")):
+    ...     left = stream.push({"age": age, "name": name, "ill": "flu"})
+    >>> left
+    [{'age': '[30, 31]', 'ill': 'flu'}, {'age': '[30, 31]', 'ill': 'flu'}]
+    >>> [row["age"] for row in stream.flush()]
+    ['[70, 71]', '[70, 71]']
+    """
+
+    name: ClassVar[str] = "castle"
+
+    def __init__(self, schema: Schema, k: int | None = None, delta: int | str = 10_000, l: int | None = None,  # noqa: E741
+                 eta: int = 50, mu: int = 100, reuse: bool | str = False, models: Sequence[Model] | None = None,
+                 order: str = "batch", seed: int | None = None, clock: Clock | str | None = None) -> None:  # fmt: skip
+        super().__init__(schema, k, delta, l, models, seed, clock)
+        choice("reuse", reuse, (False, True, "held"))
+        choice("order", order, ("batch", "input"))
+        self.reuse, self.order = reuse, order
+        axes = self.coder.axes
+        self.clusters = Clusters(axes, len(schema.quasi), whole("eta", eta, least=1), self.judge.by_person)
+        self.omega = Omega(axes, STORED * eta, self.delta)
+        self.recent: deque[float] = deque(maxlen=whole("mu", mu, least=1))
+        self.tau = 0.0
+        self._kept_back: list[tuple[int, int, Leaving]] = []  # a heap: the batch with the oldest row first
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a certificate has to say beside the promises."""
+        alone = (
+            f"reuse=True: {self.counters.reused:,} rows were published alone, with a generalization that was published before: "
+            "who knows when somebody came has one candidate, and a row that was merged was in no stored generalization"
+        )
+        ordered = "order='input': batches stand in the order of their oldest row, so the order tells which of two began earlier"
+        return (*([alone] if self.reuse is True else []), *([ordered] if self.order == "input" else []))
+
+    def _oldest(self) -> int | None:
+        return self.clusters.head
+
+    def _take(self, rows: Arrivals, first: int, span: tuple[int, int]) -> None:
+        self.clusters.add(rows, first, span, self.tau)
+
+    def _expire(self, y: int) -> Iterator[Leavings]:
+        yield from self._leave(self.clusters.oldest, y)
+        yield from self._released()
+
+    def _leave(self, c: int, y: int) -> Iterator[Leavings]:
+        """EXPIRE: y, in cluster c, has to leave."""
+        if self._valid([c]):
+            yield from self._output(self._taken_along([c]))
+        elif (reused := self._reused(c, y)) is not None:
+            yield from self._ordered([reused])
+        elif (parts := self._merged(c)) is not None:
+            yield from self._output(self._taken_along(parts))
+        else:
+            self._remove(c, np.array([y]))
+            self._suppress(np.array([y]))
+
+    def _merged(self, c: int) -> list[int] | None:
+        """Cluster c and as many others, each enlarging it least, as make a class; None if all of them do not."""
+        everything = list(range(len(self.clusters)))
+        if self.clusters.everybody < self.k or (self.judge.grows and not self._valid(everything)):
+            return None
+        order = self.clusters.merging_order(c).tolist()
+        persons = np.cumsum(self.clusters.open.persons[order])
+        for last in range(int(np.searchsorted(persons, self.k)), len(order)):
+            if self._valid(order[: last + 1]):
+                return sorted(order[: last + 1])
+        return None
+
+    def _taken_along(self, numbers: list[int]) -> list[int]:
+        """These clusters and those that would stay behind too few, and expire before k more rows come."""
+        rest = [c for c in range(len(self.clusters)) if c not in numbers]
+        if self.timed or not rest or self._valid(rest):
+            return numbers
+        late = [c for c in rest if self.clusters.open.head[c] + self.delta < self.handled + self.k]
+        more = sorted([*numbers, *late])
+        return more if self.judge.grows or self._valid(more) else numbers
+
+    def _output(self, numbers: list[int]) -> Iterator[Leavings]:
+        """OUTPUT: these clusters, as one, leave in as many classes as they can be split into."""
+        positions = self._members(numbers)
+        self.clusters.drop(numbers, self.pending)
+        quasi, persons = self.pending.quasi(positions), self.pending.persons(positions)
+        class_of, count = self._split(positions)
+        lo, hi = boxes_of(quasi, class_of, count)
+        classes = [class_of == part for part in range(count)]
+        for part, mine in enumerate(classes):
+            loss = float(box_cost(self.coder.axes, lo[part], hi[part]))
+            self.recent.append(loss)
+            self.tau = sum(self.recent) / len(self.recent)
+            if self.reuse and (loss <= self.tau + NEAR or not self.omega.all):
+                secrets, oldest = self.pending.secrets(positions[mine]), int(positions[mine][0])
+                self.omega.store(Stored(lo[part], hi[part], self._age, persons[mine], secrets, oldest), self._age)
+        yield from self._ordered([Leaving(positions[mine], at=self.handled) for mine in classes])
+
+    def _split(self, positions: Ints) -> tuple[Ints, int]:
+        """SPLIT: the class of each row, and how many; one, where some class would not keep the promises."""
+        whole_one = np.zeros(len(positions), np.int64), 1
+        persons = self.pending.persons(positions)
+        if self.judge.heads(persons) < 2 * self.k:
+            return whole_one
+        axes, quasi, chance = self.coder.axes, self.pending.quasi(positions), self.choice("split", int(positions[0]))
+        diverse = next((model for model in self.judge.models if model.family == "diversity"), None)
+        if diverse is None:
+            ways = [split_k(axes, quasi, persons, self.k, chance)]
+        else:
+            values = self.pending.secrets(positions)[:, list(self.schema.sensitive).index(str(diverse.column))]
+            least = ceil(fraction("l", diverse.l))  # type: ignore[attr-defined]
+            ways = split_l(axes, quasi, persons, values, self.k, least, chance)
+        return next((way for way in ways if self._all_hold(positions, *way)), whole_one)
+
+    def _all_hold(self, positions: Ints, class_of: Ints, count: int) -> bool:
+        parts = (positions[class_of == part] for part in range(count))
+        return all(self.judge(self.pending.persons(part), self.pending.secrets(part)) for part in parts)
+
+    def _reused(self, c: int, y: int) -> Leaving | None:
+        """y, or with "held" all who share a stored generalization with it, published with that."""
+        if not self.reuse:
+            return None
+        row = self.pending.quasi(np.array([y]))[0]
+        known = self.omega.covering(row, self._age)
+        fit = [(stored, rows) for stored in known if (rows := self._sharing(stored, y)) is not None]
+        if not fit:
+            return None
+        stored, positions = fit[int(self.choice("reuse", y).integers(len(fit)))]
+        if self.reuse is True:
+            self.counters.reused += 1
+            stored.persons = np.concatenate([stored.persons, self.pending.persons(positions)])
+            stored.secrets = np.concatenate([stored.secrets, self.pending.secrets(positions)])
+            self._remove(c, positions)
+        else:
+            for other in range(len(self.clusters) - 1, -1, -1):
+                self._remove(other, positions)
+        return Leaving(positions, (stored.lo, stored.hi), at=self.handled, joins=self.reuse is True)
+
+    def _sharing(self, stored: Stored, y: int) -> Ints | None:
+        """Positions that may leave with a stored generalization now; None where the promises forbid it."""
+        if self.reuse is True:
+            if self.pending.here(stored.oldest):  # kept back: nobody has seen it yet
+                return None
+            rows = np.array([y])
+            persons = np.concatenate([stored.persons, self.pending.persons(rows)])
+            return rows if self.judge(persons, np.concatenate([stored.secrets, self.pending.secrets(rows)])) else None
+        small = [other for other in range(len(self.clusters)) if not self._valid([other])]
+        rows = self._members(small)
+        rows = rows[inside(self.coder.axes, stored.lo, stored.hi, self.pending.quasi(rows))]
+        return rows if self.judge(self.pending.persons(rows), self.pending.secrets(rows)) else None
+
+    def _end(self) -> Iterator[Leavings]:
+        while (small := [c for c in range(len(self.clusters)) if not self._valid([c])]) != []:
+            c = min(small, key=lambda number: int(self.clusters.open.head[number]))
+            if len(self.clusters) > 1 and self._valid(list(range(len(self.clusters)))):
+                one, other = sorted(self.clusters.merging_order(c)[:2].tolist())
+                rows = self._members([one, other])
+                self.clusters.drop([other], self.pending)
+                self.clusters.hold(one, rows, self.pending)
+                continue
+            yield from self._end_of(c)
+        while len(self.clusters):
+            yield from self._output([0])
+        yield from self._released()
+
+    def _end_of(self, c: int) -> Iterator[Leavings]:
+        """Rows that no class can take: reused where they are covered, else suppressed."""
+        rows = self.clusters.members(c)
+        for y in rows.tolist():
+            if self.reuse is True and (reused := self._reused(c, y)) is not None:
+                yield from self._ordered([reused])
+            else:
+                self._remove(c, np.array([y]))
+                self._suppress(np.array([y]))
+
+    def _valid(self, numbers: list[int]) -> bool:
+        """Whether these clusters together keep every promise."""
+        everything = len(numbers) == len(self.clusters)
+        persons = self.clusters.everybody if everything else int(self.clusters.open.persons[numbers].sum())
+        if persons < self.k:
+            return False
+        if not self.judge.models and (everything or len(numbers) == 1 or not self.judge.by_person):
+            return True
+        positions = self._members(numbers)
+        return self.judge(self.pending.persons(positions), self.pending.secrets(positions))
+
+    def _members(self, numbers: list[int]) -> Ints:
+        return np.sort(np.concatenate([np.empty(0, np.int64), *(self.clusters.members(c) for c in numbers)]))
+
+    def _remove(self, c: int, positions: Ints) -> None:
+        """REMOVE: the cluster shrinks, and is gone when it is empty."""
+        rows = self.clusters.members(c)
+        if len(positions) == 1 and positions[0] == rows[0]:
+            self.clusters.remove(c, rows[:1], rows[1:], self.pending)
+        elif (gone := np.isin(rows, positions)).any():
+            self.clusters.remove(c, rows[gone], rows[~gone], self.pending)
+
+    @property
+    def _age(self) -> float:
+        return self.now if self.timed else self.handled
+
+    def _ordered(self, classes: list[Leaving]) -> Iterator[Leavings]:
+        """At once, or with `order="input"` when every older row has left."""
+        if self.order == "batch":
+            yield from classes if classes[0].box is not None else [classes]
+        else:
+            for each in classes:
+                heappush(self._kept_back, (int(each.positions[0]), 0, each))
+
+    def _released(self) -> Iterator[Leavings]:
+        while self._kept_back and self._kept_back[0][0] == self.pending.first:
+            yield replace(heappop(self._kept_back)[2], at=self.handled)
+
+    def _state(self) -> dict[str, Any]:
+        kept = [(each.positions, each.box, each.joins) for _, _, each in self._kept_back]
+        held = {"clusters": self.clusters.state(), "omega": self.omega.state(), "recent": list(self.recent), "kept_back": kept}
+        return super()._state() | held
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self.clusters.restore(state["clusters"], self.pending)
+        self.omega.restore(state["omega"])
+        self.recent.extend(state["recent"])
+        self.tau = sum(self.recent) / len(self.recent) if self.recent else 0.0
+        for positions, box, joins in state["kept_back"]:
+            heappush(self._kept_back, (int(positions[0]), 0, Leaving(positions, box, joins=joins)))

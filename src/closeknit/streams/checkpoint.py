@@ -1,0 +1,168 @@
+"""A stream on disk: pending rows, what the algorithm holds, counters, the secret and what it was made with; no history.
+
+The file is private (mode 0600): it holds raw rows and the secret from which all choices derive. It is written whole or not at
+all, and read without running anything that stands in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from closeknit.core.certificate import model_form
+from closeknit.core.errors import BadInput
+from closeknit.core.params import made
+from closeknit.core.schema import Schema
+from closeknit.doors.faults import refused
+from closeknit.doors.folders import write_whole
+from closeknit.methods import REGISTRY as METHODS
+from closeknit.models import REGISTRY as MODELS
+from closeknit.streams.arrivals import Coder
+from closeknit.streams.counters import Counters
+from closeknit.streams.packing import from_bytes, to_bytes
+
+if TYPE_CHECKING:
+    from closeknit.streams.stream import Stream
+
+MARK = "closeknit stream"
+VERSION = 1  # raised whenever the file changes, or what a stream would do with what stands in it
+MODE = 0o600
+
+
+def save(stream: Stream, path: str | PathLike[str], beside: Mapping[str, Any] | None = None) -> None:
+    """Write a stream down, with what others want to find `beside` it (offsets of its input and output).
+
+    >>> import tempfile
+    >>> from closeknit.core.kinds import numeric
+    >>> from closeknit.streams.castle import Castle
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(Castle(Schema(quasi={"age": numeric(0, 100)}), k=2, delta=9), f"{folder}/kept", {"offset": 5})
+    ...     stream, beside = load_beside(f"{folder}/kept", Castle)
+    >>> stream.k, beside
+    (2, {'offset': 5})
+    """
+    positions = stream.pending.positions()
+    content = {
+        "mark": MARK,
+        "version": VERSION,
+        "stream": stream.name,
+        "asked": asked_forms(stream),
+        "secret": stream.secret,
+        "position": stream.position,
+        "ended": stream.ended,
+        "counters": asdict(stream.counters),
+        "span": [stream.pending.first, stream.pending.end],
+        "positions": positions,
+        "rows": stream.pending.take(positions) if len(positions) else None,
+        "state": stream._state(),
+        "beside": dict(beside or {}),
+    }
+    write_whole(path, to_bytes(content), MODE)
+
+
+def load(path: str | PathLike[str], kind: type[Any]) -> Stream:
+    """The stream in a file; `kind` is the class that it must have."""
+    return load_beside(path, kind)[0]
+
+
+def load_beside(path: str | PathLike[str], kind: type[Any]) -> tuple[Stream, dict[str, Any]]:
+    """The stream, and what was written down beside it."""
+    content = _content(Path(path))
+    try:
+        cls = _class_of(content["stream"], kind, path)
+        stream = cls(**_made(content["asked"]))
+        _put_back(stream, content)
+        return stream, content["beside"]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise _not_one(path) from None
+
+
+def asked_forms(stream: Stream) -> dict[str, Any]:
+    """What a stream was made with, as plain values: schema, models and methods as a recipe writes them.
+
+    >>> from closeknit.core.kinds import numeric
+    >>> from closeknit.streams.castle import Castle
+    >>> asked_forms(Castle(Schema(quasi={"age": numeric(0, 100)}), k=2, delta=9))
+    {'schema': {'schema of': {'quasi': {'age': {'numeric': {'lo': 0, 'hi': 100}}}}}, 'k': 2, 'delta': 9}
+    """
+    return {name: _form(value) for name, value in stream.asked.items()}
+
+
+def refuse_other(stream: Stream, asked: Stream, path: str | PathLike[str]) -> None:
+    """Refuse the stream of a checkpoint that was not made with what is asked for now."""
+    right = "use the recipe that it was made with, or begin with another --checkpoint folder"
+    if stream.name != asked.name:
+        raise BadInput(f"this checkpoint is one of {stream.name}, and asked is {asked.name}", file=path, right=right)
+    then, now = asked_forms(stream), asked_forms(asked)
+    for name in sorted({*then, *now}):
+        if then.get(name) != now.get(name):
+            told = "" if name in ("schema", "models") else f" ({then.get(name)!r}, now {now.get(name)!r})"
+            raise BadInput(f"this checkpoint was made with another {name}{told}", file=path, right=right)
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        content = from_bytes(path.read_bytes())
+    except OSError as error:
+        raise refused(error, path) from None
+    except ValueError:
+        raise _not_one(path) from None
+    if not isinstance(content, dict) or content.get("mark") != MARK:
+        raise _not_one(path)
+    if content.get("version") != VERSION:
+        what = f"this checkpoint has version {content.get('version')}, and this closeknit reads version {VERSION}"
+        raise BadInput(what, file=path, right="end the stream with the closeknit that began it, or begin another one")
+    return content
+
+
+def _not_one(path: str | PathLike[str]) -> BadInput:
+    return BadInput("this is no checkpoint of a stream", file=path, right="name a file that save() or --checkpoint wrote")
+
+
+def _class_of(name: str, kind: type[Any], path: str | PathLike[str]) -> type[Stream]:
+    if getattr(kind, "name", None) is not None:
+        if kind.name != name:
+            raise BadInput(f"this checkpoint is one of {name}, not of {kind.name}", file=path, right=f"load it as {name}")
+        return kind
+    from closeknit.streams import REGISTRY  # knows all algorithms, which know this file
+
+    if name not in REGISTRY:
+        known = ", ".join(REGISTRY)
+        raise BadInput(f"this checkpoint is one of {name}, which is unknown", file=path, right=f"known are {known}")
+    return REGISTRY[name]
+
+
+def _put_back(stream: Stream, content: Mapping[str, Any]) -> None:
+    stream.secret = content["secret"]
+    stream.coder = Coder(stream.schema, stream.secret)
+    stream.position, stream.ended = content["position"], content["ended"]
+    stream.counters = Counters(**content["counters"])
+    first, end = content["span"]
+    stream.pending.put_back(content["positions"], content["rows"], first, end)
+    stream._restore(content["state"])
+
+
+def _form(value: Any) -> Any:
+    if isinstance(value, Schema):
+        return {"schema of": value.forms()}
+    for kind, registry in (("model", MODELS), ("method", METHODS)):
+        if registry.get(str(getattr(value, "name", None))) is type(value):
+            return {f"{kind} of": model_form(value)}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_form(part) for part in value]
+    return {key: _form(part) for key, part in value.items()} if isinstance(value, Mapping) else value
+
+
+def _made(form: Any) -> Any:
+    makers: dict[str, Callable[[Any], Any]] = {
+        "schema of": Schema.from_forms,
+        "model of": lambda of: made("model", of, MODELS),
+        "method of": lambda of: made("method", of, METHODS),
+    }
+    if isinstance(form, Mapping):
+        (key, *others) = form or ("",)
+        return makers[key](form[key]) if key in makers and not others else {name: _made(part) for name, part in form.items()}
+    return [_made(part) for part in form] if isinstance(form, list) else form

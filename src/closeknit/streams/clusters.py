@@ -1,0 +1,128 @@
+"""Open clusters: rows that wait together, their box and persons. The arrays are those of `kernels.castle`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from closeknit.kernels.axes import Axes
+from closeknit.kernels.castle import Open, arrive, count_again, forget, members, merging_order, refill, shrink
+from closeknit.streams.arrivals import Arrivals, Ints, Reals
+from closeknit.streams.pending import Pending
+
+SMALLEST = 64
+
+
+class Clusters:
+    """At most `eta` clusters in the order of their age.
+
+    >>> from closeknit.kernels.axes import number_axes
+    >>> rows = Arrivals(np.array([[30.0], [80.0], [30.0]]), np.array([7, 8, 7]), np.zeros((3, 0), np.int64), {})
+    >>> clusters = Clusters(number_axes([100.0]), 1, eta=5, by_person=True)
+    >>> clusters.add(rows, first=0, span=(0, 3), tau=0.0)
+    >>> [clusters.members(c).tolist() for c in range(len(clusters))], clusters.open.persons[:2].tolist()
+    ([[0, 2], [1]], [1, 1])
+    """
+
+    def __init__(self, axes: Axes, columns: int, eta: int, by_person: bool) -> None:
+        self.axes, self.by_person = axes, by_person
+        lo, hi, cost = (np.zeros((eta, columns)) for _ in range(3))
+        persons, rows, ids, head, tail = (np.zeros(eta, np.int64) for _ in range(5))
+        rings = _rings(SMALLEST, by_person)
+        self.open = Open(lo, hi, cost, persons, rows, ids, head, tail, np.zeros(3, np.int64), *rings)
+
+    def __len__(self) -> int:
+        return int(self.open.totals[0])
+
+    @property
+    def oldest(self) -> int:
+        """Number of the cluster with the oldest row."""
+        return int(self.open.head[: len(self)].argmin())
+
+    @property
+    def head(self) -> int | None:
+        """Position of the oldest row; None where there is none."""
+        return int(self.open.head[: len(self)].min()) if len(self) else None
+
+    @property
+    def everybody(self) -> int:
+        """Persons in all clusters together."""
+        return int(self.open.totals[2])
+
+    def add(self, rows: Arrivals, first: int, span: tuple[int, int], tau: float) -> None:
+        """The rows `span` of a block each join the cluster that they enlarge least, or open one."""
+        head = self.head
+        self._make_room(first + span[1] - (first + span[0] if head is None else head))
+        arrive(self.axes, self.open, rows.quasi, rows.persons, span, first, tau)
+
+    def members(self, c: int) -> Ints:
+        """Positions of the rows of a cluster, the oldest first."""
+        found: Ints = members(self.open, c)
+        return found
+
+    def box(self, c: int) -> tuple[Reals, Reals]:
+        """Its box."""
+        return self.open.lo[c].copy(), self.open.hi[c].copy()
+
+    def merging_order(self, c: int) -> Ints:
+        """Cluster c and then the others, each the one that enlarges what is merged so far least."""
+        order: Ints = merging_order(self.axes, self.open.lo[: len(self)], self.open.hi[: len(self)], c)
+        return order
+
+    def drop(self, numbers: Sequence[int] | Ints, pending: Pending) -> None:
+        """These clusters are gone."""
+        for c in numbers:
+            forget(self.open, int(c), pending.persons(self.members(int(c))))
+        kept = np.ones(len(self), dtype=bool)
+        kept[np.asarray(numbers)] = False
+        for array in self.open[:8]:
+            array[: kept.sum()] = array[: len(kept)][kept]
+        self.open.totals[0] = kept.sum()
+
+    def hold(self, c: int, positions: Ints, pending: Pending) -> None:
+        """A cluster has these rows from now on, the oldest first."""
+        forget(self.open, c, pending.persons(self.members(c)))
+        refill(self.axes, self.open, c, pending.quasi(positions), pending.persons(positions), positions)
+
+    def remove(self, c: int, gone: Ints, stays: Ints, pending: Pending) -> None:
+        """Of the rows of a cluster some go; its box shrinks, and without rows it is gone too."""
+        if len(stays) == 0:
+            return self.drop([c], pending)
+        forget(self.open, c, pending.persons(gone))
+        self.open.links[stays[:-1] & (len(self.open.links) - 1)] = stays[1:]
+        self.open.rows[c], self.open.head[c], self.open.tail[c] = len(stays), stays[0], stays[-1]
+        left = pending.quasi(gone)
+        if ((left == self.open.lo[c]) | (left == self.open.hi[c])).any():
+            shrink(self.axes, self.open, c, pending.quasi(stays))
+
+    def _make_room(self, span: int) -> None:
+        """Rings that are long enough for all positions between the oldest row and the youngest."""
+        if span <= len(self.open.links):
+            return
+        length, old, chains = 1 << (span - 1).bit_length(), self.open, [self.members(c) for c in range(len(self))]
+        self.open = Open(*old[:9], *_rings(length, self.by_person))
+        for chain in chains:
+            self.open.links[chain[:-1] & (length - 1)] = chain[1:]
+        count_again(self.open, old.who_id, old.who, old.times)
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps: who is in which cluster."""
+        return {"ids": self.open.ids[: len(self)].copy(), "ever": int(self.open.totals[1]),
+                "members": [self.members(c) for c in range(len(self))]}  # fmt: skip
+
+    def restore(self, state: dict[str, Any], pending: Pending) -> None:
+        """Go on from what `state` gave."""
+        chains = state["members"]
+        if chains:
+            self._make_room(max(int(chain[-1]) for chain in chains) + 1 - min(int(chain[0]) for chain in chains))
+        self.open.totals[:] = len(chains), state["ever"], 0
+        self.open.ids[: len(chains)] = state["ids"]
+        for c, chain in enumerate(chains):
+            refill(self.axes, self.open, c, pending.quasi(chain), pending.persons(chain), chain)
+
+
+def _rings(length: int, by_person: bool) -> tuple[Ints, Ints, Ints, Ints]:
+    table = 4 * length if by_person else 0
+    return np.zeros(length, np.int64), np.full(table, -1, np.int64), np.zeros(table, np.int64), np.zeros(table, np.int64)

@@ -1,0 +1,112 @@
+"""What a stream has done so far: numbers for its owner, and those of its certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass
+class Counters:
+    """Rows in, out and suppressed, batches, delays, loss; only rows that left count towards loss and sizes.
+
+    >>> counters = Counters(rows_in=3)
+    >>> counters.left(np.array([0, 2]), np.array([5, 5]), 0.25, now=2)
+    >>> counters.rows_out, counters.fewest_persons, counters.delay_most, counters.loss
+    (2, 1, 2, 0.25)
+    """
+
+    rows_in: int = 0
+    rows_out: int = 0
+    suppressed: int = 0
+    unknown: int = 0  # cells outside the declared domains
+    batches: int = 0
+    fewest_persons: int = 0  # of a batch that joined no class published before
+    smallest: int = 0  # rows of a batch
+    largest: int = 0
+    squares: int = 0  # of the sizes
+    delay_most: int = 0  # positions
+    delay_sum: int = 0
+    loss_sum: float = 0.0
+    reused: int = 0  # rows that were published with a generalization that was there before, in a batch of their own
+    wait_most: float = 0.0  # seconds, where a delay is one in seconds
+    unknown_out: int = 0  # quasi cells outside the declared domains, of rows that left
+    column_losses: list[float] = field(default_factory=list)  # of each quasi column, summed over the rows that left
+    column_rows: list[int] = field(default_factory=list)  # rows that left and lost something there
+    worst: dict[int, float] = field(default_factory=dict)  # by the number of a promise: the worst level of a batch
+    broken: int = 0  # classes that left and do not keep a promise: none, unless an algorithm errs
+
+    @property
+    def pending(self) -> int:
+        """Rows that still wait."""
+        return self.rows_in - self.rows_out - self.suppressed
+
+    @property
+    def loss(self) -> float:
+        """Mean loss of the rows that left; 0 before any did."""
+        return self.loss_sum / self.rows_out if self.rows_out else 0.0
+
+    def left(self, positions: NDArray[np.integer], persons: NDArray[np.integer] | None, loss: float, now: int) -> None:
+        """A class has left while the row at position `now` was handled; without `persons`, it joins one that left before."""
+        rows = len(positions)
+        if persons is not None:
+            heads = len(np.unique(persons))
+            self.fewest_persons = heads if self.batches == 0 else min(self.fewest_persons, heads)
+        self.smallest = rows if self.batches == 0 else min(self.smallest, rows)
+        self.largest = max(self.largest, rows)
+        self.batches += 1
+        self.rows_out += rows
+        self.squares += rows * rows
+        self.delay_most = max(self.delay_most, now - int(positions.min()))
+        self.delay_sum += int((now - positions).sum())
+        self.loss_sum += rows * loss
+
+    def left_at_once(self, positions: NDArray[np.integer], class_of: NDArray[np.integer], persons: NDArray[np.integer],
+                     losses: NDArray[np.float64], now: int) -> None:  # fmt: skip
+        """As `left`, for many classes: `class_of` and person of each row, loss of each class.
+
+        >>> counters = Counters(rows_in=3)
+        >>> counters.left_at_once(np.array([0, 2, 1]), np.array([0, 0, 1]), np.array([5, 6, 5]), np.array([0.25, 0.0]), now=2)
+        >>> counters.batches, counters.fewest_persons, counters.largest, counters.delay_sum
+        (2, 1, 2, 3)
+        """
+        sizes = np.bincount(class_of)
+        order = np.lexsort((persons, class_of))
+        owner, who = class_of[order], persons[order]
+        fresh = np.append(True, (owner[1:] != owner[:-1]) | (who[1:] != who[:-1]))
+        heads, smallest = int(np.bincount(owner[fresh]).min()), int(sizes.min())
+        self.fewest_persons = heads if self.batches == 0 else min(self.fewest_persons, heads)
+        self.smallest = smallest if self.batches == 0 else min(self.smallest, smallest)
+        self.largest = max(self.largest, int(sizes.max()))
+        self.batches += len(sizes)
+        self.rows_out += len(positions)
+        self.squares += int(sizes @ sizes)
+        self.delay_most = max(self.delay_most, now - int(positions.min()))
+        self.delay_sum += int((now - positions).sum())
+        self.loss_sum += float(sizes @ losses)
+
+    def lost(self, sizes: Sequence[int], costs: NDArray[np.float64], unknown: int) -> None:
+        """Classes have left: rows of each, and what each loses in every column; added up one after the other.
+
+        >>> counters = Counters()
+        >>> counters.lost([2, 3], np.array([[0.5, 0.0], [1.0, 0.25]]), unknown=1)
+        >>> counters.column_losses, counters.column_rows
+        ([4.0, 0.75], [5, 3])
+        """
+        rows = np.array(sizes)[:, None]
+        losses, some = self.column_losses or [0.0] * costs.shape[1], self.column_rows or [0] * costs.shape[1]
+        self.column_losses = np.add.accumulate(np.vstack([losses, rows * costs]))[-1].tolist()  # not pairwise, as sum() does
+        self.column_rows = (np.array(some) + (rows * (costs > 0)).sum(axis=0)).tolist()
+        self.unknown_out += unknown
+
+    def reached(self, number: int, level: float) -> None:
+        """The worst level of classes that left, for one promise: the lowest is the worst."""
+        self.worst[number] = min(self.worst.get(number, level), level)
+
+    def record(self) -> dict[str, Any]:
+        """As plain numbers, for people and files."""
+        return {**asdict(self), "pending": self.pending, "loss": self.loss}

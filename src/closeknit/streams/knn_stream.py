@@ -1,0 +1,125 @@
+"""`KnnStream`: the row whose delay is over leaves with the nearest rows that wait, as one class of `k` persons.
+
+Promises the same as `Castle`, without clusters and without `eta`, `tau` and `mu`, and never publishes a row alone.
+
+Source: our own variant of CASTLE (the thesis on SABRE and BUREL, ch. 5), after the idea of gathering near rows at expiry.
+When y expires: the nearest row of each of the k - 1 nearest other persons; where diversity is asked, besides the nearest rows
+with values that are not there yet, of new persons first, until the promises hold; and where new values alone do not help, the
+nearest rows of each value in turn. At the end a class that would leave behind fewer than a class takes all. Rows are sorted
+before they leave, so that y does not stand out.
+
+Cost: delta columns for each class. Memory: delta + 1 rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from closeknit.core.model import Model
+from closeknit.core.schema import Schema
+from closeknit.kernels.castle import distances
+from closeknit.streams.arrivals import Arrivals, Ints
+from closeknit.streams.delayed import Clock, Delayed
+from closeknit.streams.stream import Leaving
+
+
+class KnnStream(Delayed):
+    """A row and its neighbours.
+
+    >>> from closeknit.core.kinds import flat, numeric
+    >>> schema = Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()}, person="name")
+    >>> stream = KnnStream(schema, k=2, delta=3, seed=1)
+    >>> for age, name in ((30, "Ann"), (70, "Bob"), (31, "Cid"), (71, "Dan")):
+    ...     left = stream.push({"age": age, "name": name, "ill": "flu"})
+    >>> [row["age"] for row in left], [row["age"] for row in stream.flush()]
+    (['[30, 31]', '[30, 31]'], ['[70, 71]', '[70, 71]'])
+    """
+
+    name: ClassVar[str] = "knn_stream"
+
+    def __init__(self, schema: Schema, k: int | None = None, delta: int | str = 10_000, l: int | None = None,  # noqa: E741
+                 models: Sequence[Model] | None = None, seed: int | None = None,
+                 clock: Clock | str | None = None) -> None:  # fmt: skip
+        super().__init__(schema, k, delta, l, models, seed, clock)
+
+    def _oldest(self) -> int | None:
+        first = self.pending.first
+        return first if first <= self.handled and first < self.pending.end else None
+
+    def _take(self, rows: Arrivals, first: int, span: tuple[int, int]) -> None:
+        """All that waits is pending already."""
+
+    def _expire(self, y: int) -> Iterator[Leaving]:
+        waiting = self._waiting()
+        rows = self._gathered(waiting, 0)
+        if rows is None:
+            self._suppress(np.array([y]))
+        else:
+            yield Leaving(waiting[rows], at=self.handled)
+
+    def _end(self) -> Iterator[Leaving]:
+        while len(waiting := self._waiting()) and self._holds(waiting):
+            rows = self._gathered(waiting, 0)
+            rest = waiting if rows is None else np.delete(waiting, rows)
+            enough = rows is not None and (len(rest) == 0 or self._holds(rest))
+            yield Leaving(waiting[rows] if enough and rows is not None else waiting, at=self.handled)
+
+    def _gathered(self, waiting: Ints, y: int) -> Ints | None:
+        """Of the waiting rows y and those that leave with it, ascending; None where no choice keeps the promises."""
+        persons, secrets = self.pending.persons(waiting), self.pending.secrets(waiting)
+        if self.judge.heads(persons) < self.k or (self.judge.grows and not self.judge(persons, secrets)):
+            return None
+        quasi = self.pending.quasi(waiting)
+        far = distances(self.coder.axes, np.ascontiguousarray(quasi.T), quasi[y])
+        far[y] = -1.0
+        nearest = np.argsort(far, kind="stable")
+        chosen = self._one_a_person(nearest, persons)[: self.k]
+        while not self.judge(persons[chosen], secrets[chosen]):
+            more = self._next_value(nearest, chosen, persons, secrets)
+            if more is None:
+                return self._in_turn(nearest, persons, secrets)
+            chosen = np.append(chosen, more)
+        return np.sort(chosen)
+
+    def _one_a_person(self, nearest: Ints, persons: Ints) -> Ints:
+        if not self.judge.by_person:
+            return nearest
+        _, first = np.unique(persons[nearest], return_index=True)
+        return nearest[np.sort(first)]
+
+    def _next_value(self, nearest: Ints, chosen: Ints, persons: Ints, secrets: Ints) -> int | None:
+        """The nearest row with a value that is not there yet, rather of a person who is not there yet."""
+        for _, j in self.judge.columns:
+            fresh = nearest[~np.isin(secrets[nearest, j], secrets[chosen, j])]
+            strangers = fresh[~np.isin(persons[fresh], persons[chosen])]
+            for found in (strangers, fresh):
+                if len(found):
+                    return int(found[0])
+        return None
+
+    def _in_turn(self, nearest: Ints, persons: Ints, secrets: Ints) -> Ints | None:
+        """The nearest rows, each value in its turn, twice as many each time, until they keep the promises."""
+        values = secrets[nearest, self.judge.columns[0][1]]
+        by_value = np.argsort(values, kind="stable")
+        ranked = values[by_value]
+        turn = np.empty(len(values), np.int64)
+        turn[by_value] = np.arange(len(values)) - np.searchsorted(ranked, ranked)
+        order = nearest[np.argsort(turn, kind="stable")]
+        size = max(self.k, int((turn == 0).sum()))
+        while True:
+            if self.judge(persons[order[:size]], secrets[order[:size]]):
+                return np.sort(order[:size])
+            if size >= len(order):
+                return None
+            size = min(2 * size, len(order))
+
+    def _holds(self, positions: Ints) -> bool:
+        return self.judge(self.pending.persons(positions), self.pending.secrets(positions))
+
+    def _waiting(self) -> Ints:
+        """Rows that came so far; of a block some may be still to come."""
+        positions = self.pending.positions()
+        return positions[: int(np.searchsorted(positions, self.handled, side="right"))]

@@ -1,0 +1,131 @@
+"""The long run: how secrets were spread over all that came, the older the less it counts; and closeness to that.
+
+A window in which everybody has the same secret is close to itself, whatever it tells. A second promise asks that a class is
+also near what the stream has shown over a long time. These counts stay at home.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.classes import Classes
+from closeknit.core.domain import Domain
+from closeknit.core.joint import CodedSecret
+from closeknit.core.kinds import Kind
+from closeknit.core.model import Model
+from closeknit.streams.arrivals import Arrivals, Ints
+from closeknit.streams.window_tables import secret_codes
+
+UNIT = 256  # a row that has just come; whole numbers keep every verdict exact
+
+
+@dataclass(frozen=True, eq=False)
+class LongRun:
+    """A promise of closeness whose reference is the long run: counted under a name of its own, beside the window's.
+
+    >>> import closeknit as ck
+    >>> LongRun(ck.TCloseness("disease", 0.4)).describe(None)
+    't-closeness of disease, t = 0.4, distance by the kind of the column, to the long run'
+    """
+
+    name: ClassVar[str] = "long_run"
+    needs: ClassVar[frozenset[str]] = frozenset({"histograms"})
+    monotone: ClassVar[bool] = True
+    family: ClassVar[str] = "long run"  # nothing plans for it
+    forms: ClassVar[frozenset[str]] = frozenset({"generalized"})
+    least_size: ClassVar[int] = 0
+    higher_is_safer: ClassVar[bool] = False
+
+    model: Model
+
+    @property
+    def secret(self) -> str:
+        """Whose long run."""
+        return str(self.model.column)
+
+    @property
+    def column(self) -> tuple[str, str]:
+        """No column has an empty name, so nothing else is called so."""
+        return ("", self.secret)
+
+    @property
+    def asked(self) -> str:
+        """The limit."""
+        return self.model.asked
+
+    def describe(self, domain: Domain | None) -> str:
+        """The promise, and what is compared with what."""
+        return f"{self.model.describe(domain)}, to the long run"
+
+    def refuse(self, classes: Classes) -> None:
+        """As the promise itself."""
+        self.model.refuse(self._seen(classes))
+
+    def levels(self, classes: Classes) -> NDArray[np.float64]:
+        """Distances to the long run."""
+        return self.model.levels(self._seen(classes))
+
+    def holds(self, classes: Classes) -> NDArray[np.bool_]:
+        """Whether each is at most the limit."""
+        return self.model.holds(self._seen(classes))
+
+    def exact_level(self, classes: Classes, index: int) -> Fraction | None:
+        """One distance as a rational."""
+        return self.model.exact_level(self._seen(classes), index)
+
+    def _seen(self, classes: Classes) -> Classes:
+        return Classes(classes.sizes, classes.persons, {self.secret: classes.histograms[self.column]})
+
+
+class Decayed:
+    """Counts of one secret that fade: with each block of rows what came before loses the share `1 / memory`.
+
+    >>> from closeknit.core.kinds import flat
+    >>> counts = Decayed(flat(), memory=2)
+    >>> for secrets in ([1, 1], [2]):
+    ...     counts.add(np.array(secrets), np.array([{1: "flu", 2: "gout"}[s] for s in secrets], dtype=object))
+    >>> counts.coded(np.array([2, 1]))[0].tolist(), counts.reference().tolist()
+    ([1, 0], [256, 256, 0])
+    """
+
+    def __init__(self, kind: Kind, memory: int) -> None:
+        self.kind, self.memory = kind, memory
+        self.weights: dict[int, list[Any]] = {}  # by digest: what is left of its rows, and what is shown of it
+
+    def add(self, digests: Ints, cells: NDArray[np.object_]) -> None:
+        """A block of rows has come."""
+        faded = {key: [left * (self.memory - 1) // self.memory, cell] for key, (left, cell) in self.weights.items()}
+        self.weights = {key: entry for key, entry in faded.items() if entry[0] > 0}
+        found, first, counts = np.unique(digests, return_index=True, return_counts=True)
+        for key, cell, rows in zip(found.tolist(), cells[first].tolist(), counts.tolist(), strict=True):
+            self.weights.setdefault(key, [0, cell])[0] += UNIT * rows
+
+    def coded(self, digests: Ints) -> CodedSecret:
+        """Rows in the domain of the long run; all of them are part of it."""
+        keys, codes, domain = self._known()
+        return codes[np.searchsorted(keys, digests)], domain
+
+    def reference(self) -> Ints:
+        """What is left of every leaf."""
+        keys, codes, domain = self._known()
+        left = np.array([self.weights[key][0] for key in keys.tolist()], dtype=np.int64)
+        counts = np.zeros(domain.size + 1, dtype=np.int64)
+        np.add.at(counts, codes, left)
+        return counts
+
+    def _known(self) -> tuple[Ints, NDArray[np.int32], Domain]:
+        keys = np.array(sorted(self.weights), dtype=np.int64)
+        cells = np.empty(len(keys), dtype=object)
+        cells[:] = [self.weights[key][1] for key in keys.tolist()]
+        return keys, *secret_codes(self.kind, keys, cells)
+
+
+def decayed_secrets(rows: Arrivals, names: list[str], counts: dict[str, Decayed], kept: NDArray[np.bool_]) -> None:
+    """Add a block of rows to the counts of every secret; rows that count nowhere are left out."""
+    for name, decayed in counts.items():
+        decayed.add(rows.secrets[kept, names.index(name)], rows.cells[name][kept])

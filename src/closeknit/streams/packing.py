@@ -1,0 +1,127 @@
+"""Plain values as JSON beside numeric arrays: what a checkpoint may hold, read back exactly, and never as code.
+
+>>> arrays = []
+>>> packed = pack({"last": (0.1, None), "codes": np.array([3, 1]), 7: {"Ann", "Bob"}}, arrays)
+>>> unpack(json.loads(json.dumps(packed)), arrays) == {"last": (0.1, None), "codes": arrays[0], 7: {"Ann", "Bob"}}
+True
+>>> pack(object(), [])
+Traceback (most recent call last):
+TypeError: a checkpoint cannot hold a value of type object
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections import deque
+from collections.abc import Callable
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.streams.arrivals import Arrivals
+
+Arrays = list[NDArray[Any]]
+TAG = "$"  # marks a mapping that stands for something which JSON does not have
+
+
+def to_bytes(value: Any) -> bytes:
+    """One file: the JSON and the arrays, each under its number.
+
+    >>> from_bytes(to_bytes([1, np.array([2.5])]))
+    [1, array([2.5])]
+    """
+    arrays: Arrays = []
+    text = json.dumps(pack(value, arrays), separators=(",", ":"))
+    memory = io.BytesIO()
+    named: dict[str, Any] = {f"a{i}": array for i, array in enumerate(arrays)}
+    np.savez(memory, plain=np.frombuffer(text.encode(), dtype=np.uint8), **named)
+    return memory.getvalue()
+
+
+def from_bytes(data: bytes) -> Any:
+    """What `to_bytes` was given; anything else is a ValueError."""
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as file:
+            arrays = [file[f"a{i}"] for i in range(len(file.files) - 1)]
+            return unpack(json.loads(file["plain"].tobytes()), arrays)
+    except (OSError, EOFError, KeyError, TypeError, IndexError, RecursionError, zipfile.BadZipFile) as error:
+        raise ValueError(str(error)) from None
+
+
+def pack(value: Any, arrays: Arrays) -> Any:
+    """JSON of a value; arrays are put aside and numbered."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list):
+        return [pack(part, arrays) for part in value]
+    if isinstance(value, dict):
+        if all(isinstance(key, str) for key in value) and TAG not in value:
+            return {key: pack(part, arrays) for key, part in value.items()}
+        return {TAG: "dict", "of": [[pack(key, arrays), pack(part, arrays)] for key, part in value.items()]}
+    return {TAG: (named := _name_of(value)), "of": _content(named, value, arrays)}
+
+
+def unpack(packed: Any, arrays: Arrays) -> Any:
+    """The value again."""
+    if isinstance(packed, list):
+        return [unpack(part, arrays) for part in packed]
+    if not isinstance(packed, dict):
+        return packed
+    if TAG not in packed:
+        return {key: unpack(part, arrays) for key, part in packed.items()}
+    kind, of = packed[TAG], packed["of"]
+    if kind == "array":
+        return arrays[of]
+    if kind == "bytes":
+        return bytes.fromhex(of)
+    if kind == "date":
+        return date.fromisoformat(of)
+    if kind == "fraction":
+        return Fraction(of)
+    parts = unpack(of, arrays)
+    if kind == "cells":
+        return _cells(parts)
+    made: dict[str, Callable[[Any], Any]] = {
+        "dict": dict,
+        "tuple": tuple,
+        "set": set,
+        "deque": lambda pair: deque(pair[0], maxlen=pair[1]),
+    }
+    return Arrivals(**parts) if kind == "rows" else made[kind](parts)
+
+
+def _name_of(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return "cells" if value.dtype == object else "array"
+    names = {bytes: "bytes", date: "date", Fraction: "fraction", tuple: "tuple", set: "set", frozenset: "set", deque: "deque",
+             Arrivals: "rows"}  # fmt: skip
+    if type(value) not in names:
+        raise TypeError(f"a checkpoint cannot hold a value of type {type(value).__name__}")
+    return names[type(value)]
+
+
+def _content(kind: str, value: Any, arrays: Arrays) -> Any:
+    if kind == "array":
+        arrays.append(value)
+        return len(arrays) - 1
+    if kind in ("bytes", "date", "fraction"):
+        return value.hex() if kind == "bytes" else str(value)
+    if kind == "deque":
+        return [[pack(part, arrays) for part in value], value.maxlen]
+    if kind == "rows":
+        return {name: pack(getattr(value, name), arrays) for name in ("quasi", "persons", "secrets", "cells")}
+    parts = sorted(value, key=repr) if kind == "set" else value.tolist() if kind == "cells" else value
+    return [pack(part, arrays) for part in parts]
+
+
+def _cells(parts: list[Any]) -> NDArray[np.object_]:
+    cells = np.empty(len(parts), dtype=object)
+    cells[:] = parts
+    return cells

@@ -1,0 +1,119 @@
+"""Rows that came and have not left, by their position in the stream: a ring that grows where the delay is one in seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.streams.arrivals import Arrivals, Ints, Reals
+
+SMALLEST = 64
+
+
+class Pending:
+    """Arrived rows in a ring of slots: position p lies in slot p mod the ring's length.
+
+    >>> rows = Arrivals(np.array([[1.0], [2.0]]), np.array([7, 8]), np.zeros((2, 0), np.int64), {})
+    >>> pending = Pending()
+    >>> pending.add(rows, first=5)
+    >>> pending.take(np.array([6])).persons.tolist(), pending.first, len(pending)
+    ([8], 5, 2)
+    >>> pending.drop(np.array([5]))
+    >>> pending.first, pending.positions().tolist()
+    (6, [6])
+    """
+
+    def __init__(self) -> None:
+        self.first = self.end = 0  # positions: the oldest that may be here, and the next to come
+        self._here = np.zeros(SMALLEST, dtype=bool)
+        self._rows: Arrivals | None = None
+
+    def __len__(self) -> int:
+        return int(self._here.sum())
+
+    def add(self, rows: Arrivals, first: int) -> None:
+        """Rows with consecutive positions, the next ones to come."""
+        if self.first == self.end:  # nothing is here
+            self.first = self.end = first
+        self._make_room(first + len(rows) - self.first, rows)
+        assert self._rows is not None and first == self.end
+        slots: Any = np.arange(first, first + len(rows)) & (len(self._here) - 1)
+        if len(rows) == 1:  # a slice costs a tenth of a list of places
+            slots = slice(int(slots[0]), int(slots[0]) + 1)
+        self._here[slots] = True
+        for mine, new in zip(_arrays(self._rows), _arrays(rows), strict=True):
+            mine[slots] = new
+        self.end = first + len(rows)
+
+    def take(self, positions: NDArray[np.integer]) -> Arrivals:
+        """The rows at these positions."""
+        assert self._rows is not None
+        return self._rows.take(positions & (len(self._here) - 1))
+
+    def quasi(self, positions: NDArray[np.integer]) -> Reals:
+        """Their quasi-identifiers alone."""
+        assert self._rows is not None
+        return self._rows.quasi[positions & (len(self._here) - 1)]
+
+    def persons(self, positions: NDArray[np.integer]) -> Ints:
+        """Their persons alone."""
+        assert self._rows is not None
+        return self._rows.persons[positions & (len(self._here) - 1)]
+
+    def secrets(self, positions: NDArray[np.integer]) -> Ints:
+        """Their secrets alone."""
+        assert self._rows is not None
+        return self._rows.secrets[positions & (len(self._here) - 1)]
+
+    def drop(self, positions: NDArray[np.integer]) -> None:
+        """These have left."""
+        self._here[positions & (len(self._here) - 1)] = False
+        while self.first < self.end and not self._here[self.first & (len(self._here) - 1)]:
+            ahead = np.arange(self.first, min(self.first + SMALLEST, self.end))
+            here = self._here[ahead & (len(self._here) - 1)]
+            self.first += int(np.argmax(here)) if here.any() else len(ahead)
+
+    def here(self, position: int) -> bool:
+        """Whether the row at a position has not left."""
+        return self.first <= position < self.end and bool(self._here[position & (len(self._here) - 1)])
+
+    def positions(self, first: int = 0, end: int | None = None) -> Ints:
+        """All that are here, the oldest first; between two positions where these are given, the second one not included."""
+        span = np.arange(max(first, self.first), self.end if end is None else min(end, self.end))
+        return span[self._here[span & (len(self._here) - 1)]]
+
+    def put_back(self, positions: Ints, rows: Arrivals | None, first: int, end: int) -> None:
+        """Rows of a checkpoint, into an empty ring; none where all had left."""
+        assert len(self) == 0
+        if rows is not None:
+            self.first = self.end = first
+            self._make_room(end - first, rows)
+            assert self._rows is not None
+            slots = positions & (len(self._here) - 1)
+            self._here[slots] = True
+            for mine, kept in zip(_arrays(self._rows), _arrays(rows), strict=True):
+                mine[slots] = kept
+        self.first, self.end = first, end
+
+    def _make_room(self, span: int, like: Arrivals) -> None:
+        """A ring at least as long as the span of positions that it has to hold."""
+        length = max(len(self._here), SMALLEST, 1 << (span - 1).bit_length())
+        if self._rows is not None and length == len(self._here):
+            return
+        old, here, positions = self._rows, self._here, self.positions()
+        self._rows = Arrivals(
+            np.zeros((length, like.quasi.shape[1])), np.zeros(length, np.int64),
+            np.zeros((length, like.secrets.shape[1]), np.int64),
+            {name: np.full(length, None, dtype=object) for name in like.cells},
+        )  # fmt: skip
+        self._here = np.zeros(length, dtype=bool)
+        self._here[positions & (length - 1)] = True
+        if old is not None:
+            for mine, before in zip(_arrays(self._rows), _arrays(old), strict=True):
+                mine[positions & (length - 1)] = before[positions & (len(here) - 1)]
+
+
+def _arrays(rows: Arrivals) -> list[NDArray[Any]]:
+    return [rows.quasi, rows.persons, rows.secrets, *(rows.cells[name] for name in sorted(rows.cells))]

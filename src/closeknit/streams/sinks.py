@@ -1,0 +1,217 @@
+"""Where batches go. A sink writes them, says what stands for good, and can go back to that: all that a connector has to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from os import PathLike
+from typing import Any, Protocol
+
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.doors.canonical import canonical_blocks
+from closeknit.doors.faults import refused
+from closeknit.doors.ndjson import lines_of
+
+Mark = dict[str, Any]
+
+
+class Sink(Protocol):
+    """A connector for what goes out."""
+
+    def write(self, number: int, batch: Columns) -> None:
+        """One batch; after a restart a number may come again, with the same rows."""
+
+    def mark(self) -> Mark:
+        """Everything written is safe; plain values by which `go_to` knows it."""
+
+    def go_to(self, mark: Mark) -> None:
+        """What was written behind the mark will be written again: take it back where that can be done."""
+
+    def empty(self) -> None:
+        """A new stream begins: nothing of an older one may stay."""
+
+    def close(self) -> None:
+        """No more is written."""
+
+
+class FileSink:
+    r"""Rows at the end of a file, one below the other. Going back cuts the file: each row stands there exactly once.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sink = FileSink(f"{folder}/out.csv", csv=True)
+    ...     sink.write(1, Columns.of({"age": ["[30, 39]"]}))
+    ...     mark = sink.mark()
+    ...     sink.write(2, Columns.of({"age": ["41"]}))
+    ...     sink.go_to(mark)
+    ...     Path(folder, "out.csv").read_bytes()
+    b'age\n"[30, 39]"\n'
+    """
+
+    def __init__(self, path: str | PathLike[str], csv: bool = False, mode: int = 0o644) -> None:
+        self.path, self._csv, self._offset = os.path.abspath(path), csv, 0
+        try:
+            self._handle = os.open(self.path, os.O_WRONLY | os.O_CREAT, mode)
+            if not stat.S_ISREG(os.fstat(self._handle).st_mode):
+                raise BadInput("this is no file that rows can be put into", file=path, right="choose another name")
+            os.fchmod(self._handle, mode)
+        except OSError as error:
+            raise refused(error, path) from None
+
+    def write(self, number: int, batch: Columns) -> None:
+        """As `Sink` says; the number does not stand in the file."""
+        self.write_bytes(csv_bytes(batch, self._offset == 0) if self._csv else ndjson_bytes(batch))
+
+    def write_bytes(self, data: bytes) -> None:
+        """Put this at the end."""
+        try:
+            _write_all(self._handle, data)
+        except OSError as error:
+            raise refused(error, self.path) from None
+        self._offset += len(data)
+
+    def mark(self) -> Mark:
+        """As `Sink` says: the length of the file, on the disk."""
+        os.fsync(self._handle)
+        return {"path": self.path, "offset": self._offset, "csv": self._csv}
+
+    def go_to(self, mark: Mark) -> None:
+        """As `Sink` says."""
+        right = "name the output that the checkpoint was made with, or begin with another --checkpoint folder"
+        if (mark.get("path"), mark.get("csv")) != (self.path, self._csv):
+            raise BadInput(f"the checkpoint writes to {told(mark)}", file=self.path, right=right)
+        if (there := os.fstat(self._handle).st_size) < mark["offset"]:
+            what = f"the file has {there:,} bytes, and the checkpoint has written {mark['offset']:,}"
+            raise BadInput(what, file=self.path, right="put it back as it was, or begin with another --checkpoint folder")
+        self._cut(mark["offset"])
+
+    def empty(self) -> None:
+        """Begin anew."""
+        self._cut(0)
+
+    def _cut(self, offset: int) -> None:
+        os.ftruncate(self._handle, offset)
+        self._offset = os.lseek(self._handle, offset, os.SEEK_SET)
+
+    def close(self) -> None:
+        """As `Sink` says."""
+        os.close(self._handle)
+
+
+class PipeSink:
+    r"""Standard output or a named pipe: a line for each batch with its number, so that whoever reads can drop repeats.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryFile() as file:
+    ...     PipeSink(file.fileno()).write(7, Columns.of({"age": ["[30, 39]", "[30, 39]"]}))
+    ...     _ = file.seek(0)
+    ...     file.read()
+    b'{"batch":7,"rows":[{"age":"[30, 39]"},{"age":"[30, 39]"}]}\n'
+    """
+
+    def __init__(self, handle: int, csv: bool = False) -> None:
+        self._handle, self._csv, self._begun = os.dup(handle), csv, False
+
+    def write(self, number: int, batch: Columns) -> None:
+        """As `Sink` says."""
+        rows = ",".join(lines_of(batch))
+        data = csv_bytes(batch, not self._begun) if self._csv else f'{{"batch":{number},"rows":[{rows}]}}\n'.encode()
+        self._begun = True
+        _write_all(self._handle, data)
+
+    def mark(self) -> Mark:
+        """As `Sink` says; what went into a pipe is gone."""
+        return {"path": None}
+
+    def go_to(self, mark: Mark) -> None:
+        """As `Sink` says: batches behind the mark come once more."""
+        if mark.get("path") is not None:
+            right = "name that file as output, or begin with another --checkpoint folder"
+            raise BadInput(f"the checkpoint writes to {told(mark)}, not to a pipe", right=right)
+        _write_all(self._handle, b"\n")  # the end of a line that was torn when the process was killed
+
+    def empty(self) -> None:
+        """As `Sink` says: nothing stays in a pipe."""
+
+    def close(self) -> None:
+        """As `Sink` says."""
+        os.close(self._handle)
+
+
+class Rejects:
+    r"""Lines that were no rows: kept in a private file if there is one.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Rejects(f"{folder}/rejects").write(3, "it is not JSON", "{")
+    ...     Path(folder, "rejects").read_text()
+    '{"line": 3, "why": "it is not JSON", "text": "{"}\n'
+    """
+
+    def __init__(self, path: str | PathLike[str] | None) -> None:
+        self._file = None if path is None else FileSink(path, mode=0o600)
+
+    def write(self, line: int, why: str, text: str) -> None:
+        """One line: its number, the reason, and how it begins."""
+        if self._file is not None:
+            self._file.write_bytes((json.dumps({"line": line, "why": why, "text": text}, ensure_ascii=False) + "\n").encode())
+
+    def mark(self) -> Mark:
+        """As a sink."""
+        return {"path": None} if self._file is None else self._file.mark()
+
+    def go_to(self, mark: Mark) -> None:
+        """As a sink; a file that was not asked for before begins here."""
+        if self._file is not None and mark.get("path") is not None:
+            self._file.go_to(mark)
+        else:
+            self.empty()
+
+    def empty(self) -> None:
+        """Begin anew."""
+        if self._file is not None:
+            self._file.empty()
+
+    def close(self) -> None:
+        """As a sink."""
+        if self._file is not None:
+            self._file.close()
+
+
+def ndjson_bytes(batch: Columns) -> bytes:
+    """One line for each row.
+
+    >>> ndjson_bytes(Columns.of({"age": [30]}))
+    b'{"age":30}\\n'
+    """
+    return "".join(line + "\n" for line in lines_of(batch)).encode()
+
+
+def csv_bytes(batch: Columns, header: bool) -> bytes:
+    """The canonical text, with or without its header.
+
+    >>> csv_bytes(Columns.of({"age": [30]}), header=False)
+    b'30\\n'
+    """
+    head, *blocks = canonical_blocks(batch)
+    return (head if header else b"") + b"".join(blocks)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def told(mark: Mark) -> str:
+    """Where a mark was made.
+
+    >>> told({"path": "rows.csv", "offset": 0, "csv": True}), told({"path": None})
+    ('rows.csv as CSV', 'a pipe')
+    """
+    kind = f" as {'CSV' if mark['csv'] else 'NDJSON'}" if "csv" in mark else ""
+    return "a pipe" if mark.get("path") is None else f"{mark['path']}{kind}"

@@ -1,0 +1,86 @@
+"""A cluster that leaves is split where it can be: SPLIT^k by persons, SPLIT^l by persons and values.
+
+Source: the thesis on SABRE and BUREL, sec. 5.5. Different from the source: all rows of a person go to one part, so that parts
+never share a person; the nearest row stands for a person whose quasi-identifiers changed; shares of a value are rounded up
+(rounded down they lose both k and l), and the row that begins a part is one of its share; parts of l values and k rows, all
+near, are tried too, and the split that loses less is taken; the row that stands for a person is
+chosen so that as many values as possible are among them; and where no part comes about the cluster stays whole, where the
+source would lose its rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
+
+from closeknit.kernels.axes import Axes, box_costs, boxes_of
+from closeknit.kernels.splitting import split_persons, split_values
+from closeknit.streams.arrivals import Ints, Reals
+
+
+def split_k(axes: Axes, quasi: Reals, persons: Ints, k: int, chance: np.random.Generator) -> tuple[Ints, int]:
+    """Part of each row and their number; each part has at least k persons.
+
+    >>> from closeknit.kernels.axes import number_axes
+    >>> ages = np.array([[30.0], [70.0], [31.0], [72.0], [33.0]])
+    >>> part_of, parts = split_k(number_axes([100.0]), ages, np.array([7, 8, 9, 5, 7]), 2, np.random.default_rng(1))
+    >>> len(set(part_of[[0, 2, 4]].tolist())), len(set(part_of[[1, 3]].tolist())), parts
+    (1, 1, 2)
+    """
+    person_of, count = numbered(persons)
+    part_of, parts = split_persons(axes, quasi, person_of, chance.permutation(count), k)
+    return part_of[person_of], parts
+
+
+def split_l(axes: Axes, quasi: Reals, persons: Ints, values: Ints, k: int, l: int,  # noqa: E741 - the source's symbol
+            chance: np.random.Generator) -> list[tuple[Ints, int]]:  # fmt: skip
+    """As `split_k`; besides, each part has l values that l different persons carry. Two ways, the one that loses less first.
+
+    >>> from closeknit.kernels.axes import number_axes
+    >>> ages = np.array([[20.0], [70.0], [21.0], [71.0]])
+    >>> ways = split_l(number_axes([100.0]), ages, np.arange(4), np.array([5, 5, 6, 6]), 2, 2, np.random.default_rng(1))
+    >>> [(len(set(part_of[[0, 2]].tolist())), parts) for part_of, parts in ways]
+    [(1, 2), (1, 2)]
+    """
+    person_of, count = numbered(persons)
+    value_of, kinds = numbered(values)
+    heads, order = representatives(person_of, count, value_of, kinds), chance.permutation(count)
+    ways = [split_values(axes, quasi[heads], value_of[heads], kinds, order, k, l, fair) for fair in (False, True)]
+    split = [(part_of[person_of], parts) for part_of, parts in ways if parts > 0]
+    return sorted(split, key=lambda way: _loss(axes, quasi, *way))
+
+
+def _loss(axes: Axes, quasi: Reals, part_of: Ints, parts: int) -> float:
+    return float(np.bincount(part_of, minlength=parts) @ box_costs(axes, *boxes_of(quasi, part_of, parts)))
+
+
+def numbered(codes: Ints) -> tuple[Ints, int]:
+    """The same codes as numbers 0, 1, .. in the order in which they first occur, and how many.
+
+    >>> numbered(np.array([9, 4, 9, 7]))[0].tolist()
+    [0, 1, 0, 2]
+    """
+    _, first, at = np.unique(codes, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[at], len(first)
+
+
+def representatives(person_of: Ints, count: int, value_of: Ints, kinds: int) -> Ints:
+    """One row of each person, so that as many different values as possible are among them.
+
+    >>> representatives(np.array([0, 0, 1]), 2, np.array([0, 1, 0]), 2).tolist()
+    [1, 2]
+    """
+    rows = np.arange(len(person_of))
+    if len(rows) == count:
+        return rows
+    rare = np.bincount(value_of, minlength=kinds)[value_of]
+    order = np.lexsort((rows, rare, person_of))
+    heads = order[np.searchsorted(person_of[order], np.arange(count))]  # of each person the row with the rarest value
+    graph = csr_array((np.ones(len(rows), dtype=np.int8), (person_of, value_of)), shape=(count, kinds))
+    value = maximum_bipartite_matching(graph, perm_type="column")
+    matched = np.flatnonzero(value[person_of] == value_of)
+    heads[person_of[matched][::-1]] = matched[::-1]
+    return heads
