@@ -17,6 +17,7 @@
     workload  COUNT queries and a classifier on generalized, bucketized and sliced releases of Adult
     castle   the thesis's experiments with streams: CASTLE, with and without reuse, KNN, dynamicGroup, as tables and pictures
     windows  the thesis's experiments with windows on SAL: SABRE, tMondrian, tIncognito
+    stream_speed  rows a second of every stream, and memory over 50,000,000 rows
     arx      quoted figures of ARX on Adult beside ours on the same rows
     rivals   pycanon measuring the same release, anjana making one
 
@@ -48,6 +49,7 @@ import several
 import several_large
 import slicing
 import speed
+import stream_speed
 import thesis
 import windows
 import workload
@@ -72,6 +74,7 @@ BENCHMARKS = {
     "workload": ("Worth of a release: COUNT queries and learning on Adult", workload.run),
     "castle": ("CASTLE: the thesis's experiments with streams", castle.run),
     "windows": ("Windows: the thesis's experiments with SABRE in windows", windows.run),
+    "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
     "arx": ("ARX, quoted, on Adult's training rows", arx.run),
     "rivals": ("Other tools on Adult", rivals.run),
 }
