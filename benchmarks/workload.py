@@ -95,6 +95,7 @@ def _made(split: Split, l: int) -> dict[str, Release]:  # noqa: E741
         "Anatomy, near rows": made(ck.Anatomy(l=l)),
         "Anatomy, random rows": made(ck.Anatomy(l=l, rows="random")),
         "Slicing": made(ck.Slicing(l=l)),
+        "Slicing, near buckets": made(ck.Slicing(l=l, cuts="near")),
         "Slicing, one column beside the secret": made(ck.Slicing(l=l, beside=1)),
         "Mondrian, multiset": made(ck.Mondrian(), "multiset"),
     }

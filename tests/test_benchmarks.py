@@ -110,6 +110,26 @@ def test_comparisons_of_the_thesis_keep_what_was_asked(tmp_path: Path) -> None:
     assert text.count("No picture is kept of a trial.") == 3 and ".png" not in text
 
 
+def test_buckets_are_measured(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    done = bench(page, "slicing")
+    assert done.returncode == 0, done.stderr
+    text = page.read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    for name in ("strict cuts", "spread buckets of 100", "Anatomy", "Slicing, relaxed cuts", "relaxed "):
+        assert sum(line.startswith(f"| {name}") for line in lines) >= 1, name
+    assert text.count("is generated (300 rows") == 2, "a stand-in is never silent"
+
+
+def test_streams_are_measured_in_processes_of_their_own() -> None:
+    for stream in ("Castle, push", "SabreWindow, push_many", "memory"):
+        question = {"stream": stream, "rows": 3_000}
+        command = [sys.executable, str(ROOT / "benchmarks" / "stream_speed.py")]
+        done = subprocess.run(command, input=json.dumps(question), capture_output=True, text=True, check=True)
+        answer = json.loads(done.stdout)
+        assert answer["peak" if stream == "memory" else "speed"] > 0
+
+
 def test_unknown_name_is_refused(tmp_path: Path) -> None:
     done = bench(tmp_path / "page.md", "nothing")
     assert done.returncode == 2
