@@ -137,7 +137,8 @@ REFUSED: dict[str, list[Params]] = {
     "slicing": [
         {"columns": 1}, {"columns": "age"}, {"columns": [["age"], "sex"]}, {"l": 0.5}, {"diverse": "global", "l": 2},
         {"cuts": "loose"}, {"bucket": 5}, {"bucket": 1, "cuts": "random"}, {"min_bucket": 1}, {"beside": -1}, {"rare": 0},
-        {"generalize": "no"}, {"bins": "none"}, {"diverse": "size"},
+        {"generalize": "no"}, {"bins": "none"}, {"diverse": "size"}, {"cuts": "near"},
+        {"cuts": "near", "l": 1},
     ],
     "mondrian": [{"split": "loose"}, {"cut": None}, {"dims": 3}],
     "burel": [{"fill": "random"}, {"fill": None}, {"polish": "no"}, {"slack": 2}],

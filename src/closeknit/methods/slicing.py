@@ -112,6 +112,8 @@ class Slicing:
             raise BadInput(f"bucket={self.bucket} has no meaning for cuts={self.cuts!r}", right=right)
         if self.diverse != "local" and self.l is None:
             raise BadInput(f"diverse={self.diverse!r} has no meaning without l", right="give l, a number of at least 1")
+        if self.cuts == "near" and (self.l is None or number("l", self.l) <= 1):
+            raise BadInput("cuts='near' has no meaning without secrets to tell apart", right="give l, a number above 1")
 
     def promises(self, schema: Schema) -> tuple[Model, ...]:
         """Diverse slicing of every sensitive column."""
@@ -196,7 +198,8 @@ class Slicing:
     def _dealt(self, table: Table, form: Sliced, seed: int, progress: Progress) -> Partition:
         """Buckets of a given size, the last one joined to its neighbour where it is too small; or as Anatomy makes them."""
         if self.cuts == "near":
-            near = Anatomy(self.l or 2).run(table, (), seed, progress).partition
+            assert self.l is not None
+            near = Anatomy(self.l).run(table, (), seed, progress).partition
             return repaired(table, near, [KAnonymity(self._least())])
         size = max(self.bucket or min(USUAL_BUCKET, len(table)), self._least())
         if self.cuts == "spread":
