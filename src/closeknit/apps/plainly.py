@@ -50,8 +50,8 @@ def plainly() -> Iterator[None]:
 def leave(code: object) -> NoReturn:
     """End the process at once: on a busy machine an ordinary end may abort on a reader's thread that is just starting."""
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for each in filter(None, (sys.stdout, sys.stderr)):  # one that was closed from the start is None
+            each.flush()
     except BrokenPipeError:
         code = NO_READER
     os._exit(code if isinstance(code, int) else int(code is not None))

@@ -95,6 +95,7 @@ def stream(
         source = None if input == str(STANDARD) else asked.data_path if input is None else _place(input)
         csv = _input_format(asked, source, input_format, csv_format(delimiter, encoding, decimal))
         places = Places(source, csv, _place(output), output_format, checkpoint, rejects, pipe, force)
+        places.refuse_same({"the recipe": recipe, "--counters": counters, "--certificate": certificate})
         if places.to_file:
             _refuse_private_beside(Path(output), {"--checkpoint": checkpoint, "--counters": counters, "--rejects": rejects})
         watch = Watch(counters, certificate, every)
@@ -156,6 +157,16 @@ class Places:
             return False
         return not self.output.exists() or stat.S_ISREG(self.output.stat().st_mode)
 
+    def refuse_same(self, others: dict[str, Path | None]) -> None:
+        """Nothing is written over what is read, nor two things into one file."""
+        named: dict[str, str] = {}
+        mine = {"the input": self.source, "the output": self.output, "--rejects": self.rejects}
+        for what, path in {**mine, **others}.items():
+            if not isinstance(path, Path) or path == STANDARD or (path.exists() and not path.is_file()):
+                continue
+            if (other := named.setdefault(os.path.realpath(path), what)) != what:
+                raise BadInput(f"{other} and {what} are the same file", file=path, right="give each a file of its own")
+
 
 def _prepared(asked: Recipe, recipe: Path, places: Places, things: ExitStack) -> Running:
     """Everything opened, and at the place where the work goes on."""
@@ -201,6 +212,8 @@ def _source(places: Places, wake: int, check: Check) -> Source:
     if isinstance(places.source, Address):
         made: Source = places.source.connector.source(places.source.url)
         return made
+    if places.source is None and sys.stdin is None:  # its number may be that of another file by now
+        raise BadInput("standard input is closed", right="name a file with -i")
     return FileSource(places.source, places.csv, wake, places.again, check)
 
 
@@ -212,6 +225,8 @@ def _sink(places: Places, going_on: bool) -> Sink:
     if places.to_file:
         return FileSink(places.output, places.csv_out)
     if places.output == STANDARD:
+        if sys.stdout is None:  # its number may be that of another file by now
+            raise BadInput("standard output is closed", right="name a file with -o")
         return PipeSink(1, places.csv_out)
     handle = os.open(places.output, os.O_WRONLY)
     try:

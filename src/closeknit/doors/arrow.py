@@ -56,6 +56,21 @@ def column_from_arrow(cells: pa.ChunkedArray, name: str, file: object = None) ->
     raise BadInput(f"cells of type {kind} have no place in a table of people", file=file, column=name, right=right)
 
 
+def column_from_cell(cell: object, name: str) -> Column:
+    """A single cell, read as it would be in a frame.
+
+    >>> column_from_cell(np.float32(0.1), "cost").cells(), column_from_cell(float("nan"), "cost").cells()
+    ([0.1], [None])
+    """
+    try:
+        one = np.array([cell]) if isinstance(cell, np.generic) else [cell]
+        cells = pa.chunked_array([pa.array(one, from_pandas=True)])
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        right = "give text, a number, a boolean, a date or None"
+        raise BadInput(f"a cell of type {type(cell).__name__} has no place in a row", column=name, right=right) from None
+    return column_from_arrow(cells, name)
+
+
 def _without_categories(cells: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(cells.type):
         return _without_categories(cells.cast(cells.type.value_type))

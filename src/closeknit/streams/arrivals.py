@@ -1,29 +1,31 @@
 """Arriving rows as numbers, and boxes of them as written cells. Domains are declared before the first row comes.
 
-A number outside its bounds, or a category that its tree does not have, is held as a value of its own under the root: the
-class that it joins writes `*` there, and it is counted. In a sensitive column it is taken as missing. Texts of columns without
-a tree, persons and secrets are told apart by keyed 64-bit digests, so nothing grows with the number of values ever seen. Should
-two of them fall together, a class counts one person or value less than it has, and a cell of two texts is written as `*`: both
-are on the safe side.
+A number outside its bounds, a category that its tree does not have, or a text that could not be told from a written range is
+held as a value of its own under the root: the class that it joins writes `*` there, and it is counted. In a sensitive column
+it is taken as missing. Texts of columns without a tree, persons and secrets are told apart by keyed 64-bit digests, so nothing
+grows with the number of values ever seen. Should two of them fall together, a class counts one person or value less than it
+has, and a cell of two texts is written as `*`: both are on the safe side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
-from closeknit.core.domain import NUMBER_TEXT, Domain
+from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import plain_number
 from closeknit.core.kinds import BadValue, Kind, texts_of
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
+from closeknit.doors.arrow import column_from_cell
 from closeknit.kernels.axes import EQUAL, NUMBER, TREE, Axes
 
 Reals = NDArray[np.float64]
@@ -103,10 +105,10 @@ class Coder:
         if (kind is int or kind is float) and name in self._bounds and not self.schema.missing:
             low, high = self._bounds[name]
             if low <= value <= high:
-                return float(value), None, False, False
+                return value + 0.0, None, False, False  # without the sign of -0.0
         key = (name, kind, value)
-        if (meaning := self._known.get(key)) is None:
-            column = Columns.of({name: [value]})[name]
+        if not isinstance(value, Hashable) or (meaning := self._known.get(key)) is None:
+            column = _column(name, value)
             if len(self._known) >= MOST_MET:
                 self._known.clear()
             meaning = self._known[key] = self._meaning(name, column, int(column.codes[0]))
@@ -159,6 +161,8 @@ class Coder:
         if self.axes.kind[j] == EQUAL:
             texts = np.array([*texts_of(values), None], dtype=object)
             places[there] = [float(self.digest(texts[i]) % (1 << MANTISSA)) for i in there.tolist()]
+            strange[there] = [LOOKS_WRITTEN.fullmatch(texts[i]) is not None for i in there.tolist()]
+            places[strange] = self.axes.unknown[j]
             return places, texts, strange
         if name in self._bounds:
             positions, bad = _numbers(values[there], *self._bounds[name])
@@ -245,6 +249,13 @@ class Meanings:
         if self.persons is not None and schema.person is not None:
             persons = self.persons[self.columns[schema.person].codes[start:stop]]
         return Arrivals(quasi, persons, secrets, cells, unknown)
+
+
+def _column(name: str, cell: Any) -> Column:
+    """A single cell as a frame would bring it, by a short way where that is the same."""
+    kind = type(cell)
+    same = cell is None or kind is int or kind is bool or (kind is str and cell != "") or (kind is float and isfinite(cell))
+    return Columns.of({name: [cell + 0.0 if kind is float else cell]})[name] if same else column_from_cell(cell, name)
 
 
 def _single(cell: Any) -> Cells:

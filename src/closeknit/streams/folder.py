@@ -66,6 +66,9 @@ class CheckpointFolder:
     def load(self) -> tuple[Stream, dict[str, Any], list[Tick]]:
         """The stream, what was kept beside it, and the ticks since."""
         stream, beside = load_beside(self.path / CHECKPOINT, Stream)
+        if "number" not in beside:
+            right = "load it with load(), or choose another --checkpoint folder"
+            raise BadInput("this checkpoint tells no place of an input", file=self.path / CHECKPOINT, right=right)
         log = self.path / f"{TICKS}{beside['number']}"
         ticks = _read_ticks(log)
         self._open(log, os.O_APPEND)
@@ -115,4 +118,8 @@ def _read_ticks(log: Path) -> list[Tick]:
     whole = text[: text.rfind(b"\n") + 1]
     if len(whole) < len(text):
         os.truncate(log, len(whole))
-    return [Tick(**json.loads(line)) for line in whole.splitlines()]
+    try:
+        return [Tick(**json.loads(line)) for line in whole.splitlines()]
+    except (ValueError, TypeError):
+        right = "put it back as it was, or begin with another --checkpoint folder"
+        raise BadInput("this is no log of ticks", file=log, right=right) from None

@@ -13,6 +13,7 @@ import secrets as operating_system
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -97,11 +98,11 @@ class Stream(ABC):
         self.counters = Counters()
         self.position = 0  # of the next row
         self.ended = False
-        self._names: tuple[str, ...] = ()  # of the last row that was pushed
+        self._names: tuple[str, ...] | None = None  # of the last row that was pushed
 
     def push(self, row: Mapping[str, Any]) -> list[Row]:
         """One row comes; the rows that leave now."""
-        if (names := tuple(row)) != self._names:
+        if not isinstance(row, Mapping) or (names := tuple(row)) != self._names:
             _check_names(self.schema, row)
             self._names = names
         self._refuse_ended()
@@ -157,7 +158,7 @@ class Stream(ABC):
     def batches_due(self, now: float) -> Iterator[Columns]:
         """As `tick`, batch by batch."""
         self._refuse_ended()
-        yield from self._batches(self._due(now))
+        yield from self._batches(self._due(_seconds(now)))
 
     def batches_at_end(self) -> Iterator[Columns]:
         """As `flush`, batch by batch."""
@@ -305,7 +306,19 @@ def _stretched(seed: int) -> bytes:
     return hashlib.sha256(b"stream" + str(whole("seed", seed, least=0)).encode()).digest()
 
 
+def _seconds(now: float) -> float:
+    try:
+        if isfinite(seconds := float(now)):
+            return seconds
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise BadInput(f"{now!r} is no time", right="tick(now) takes seconds, as time.time() gives them")
+
+
 def _check_names(schema: Schema, row: Mapping[str, Any]) -> None:
+    if not isinstance(row, Mapping):
+        right = "give a mapping of column names to cells; push_many takes tables"
+        raise BadInput(f"a {type(row).__name__} is not a row", right=right)
     for name in schema.needed(list(row)):
         if name not in row:
             raise BadInput("is not in the row", column=name, right="give every column of the schema; None where it is missing")
