@@ -170,3 +170,15 @@ def same_in_blocks(make: Any, rows: list[Raw], cuts: list[int]) -> None:
     assert one.counters.record() == many.counters.record()
     assert one.flush() == many.flush()
     assert one.counters.record() == many.counters.record()
+
+
+def bursts_and_silence(watched: Watched, rows: list[Raw], gaps: list[float], now: list[float], data: st.DataObject) -> None:
+    """Rows with gaps of seconds between them, ticks inside some of the long ones; a delay of ten seconds is over at the end."""
+    for row, gap in zip(rows, gaps, strict=False):
+        if gap > 1 and data.draw(st.booleans()):
+            watched.tick(now[0] + gap / 2)
+        now[0] += gap
+        watched.push(row, now[0])
+    watched.tick(now[0] + 10)
+    assert len(watched.stream.pending) == 0
+    watched.flush()

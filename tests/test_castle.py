@@ -22,7 +22,7 @@ from closeknit.streams.castle import Castle
 from closeknit.streams.clusters import Clusters
 from closeknit.streams.stored import Stored
 from conftest import examples
-from streams_checked import Watched, matching, raw_rows, same_in_blocks, schema
+from streams_checked import Watched, bursts_and_silence, matching, raw_rows, same_in_blocks, schema
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "streams.json").read_text())
 EXAMPLES, COUNTER = GOLDEN["castle_examples"], GOLDEN["castle_counterexamples"]
@@ -237,14 +237,7 @@ def test_seconds_with_bursts_and_silence(rows: list[Any], gaps: list[float], dat
     now = [1000.0]
     stream = Castle(schema(), 2, "10s", eta=4, reuse=reuse, order=order, seed=3, clock=lambda: now[0])
     watched = Watched(stream, alone=reuse is True)
-    for row, gap in zip(rows, gaps, strict=False):
-        if gap > 1 and data.draw(st.booleans()):
-            watched.tick(now[0] + gap / 2)
-        now[0] += gap
-        watched.push(row, now[0])
-    watched.tick(now[0] + 10)
-    assert len(stream.pending) == 0
-    watched.flush()
+    bursts_and_silence(watched, rows, gaps, now, data)
 
 
 @quiet

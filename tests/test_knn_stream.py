@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import closeknit as ck
 from closeknit.streams.knn_stream import KnnStream
 from conftest import examples
-from streams_checked import Watched, raw_rows, same_in_blocks, schema
+from streams_checked import Watched, bursts_and_silence, raw_rows, same_in_blocks, schema
 
 quiet = pytest.mark.filterwarnings("ignore:with delta")
 slow = settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -39,14 +39,7 @@ def test_seconds_with_bursts_and_silence(rows: list[Any], gaps: list[float], dat
     now = [1000.0]
     stream = KnnStream(schema(), 2, "10s", seed=3, clock=lambda: now[0])
     watched = Watched(stream)
-    for row, gap in zip(rows, gaps, strict=False):
-        if gap > 1 and data.draw(st.booleans()):
-            watched.tick(now[0] + gap / 2)
-        now[0] += gap
-        watched.push(row, now[0])
-    watched.tick(now[0] + 10)
-    assert len(stream.pending) == 0
-    watched.flush()
+    bursts_and_silence(watched, rows, gaps, now, data)
 
 
 @quiet

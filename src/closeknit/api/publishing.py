@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from closeknit import __version__
 from closeknit.api.asking import check_plain
-from closeknit.core.certificate import Certificate, certify, model_form, unprotected
+from closeknit.core.certificate import Certificate, Home, certify, model_form, unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import Unsatisfiable
 from closeknit.core.levels import level_like, of_these
@@ -49,25 +50,18 @@ def _certified(table: Table, partition: Partition, models: Sequence[Model], form
     persons = None if table.persons is None else {name: table.persons[written.rows_of(name)] for name in schema.published}
     joint = all_secrets(schema)
     reading = form.read(written.columns, schema, persons, joints([*models, *filter(None, [joint])]))
+    profiles = partial(_profiles, reading, written) if reading.column_groups else None
     certificate = certify(
         reading, models, version=__version__, form=model_form(form), withheld=len(table) - written.columns.rows,
-        home=_Home(reading, written, persons is not None), notes=_notes(table, models, form, int((~classed).sum())),
+        home=Home(persons is not None, profiles), notes=_notes(table, models, form, int((~classed).sum())),
         joint=joint if joint and reading.joins(joint.column) else None,
     )  # fmt: skip
     return written.columns, certificate
 
 
-@dataclass(frozen=True, eq=False)
-class _Home:
-    """What only those know who made the release."""
-
-    reading: Reading
-    written: Written
-    counts_persons: bool
-
-    def originals(self, secret: str) -> NDArray[np.int32]:
-        """What may be known of each published row, in the codes of `reading.slices`."""
-        return self.written.lined_up(self.reading.slices(secret).known, self.reading.column_groups)
+def _profiles(reading: Reading, written: Written, secret: str) -> NDArray[np.int32]:
+    """What may be known of each published row, in the codes of `reading.slices`."""
+    return written.lined_up(reading.slices(secret).known, reading.column_groups)
 
 
 def _as_if_never_there(table: Table, withheld: NDArray[np.bool_], form: Form) -> tuple[Table, Form]:

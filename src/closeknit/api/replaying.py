@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from closeknit import __version__
 from closeknit.api.publishing import all_secrets
-from closeknit.core.certificate import Certificate, Promise, certify, model_form
+from closeknit.core.certificate import Certificate, Home, Promise, certify, model_form
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput, Unsatisfiable
@@ -130,7 +130,7 @@ def _certified(stream: Stream, columns: Columns, released: Columns, behind: NDAr
     reading = generalized().read(released, schema, persons, joints([*own, *filter(None, [joint])]))
     certificate = certify(
         reading, own, version=__version__, form={"generalized": {}}, withheld=columns.rows - released.rows,
-        home=_Home(persons is not None), notes=notes(stream), joint=joint,
+        home=Home(persons is not None), notes=notes(stream), joint=joint,
     )  # fmt: skip
     windows = np.array(written_texts(released[WINDOW]))[released[WINDOW].codes].astype(np.int64) if stream.scope else None
     held = stream.judged_again(rows, behind, reading.class_of, windows)
@@ -138,17 +138,6 @@ def _certified(stream: Stream, columns: Columns, released: Columns, behind: NDAr
     for model in (*stream.models, *stream.beside):
         promises.setdefault(model, _attested(stream, model, held))
     return reading, certificate.model_copy(update={"promises": tuple(promises[m] for m in (*stream.models, *stream.beside))})
-
-
-class _Home:
-    """What only the owner of the stream knows."""
-
-    def __init__(self, counts_persons: bool) -> None:
-        self.counts_persons = counts_persons
-
-    def originals(self, secret: str) -> NDArray[np.int32]:
-        """Promises that ask for them mean nothing in a stream."""
-        raise NotImplementedError(secret)
 
 
 def _attested(stream: Stream, model: Model, held: Mapping[Model, bool]) -> Promise:

@@ -8,8 +8,9 @@ at home and marked `attested`: of it only *asked* and *held* are told.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, Self, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,15 +182,12 @@ class Certificate(Paper):
         return "\n".join([*lines, *(f"note    {note}" for note in self.notes)])
 
 
-class Home(Protocol):
+@dataclass(frozen=True)
+class Home:
     """What only those know who made a release."""
 
-    @property
-    def counts_persons(self) -> bool:
-        """Whether k and diversity were counted in persons."""
-
-    def originals(self, secret: str) -> NDArray[np.int32]:
-        """What may be known of each published row, in the codes of `Reading.slices`."""
+    counts_persons: bool  # k and diversity were counted in persons
+    originals: Callable[[str], NDArray[np.int32]] | None = None  # of a secret: as `ReleaseModel.judged` takes them
 
 
 def judge(reading: Reading, models: Sequence[Model], home: Home | None = None) -> list[Promise]:
@@ -203,7 +201,7 @@ def _judged(seen: Reading, reading: Reading, model: Model, home: Home | None) ->
     base: dict[str, Any] = {"model": model_form(model), "text": text, "column": model.column, "asked": model.asked}
     in_persons = home is not None and home.counts_persons and "persons" in model.needs
     if "release" in model.needs:
-        originals = home.originals(str(model.column)) if home and reading.column_groups else None
+        originals = home.originals(str(model.column)) if home and home.originals else None
         found = cast(ReleaseModel, model).judged(reading, originals)
         if found.status != "recomputable" or in_persons:
             status = "attested" if found.status == "recomputable" else found.status

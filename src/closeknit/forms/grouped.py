@@ -13,6 +13,7 @@ beside it that he may know. For a secret that stands alone these are the buckets
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -34,16 +35,16 @@ ColumnGroups = tuple[tuple[str, ...], ...]
 Order = NDArray[np.int64]
 
 
-class Grouped:
+class Grouped(ABC):
     """What such forms share; each says which columns stand together."""
 
     name: ClassVar[str]
     number: str  # the column that tells the bucket
     levels: Mapping[str, int | str] | None = None  # of columns that are written coarser (column generalization)
 
+    @abstractmethod
     def column_groups(self, schema: Schema) -> ColumnGroups:
         """The columns that stand together."""
-        raise NotImplementedError
 
     @property
     def added(self) -> tuple[str, ...]:

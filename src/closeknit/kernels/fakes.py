@@ -155,8 +155,8 @@ def fitting(shelves: Shelves, tuples: Int32) -> Int64:
 
 
 @njit(cache=True, nogil=True)
-def _children(shelves: Shelves, j: int, part: Int32, count: Int64, seen: Int32, starts: Int64, into: Int32) -> int:
-    """The values of group j in these buckets, and for each the buckets that have it: where the walk goes on."""
+def _counted(shelves: Shelves, j: int, part: Int32, count: Int64, seen: Int32) -> int:
+    """How many values of group j these buckets have: listed in `seen`, with the buckets that have each in `count`."""
     c = len(shelves.first) - 1
     values = 0
     for bucket in part:
@@ -166,6 +166,14 @@ def _children(shelves: Shelves, j: int, part: Int32, count: Int64, seen: Int32, 
                 seen[values] = value
                 values += 1
             count[value] += 1
+    return values
+
+
+@njit(cache=True, nogil=True)
+def _children(shelves: Shelves, j: int, part: Int32, count: Int64, seen: Int32, starts: Int64, into: Int32) -> int:
+    """The values of group j in these buckets, and for each the buckets that have it: where the walk goes on."""
+    c = len(shelves.first) - 1
+    values = _counted(shelves, j, part, count, seen)
     starts[0] = 0
     for k in range(values):
         starts[k + 1] = starts[k] + count[seen[k]]
@@ -183,16 +191,7 @@ def _children(shelves: Shelves, j: int, part: Int32, count: Int64, seen: Int32, 
 @njit(cache=True, nogil=True)
 def _tally(shelves: Shelves, j: int, part: Int32, count: Int64, seen: Int32, tally: Int64) -> None:
     """The last group: each value is one tuple, and the buckets that have it are those that admit it."""
-    c = len(shelves.first) - 1
-    values = 0
-    for bucket in part:
-        for i in range(shelves.starts[bucket * c + j], shelves.starts[bucket * c + j + 1]):
-            value = shelves.values[i]
-            if count[value] == 0:
-                seen[values] = value
-                values += 1
-            count[value] += 1
-    for k in range(values):
+    for k in range(_counted(shelves, j, part, count, seen)):
         tally[count[seen[k]]] += 1
         count[seen[k]] = 0
 
