@@ -12,8 +12,8 @@ import pytest
 import closeknit as ck
 from closeknit.core.columns import Columns
 from closeknit.core.table import Form, Partition
+from closeknit.forms.axes import axes_of
 from closeknit.metrics import held_out, learning_accuracy
-from closeknit.metrics.axes import axes_of
 from closeknit.metrics.learning import drawn_rows
 from test_benchmarks import bench
 

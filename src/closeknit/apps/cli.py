@@ -8,15 +8,25 @@ import sys
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from closeknit import __version__
 from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, csv_form, csv_format, refuse_other_delimiter
+from closeknit.apps.options import (
+    Force,
+    Json,
+    certificate_beside,
+    free_folder,
+    methods_of,
+    print_json,
+    print_utf8,
+    refuse_existing,
+    shown,
+)
 from closeknit.apps.plainly import leave, plainly, say
 from closeknit.apps.stream import stream
-from closeknit.core.errors import BadInput
 
 app = typer.Typer(
     name="closeknit",
@@ -33,10 +43,6 @@ class FileFormat(StrEnum):
 
     csv = "csv"
     parquet = "parquet"
-
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace what stands there already.")]
 
 
 BEFORE_DEMO = """\
@@ -105,9 +111,9 @@ def demo(
         from closeknit.doors.files import write_csv
         from closeknit.models import KAnonymity, TCloseness
 
-        folder = _free_folder(output, force)
+        folder = free_folder(output, force)
         if table is not None:
-            _refuse_existing(table, force)
+            refuse_existing(table, force)
         patients, schema = hospital(rows), hospital_schema()
         with ProgressBar() as bar:
             release = anonymized(patients, schema, [KAnonymity(6), TCloseness("disease", 0.2)], progress=bar)
@@ -129,10 +135,10 @@ def _after_demo(folder: Path | None, table: Path | None) -> str:
     if folder is None:
         steps.append(("closeknit demo -o hospital/", "save the release and its certificate"))
     else:
-        steps.append((f"closeknit audit {_shown(folder)}/release.csv", "check it as a stranger would"))
+        steps.append((f"closeknit audit {shown(folder)}/release.csv", "check it as a stranger would"))
     if table is None:
         steps.append(("closeknit demo --table patients.csv", "save the raw table, to try these on:"))
-    raw = _shown(table) if table else "patients.csv"
+    raw = shown(table) if table else "patients.csv"
     steps.append((f"closeknit inspect {raw} > recipe.yaml", "guess what the columns are; then edit the recipe"))
     steps.append(("closeknit anonymize recipe.yaml -o out/", "another k or t, other columns, your own table"))
     width = max(len(command) for command, _ in steps)
@@ -165,9 +171,9 @@ def inspect(
         refuse_other_delimiter(file, list(suggestion.reasons))
         if as_json:
             guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
-            _print_json({"columns": guesses, "missing": suggestion.schema.missing})
+            print_json({"columns": guesses, "missing": suggestion.schema.missing})
             return
-        _print_utf8(suggestion.to_recipe(str(file), csv_form(csv)))
+        print_utf8(suggestion.to_recipe(str(file), csv_form(csv)))
         unsure = ", ".join(suggestion.unsure) or "none"
         say(f"columns: {len(suggestion.reasons)}, rows: {suggestion.rows:,}, not sure about: {unsure}")
         if not suggestion.schema.sensitive:
@@ -201,7 +207,7 @@ def anonymize(
         from closeknit.apps.progress import ProgressBar
         from closeknit.recipe import Recipe
 
-        folder = _free_folder(output, force)
+        folder = free_folder(output, force)
         assert folder is not None
         asked = Recipe.read(recipe)
         asked.seed = asked.seed if seed is None else seed
@@ -210,10 +216,10 @@ def anonymize(
         release.save(folder, format=format.value if format else asked.format, force=force)
         certificate = (folder / "certificate.json").read_text(encoding="utf-8")
         if as_json:
-            _print_utf8(certificate)
+            print_utf8(certificate)
             return
-        name, (file, *parts) = _shown(folder), [listed["name"] for listed in json.loads(certificate)["files"]]
-        _print_utf8(f"{release.certificate}\n\n")
+        name, (file, *parts) = shown(folder), [listed["name"] for listed in json.loads(certificate)["files"]]
+        print_utf8(f"{release.certificate}\n\n")
         typer.echo(f"{name}/          {', '.join([file, *parts])}, certificate.json: what may leave")
         typer.echo(f"{name}.private/  recipe.yaml, classes.csv: what stays at home")
         typer.echo(f"next: closeknit audit {name}/{file}")
@@ -247,11 +253,11 @@ def audit(
             asked = Recipe.read(recipe)
             found = audited(file, asked.schema, asked.models, form=asked.form, csv=csv)
         else:
-            found = audited(file, certificate=certificate or _certificate_beside(file), csv=csv)
+            found = audited(file, certificate=certificate or certificate_beside(file), csv=csv)
         if as_json:
-            _print_utf8(found.to_json())
+            print_utf8(found.to_json())
         else:
-            _print_utf8(f"{found}\n")
+            print_utf8(f"{found}\n")
     if not found.ok:
         raise typer.Exit(1)
 
@@ -286,85 +292,24 @@ def compare(
         from closeknit.recipe import Recipe
 
         if output is not None:
-            _refuse_existing(Path(os.path.abspath(output)), force)
+            refuse_existing(Path(os.path.abspath(output)), force)
         asked = Recipe.read(recipe)
         asked.seed = asked.seed if seed is None else seed
         with ProgressBar() as bar:
-            found = compare_recipe(asked, _methods(methods), progress=bar)
+            found = compare_recipe(asked, methods_of(methods), progress=bar)
         if output is not None:
             save_comparison(found, output, force)
         if as_json:
-            _print_utf8(found.to_json())
+            print_utf8(found.to_json())
         else:
             show.show_comparison(show.console(), found)
             if output is not None:
-                typer.echo(f"{_shown(Path(output))}/  comparison.json, comparison.csv: they stay at home")
+                typer.echo(f"{shown(Path(output))}/  comparison.json, comparison.csv: they stay at home")
     if not found.ok:
         raise typer.Exit(1)
 
 
 app.command(short_help="Let rows leave under promises while they come.")(stream)
-
-
-def _methods(text: str | None) -> list[Any] | None:
-    """Names or `name: {parameter: value}`, as a recipe writes a list."""
-    if text is None:
-        return None
-    import yaml
-
-    try:
-        listed: list[Any] = yaml.safe_load(f"[{text}]")
-    except (yaml.YAMLError, ValueError, AttributeError, RecursionError):  # also 2024-13-45 and !!int x
-        right = "write names with commas between, or 'sabre: {fill: knn}, burel'"
-        raise BadInput(f"--methods {text!r} cannot be read", right=right) from None
-    return listed
-
-
-def _free_folder(folder: Path | None, force: bool) -> Path | None:
-    """The folder, refused before any work is done if it cannot be written in the end."""
-    if folder is None:
-        return None
-    place = Path(os.path.abspath(folder))
-    if not place.name:
-        raise BadInput("this cannot be the folder of a release", file=folder, right="name a new folder")
-    _refuse_existing(place, force)
-    private = place.with_name(place.name + ".private")
-    if os.path.lexists(private) and not force:
-        what = f"this private folder stands without {place.name}: the mark of a broken run"
-        raise BadInput(what, file=private, right="remove it, or use --force to replace it")
-    return place
-
-
-def _refuse_existing(place: Path, force: bool) -> None:
-    if os.path.lexists(place) and not force:
-        raise BadInput("it exists already", file=place, right="choose another name, or use --force to replace it")
-
-
-def _certificate_beside(file: Path) -> Path:
-    from closeknit.doors.files import kind_of
-
-    kind_of(file)
-    beside = file.parent / "certificate.json"
-    if not file.exists():
-        raise BadInput("there is no such file or folder", file=file, right="check the path")
-    if not beside.exists():
-        right = "name one with --certificate, or a recipe with --recipe"
-        raise BadInput("no certificate.json stands beside it", file=file, right=right)
-    return beside
-
-
-def _print_utf8(text: str) -> None:
-    """UTF-8 whatever the terminal thinks: a recipe is read back as such."""
-    typer.echo(text.encode(), nl=False)
-
-
-def _print_json(record: dict[str, Any]) -> None:
-    _print_utf8(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
-
-
-def _shown(place: Path) -> str:
-    """The shorter of the relative and the absolute path."""
-    return min(os.path.relpath(place), str(place), key=len)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.order import groups
 from closeknit.core.perturbation import Law
+from closeknit.forms.axes import Axis
 from closeknit.kernels.queries import Words, below, every, rows_below, sums, weigh
-from closeknit.metrics.axes import Axis
 
 Int32 = NDArray[np.int32]
 Reals = NDArray[np.float64]

@@ -32,7 +32,8 @@ from closeknit.core.params import number, whole
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.doors.files import read
-from closeknit.metrics.axes import Axis, Published, axes_of, column_groups, original_columns, reading_of
+from closeknit.forms.axes import Axis, axes_of, column_groups, original_columns
+from closeknit.forms.reading import Published, reading_of
 
 Reals = NDArray[np.float64]
 TREES, LEAST_LEAF = 50, 10  # of the forest: trees, and rows that a leaf keeps together

@@ -33,9 +33,10 @@ from closeknit.core.exact import Number
 from closeknit.core.params import number, whole
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
+from closeknit.forms.axes import Axis, axes_of, column_groups, original_columns
+from closeknit.forms.reading import Published, reading_of
 from closeknit.kernels.queries import narrowed
 from closeknit.metrics.answers import Group, Perturbed, unperturbed
-from closeknit.metrics.axes import Axis, Published, axes_of, column_groups, original_columns, reading_of
 
 Int32 = NDArray[np.int32]
 Reals = NDArray[np.float64]

@@ -8,31 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.cell_ranges import cell_ranges, counts_leaves, outermost
-from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import BadValue, texts_of
-from closeknit.core.params import build
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.doors.files import read
-from closeknit.forms import REGISTRY
 
 Reals = NDArray[np.float64]
-
-
-class Published(Protocol):
-    """What was published, with its certificate: a `Release`."""
-
-    columns: Columns
-    certificate: Certificate
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,27 +89,6 @@ def original_columns(table: Any, schema: Schema) -> Columns:
     if columns.rows == 0:
         raise BadInput("the table has no rows", right="give at least one row")
     return columns
-
-
-def reading_of(published: Published | Reading) -> Reading:
-    """A release as a stranger reads it, by the form that its certificate names.
-
-    >>> import closeknit as ck
-    >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
-    >>> reading = reading_of(ck.anonymize(table, schema, [ck.KAnonymity(5)]))
-    >>> len(reading.classes), reading.column_groups
-    (12, ())
-    """
-    if isinstance(published, Reading):
-        return published
-    certificate = getattr(published, "certificate", None)
-    if not isinstance(certificate, Certificate):
-        raise BadInput(f"{type(published).__name__} is no release", right="give a Release, or the Reading of a form")
-    ((name, params),) = certificate.form.items()
-    if name not in REGISTRY:
-        raise BadInput(f"form '{name}' is unknown", right="known are: " + ", ".join(sorted(REGISTRY)))
-    form = build(f"form '{name}'", REGISTRY[name], params)
-    return form.read(published.columns, Schema.from_forms(certificate.columns))
 
 
 def column_groups(reading: Reading, names: Mapping[str, Any]) -> list[list[str]]:
