@@ -199,3 +199,41 @@ def test_a_closed_input_or_output_is_one_sentence(closed: str, tmp_path: Path) -
     )  # fmt: skip
     assert run.returncode == 2
     assert run.stderr.startswith("closeknit: standard ") and run.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("asked", [ck.KAnonymity(2), None, "k_anonymity", {"k_anonymity": 2}, [ck.KAnonymity]])
+def test_promises_that_are_no_list_are_refused_in_a_sentence(asked: Any) -> None:
+    calls = [
+        lambda: ck.SabreWindow(SCHEMA, asked, omega=4, advance=2),
+        lambda: ck.anonymize(pd.DataFrame([ROW, ROW]), SCHEMA, asked),
+        lambda: ck.compare(pd.DataFrame([ROW, ROW]), SCHEMA, asked),
+        *([] if asked is None else [lambda: castle(models=asked)]),
+    ]
+    for call in calls:
+        with pytest.raises(BadInput, match="is no list of promises"):
+            call()
+
+
+@pytest.mark.parametrize("what", ["eta", "mu"])
+def test_room_that_no_machine_has_is_refused(what: str) -> None:
+    with pytest.raises(BadInput, match="at most 1,000,000"):
+        castle(**{what: 10**12})
+
+
+def test_a_clock_that_tells_no_time_is_named() -> None:
+    with pytest.raises(BadInput, match="is no time"):
+        castle(delta="3s", clock=lambda: None).push(ROW)
+
+
+def test_an_empty_frame_brings_nothing_and_takes_nothing() -> None:
+    stream, rows = castle(), pd.DataFrame([{**ROW, "name": name} for name in "abcd"])
+    assert len(stream.push_many(rows.iloc[:0])) == 0
+    alone = castle().push_many(rows)
+    assert stream.push_many(rows).equals(alone) and len(alone)
+
+
+def test_an_empty_table_is_neither_released_nor_audited() -> None:
+    none = pd.DataFrame([ROW]).iloc[:0]
+    for call in (lambda: ck.anonymize(none, SCHEMA, [ck.KAnonymity(2)]), lambda: ck.audit(none, SCHEMA, [ck.KAnonymity(2)])):
+        with pytest.raises(BadInput, match="has no rows"):
+            call()

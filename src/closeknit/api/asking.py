@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.joint import named, parts
 from closeknit.core.method import Method
-from closeknit.core.model import Model, merging_holds
+from closeknit.core.model import Model, listed, merging_holds
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Table
 
@@ -36,7 +36,7 @@ def check_method(method: object) -> None:
 
 def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
     """Refuse promises about other columns, and those that mean nothing in such cells."""
-    for model in models:
+    for model in listed(models):
         for name in parts(model.column):
             if name not in schema.sensitive:
                 right = "sensitive columns are: " + (", ".join(schema.sensitive) or "none")

@@ -62,6 +62,8 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
     shape: Form = form_of(claimed.form if claimed and form is None else form) or generalized()
     check_models(schema, models, shape)
     columns = read(data, csv)
+    if columns.rows == 0:
+        raise BadInput("the release has no rows", right="give a table with at least one row")
     findings = _check_columns(columns, schema, shape.added)
     findings += _identity(data, columns, claimed) if claimed else []
     findings += _beside(data, shape.parts(columns, schema), claimed) if claimed else []

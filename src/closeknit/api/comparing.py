@@ -24,7 +24,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.comparison import Compared, Comparison
 from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
 from closeknit.core.method import Method, Progress, silent, usual_form
-from closeknit.core.model import Model, joints
+from closeknit.core.model import Model, joints, listed
 from closeknit.core.params import number, spec, whole
 from closeknit.core.schema import Schema
 from closeknit.doors.canonical import canonical_blocks
@@ -95,7 +95,7 @@ def serving(models: Sequence[Model], form: str = GENERALIZED) -> list[str]:
     >>> "burel" in serving([BetaLikeness("disease", 2)]), "sabre" in serving([BetaLikeness("disease", 2)])
     (True, False)
     """
-    families = {"any", *(model.family for model in models)}
+    families = {"any", *(model.family for model in listed(models))}
     forms = {form, GENERALIZED}  # classes made for ranges can be written in any form
     return [name for name, method in REGISTRY.items() if method.plans_for in families and usual_form(method) in forms]
 

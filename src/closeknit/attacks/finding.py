@@ -32,7 +32,7 @@ class Finding(Record):
     number: float | None  # None where it has no limit, or there is nothing to measure
     risk: float = Field(ge=0, le=1)
     sentence: str
-    details: dict[str, Detail] = {}
+    details: dict[str, Detail] = Field(default_factory=dict)
 
     def __str__(self) -> str:
         of = f" of {named(self.column)}" if self.column else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Protocol
 
-from closeknit.core.model import Model
+from closeknit.core.model import Model, listed
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Table
 
@@ -41,4 +41,5 @@ def usual_form(method: Method | type[Method]) -> str:
 def promised(method: Method, schema: Schema, models: Sequence[Model]) -> list[Model]:
     """What is asked, and what the method promises besides."""
     brings: Callable[[Schema], Sequence[Model]] | None = getattr(method, "promises", None)
-    return [*models, *(model for model in (brings(schema) if brings else ()) if model not in models)]
+    asked = listed(models)
+    return [*asked, *(model for model in (brings(schema) if brings else ()) if model not in asked)]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
 from closeknit.core.domain import Domain
+from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number
 from closeknit.core.joint import Secret
 
@@ -80,6 +81,19 @@ class ReleaseModel(Model, Protocol):
 
         `originals`, known at home alone: what may be known of each published row, in the codes of `reading.slices`.
         """
+
+
+def listed(models: object) -> list[Model]:
+    """What was asked for, as a list; a promise that stands alone, or something else in its place, is refused.
+
+    >>> listed("k_anonymity")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: models='k_anonymity' is no list of promises; write [KAnonymity(6)], even for one
+    """
+    found: list[Any] = list(models) if isinstance(models, Iterable) and not isinstance(models, str | Mapping) else [None]
+    if not all(hasattr(model, "holds") and not isinstance(model, type) for model in found):
+        raise BadInput(f"models={models!r} is no list of promises", right="write [KAnonymity(6)], even for one")
+    return found
 
 
 def joints(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:

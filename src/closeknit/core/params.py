@@ -14,8 +14,8 @@ T = TypeVar("T")
 TEXTS: dict[Any, tuple[type, ...]] = {"str": (str,), "str | None": (str, type(None))}  # annotations that a file may get wrong
 
 
-def whole(name: str, value: object, least: int) -> int:
-    """A whole number of at least `least`.
+def whole(name: str, value: object, least: int, most: int | None = None) -> int:
+    """A whole number from `least` to `most`.
 
     >>> whole("k", 6, least=1)
     6
@@ -24,12 +24,14 @@ def whole(name: str, value: object, least: int) -> int:
     ...
     closeknit.core.errors.BadInput: k='five' is not a whole number; k must be a whole number of at least 1
     """
-    right = f"{name} must be a whole number of at least {least}"
+    right = f"{name} must be a whole number of at least {least}" + ("" if most is None else f" and at most {most:,}")
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise BadInput(f"{name}={value!r} is not a whole number", right=right)
     number = value.__index__()
     if number < least:
         raise BadInput(f"{name}={number} is too small", right=right)
+    if most is not None and number > most:
+        raise BadInput(f"{name}={number} is too large", right=right)
     return number
 
 

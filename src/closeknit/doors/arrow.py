@@ -29,7 +29,7 @@ def columns_from_arrow(table: pa.Table, file: object = None) -> Columns:
     ([30, None, 30], ['f', None, 'm'])
     """
     check_names(table.column_names, file)
-    if table.num_rows == 0:
+    if table.num_rows == 0 and file is not None:  # an empty frame may be one of many
         raise BadInput("the table has no rows", file=file, right="give a table with at least one row")
     return Columns({name: column_from_arrow(table.column(name), name, file) for name in table.column_names}, table.num_rows)
 

@@ -49,6 +49,7 @@ from closeknit.streams.splitting import split_k, split_l
 from closeknit.streams.stored import Omega, Stored
 from closeknit.streams.stream import Leaving
 
+MOST = 1_000_000  # clusters, or losses: room is made for all of them at once
 STORED = 10  # generalizations kept for each cluster that may be open
 
 
@@ -76,9 +77,9 @@ class Castle(Delayed):
         choice("order", order, ("batch", "input"))
         self.reuse, self.order = reuse, order
         axes = self.coder.axes
-        self.clusters = Clusters(axes, len(schema.quasi), whole("eta", eta, least=1), self.judge.by_person)
+        self.clusters = Clusters(axes, len(schema.quasi), whole("eta", eta, 1, MOST), self.judge.by_person)
         self.omega = Omega(axes, STORED * eta, self.delta)
-        self.recent: deque[float] = deque(maxlen=whole("mu", mu, least=1))
+        self.recent: deque[float] = deque(maxlen=whole("mu", mu, 1, MOST))
         self.tau = 0.0
         self._kept_back: list[tuple[int, int, Leaving]] = []  # a heap: the batch with the oldest row first
 

@@ -20,12 +20,12 @@ import numpy as np
 from closeknit.core.classes import Classes
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
-from closeknit.core.model import Model, least_rows, merging_holds
+from closeknit.core.model import Model, least_rows, listed, merging_holds
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.models import KAnonymity, LDiversity
 from closeknit.streams.arrivals import Arrivals, Ints
-from closeknit.streams.stream import Leaving, Stream
+from closeknit.streams.stream import Leaving, Stream, seconds
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 Clock = Callable[[], float]
@@ -99,7 +99,7 @@ class Delayed(Stream):
             return None
         times, now = [], self.now
         for position in range(first, first + rows):
-            now = max(now, self.clock()) if callable(self.clock) else max(now, 0.0)
+            now = max(now, seconds(self.clock())) if callable(self.clock) else max(now, 0.0)
             times.append(now)
             self._times.append((position, now))
         return times
@@ -167,7 +167,7 @@ def _promises(schema: Schema, k: int | None, l: int | None, models: Sequence[Mod
             right = "name the column: models=[LDiversity(column, l)]"
             raise BadInput(f"l={l} needs a single sensitive column, and there are {len(schema.sensitive)}", right=right)
         asked.append(LDiversity(next(iter(schema.sensitive)), l))
-    for model in models or ():
+    for model in listed(models or ()):
         if model.family in ("closeness", "likeness", "disclosure"):
             right = "SabreWindow and BurelWindow have the windows as one"
             raise BadInput(f"{model.name} compares with a reference, and a stream without windows has none", right=right)

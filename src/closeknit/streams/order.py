@@ -111,7 +111,7 @@ def cells_of(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Columns
 
 def _whole(cell: Any) -> int | None:
     try:
-        return int(str(cell))
+        return int(text) if (text := str(cell)).lstrip("-").isdecimal() else None
     except ValueError:
         return None
 

@@ -158,7 +158,7 @@ class Stream(ABC):
     def batches_due(self, now: float) -> Iterator[Columns]:
         """As `tick`, batch by batch."""
         self._refuse_ended()
-        yield from self._batches(self._due(_seconds(now)))
+        yield from self._batches(self._due(seconds(now)))
 
     def batches_at_end(self) -> Iterator[Columns]:
         """As `flush`, batch by batch."""
@@ -306,13 +306,14 @@ def _stretched(seed: int) -> bytes:
     return hashlib.sha256(b"stream" + str(whole("seed", seed, least=0)).encode()).digest()
 
 
-def _seconds(now: float) -> float:
+def seconds(now: float) -> float:
+    """A time that somebody tells."""
     try:
-        if isfinite(seconds := float(now)):
-            return seconds
+        if isfinite(told := float(now)):
+            return told
     except (TypeError, ValueError, OverflowError):
         pass
-    raise BadInput(f"{now!r} is no time", right="tick(now) takes seconds, as time.time() gives them")
+    raise BadInput(f"{now!r} is no time", right="give seconds, as time.time() does")
 
 
 def _check_names(schema: Schema, row: Mapping[str, Any]) -> None:

@@ -37,7 +37,7 @@ from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.exact import Number
 from closeknit.core.joint import named, parts
 from closeknit.core.method import Method, silent, usual_form
-from closeknit.core.model import Model, joints
+from closeknit.core.model import Model, joints, listed
 from closeknit.core.params import number, whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition
@@ -69,7 +69,7 @@ class Windowed(Stream):
 
     def __init__(self, method: Method, schema: Schema, models: Sequence[Model], omega: int = 20_000, advance: int = 5_000,
                  seed: int | None = None, k: int | None = None, long_run: Number | None = None) -> None:  # fmt: skip
-        asked = [*models, *([] if k is None else [KAnonymity(k)])]
+        asked = [*listed(models), *([] if k is None else [KAnonymity(k)])]
         super().__init__(schema, asked, seed)
         self.omega, self.advance = whole("omega", omega, least=1), whole("advance", advance, least=1)
         if self.omega % self.advance:
