@@ -20,13 +20,13 @@ def _turn(cell: NDArray[np.uint32], bits: int) -> None:
     for b in range(bits - 1, 0, -1):  # undo excess work of the Gray code
         q = one << np.uint32(b)
         p = q - one
-        for i in range(d):
-            if cell[i] & q:
-                cell[0] ^= p
-            else:
-                t = (cell[0] ^ cell[i]) & p
-                cell[0] ^= t
-                cell[i] ^= t
+        first = cell[0] ^ (p if cell[0] & q else np.uint32(0))
+        for i in range(1, d):  # where the bit is set the first axis is inverted, else its lower bits are exchanged; no branch
+            inverted = (np.uint32(0) - ((cell[i] >> np.uint32(b)) & one)) & p
+            exchanged = (first ^ cell[i]) & (p ^ inverted)
+            first ^= exchanged | inverted
+            cell[i] ^= exchanged
+        cell[0] = first
     for i in range(1, d):
         cell[i] ^= cell[i - 1]
     flip = np.uint32(0)
@@ -88,8 +88,10 @@ def hilbert_words(points: NDArray[np.float64]) -> NDArray[np.uint64]:
         for j in range(d):
             cell[j] = np.uint32(min(max(int(points[r, j] * side), 0), side - 1))
         _turn(cell, bits)
+        high = low = np.uint64(0)
         for b in range(bits - 1, -1, -1):
             for i in range(d):
-                words[r, 0] = (words[r, 0] << np.uint64(1)) | (words[r, 1] >> np.uint64(63))
-                words[r, 1] = (words[r, 1] << np.uint64(1)) | np.uint64((cell[i] >> np.uint32(b)) & np.uint32(1))
+                high = (high << np.uint64(1)) | (low >> np.uint64(63))
+                low = (low << np.uint64(1)) | np.uint64((cell[i] >> np.uint32(b)) & np.uint32(1))
+        words[r, 0], words[r, 1] = high, low
     return words
