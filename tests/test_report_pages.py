@@ -12,8 +12,10 @@ import polars as pl
 import pytest
 
 import closeknit as ck
+from closeknit.attacks.on_release import ON_RELEASE
 from closeknit.core.columns import Columns
-from closeknit.report import PublicReport
+from closeknit.doors.files import write_csv
+from closeknit.report import PrivateReport, PublicReport
 from report_pages import SEED, Page, asks_nobody, hospital
 
 HOSTILE = '"><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)>'
@@ -80,6 +82,24 @@ def test_the_command_makes_both_pages_anew(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere" / "report.html").read_bytes() == then[out / "report.html"]
 
 
+def test_attacks_that_run_the_method_again_are_shown_at_home(tmp_path: Path) -> None:
+    """The page that `save` makes has no time for them."""
+    write_csv(ck.datasets.hospital(60), tmp_path / "t.csv")
+    models = [ck.KAnonymity(4)]
+    ck.anonymize(tmp_path / "t.csv", ck.datasets.hospital_schema(), models, ck.Mondrian(), seed=SEED).save(tmp_path / "out")
+    out, recipe, attacks = tmp_path / "out", tmp_path / "out.private" / "recipe.yaml", tmp_path / "attacks.json"
+    found = ck.attack(out / "release.csv", recipe=recipe, runs=24)
+    attacks.write_text(found.to_json(), encoding="utf-8")
+    assert command(out, "--private", recipe, "--attacks", attacks, "--force").exit_code == 0
+    told = PrivateReport.from_json((tmp_path / "out.private" / "report.json").read_text("utf-8"))
+    assert "minimality" in {each.attack for each in told.findings}
+    assert all(each in found.findings for each in told.findings) and not {each.attack for each in told.findings} & set(
+        ON_RELEASE
+    )
+    page = (tmp_path / "out.private" / "report.html").read_text("utf-8")
+    assert all(" ".join(each.sentence.split()) in Page(page).said for each in told.findings) and "closeknit attack" not in page
+
+
 def test_the_command_says_what_is_wrong(release: ck.Release, tmp_path: Path) -> None:
     release.save(tmp_path / "out", report=False)
     out, recipe = tmp_path / "out", tmp_path / "out.private" / "recipe.yaml"
@@ -87,6 +107,7 @@ def test_the_command_says_what_is_wrong(release: ck.Release, tmp_path: Path) -> 
         ([tmp_path / "no"], "no such file or folder"),
         ([out, "-o", tmp_path / "no"], "no such folder"),
         ([out, "--frontier", recipe], "--private"),
+        ([out, "--attacks", recipe], "--private"),
         ([out, "--private", recipe], "names no data"),  # it was made of a frame
         ([tmp_path], "no certificate can be read"),
     ]

@@ -22,6 +22,10 @@ def report(
     frontier: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A frontier.json to be shown on the private page.")
     ] = None,
+    attacks: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What 'closeknit attack --json' found, to be shown on the private page."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder for the page; else beside what it is made of.")
     ] = None,
@@ -37,11 +41,14 @@ def report(
     \b
     closeknit report out/
     closeknit report out/ --private out.private/recipe.yaml --frontier frontier.private/frontier.json --force
+    closeknit attack out/release.csv --recipe out.private/recipe.yaml --json > attacks.json
+    closeknit report out/ --private out.private/recipe.yaml --attacks attacks.json --force
     closeknit report out/ --json | jq .findings
     """
-    if frontier is not None and recipe is None:
-        raise typer.BadParameter("--frontier is for the private page: name the recipe with --private")
+    if (frontier is not None or attacks is not None) and recipe is None:
+        raise typer.BadParameter("--frontier and --attacks are for the private page: name the recipe with --private")
     with plainly():
+        from closeknit.api.attacking import Attacked
         from closeknit.api.reporting import saved
         from closeknit.core.frontier import Frontier
         from closeknit.release.release import report_files
@@ -53,7 +60,9 @@ def report(
             files = {} if as_json else report_files(public, public_page(public))
             record = public.to_json()
         else:
-            home = release.private_record(None if frontier is None else Frontier.from_json(_text(frontier), frontier))
+            weighed = None if frontier is None else Frontier.from_json(_text(frontier), frontier)
+            attacked = None if attacks is None else Attacked.from_json(_text(attacks), attacks)
+            home = release.private_record(weighed, attacked.findings if attacked else None)
             files = {} if as_json else report_files(home, private_page(home))
             record = home.to_json()
         if as_json:
@@ -68,7 +77,7 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"cannot be read ({error})", file=file, right="name a frontier.json") from None
+        raise BadInput(f"cannot be read ({error})", file=file, right="name a file of JSON") from None
 
 
 def _write(place: Path, files: Mapping[str, str], force: bool, mode: int) -> None:

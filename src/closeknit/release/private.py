@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from closeknit import __version__
 from closeknit.attacks.at_home import at_home
+from closeknit.attacks.finding import Finding
+from closeknit.attacks.on_release import ON_RELEASE
 from closeknit.core.errors import BadInput
 from closeknit.core.frontier import Frontier
 from closeknit.core.model import Model
@@ -29,14 +31,19 @@ NO_ORIGINAL = (
 NO_FRONTIER = "What other settings would cost was not computed: 'closeknit frontier' does it."
 MORE_ATTACKS = (
     "Attacks that run the method again (minimality), or need a list of the population or another release, take their time: "
-    "'closeknit attack' makes them."
+    "'closeknit attack' makes them, and 'closeknit report --attacks' shows them here."
 )
 
 
 def private_report(texts: Plain, released: PublicReport, origin: Origin | None, partition: NDArray[np.int32] | None,
-                   recipe: Mapping[str, Any] | None, frontier: Frontier | None = None) -> PrivateReport:  # fmt: skip
-    """What the private page says of a release; without its original only how it is repeated."""
-    missing = [NO_ORIGINAL if origin is None else MORE_ATTACKS, *([NO_FRONTIER] if frontier is None else [])]
+                   recipe: Mapping[str, Any] | None, frontier: Frontier | None = None,
+                   attacks: Sequence[Finding] | None = None) -> PrivateReport:  # fmt: skip
+    """What the private page says of a release; without its original only how it is repeated.
+
+    `attacks`: what was found with more than the release, by whoever took the time; left out, what the original alone tells.
+    """
+    missing = [NO_ORIGINAL] if origin is None else [MORE_ATTACKS] if attacks is None else []
+    missing += [NO_FRONTIER] if frontier is None else []
     shown = {name: part for name, part in (recipe or {}).items() if name not in ("schema", "output")}
     base: dict[str, Any] = {
         "closeknit": __version__,
@@ -45,13 +52,14 @@ def private_report(texts: Plain, released: PublicReport, origin: Origin | None, 
         "recipe": shown,
         "command": _command(shown),
     }
+    told = tuple(found for found in attacks or () if found.attack not in ON_RELEASE)  # those stand on the public page
     if origin is None:
-        return PrivateReport(**base, missing=tuple(missing))
+        return PrivateReport(**base, findings=told, missing=tuple(missing))
     parts: dict[str, Any] = {}
     makers: dict[str, Callable[[], Any]] = {
         "sample": lambda: _sample(texts, origin, partition),
         "queries": lambda: _query_errors(texts, origin),
-        "findings": lambda: tuple(at_home(texts, origin.columns, origin.schema)),
+        "findings": lambda: told or tuple(at_home(texts, origin.columns, origin.schema)),
     }
     for name, make in makers.items():
         try:

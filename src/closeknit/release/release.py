@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from closeknit.doors.parquet import table_from_columns
 from closeknit.release.origin import Origin
 
 if TYPE_CHECKING:
+    from closeknit.attacks.finding import Finding
     from closeknit.core.frontier import Frontier
     from closeknit.report.record import PrivateReport, PublicReport
 
@@ -99,13 +100,16 @@ class Release:
 
         return public_report(plain(self))
 
-    def private_record(self, frontier: Frontier | None = None) -> PrivateReport:
-        """What the private page says, as data. Without the original what compares with it is left out, and it says so."""
+    def private_record(self, frontier: Frontier | None = None, attacks: Sequence[Finding] | None = None) -> PrivateReport:
+        """What the private page says, as data. Without the original what compares with it is left out, and it says so.
+
+        `attacks`: findings of `closeknit.attack`, which may have taken its time and had more than the original.
+        """
         from closeknit.release.private import private_report
         from closeknit.release.public import plain, public_report
 
         texts = plain(self)
-        return private_report(texts, public_report(texts), self._origin, self._partition, self._recipe, frontier)
+        return private_report(texts, public_report(texts), self._origin, self._partition, self._recipe, frontier, attacks)
 
     def save(self, folder: str | PathLike[str], format: str | None = None, force: bool = False, report: bool = True,
              frontier: Frontier | None = None) -> None:  # fmt: skip
