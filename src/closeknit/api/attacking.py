@@ -19,7 +19,7 @@ from closeknit.attacks.covering import raw_schema
 from closeknit.attacks.finding import Finding, worst_first
 from closeknit.attacks.minimality import Rerun
 from closeknit.attacks.on_release import left_out, on_release
-from closeknit.core.certificate import Paper
+from closeknit.core.certificate import Certificate, Paper
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.core.published import Reading
@@ -82,10 +82,10 @@ def attack(release: Any, *, original: Any = None, schema: Schema | None = None, 
     >>> [each.risk for each in found.findings if each.attack == "candidate_rows"], found.untried[0]
     ([0.2], 'minimality needs the recipe with its method and seed, to run it again')
     """
-    published = release_of(release, certificate, csv)
+    published, baskets = release_of(release, certificate, csv), _named(baskets)
     asked = Recipe.read(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
     schema = schema or (asked.schema if asked is not None else None)
-    table = _original(original, asked, schema, csv)
+    table = _original(original, asked, schema, csv, published.certificate)
     theirs = None if other is None else release_of(other, None, csv)
     reading = reading_of(published)
     people = None if population is None else _population(population, reading, schema, csv)
@@ -98,6 +98,8 @@ def attack(release: Any, *, original: Any = None, schema: Schema | None = None, 
         found += at_home(published, table, schema, population=people, other=theirs, rerun=rerun, class_of=class_of, runs=runs,
                          seed=seed)  # fmt: skip
         reasons += [again] if isinstance(again, str) else []
+        if rerun is not None and not reading.retained and all(each.attack != "minimality" for each in found):
+            reasons.append("minimality: there is no secret to be dealt, or the classes are too large for it")
         if reading.retained:
             reasons.append("intersection and minimality of a perturbed secret: anybody may have any value")
     else:
@@ -143,13 +145,27 @@ def release_of(release: Any, certificate: Any = None, csv: CsvFormat | None = No
     return Plain(columns, claimed)
 
 
-def _original(original: Any, recipe: Recipe | None, schema: Schema | None, csv: CsvFormat | None) -> Columns | None:
+def _named(baskets: Any) -> list[str]:
+    given = [baskets] if isinstance(baskets, str) else baskets
+    if not isinstance(given, list | tuple):
+        raise BadInput(f"baskets={baskets!r} is no list of columns", right="name secrets whose cells have several items")
+    return list(given)
+
+
+def _original(original: Any, recipe: Recipe | None, schema: Schema | None, csv: CsvFormat | None,
+              certificate: Certificate) -> Columns | None:  # fmt: skip
+    """Refused where it cannot be the table of this release: what is found beside another one means nothing."""
     if original is None and (recipe is None or recipe.data_path is None):
         return None
     if schema is None:
         raise BadInput("the original table comes without a schema", right="give the schema, or the recipe")
     source, format = (original, csv) if original is not None else (recipe.data_path, recipe.csv)  # type: ignore[union-attr]
-    return read(source, format, schema.needed)
+    columns, rows = read(source, format, schema.needed), certificate.rows + certificate.withheld
+    if columns.rows != rows:
+        what = f"the original table has {columns.rows:,} rows, and the release speaks of {rows:,}"
+        file = source if isinstance(source, str | PathLike) else None
+        raise BadInput(what, file=file, right="give the table that the release was made of, or its recipe")
+    return columns
 
 
 def _population(population: Any, reading: Reading, schema: Schema | None, csv: CsvFormat | None) -> Columns:

@@ -62,7 +62,7 @@ def choose_k(data: Any, schema: Schema, models: Sequence[Model] = (), method: Me
     >>> [candidate.k for candidate in found.candidates], found.chosen.score == min(c.score for c in found.candidates)
     ([2, 4, 8], True)
     """
-    secret = _secret(schema, column)
+    secret, asked = _secret(schema, column), _asked(ks)
     (chosen_method,) = rivals_of([method or (StackAndDeal(column=secret) if len(schema.sensitive) > 1 else StackAndDeal())])
     weight = number("alpha", alpha, least=0, most=1)
     closeness = TCloseness(secret, 1 if t is None else t, distance)
@@ -70,7 +70,7 @@ def choose_k(data: Any, schema: Schema, models: Sequence[Model] = (), method: Me
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
     check_asked(schema, [KAnonymity(1), closeness, *others], chosen_method, None)
     table = schema.model_copy(update={"identifier": ()}).encode(read(data, csv, schema.needed))
-    candidates = _candidates(table, str(closeness.column)) if ks is None else sorted({whole("k", k, least=1) for k in ks})
+    candidates = _candidates(table, secret) if asked is None else asked
     base: dict[str, Any] = {"closeknit": __version__, "rows": len(table), "seed": seed, "column": closeness.column}
     if not candidates:
         return Choice(**base, rule="nothing to choose", k=len(table), candidates=())
@@ -95,7 +95,19 @@ def _secret(schema: Schema, column: str | None) -> str:
     if column is None:
         right = "name one with column=" if schema.sensitive else "name one under sensitive"
         raise BadInput("the schema has several secrets" if schema.sensitive else "the schema has no secret", right=right)
+    if not isinstance(column, str):
+        raise BadInput(f"column={column!r} is not one secret", right="name one of " + ", ".join(schema.sensitive))
     return column
+
+
+def _asked(ks: Iterable[int] | None) -> list[int] | None:
+    """Candidates that were given."""
+    if ks is None:
+        return None
+    given = sorted({whole("k", k, least=1) for k in ks}) if isinstance(ks, Iterable) else []
+    if not given:
+        raise BadInput(f"ks={ks!r} names no k", right="give a list such as [2, 5, 10], or leave it out")
+    return given
 
 
 def _candidates(table: Table, secret: str) -> list[int]:

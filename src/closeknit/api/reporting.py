@@ -87,8 +87,13 @@ def _classes(file: Path, rows: int) -> NDArray[np.int32] | None:
     """The class of each row as it was saved; withheld rows have none."""
     if not file.is_file():
         return None
-    column = read(file)["class"]
+    columns = read(file)
+    if "class" not in columns or not all(str(value).isdecimal() for value in columns["class"].values.tolist()):
+        raise BadInput("does not name the class of each row", file=file, right="use classes.csv as it was saved, or delete it")
+    column = columns["class"]
     if len(column) != rows:
         raise BadInput(f"has {len(column):,} rows, and the table {rows:,}", file=file, right="name the recipe of this release")
-    number = np.array([*(int(str(value)) for value in column.values.tolist()), -1], dtype=np.int32)
-    return number[column.codes]
+    number = [int(str(value)) for value in column.values.tolist()]
+    if max(number, default=0) >= rows:
+        raise BadInput(f"there is no class {max(number):,}", file=file, right="use classes.csv as it was saved, or delete it")
+    return np.array([*number, -1], dtype=np.int32)[column.codes]

@@ -205,6 +205,9 @@ def _points(workers: SideBySide, rivals: Sequence[tuple[Rival, list[Number]]], q
     if quantity is None or len(rivals) == 1:
         return points
     targets = [_came_to(point, quantity) for point in points]
+    if any(point.ok for point in points) and all(target is None for target in targets):
+        what = "what is to be matched has no number in the first method's releases: it is attested, or has no bound"
+        raise BadInput(what, right=f"match='{LOSS}', or another measure")
     tasks = [Task(rival, None, quantity, x) for rival, _ in rivals[1:] for x in dict.fromkeys(targets) if x is not None]
     return points + workers.each(worked_out, tasks, partial(told, tell, share, 1.0))
 

@@ -30,6 +30,7 @@ from closeknit.forms.reading import Published, reading_of
 RUNS = 200  # of a method, for a small table
 ROWS_RUN = 500_000  # rows of all runs together, for a large one
 LEAST = 20  # runs
+ROOM = 1 << 24  # cells that members of a class may be dealt, each counted for each member: memory
 CLASSES = 4  # that are tried one by one, at least
 
 
@@ -102,7 +103,9 @@ def _minimality(reading: Reading, rerun: Rerun, original: Any, class_of: NDArray
         return [found.finding(original, secret) for secret in secrets]
     parts: list[Tried] = []
     left, each = given, max(given // CLASSES, 1)
-    classes = deals.fewest_first()
+    classes = deals.fewest_first(ROOM)
+    if not classes:
+        return []
     for number, ways in classes:
         if left < min(ways, each):
             break

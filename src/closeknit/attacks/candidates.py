@@ -57,10 +57,11 @@ def _of(covering: Covering) -> Finding:
         measure="largest probability to pick the victim's row",
         number=worst if count else None,
         risk=worst,
-        sentence=f"{counted(fewest, 'row')} or more may be those of each of {counted(count, 'person', 'people')}: at worst the "
-        f"right one is picked {certainty(worst)}, {certainty(mean)} on average."
+        sentence=f"For each of {counted(count, 'row')} of the table there {'is' if fewest == 1 else 'are'} "
+        f"{counted(fewest, 'row')} or more in the release that may be it: at worst the right one is picked {certainty(worst)}, "
+        f"{certainty(mean)} on average."
         if mean is not None
-        else "No row covers any of these people.",
+        else "No row of the release covers any of the table.",
         details={
             "columns": ", ".join(covering.names),
             "people": count,

@@ -9,6 +9,7 @@ Where only groups of columns belong together, there is one covering for each gro
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -190,5 +191,7 @@ def _fits(domain: Domain, texts: list[str]) -> list[bool]:
     labels = set(domain.tree.labels)
     heads = [text.rstrip(STAR) for text in texts]
     masks = {head for head, text in zip(heads, texts, strict=True) if head not in ("", text) and text not in labels}
-    begin = {head for head in masks if any(leaf.startswith(head) and len(leaf) > len(head) for leaf in domain.texts)}
+    leaves = sorted(domain.texts)  # what is longer than a head and begins with it stands right behind it
+    after = {head: bisect_right(leaves, head) for head in masks}
+    begin = {head for head, place in after.items() if place < len(leaves) and leaves[place].startswith(head)}
     return [text in labels or (head in begin and head != text) for head, text in zip(heads, texts, strict=True)]

@@ -99,9 +99,12 @@ class Deals:
         """Of all classes together."""
         return prod(each.ways for each in self.classes)
 
-    def fewest_first(self) -> list[tuple[int, int]]:
-        """Number and ways of each class that has more than one."""
-        found = [(number, each.ways) for number, each in zip(self.numbers, self.classes, strict=True)]
+    def fewest_first(self, room: int) -> list[tuple[int, int]]:
+        """Number and ways of each class that has more than one way, and at most as many slots as there is room for."""
+        small = [
+            pair for pair in zip(self.numbers, self.classes, strict=True) if len(pair[1].members) * len(pair[1].like) <= room
+        ]
+        found = [(number, each.ways) for number, each in small]
         return sorted((pair for pair in found if pair[1] > 1), key=lambda pair: (pair[1], pair[0]))
 
     @property

@@ -28,6 +28,7 @@ from closeknit.attacks.beliefs import NoMeaning
 from closeknit.attacks.covering import people_of
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.value_sets import MISSING, Values, value_sets
+from closeknit.attacks.words import counted
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.params import whole
@@ -154,7 +155,8 @@ def _found(victims: Victims, sets: list[csr_array], values: Values, secret: str)
     both = sizes > 0
     given = int(_given_away(victims, left, values).sum())
     alone = Victims(victims.rows, np.arange(len(victims.rows)), victims.truth, len(victims.rows))
-    before = max(int(_given_away(alone, each, values)[both[victims.victim_of]].sum()) for each in sets)
+    told = [victims.victim_of[_given_away(alone, each, values) & both[victims.victim_of]] for each in sets]
+    before = max(len(np.unique(people)) for people in told)  # whoever has a row that tells it by itself, counted once
     count, smallest = int(both.sum()), int(sizes[both].min()) if both.any() else 0
     what = "both releases" if len(sets) > 1 else "the rows of a person"
     drawn = "" if victims.everybody == len(sizes) else f" (drawn from {victims.everybody:,})"
@@ -165,8 +167,11 @@ def _found(victims: Victims, sets: list[csr_array], values: Values, secret: str)
         measure="share of victims with one value left",
         number=given / count if count else None,
         risk=1 / smallest if smallest else 0.0,
-        sentence=f"{what[0].upper()}{what[1:]} together leave a single value to {given:,} of {count:,} people{drawn}, and at "
-        f"least {smallest:,} to each; {'one alone does' if len(sets) > 1 else 'single rows do'} to {before:,}.",
+        sentence=f"{what[0].upper()}{what[1:]} together leave a single value to {given:,} of "
+        f"{counted(count, 'person', 'people')}{drawn}, and at least {smallest:,} to each; "
+        f"{'one alone does' if len(sets) > 1 else 'single rows do'} to {before:,}."
+        if count
+        else f"{what[0].upper()}{what[1:]} together leave no value to anybody: nobody is in all of them.",
         details={
             "victims": count,
             "drawn_from": victims.everybody,

@@ -60,9 +60,9 @@ def _of(covering: Covering) -> Finding:
         measure="largest probability to put a row down to the right person",
         number=worst if rows else None,
         risk=worst,
-        sentence=f"Any of {fewest:,} people or more of the population may be behind a row"
+        sentence=f"At least {counted(fewest, 'person', 'people')} of the population may be behind a row"
         + (f"; for {counted(alone, 'row')} it is only one" if alone else "")
-        + f". Of {rows:,} rows {right:,.1f} would be put down to the right person."
+        + f". Of {counted(rows, 'row')} {right:,.1f} would be put down to the right person."
         if rows
         else "Nobody of the list fits any row.",
         details={

@@ -87,10 +87,14 @@ def _of(covering: Covering, rows: int) -> Finding:
 def _sentence(everybody: int, sure: int, nothing: int, prior: float, highest: float) -> str:
     if prior == 1.0:
         return (
-            f"The list has {counted(everybody, 'person', 'people')} and the release as many rows: it could not tell any more."
+            f"The list has {counted(everybody, 'person', 'people')} and the release no fewer rows: it could not tell any more."
         )
-    there = f"{sure:,} are in the table for sure" if sure else f"somebody is in the table {certainty(highest)}"
+    there = f"{_are(sure)} in the table for sure" if sure else f"somebody is in the table {certainty(highest)}"
     return (
-        f"Of {counted(everybody, 'person', 'people')} in the list {there}, and {nothing:,} are not; before, each was with "
+        f"Of {counted(everybody, 'person', 'people')} in the list {there}, and {_are(nothing)} not; before, each was with "
         f"probability {percent(prior)}."
     )
+
+
+def _are(people: int) -> str:
+    return f"{people:,} {'is' if people == 1 else 'are'}"

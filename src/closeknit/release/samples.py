@@ -7,6 +7,7 @@ rows, the same secrets, and cells that every member fits into.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,12 +47,16 @@ def one_class(table: Columns, schema: Schema, published: Published, partition: N
     raw, written = (_Texts(part, names, schema, bool(reading.column_groups)) for part in (table, published.columns))
     sizes = np.bincount(partition[partition >= 0])
     members_of, rows_of = _ByClass(partition, len(sizes)), _ByClass(reading.class_of, len(reading.classes))
-    for label in np.argsort(sizes, kind="stable")[:TRIED].tolist():
+    few = np.argsort(sizes, kind="stable")[:TRIED].tolist()
+    alike: dict[tuple[Any, ...], list[int]] = {tuple(raw.of(members_of[label])): [] for label in few}
+    for group in np.flatnonzero(np.isin(reading.classes.sizes, sizes[few])).tolist():  # each is looked at once
+        if (told := tuple(written.of(rows_of[group]))) in alike:
+            alike[told].append(group)
+    for label in few:
         members = members_of[label]
-        told = raw.of(members)
-        for group in np.flatnonzero(reading.classes.sizes == len(members)).tolist():
+        for group in alike[tuple(raw.of(members))]:
             rows = rows_of[group]
-            if written.of(rows) == told and (reading.column_groups or boxes.hold(members, rows[0])):
+            if len(rows) == len(members) and (reading.column_groups or boxes.hold(members, rows[0])):
                 return Found(raw.chosen(members), written.chosen(rows), len(members))
     return None
 
