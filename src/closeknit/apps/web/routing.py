@@ -20,6 +20,7 @@ from closeknit.core.errors import BadInput, CloseknitError
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 STATUS = {NotYours: 404, Gone: 410, TooMuch: 429, BadInput: 400, NotYet: 409}
+LONGEST_FIELD = 64 * 1024  # bytes of a field that is no file: all of them are held in memory at once
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 
 
@@ -33,7 +34,8 @@ class LimitedRoute(APIRoute):
         async def handler(request: Request) -> Response:
             if request.headers.get("content-type", "").partition(";")[0].strip().lower() in FORMS:
                 limits: Settings = request.app.state.settings
-                await request.form(max_files=limits.files, max_fields=limits.fields, max_part_size=limits.text)
+                longest = min(limits.text, LONGEST_FIELD)
+                await request.form(max_files=limits.files, max_fields=limits.fields, max_part_size=longest)
             return await usual(request)
 
         return handler
@@ -55,8 +57,13 @@ async def _case(request: Request, id: Annotated[str, PathParameter(max_length=64
     return (await _cases(request)).of(await _owner(request), id)
 
 
+async def _typed(request: Request) -> dict[str, str]:
+    return {key: str(value) for key, value in (await request.form()).items()}
+
+
 Owner = Annotated[str, Depends(_owner)]
 Mine = Annotated[Case, Depends(_case)]  # of a path with {id}
+Typed = Annotated[dict[str, str], Depends(_typed)]  # a form of any fields, so that its route need not run in the loop of all
 AllCases = Annotated[Cases, Depends(_cases)]
 AllTasks = Annotated[Tasks, Depends(_tasks)]
 
