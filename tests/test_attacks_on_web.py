@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 import socket
 import threading
 import time
@@ -14,14 +15,18 @@ from typing import Any
 
 import pytest
 
-from closeknit.apps.web import running
+from closeknit.apps.web import access, peers, running
+from closeknit.apps.web.cases import Case
 from closeknit.apps.web.desk.draft import read_draft
 from closeknit.apps.web.desk.table import Limits
+from closeknit.apps.web.desk.tree_edits import PASSING
 from closeknit.apps.web.limits import STRANGER
 from closeknit.apps.web.pages import promises
+from closeknit.apps.web.peers import of_another_user
 from closeknit.apps.web.work_at_desk import looked
+from closeknit.apps.web.worker import without_places
 from closeknit.core.errors import BadInput
-from web_runs import BOB, HERE, ROWS, answering, client_of, team
+from web_runs import ANN, BOB, HERE, ROWS, answering, client_of, team
 
 
 @pytest.fixture(scope="module")
@@ -166,3 +171,43 @@ def test_a_recipe_that_a_page_cannot_bear_is_a_sentence(desk: tuple[Any, str], r
     client, at = desk
     answer = client.post(f"{at}/recipe", files={"recipe": ("r.yaml", recipe.encode())})
     assert answer.status_code == 422 and sentence in answer.text
+
+
+def test_a_code_is_good_for_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands in the command line of a browser: another user of the machine who is faster gets nothing."""
+    table = tmp_path / "tcp"
+    line = "0: 0100007F:{:04X} 0100007F:1F40 01 00000000:00000000 00:00000000 00000000 {} 0 1"
+    table.write_text("head\n" + line.format(50000, os.getuid() + 1) + "\n" + line.format(50001, os.getuid()) + "\n")
+    assert of_another_user(50000, 8000, (table,)) and not of_another_user(50001, 8000, (table,))
+    app = team(tmp_path / "home", at_once=0)
+    code = app.state.logins.code()
+    with client_of(app, {}) as client:
+        monkeypatch.setattr(access, "of_another_user", lambda *ports: True)
+        assert client.get("/enter", params={"code": code}).status_code == 403
+        monkeypatch.setattr(access, "of_another_user", lambda *ports: False)
+        assert client.get("/enter", params={"code": code}).status_code == 303
+
+
+def test_a_connection_is_of_whoever_opened_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as line:
+        ports = line.getsockname()[1], server.getsockname()[1]
+        assert not of_another_user(*ports)
+        monkeypatch.setattr(peers, "ROOT", -1)
+        monkeypatch.setattr(os, "getuid", lambda: -2)
+        assert of_another_user(*ports) or not peers.TABLES[0].exists()
+
+
+def test_a_sentence_with_half_a_sign_breaks_no_answer(tmp_path: Path) -> None:
+    case = Case("0", "ann", "people.csv", ".csv", 0, folder=tmp_path)
+    assert without_places("there is no method '\ud800'", case) == "there is no method '?'"
+
+
+def test_nothing_stays_of_what_is_refused_or_was_cut_off(tmp_path: Path) -> None:
+    """A table whose work is refused, and a hierarchy that was being imported when the server was killed."""
+    left = tmp_path / "home" / f"{PASSING}x"
+    left.mkdir(parents=True)
+    app = team(tmp_path / "home", at_once=0, waiting=0)
+    assert not left.exists()
+    with client_of(app, {**ANN, "origin": HERE}) as client:
+        assert client.post("/tables", files={"table": ("people.csv", ROWS.encode())}).status_code == 429
+        assert client.post("/tables/built-in").status_code == 429 and list((tmp_path / "home").iterdir()) == []

@@ -78,7 +78,8 @@ async def refused(request: Request, error: Exception) -> Response:
         where = " ".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
         return refusal(request.scope, 422, f"{where}: {first['msg']}")
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 409)
-    return refusal(request.scope, status, str(error))
+    home = str(request.app.state.settings.home)  # a full disk, or a case that is being removed, is told with its file
+    return refusal(request.scope, status, str(error).replace(f"{home}/", ""))
 
 
 REFUSED: tuple[type[Exception], ...] = (HTTPException, RequestValidationError, CloseknitError)
