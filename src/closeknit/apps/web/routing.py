@@ -20,7 +20,7 @@ from closeknit.core.errors import BadInput, CloseknitError
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 STATUS = {NotYours: 404, Gone: 410, TooMuch: 429, BadInput: 400, NotYet: 409}
-LONGEST_FIELD = 64 * 1024  # bytes of a field that is no file: all of them are held in memory at once
+LONGEST_FIELD = 128 * 1024  # bytes of a field that is no file: all of them are held in memory at once
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 
 
