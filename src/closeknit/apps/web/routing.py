@@ -20,7 +20,7 @@ from closeknit.core.errors import BadInput, CloseknitError
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 STATUS = {NotYours: 404, Gone: 410, TooMuch: 429, BadInput: 400, NotYet: 409}
-LONGEST_FIELD = 128 * 1024  # bytes of a field that is no file: all of them are held in memory at once
+LONGEST_FIELD = 128 * 1024  # bytes of a field beside files, whose form may be large: all fields are held in memory
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 
 
@@ -32,9 +32,10 @@ class LimitedRoute(APIRoute):
         usual = super().get_route_handler()
 
         async def handler(request: Request) -> Response:
-            if request.headers.get("content-type", "").partition(";")[0].strip().lower() in FORMS:
+            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind in FORMS:
                 limits: Settings = request.app.state.settings
-                longest = min(limits.text, LONGEST_FIELD)
+                longest = min(limits.text, LONGEST_FIELD) if kind == FORMS[0] else limits.text
                 await request.form(max_files=limits.files, max_fields=limits.fields, max_part_size=longest)
             return await usual(request)
 
