@@ -44,7 +44,8 @@ def test_declared_body_over_the_limit_is_refused_unread(client: TestClient) -> N
         raise AssertionError("nobody should ask for it")
         yield b""
 
-    answer = client.post("/api/jobs", content=body(), headers={"content-length": "50001", "content-type": "multipart/form-data"})
+    headers = {"content-length": "50001", "content-type": "multipart/form-data"}
+    answer = client.post("/api/jobs", content=body(), headers=headers)
     assert answer.status_code == 413 and answer.headers["connection"] == "close"
     assert answer.json() == {"error": "that is more than this server takes at once: 50,000 bytes"}
     assert left(client) == []

@@ -15,9 +15,9 @@ Steps:
    more.
 
 Small tables have several starts, Mondrian's among them, and up to 64 rows those of all others. Large ones are first cut into
-shards, each of which is knit alone, against the shares of the whole table. The budget is counted in proposals, pairs of a row and a class. Cost: a sweep offers each
-row up to 32 classes; a proposal takes as long as there are quasi columns, and where it pays as long as there are values of the
-secrets.
+shards, each of which is knit alone, against the shares of the whole table. The budget is counted in proposals, pairs of a row
+and a class. Cost: a sweep offers each row up to 32 classes; a proposal takes as long as there are quasi columns, and where it
+pays as long as there are values of the secrets.
 """
 
 from __future__ import annotations
