@@ -1,0 +1,125 @@
+"""A table anonymized on Spark: coded, worked on as the method scales, written, sorted, judged. No row comes to the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.core.joint import CodedSecret
+from closeknit.core.method import Method, usual_form
+from closeknit.core.model import Model, joints
+from closeknit.core.published import secret_codes
+from closeknit.core.schema import Schema
+from closeknit.core.table import Form
+from closeknit.doors.batches import Block
+from closeknit.engines.spark_coding import Coding, Combinations, coded_frame, combinations
+from closeknit.engines.spark_hash import content_hash_of
+from closeknit.engines.spark_judging import Judge, Measured
+from closeknit.engines.spark_shards import sharded
+from closeknit.engines.spark_writing import Cells, in_order, shown_columns, shown_frame
+from closeknit.forms.cells import label_column
+
+OTHERS = (
+    "past one machine choose mondrian, microaggregation or incognito, or sabre and burel with fill='sweep', polish=False, "
+    "slack=False, or stack_and_deal with dealing='literal'"
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenOnSpark:
+    """Written rows, sorted and kept by Spark, and what the driver knows of their cells."""
+
+    coding: Coding
+    ordered: DataFrame
+    cells: Cells
+    form: Form
+    notes: tuple[str, ...]
+
+    @property
+    def columns(self) -> Columns:
+        """Each written value at least once."""
+        return self.cells.columns()
+
+    @property
+    def frame(self) -> DataFrame:
+        """The release."""
+        return shown_frame(self.ordered, self.coding, self.cells)
+
+    def content_hash(self) -> str:
+        """As of the same release in a file."""
+        coding, shared = self.coding, self.ordered.sparkSession.sparkContext.broadcast(self.cells)
+
+        def shown(block: Block) -> Columns:
+            return shown_columns(coding, shared.value, block)
+
+        return content_hash_of(self.ordered, shown, coding.head.schema.published)
+
+    def measured(self, schema: Schema, models: Sequence[Model], joint: Model | None) -> Measured:
+        """Every promise, sizes and loss, judged on the written cells; `schema` is that of the published columns."""
+        cells, coding = self.cells, self.coding
+        quasi, counts = {}, {}
+        for name, labels in cells.labels.items():
+            quasi[name] = label_column(labels, np.arange(len(labels), dtype=np.int32))
+            empty = np.array([label == "" for label in labels])
+            counts[name] = np.append(cells.counts[name][~empty], cells.counts[name][empty].sum())
+        secrets = {name: secret_codes(column, name, schema) for name, column in cells.shown.items()}
+        references = {name: np.bincount(leaves, coding.counts[name], domain.size + 1).astype(np.int64)
+                      for name, (leaves, domain) in secrets.items()}  # fmt: skip
+        wanted = joints([*models, *filter(None, [joint])])
+        known = {names: self._combined(names, secrets) for names in wanted}
+        together = {names: found for names, found in known.items() if found is not None}
+        judge = Judge(
+            schema, models, quasi, counts, secrets, {**references, **{n: c.reference for n, c in together.items()}}, together,
+            joint if joint and joint.column in together else None,
+        )  # fmt: skip
+        return judge.measured(self.ordered, coding.rows)
+
+    def _combined(self, names: tuple[str, ...], secrets: Mapping[str, CodedSecret]) -> Combinations | None:
+        """Several secrets as one, in the codes of what was written."""
+        places = [list(self.coding.head.schema.sensitive).index(name) for name in names]
+        return combinations(self.ordered, [f"s{j}" for j in places], [secrets[name] for name in names])
+
+
+def refuse_unscaled(method: Method, schema: Schema, form: Form) -> None:
+    """What has to see all rows in one place says so."""
+    if schema.person is not None:
+        right = "count rows as persons of their own (drop the column), or anonymize without an engine"
+        raise BadInput("persons cannot be counted on Spark yet", column=schema.person, right=right)
+    if usual_form(method) != "generalized" or form.name != "generalized":
+        other = form.name if form.name != "generalized" else usual_form(method)
+        right = "choose 'generalized', or anonymize without an engine"
+        raise BadInput(f"the form '{other}' cannot be written on Spark yet", right=right)
+    if method.scale not in _WAYS:
+        raise BadInput(f"{method.name} works on all rows in one place", right=OTHERS)
+
+
+def written_on_spark(frame: DataFrame, coding: Coding, method: Method, models: Sequence[Model], form: Form,
+                     seed: int) -> WrittenOnSpark:  # fmt: skip
+    """The written rows of a frame, in the order of a release."""
+    coded = coded_frame(frame, coding).persist()
+    coding = coding.joined(coded, joints(models))
+    written, form, notes = _WAYS[method.scale](coding, coded, method, models, form, seed)
+    written = written.persist()
+    cells = Cells.of(coding, written)
+    ordered = in_order(written, coding, cells).persist()
+    ordered.count()  # so that what it was made of can go
+    written.unpersist()
+    coded.unpersist()
+    return WrittenOnSpark(coding, ordered, cells, form, notes)
+
+
+def _by_shards(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
+    frame, shards = sharded(coding, coded, method, models, form, seed)
+    return frame, form, (f"rows were cut into {shards} shards",) if shards > 1 else ()
+
+
+_Way = tuple["DataFrame", Form, tuple[str, ...]]
+_WAYS = {"shard": _by_shards}
