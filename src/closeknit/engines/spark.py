@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from closeknit.core.schema import Schema
 from closeknit.core.table import Form
 from closeknit.doors.batches import Block
 from closeknit.engines.spark_coding import Coding, Combinations, coded_frame, combinations
+from closeknit.engines.spark_counted import counted
 from closeknit.engines.spark_hash import content_hash_of
 from closeknit.engines.spark_judging import Judge, Measured
+from closeknit.engines.spark_ranks import RankedMethod, ranked
 from closeknit.engines.spark_shards import sharded
 from closeknit.engines.spark_writing import Cells, in_order, shown_columns, shown_frame
 from closeknit.forms.cells import label_column
@@ -97,7 +99,7 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form) -> None:
         other = form.name if form.name != "generalized" else usual_form(method)
         right = "choose 'generalized', or anonymize without an engine"
         raise BadInput(f"the form '{other}' cannot be written on Spark yet", right=right)
-    if method.scale not in _WAYS:
+    if method.scale not in _WAYS or (method.scale == "plan" and not hasattr(method, "ranks")):
         raise BadInput(f"{method.name} works on all rows in one place", right=OTHERS)
 
 
@@ -121,5 +123,14 @@ def _by_shards(coding: Coding, coded: DataFrame, method: Method, models: Sequenc
     return frame, form, (f"rows were cut into {shards} shards",) if shards > 1 else ()
 
 
+def _by_ranks(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
+    return ranked(coding, coded, cast(RankedMethod, method), models, form, seed), form, ()
+
+
+def _by_counts(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
+    frame, outcome = counted(coding, coded, method, models, form, seed)
+    return frame, outcome.form or form, outcome.notes
+
+
 _Way = tuple["DataFrame", Form, tuple[str, ...]]
-_WAYS = {"shard": _by_shards}
+_WAYS = {"shard": _by_shards, "plan": _by_ranks, "count": _by_counts}

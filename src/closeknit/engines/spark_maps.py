@@ -27,6 +27,17 @@ def each_batch(frame: DataFrame, work: Work, types: Types) -> DataFrame:
     return frame.mapInArrow(mapped, ddl(types))
 
 
+def each_in_turn(frame: DataFrame, begin: Callable[[], Work], types: Types) -> DataFrame:
+    """Batches of a partition one after the other; `begin` gives the work of one partition, which may remember what it saw."""
+
+    def mapped(batches: Iterable[Batch]) -> Iterator[Batch]:
+        work = begin()
+        for batch in batches:
+            yield from _done(work, [batch])
+
+    return frame.mapInArrow(mapped, ddl(types))
+
+
 def each_partition(frame: DataFrame, work: Work, types: Types) -> DataFrame:
     """All rows of a partition at once."""
 
