@@ -12,6 +12,7 @@ import yaml
 from closeknit import __version__
 from closeknit.api.asking import check_roles, check_whole, refuse_unique
 from closeknit.api.publishing import all_secrets, notes_on, published_schema
+from closeknit.core.audit import Seen
 from closeknit.core.certificate import Certificate, ReleaseFile, model_form, refuse_broken
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
@@ -153,3 +154,18 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
     tell("done", 1.0)
     recipe = recipe_forms(schema, list(models), method, written.form, 0.0, seed, described, written.notes)
     return SparkRelease(written.frame, certificate, recipe)
+
+
+def seen_on_spark(data: Any, schema: Schema, models: Sequence[Model], form: Form, withheld: int, csv: CsvFormat | None,
+                  master: str | None) -> tuple[Columns, Seen, str]:  # fmt: skip
+    """The columns of a release on Spark with each value once, what is found in it, and its content hash."""
+    from closeknit.engines import spark_audit
+    from closeknit.engines.spark_session import sentences, session
+
+    if form.name != "generalized":
+        raise BadInput(f"the form '{form.name}' cannot be audited on Spark yet", right="audit it without an engine")
+    frame = spark_audit.release_frame(session(master), data, csv)
+    with sentences():
+        found = spark_audit.values_of(frame, schema)
+        seen = spark_audit.seen(frame, schema, models, all_secrets(schema), withheld, found)
+        return spark_audit.each_value(frame, found), seen, spark_audit.content_hash(frame)

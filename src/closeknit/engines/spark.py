@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -22,13 +22,13 @@ from closeknit.engines.spark_counted import counted
 from closeknit.engines.spark_hash import content_hash_of
 from closeknit.engines.spark_judging import Judge, Measured
 from closeknit.engines.spark_ranks import RankedMethod, ranked
-from closeknit.engines.spark_shards import sharded
+from closeknit.engines.spark_shards import SHARD, sharded
 from closeknit.engines.spark_writing import Cells, in_order, shown_columns, shown_frame
 from closeknit.forms.cells import label_column
 
 OTHERS = (
-    "past one machine choose mondrian, microaggregation or incognito, or sabre and burel with fill='sweep', polish=False, "
-    "slack=False, or stack_and_deal with dealing='literal'"
+    "mondrian, microaggregation, incognito, sabre or burel with fill='sweep', polish=False and slack=False, "
+    "or stack_and_deal with dealing='literal'"
 )
 
 if TYPE_CHECKING:
@@ -99,8 +99,6 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form) -> None:
         other = form.name if form.name != "generalized" else usual_form(method)
         right = "choose 'generalized', or anonymize without an engine"
         raise BadInput(f"the form '{other}' cannot be written on Spark yet", right=right)
-    if method.scale not in _WAYS or (method.scale == "plan" and not hasattr(method, "ranks")):
-        raise BadInput(f"{method.name} works on all rows in one place", right=OTHERS)
 
 
 def written_on_spark(frame: DataFrame, coding: Coding, method: Method, models: Sequence[Model], form: Form,
@@ -108,7 +106,7 @@ def written_on_spark(frame: DataFrame, coding: Coding, method: Method, models: S
     """The written rows of a frame, in the order of a release."""
     coded = coded_frame(frame, coding).persist()
     coding = coding.joined(coded, joints(models))
-    written, form, notes = _WAYS[method.scale](coding, coded, method, models, form, seed)
+    written, form, notes = _way(method, coding.rows)(coding, coded, method, models, form, seed)
     written = written.persist()
     cells = Cells.of(coding, written)
     ordered = in_order(written, coding, cells).persist()
@@ -133,4 +131,15 @@ def _by_counts(coding: Coding, coded: DataFrame, method: Method, models: Sequenc
 
 
 _Way = tuple["DataFrame", Form, tuple[str, ...]]
-_WAYS = {"shard": _by_shards, "plan": _by_ranks, "count": _by_counts}
+
+
+def _way(method: Method, rows: int) -> Callable[..., _Way]:
+    """How a method scales; one that has to see all rows gets them while they fit one executor."""
+    if method.scale == "count":
+        return _by_counts
+    if getattr(method, "by_rank", False):
+        return _by_ranks
+    if method.scale != "shard" and rows > SHARD:
+        what = f"{method.name}, as it was asked for, has to see all {rows:,} rows in one place"
+        raise BadInput(what, right=f"up to {SHARD:,} rows an executor can; for more choose {OTHERS}")
+    return _by_shards

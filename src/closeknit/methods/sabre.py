@@ -38,7 +38,7 @@ from closeknit.core.table import Outcome, Table
 from closeknit.fills.fill import REGISTRY as FILLS
 from closeknit.methods.planned import GAMMAS, largest, planned, planned_for
 from closeknit.plans import Plan, sabre_plan
-from closeknit.plans.ranks import Ranks, refuse_unranked
+from closeknit.plans.ranks import Ranks
 
 # Times t. The source of the idea stops at 3; rows of near quasi-identifiers are rarely the worst of their bucket.
 NOMINAL = (Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3), Fraction(5), Fraction(10), Fraction(20))
@@ -79,10 +79,13 @@ class Sabre:
         plans = self._plans(table.own(column), cast(Closeness, model), k)
         return Outcome(planned(table, models, table.secret(column)[0], plans, self.fill, self.polish, seed, progress))
 
+    @property
+    def by_rank(self) -> bool:
+        """Whether a row's class follows from its rank in its bucket."""
+        return self.fill == "sweep" and not (self.polish or self.slack)
+
     def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
         """The plan as ranks, for rows that no machine sees whole."""
-        plain = self.fill == "sweep" and not (self.polish or self.slack)
-        refuse_unranked(self.name, plain, "fill='sweep', polish=False, slack=False")
         model, column = planned_for(self, models, self.column)
         plan = next(self._plans(own(column), cast(Closeness, model), max(least_rows(models), 1)))
         return Ranks.of_plan(column, plan)

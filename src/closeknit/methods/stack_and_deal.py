@@ -59,7 +59,7 @@ from closeknit.kernels.shelves import curve
 from closeknit.kernels.sweeps import WIDTH, default_sweeps
 from closeknit.methods.planned import ENDINGS, MOST_ENDED
 from closeknit.plans.metric_tree import ground_distance
-from closeknit.plans.ranks import Ranks, dealt_classes, refuse_unranked
+from closeknit.plans.ranks import Ranks, dealt_classes
 from closeknit.plans.stack import Stack, banded, cells, stack_places, stacked
 
 QUICK = 4  # sweeps of a dealing that is only compared with others
@@ -121,13 +121,17 @@ class StackAndDeal:
         best = min(found, key=lambda name: _loss(table, found[name]))
         return Outcome(found[best], notes=(f"{best} lost least",) if len(found) > 1 else ())
 
+    @property
+    def by_rank(self) -> bool:
+        """Whether a row's class follows from its rank in the stack."""
+        return self.dealing == "literal" and len(self._named()) < 2
+
     def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
         """The literal dealing as ranks, for rows that no machine sees whole; of the smallest classes that hold.
 
         Only promises about the stacked secret and about sizes are looked at: the others are mended by merging.
         """
         columns = self._columns(schema, models)
-        refuse_unranked(self.name, self.dealing == "literal" and len(columns) < 2, "dealing='literal' and one column")
         k = least_rows(models)
         if k == 0:
             raise BadInput("Stack & Deal needs k", right="add KAnonymity(k) to the models")

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.errors import BadInput
 from closeknit.core.joint import Secret
 from closeknit.plans.plan import Plan
 
@@ -79,14 +78,3 @@ def dealt_classes(sizes: Int64, count: int) -> tuple[NDArray[np.int32], Int64]:
     inside = places < n
     classes = np.broadcast_to(np.arange(len(chosen), dtype=np.int32)[:, None], places.shape)[inside]
     return classes, np.searchsorted(np.cumsum(sizes), places[inside], side="right")
-
-
-def refuse_unranked(name: str, ranked: bool, options: str) -> None:
-    """A method whose options look at all rows at once says which ones would not.
-
-    >>> refuse_unranked("sabre", False, "fill='sweep'")
-    Traceback (most recent call last):
-    closeknit.core.errors.BadInput: sabre looks at all rows at once with these options; past one machine choose fill='sweep'
-    """
-    if not ranked:
-        raise BadInput(f"{name} looks at all rows at once with these options", right=f"past one machine choose {options}")
