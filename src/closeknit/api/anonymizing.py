@@ -63,7 +63,9 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     described = _data_form(data, csv)
     if wants_spark(data, engine, master):
         _refuse_withholding(share)
-        return anonymized(data, schema, models, method, asked or usual, seed, master=master, csv=csv, described=described, tell=tell)
+        return anonymized(
+            data, schema, models, method, asked or usual, seed, master=master, csv=csv, described=described, tell=tell
+        )
     tell("reading", 0.0)
     columns = read(data, csv, schema.needed)
     tell("encoding", 0.1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -25,9 +25,6 @@ from closeknit.doors.csv import CsvFormat
 from closeknit.doors.folders import save_folders, write_inside
 from closeknit.recipe import recipe_forms
 from closeknit.release import FORMATS, Release
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 ENGINES = ("local", "spark")
 
@@ -50,7 +47,7 @@ def wants_spark(data: Any, engine: str | None, master: str | None) -> bool:
 class SparkRelease(Release):
     """A release whose rows are on Spark: `frame` is a Spark frame in the order of the release; the rest is as everywhere."""
 
-    def __init__(self, frame: DataFrame, certificate: Certificate, recipe: dict[str, Any]) -> None:
+    def __init__(self, frame: Any, certificate: Certificate, recipe: dict[str, Any]) -> None:
         self.certificate = certificate
         self._frame, self._recipe = frame, recipe
 
@@ -111,7 +108,7 @@ class SparkRelease(Release):
         write_inside(folder / "certificate.json", certificate.to_json().encode())
 
     def _write_private(self, folder: Path, format: str) -> None:
-        recipe = {**self._recipe, "output": {"format": format}}
+        recipe = {**(self._recipe or {}), "output": {"format": format}}
         write_inside(folder / "recipe.yaml", yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True).encode())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -122,11 +119,11 @@ def _ours(name: str) -> bool:
     return name in ("release.parquet", "release.csv", "certificate.json", "recipe.yaml")
 
 
-def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Method, form: Form, seed: int, *,
-               master: str | None, csv: CsvFormat | None, described: dict[str, Any] | None, tell: Progress) -> Release:  # fmt: skip
+def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Method, form: Form, seed: int, *, tell: Progress,
+               master: str | None, csv: CsvFormat | None, described: dict[str, Any] | None) -> Release:  # fmt: skip
     """A certified release whose rows stay on Spark, or `Unsatisfiable`."""
-    from closeknit.engines.spark import refuse_unscaled, written_on_spark
-    from closeknit.engines.spark_coding import alone, coding_of
+    from closeknit.engines.spark import coded_on_spark, refuse_unscaled, written_on_spark
+    from closeknit.engines.spark_coding import alone
     from closeknit.engines.spark_session import read_frame, sentences, session
 
     refuse_unscaled(method, schema, form)
@@ -136,12 +133,12 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
     schema.needed(frame.columns)
     with sentences():
         tell("encoding", 0.1)
-        coding = coding_of(frame, schema)
+        coding, coded = coded_on_spark(frame, schema, models)
         check_whole(coding.one_class(), schema, models)
-        for name in schema.plain:
-            refuse_unique(schema, name, alone(frame, name))
+        for name, place in zip(schema.plain, coding.plain_names, strict=True):
+            refuse_unique(schema, name, alone(coded, place))
         tell("working", 0.2)
-        written = written_on_spark(frame, coding, method, models, form, seed)
+        written = written_on_spark(coding, coded, method, models, form, seed)
         tell("writing", 0.8)
         public = published_schema(coding.every_value(), written.columns)
         found = written.measured(public, models, all_secrets(public))

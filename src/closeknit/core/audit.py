@@ -116,7 +116,9 @@ class Seen:
     @classmethod
     def of(cls, reading: Reading, models: Sequence[Model], joint: Model | None, withheld: int) -> Seen:
         """Measured on what was read; `joint` measures all secrets as one."""
-        histograms = {model.column: reading.of(model.column).classes.histograms[model.column] for model in models if model.column}
+        histograms = {
+            model.column: reading.of(model.column).classes.histograms[model.column] for model in models if model.column
+        }
         return cls(
             rows=reading.columns.rows,
             promises=judge(reading, models),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +14,8 @@ from closeknit.doors.arrow import array_from_column, columns_from_arrow
 from closeknit.doors.buffers import numbers_from_arrow, numbers_to_arrow
 from closeknit.doors.canonical import canonical_blocks
 
-Block = pa.Table
-Batch = pa.RecordBatch
+Block: TypeAlias = pa.Table
+Batch: TypeAlias = pa.RecordBatch
 
 
 def block_of(batches: Iterable[Batch]) -> Block | None:
@@ -36,7 +37,7 @@ def batches_of(block: Block) -> Iterator[Batch]:
     yield from block.combine_chunks().to_batches()
 
 
-def numbers_in(block: Block, name: str) -> NDArray[np.generic]:
+def numbers_in(block: Block, name: str) -> NDArray[Any]:
     """One column of numbers without gaps.
 
     >>> numbers_in(block_from({"a": np.arange(3)}), "a").tolist()
@@ -107,13 +108,13 @@ def texts_block(columns: Mapping[str, Sequence[str | bytes | None] | NDArray[np.
     })  # fmt: skip
 
 
-def told(block: Block) -> dict[str, list[object]]:
+def told(block: Block) -> dict[str, list[Any]]:
     """The few rows of a small block as plain lists.
 
     >>> told(block_from({"a": np.arange(2)}))
     {'a': [0, 1]}
     """
-    lists: dict[str, list[object]] = block.to_pydict()
+    lists: dict[str, list[Any]] = block.to_pydict()
     return lists
 
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
-from closeknit.core.joint import CodedSecret
+from closeknit.core.joint import CodedSecret, Secret
 from closeknit.core.method import Method, usual_form
 from closeknit.core.model import Model, joints
 from closeknit.core.published import secret_codes
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form
 from closeknit.doors.batches import Block
-from closeknit.engines.spark_coding import Coding, Combinations, coded_frame, combinations
+from closeknit.engines.spark_coding import Coding, Combinations, coded_frame, coding_of, combinations
 from closeknit.engines.spark_counted import counted
-from closeknit.engines.spark_hash import content_hash_of
+from closeknit.engines.spark_hash import content_hash_of, offsets
 from closeknit.engines.spark_judging import Judge, Measured
 from closeknit.engines.spark_ranks import RankedMethod, ranked
 from closeknit.engines.spark_shards import SHARD, sharded
@@ -41,6 +42,7 @@ class WrittenOnSpark:
 
     coding: Coding
     ordered: DataFrame
+    places: dict[tuple[Any, ...], int]  # rows before each of its partitions
     cells: Cells
     form: Form
     notes: tuple[str, ...]
@@ -62,7 +64,7 @@ class WrittenOnSpark:
         def shown(block: Block) -> Columns:
             return shown_columns(coding, shared.value, block)
 
-        return content_hash_of(self.ordered, shown, coding.head.schema.published)
+        return content_hash_of(self.ordered, shown, coding.head.schema.published, self.places)
 
     def measured(self, schema: Schema, models: Sequence[Model], joint: Model | None) -> Measured:
         """Every promise, sizes and loss, judged on the written cells; `schema` is that of the published columns."""
@@ -73,13 +75,16 @@ class WrittenOnSpark:
             empty = np.array([label == "" for label in labels])
             counts[name] = np.append(cells.counts[name][~empty], cells.counts[name][empty].sum())
         secrets = {name: secret_codes(column, name, schema) for name, column in cells.shown.items()}
-        references = {name: np.bincount(leaves, coding.counts[name], domain.size + 1).astype(np.int64)
-                      for name, (leaves, domain) in secrets.items()}  # fmt: skip
+        references: dict[Secret, NDArray[np.int64]] = {
+            name: np.bincount(leaves, coding.counts[name], domain.size + 1).astype(np.int64)
+            for name, (leaves, domain) in secrets.items()
+        }
         wanted = joints([*models, *filter(None, [joint])])
         known = {names: self._combined(names, secrets) for names in wanted}
         together = {names: found for names, found in known.items() if found is not None}
+        references |= {names: combined.reference for names, combined in together.items()}
         judge = Judge(
-            schema, models, quasi, counts, secrets, {**references, **{n: c.reference for n, c in together.items()}}, together,
+            schema, models, quasi, counts, secrets, references, together,
             joint if joint and joint.column in together else None,
         )  # fmt: skip
         return judge.measured(self.ordered, coding.rows)
@@ -101,19 +106,24 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form) -> None:
         raise BadInput(f"the form '{other}' cannot be written on Spark yet", right=right)
 
 
-def written_on_spark(frame: DataFrame, coding: Coding, method: Method, models: Sequence[Model], form: Form,
-                     seed: int) -> WrittenOnSpark:  # fmt: skip
-    """The written rows of a frame, in the order of a release."""
+def coded_on_spark(frame: DataFrame, schema: Schema, models: Sequence[Model]) -> tuple[Coding, DataFrame]:
+    """What is known of a whole frame, and its rows as codes, kept by Spark."""
+    coding = coding_of(frame, schema)
     coded = coded_frame(frame, coding).persist()
-    coding = coding.joined(coded, joints(models))
+    return coding.joined(coded, joints(models)), coded
+
+
+def written_on_spark(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form,
+                     seed: int) -> WrittenOnSpark:  # fmt: skip
+    """The written rows of a coded frame, in the order of a release."""
     written, form, notes = _way(method, coding.rows)(coding, coded, method, models, form, seed)
     written = written.persist()
     cells = Cells.of(coding, written)
     ordered = in_order(written, coding, cells).persist()
-    ordered.count()  # so that what it was made of can go
+    places = offsets(ordered)  # with this it is made, and what it was made of can go
     written.unpersist()
     coded.unpersist()
-    return WrittenOnSpark(coding, ordered, cells, form, notes)
+    return WrittenOnSpark(coding, ordered, places, cells, form, notes)
 
 
 def _by_shards(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:

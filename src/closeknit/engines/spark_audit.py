@@ -8,10 +8,12 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from closeknit.core.audit import Seen
 from closeknit.core.certificate import WorstClass
 from closeknit.core.columns import Column, Columns
+from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.joint import Secret
 from closeknit.core.model import Model, joints
@@ -20,7 +22,7 @@ from closeknit.core.schema import Schema
 from closeknit.doors.batches import Block, block_from, cells_in
 from closeknit.doors.csv import CsvFormat
 from closeknit.engines.spark_coding import Counted, combinations, histograms
-from closeknit.engines.spark_hash import content_hash_of
+from closeknit.engines.spark_hash import content_hash_of, offsets
 from closeknit.engines.spark_judging import Judge
 from closeknit.engines.spark_maps import each_batch, quoted
 from closeknit.engines.spark_session import is_spark_frame, read_frame
@@ -68,7 +70,7 @@ def content_hash(frame: DataFrame) -> str:
     """As of the same release in one file."""
     names = list(frame.columns)
     kept = frame.persist()
-    found = content_hash_of(kept, lambda block: cells_in(block, names), names)
+    found = content_hash_of(kept, lambda block: cells_in(block, names), names, offsets(kept))
     kept.unpersist()
     return found
 
@@ -80,7 +82,7 @@ def seen(frame: DataFrame, schema: Schema, models: Sequence[Model], joint: Model
     rows = {name: np.append(counted.counts, counted.none) for name, counted in found.items()}
     quasi = {name: without_markers(cells[name], schema.missing) for name in schema.quasi}
     secrets = {name: secret_codes(cells[name], name, schema) for name in schema.sensitive}
-    references = {}
+    references: dict[Secret, NDArray[np.int64]] = {}
     for name, (leaves, domain) in secrets.items():
         said = leaves >= 0
         references[name] = np.bincount(leaves[said], rows[name][said], domain.size + 1).astype(np.int64)
@@ -91,12 +93,14 @@ def seen(frame: DataFrame, schema: Schema, models: Sequence[Model], joint: Model
         for names in joints([*models, *filter(None, [joint])])
     }
     together = {names: combined for names, combined in known.items() if combined is not None}
-    everything: dict[Secret, np.ndarray] = {**references, **{names: c.reference for names, c in together.items()}}
+    everything: dict[Secret, NDArray[np.int64]] = dict(references)
+    everything |= {names: combined.reference for names, combined in together.items()}
     measured = joint if joint and joint.column in together else None
     judge = Judge(schema, models, quasi, rows, secrets, everything, together, measured)
     told = judge.measured(coded, next(iter(found.values())).rows, withheld)
     coded.unpersist()
-    domains = {**{name: domain for name, (_, domain) in secrets.items()}, **{names: c.domain for names, c in together.items()}}
+    domains: dict[Secret, Domain] = {name: domain for name, (_, domain) in secrets.items()}
+    domains |= {names: combined.domain for names, combined in together.items()}
     return Seen(
         rows=next(iter(found.values())).rows, promises=told.promises, classes=told.classes, loss=told.loss, joint=told.joint,
         estimates={}, references={name: (domain, everything[name]) for name, domain in domains.items()},
@@ -106,7 +110,10 @@ def seen(frame: DataFrame, schema: Schema, models: Sequence[Model], joint: Model
 
 def _coded(frame: DataFrame, found: dict[str, Counted], schema: Schema) -> DataFrame:
     """Rows as q0, q1, ... and s0, s1, ...: the place of each cell among the column's values, -1 where it is empty."""
-    places = {**{f"q{j}": name for j, name in enumerate(schema.quasi)}, **{f"s{j}": name for j, name in enumerate(schema.sensitive)}}
+    places = {
+        **{f"q{j}": name for j, name in enumerate(schema.quasi)},
+        **{f"s{j}": name for j, name in enumerate(schema.sensitive)},
+    }
     code_of = {name: {value: code for code, value in enumerate(counted.values.tolist())} for name, counted in found.items()}
     shared = frame.sparkSession.sparkContext.broadcast(code_of)
 

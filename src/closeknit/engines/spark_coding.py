@@ -27,7 +27,7 @@ from closeknit.engines.spark_maps import each_batch, quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-MOST = 4_000_000  # different values of a column, or of several secrets as one, that come to the driver
+MOST = 8_000_000  # different values of all columns, or combinations of several secrets, that come to the driver
 NATIVE = {"string": "string", "boolean": "boolean", "date": "date", "timestamp": "date", "timestamp_ntz": "date"}
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 
@@ -63,10 +63,10 @@ class Combinations:
     def of(cls, codes: NDArray[np.integer], counts: NDArray[np.int64], domains: Sequence[Domain]) -> Combinations:
         """From each combination once, in any order; those with a withheld part (-1) do not count."""
         shown = (codes >= 0).all(axis=1)
-        codes, counts = codes[shown].astype(np.int32), counts[shown]
-        place, domain = joined([(codes[:, j], known) for j, known in enumerate(domains)])
+        leaves, counts = codes[shown].astype(np.int32), counts[shown]
+        place, domain = joined([(leaves[:, j], known) for j, known in enumerate(domains)])
         order = np.argsort(place)
-        return cls(codes[order], np.append(counts[order], 0).astype(np.int64), domain)
+        return cls(leaves[order], np.append(counts[order], 0).astype(np.int64), domain)
 
     def place(self, codes: NDArray[np.integer]) -> NDArray[np.int32]:
         """The combination of each row; -1 where a part of it is withheld."""
@@ -140,11 +140,12 @@ class Coding:
                 right = "ask for each of them alone"
                 raise BadInput(f"{' and '.join(joint)} have more than {MOST:,} combinations together", right=right)
         known = {joint: counted for joint, counted in found.items() if counted is not None}
-        references = {**self.head.references, **{joint: counted.reference for joint, counted in known.items()}}
+        references: dict[Secret, NDArray[np.int64]] = dict(self.head.references)
+        references |= {joint: counted.reference for joint, counted in known.items()}
         return replace(self, head=replace(self.head, references=references), joints=known)
 
     def table(self, block: Block) -> tuple[Table, NDArray[np.int64]]:
-        """Some coded rows as a table of their own, in canonical order over the domains and references of all; and that order."""
+        """Some coded rows as a table, in canonical order over the domains and references of all; and that order."""
         schema, d = self.head.schema, len(self.head.schema.quasi)
         codes = codes_in(block, self.names)
         cells = cells_in(block, self.plain_names)
@@ -200,17 +201,15 @@ def histograms(frame: DataFrame, names: Sequence[str]) -> dict[str, Counted]:
     names = list(names)
     types = {"place": "int", "cell": "string", "rows": "bigint"}
     found = each_batch(frame.select(*map(quoted, names)), lambda block: _counted(block, names), types)
-    found = found.groupBy("place", "cell").agg(F.sum("rows").alias("rows")).persist()
-    try:
-        for row in found.groupBy("place").count().filter(F.col("count") > MOST).collect():
-            right = f"at most {MOST:,} can be handled: give it a coarser kind (numeric(bins=), a prefix of fewer characters)"
-            raise BadInput(f"has {row['count']:,} different values", column=names[row["place"]], right=right)
-        lists = told(found.toArrow())
-    finally:
-        found.unpersist()
-    cells: list[dict[str | None, int]] = [{} for _ in names]
+    found = found.groupBy("place", "cell").agg(F.sum("rows").alias("rows"))
+    few = found.limit(MOST + 1).toArrow()
+    if few.num_rows > MOST:
+        place, size = max(found.groupBy("place").count().collect(), key=lambda row: row["count"])
+        right = f"at most {MOST:,} of all columns can be handled: give it a coarser kind (numeric(bins=), a shorter prefix)"
+        raise BadInput(f"has {size:,} different values", column=names[place], right=right)
+    lists, cells = told(few), [{} for _ in names]  # type: tuple[dict[str, list[Any]], list[dict[str | None, int]]]
     for place, cell, rows in zip(lists["place"], lists["cell"], lists["rows"], strict=True):
-        cells[place][cell] = rows  # type: ignore[index, assignment]
+        cells[place][cell] = rows
     return {name: _values(mine) for name, mine in zip(names, cells, strict=True)}
 
 
@@ -291,11 +290,11 @@ def _bound(schema: Schema, name: str, column: Counted) -> tuple[NDArray[np.int32
         raise BadInput(bad.what + many, column=name, right=bad.right) from None
 
 
-def alone(frame: DataFrame, name: str) -> int:
-    """How many values of a column occur in one row only; a missing cell is a value too."""
+def alone(coded: DataFrame, name: str) -> int:
+    """How many values of a plain column of the coded frame occur in one row only; a missing cell is a value too."""
     from pyspark.sql import functions as F
 
-    return frame.groupBy(quoted(name)).count().filter(F.col("count") == 1).count()
+    return coded.groupBy(name).count().filter(F.col("count") == 1).count()
 
 
 def _plain_type(kind: str) -> str:

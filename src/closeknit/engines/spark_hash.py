@@ -8,6 +8,7 @@ or more only their text moves; what comes to the driver is a digest a block.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,9 +36,13 @@ def offsets(frame: DataFrame, *names: str) -> dict[tuple[Any, ...], int]:
     return before
 
 
-def content_hash_of(frame: DataFrame, columns_of: Callable[[Block], Columns], names: list[str]) -> str:
-    """The content hash of a persisted frame in the order of its partitions; `columns_of` shows the cells of a block."""
-    before = frame.sparkSession.sparkContext.broadcast(offsets(frame))
+def content_hash_of(frame: DataFrame, columns_of: Callable[[Block], Columns], names: list[str],
+                    places: dict[tuple[Any, ...], int]) -> str:  # fmt: skip
+    """The content hash of a persisted frame in the order of its partitions.
+
+    `columns_of` shows the cells of a block; `places` are the frame's `offsets`.
+    """
+    before = frame.sparkSession.sparkContext.broadcast(places)
 
     def pieces(block: Block) -> Block:
         return _pieces(columns_of(block), before.value[(place_of_partition(),)])
@@ -56,14 +61,16 @@ def _pieces(columns: Columns, first: int) -> Block:
     last = first + columns.rows
     cuts = [first, *range((first // BLOCK_ROWS + 1) * BLOCK_ROWS, last, BLOCK_ROWS), last]
     blocks, wholes, texts = [], [], []
-    for start, end in zip(cuts[:-1], cuts[1:], strict=True):
+    for start, end in pairwise(cuts):
         text = canonical_lines(columns.take(np.arange(start - first, end - first)))
         whole = end - start == BLOCK_ROWS
         blocks.append(start // BLOCK_ROWS)
         wholes.append(digest(text) if whole else None)
         texts.append(None if whole else text)
     firsts = np.array(cuts[:-1], dtype=np.int64)
-    return texts_block({"block": np.array(blocks, np.int64), "first": firsts, "whole": wholes, "text": texts}, ("whole", "text"))
+    return texts_block(
+        {"block": np.array(blocks, np.int64), "first": firsts, "whole": wholes, "text": texts}, ("whole", "text")
+    )
 
 
 def _joined(pieces: Block) -> Block:

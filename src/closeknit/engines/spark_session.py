@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 BATCH = 65_536  # rows of an Arrow batch: kernels like them larger than Spark's 10,000
 MACHINE = "local[*]"
+DAEMON = "closeknit.engines.spark_daemon"
 OURS = re.compile(r"^closeknit\.core\.errors\.(BadInput|Unsatisfiable): (.+)$", re.M)
 
 
@@ -45,7 +46,11 @@ def session(master: str | None = None) -> SparkSession:
     if (master or MACHINE).startswith("local"):
         for name in ("spark.driver.host", "spark.driver.bindAddress"):
             made = made.config(name, "127.0.0.1")
-        made = made.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 2)))
+        made = (
+            made.config("spark.python.daemon.module", DAEMON)
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 2)))
+        )
     try:
         found = made.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:

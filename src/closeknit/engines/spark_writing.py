@@ -69,7 +69,9 @@ class Cells:
         quasi = {name: label_column(labels, np.arange(len(labels), dtype=np.int32)) for name, labels in self.labels.items()}
         columns = {**quasi, **self.shown}
         longest = max(map(len, columns.values()))
-        return Columns({name: column.take(np.resize(np.arange(len(column)), longest)) for name, column in columns.items()}, longest)
+        return Columns(
+            {name: column.take(np.resize(np.arange(len(column)), longest)) for name, column in columns.items()}, longest
+        )
 
 
 def _all_cells(found: Counted) -> tuple[list[str], NDArray[np.int64]]:
@@ -102,7 +104,7 @@ def shown_frame(ordered: DataFrame, coding: Coding, cells: Cells) -> DataFrame:
     """The release: sorted rows with labels, values and plain cells under their own names."""
     schema = coding.head.schema
     shared = ordered.sparkSession.sparkContext.broadcast(cells)
-    types = {name: "string" for name in schema.quasi}
+    types = dict.fromkeys(schema.quasi, "string")
     types |= {name: KINDS[cells.shown[name].values.dtype.kind] for name in schema.sensitive}
     types |= dict(coding.plain)
     published = {name: types[name] for name in schema.published}

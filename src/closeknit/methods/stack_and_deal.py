@@ -148,8 +148,7 @@ class StackAndDeal:
             e = max(n // size, 1)
             class_of, buckets = dealt_classes(sizes, e)
             secret: dict[Secret, CodedSecret] = {columns[0]: (leaves[buckets].astype(np.int32), whole.domain)}
-            count, references = int(class_of.max()) + 1, {columns[0]: whole.reference}
-            classes = Classes.of(class_of, count, secret, None, references)
+            classes = Classes.of(class_of, int(class_of.max()) + 1, secret, None, {columns[0]: whole.reference})
             return all(model.holds(classes).all() for model in asked)
 
         return Ranks.dealt(columns[0], bucket_of, sizes, max(n // smallest_size(k, n, holds), 1))

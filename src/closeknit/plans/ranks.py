@@ -18,13 +18,14 @@ Int64 = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """`bucket_of[code]` is the bucket of a secret's leaf. Either class j takes the next `ends` rows of every bucket, or rows are
-    dealt one by one to `count` classes, bucket after bucket (`firsts` has the rows before each).
+    """`bucket_of[code]` is the bucket of a secret's leaf. Either a class takes the next rows of every bucket, up to its `ends`,
+    or rows are dealt one by one to `count` classes, bucket after bucket (`firsts` has the rows before each).
 
     >>> plan = Plan.of([np.array([0])], np.array([3, 0]), np.array([[2], [1]]))
     >>> Ranks.of_plan("disease", plan).class_of(np.zeros(3, np.int32), np.arange(3)).tolist()
     [0, 0, 1]
-    >>> Ranks.dealt("disease", np.array([0, 1]), np.array([2, 1]), 2).class_of(np.array([0, 0, 1]), np.array([0, 1, 0])).tolist()
+    >>> dealt = Ranks.dealt("disease", np.array([0, 1]), np.array([2, 1]), 2)
+    >>> dealt.class_of(np.array([0, 0, 1]), np.array([0, 1, 0])).tolist()
     [0, 1, 0]
     """
 
@@ -62,7 +63,7 @@ class Ranks:
 
 
 def dealt_classes(sizes: Int64, count: int) -> tuple[NDArray[np.int32], Int64]:
-    """Of `count` classes that a stack is dealt to one by one, each that differs from the one before: class and bucket of its rows.
+    """Of classes that a stack is dealt to, each that differs from the one before: the class and bucket of its rows.
 
     From one class to the next the buckets of its rows change only where a bucket begins in the stack.
 
