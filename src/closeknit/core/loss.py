@@ -6,6 +6,7 @@ A withheld row counts 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -73,14 +74,14 @@ def weighed(losses: Mapping[str, Losses], counts: Mapping[str, NDArray[np.int64]
     """
     per_column: dict[str, tuple[float, float]] = {}
     for name, lost in losses.items():
-        mean = counts[name] @ lost / max(rows, 1)
-        per_column[name] = (float(mean[0]), float(mean[1]))
+        a, b = (math.fsum(variant) / max(rows, 1) for variant in (counts[name][:, None] * lost).T)  # in any order of cells
+        per_column[name] = (a, b)
     weights = np.array(schema.weights())
-    a, b = (weights / weights.sum()) @ np.array(list(per_column.values())) if per_column else (0.0, 0.0)
+    total_a, total_b = (weights / weights.sum()) @ np.array(list(per_column.values())) if per_column else (0.0, 0.0)
     every = rows + withheld
     if every:
-        a, b = ((x * rows + withheld) / every for x in (a, b))
-    return Loss(float(a), float(b), per_column)
+        total_a, total_b = ((x * rows + withheld) / every for x in (total_a, total_b))
+    return Loss(float(total_a), float(total_b), per_column)
 
 
 def class_losses(columns: Columns, schema: Schema, class_of: NDArray[np.int32], count: int) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -59,12 +59,12 @@ class WrittenOnSpark:
 
     def content_hash(self) -> str:
         """As of the same release in a file."""
-        coding, shared = self.coding, self.ordered.sparkSession.sparkContext.broadcast(self.cells)
+        shared = self.ordered.sparkSession.sparkContext.broadcast((self.coding, self.cells))
 
         def shown(block: Block) -> Columns:
-            return shown_columns(coding, shared.value, block)
+            return shown_columns(*shared.value, block)
 
-        return content_hash_of(self.ordered, shown, coding.head.schema.published, self.places)
+        return content_hash_of(self.ordered, shown, self.coding.head.schema.published, self.places)
 
     def measured(self, schema: Schema, models: Sequence[Model], joint: Model | None) -> Measured:
         """Every promise, sizes and loss, judged on the written cells; `schema` is that of the published columns."""
@@ -110,37 +110,39 @@ def coded_on_spark(frame: DataFrame, schema: Schema, models: Sequence[Model]) ->
     """What is known of a whole frame, and its rows as codes, kept by Spark."""
     coding = coding_of(frame, schema)
     coded = coded_frame(frame, coding).persist()
-    return coding.joined(coded, joints(models)), coded
+    return replace(coding.joined(coded, joints(models)), leaves={}), coded  # dictionaries have done their work
 
 
 def written_on_spark(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form,
                      seed: int) -> WrittenOnSpark:  # fmt: skip
     """The written rows of a coded frame, in the order of a release."""
-    written, form, notes = _way(method, coding.rows)(coding, coded, method, models, form, seed)
+    written, form, notes, kept = _way(method, coding.rows)(coding, coded, method, models, form, seed)
     written = written.persist()
     cells = Cells.of(coding, written)
     ordered = in_order(written, coding, cells).persist()
     places = offsets(ordered)  # with this it is made, and what it was made of can go
-    written.unpersist()
-    coded.unpersist()
+    for frame in (written, coded, *kept):
+        frame.unpersist()
     return WrittenOnSpark(coding, ordered, places, cells, form, notes)
 
 
 def _by_shards(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
     frame, shards = sharded(coding, coded, method, models, form, seed)
-    return frame, form, (f"rows were cut into {shards} shards",) if shards > 1 else ()
+    return frame, form, (f"rows were cut into {shards} shards",) if shards > 1 else (), []
 
 
 def _by_ranks(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
-    return ranked(coding, coded, cast(RankedMethod, method), models, form, seed), form, ()
+    frame, kept = ranked(coding, coded, cast(RankedMethod, method), models, form, seed)
+    return frame, form, (), [kept]
 
 
 def _by_counts(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
     frame, outcome = counted(coding, coded, method, models, form, seed)
-    return frame, outcome.form or form, outcome.notes
+    return frame, outcome.form or form, outcome.notes, []
 
 
-_Way = tuple["DataFrame", Form, tuple[str, ...]]
+# written rows, the form they have, notes for the recipe, and what Spark keeps until they are sorted
+_Way = tuple["DataFrame", Form, tuple[str, ...], list["DataFrame"]]
 
 
 def _way(method: Method, rows: int) -> Callable[..., _Way]:

@@ -309,12 +309,11 @@ def coded_frame(frame: DataFrame, coding: Coding) -> DataFrame:
     schema = coding.head.schema
     names, plain = [*schema.quasi, *schema.sensitive], list(schema.plain)
     shared = frame.sparkSession.sparkContext.broadcast(coding.leaves)
+    places = dict(zip(coding.names, names, strict=True))
 
     def coded(block: Block) -> Block:
         columns = cells_in(block, [*names, *plain])
-        codes: dict[str, Any] = {
-            place: _leaves(columns, name, shared.value[name]) for place, name in zip(coding.names, names, strict=True)
-        }
+        codes: dict[str, Any] = {place: _leaves(columns, name, shared.value[name]) for place, name in places.items()}
         return block_from({**codes, **{f"p{j}": columns[name] for j, name in enumerate(plain)}})
 
     return each_batch(frame.select(*map(quoted, [*names, *plain])), coded, coding.types)

@@ -44,8 +44,9 @@ class RankedMethod(Method, Protocol):
         """The plan, from histograms of the secrets over all rows; or a refusal where its options need all rows."""
 
 
-def ranked(coding: Coding, coded: DataFrame, method: RankedMethod, models: Sequence[Model], form: Form, seed: int) -> DataFrame:
-    """The written rows of all classes."""
+def ranked(coding: Coding, coded: DataFrame, method: RankedMethod, models: Sequence[Model], form: Form,
+           seed: int) -> tuple[DataFrame, DataFrame]:  # fmt: skip
+    """The written rows of all classes, and what Spark keeps for them meanwhile."""
     plan = method.ranks(coding.own, coding.head.schema, models)
     per_block = max(BLOCK * plan.count // coding.rows, 1)
     shared = coded.sparkSession.sparkContext.broadcast(coding)
@@ -58,8 +59,8 @@ def ranked(coding: Coding, coded: DataFrame, method: RankedMethod, models: Seque
         candidates.add(classes.class_of, classes.count)
         return written_block(coding, form, block, order, table, candidates.finished(), seed)
 
-    rows = _classed(coding, _sorted(coding, coded, plan), plan, per_block)
-    return each_group(rows, "block", written, written_types(coding))
+    kept = _sorted(coding, coded, plan)
+    return each_group(_classed(coding, kept, plan, per_block), "block", written, written_types(coding)), kept
 
 
 def _sorted(coding: Coding, coded: DataFrame, plan: Ranks) -> DataFrame:
@@ -91,7 +92,7 @@ def _leaves(coding: Coding, secret: Secret | None, block: Block) -> NDArray[np.i
 
 def _classed(coding: Coding, rows: DataFrame, plan: Ranks, per_block: int) -> DataFrame:
     """Sorted rows with the class that their ranks give them, and the block of it."""
-    shared = rows.sparkSession.sparkContext.broadcast((plan, offsets(rows, "bucket")))
+    shared, kept = rows.sparkSession.sparkContext.broadcast((plan, offsets(rows, "bucket"))), list(coding.types)
 
     def begin() -> Work:
         plan, before = shared.value
@@ -107,7 +108,7 @@ def _classed(coding: Coding, rows: DataFrame, plan: Ranks, per_block: int) -> Da
                 ranks[start:end] = seen[bucket] + np.arange(end - start)
                 seen[bucket] += int(end - start)
             classes = plan.class_of(buckets, ranks)
-            rest = {name: block.column(name) for name in coding.types}
+            rest = {name: block.column(name) for name in kept}
             return block_from({"class": classes, "block": (classes // per_block).astype(np.int32), **rest})
 
         return classed

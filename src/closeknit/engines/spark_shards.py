@@ -152,10 +152,10 @@ def _refuse_large(rows: int) -> None:
 def _middles(coding: Coding, coded: DataFrame, tree: CutTree, open_: dict[int, _Open]) -> dict[int, list[tuple[int, int]]]:
     """Of each open shard the middle of every column as (column, code), the widest column first."""
     sizes = np.array([domain.size + 1 for domain in coding.head.quasi_domains], dtype=np.int64)
-    wanted = np.array(sorted(open_), dtype=np.int32)
+    wanted, names = np.array(sorted(open_), dtype=np.int32), coding.quasi_names
 
     def counted(block: Block) -> Block:
-        quasi = codes_in(block, coding.quasi_names)
+        quasi = codes_in(block, names)
         node = tree.shard_of(quasi)
         mine = np.isin(node, wanted)
         parts = []

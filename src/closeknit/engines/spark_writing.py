@@ -103,14 +103,14 @@ def _ranks(column: Column, rank_of: Mapping[str | None, int]) -> NDArray[np.int3
 def shown_frame(ordered: DataFrame, coding: Coding, cells: Cells) -> DataFrame:
     """The release: sorted rows with labels, values and plain cells under their own names."""
     schema = coding.head.schema
-    shared = ordered.sparkSession.sparkContext.broadcast(cells)
+    shared = ordered.sparkSession.sparkContext.broadcast((coding, cells))
     types = dict.fromkeys(schema.quasi, "string")
     types |= {name: KINDS[cells.shown[name].values.dtype.kind] for name in schema.sensitive}
     types |= dict(coding.plain)
     published = {name: types[name] for name in schema.published}
 
     def show(block: Block) -> Block:
-        shown = shown_columns(coding, shared.value, block)
+        shown = shown_columns(*shared.value, block)
         return block_from({name: shown[name] for name in published})
 
     return each_batch(ordered, show, published)
