@@ -135,7 +135,8 @@ def cut_tree(coding: Coding, coded: DataFrame, models: Sequence[Model]) -> CutTr
             if taken_cut is None:
                 _refuse_large(open_[node].rows)
                 continue
-            cuts[node], sides[len(tree) + 2 * len(cuts)] = taken_cut[0], taken_cut[1]
+            sides[len(tree) + 2 * len(cuts)] = taken_cut[1]  # where `parted` will put them
+            cuts[node] = taken_cut[0]
         tree = tree.parted(cuts)
         both = {node + i: side for node, pair in sides.items() for i, side in enumerate(pair)}
         open_ = {node: side for node, side in both.items() if side.rows > SHARD}
