@@ -129,7 +129,8 @@ def cut_tree(coding: Coding, coded: DataFrame, models: Sequence[Model]) -> CutTr
     while open_:
         offered = _middles(coding, coded, tree, open_)
         lefts = _left_sides(coding, coded, tree, open_, offered)
-        cuts, sides = {}, {}
+        cuts: dict[int, tuple[int, int]] = {}
+        sides: dict[int, tuple[_Open, _Open]] = {}
         for node in open_:
             taken_cut = _first_allowed(coding, open_[node], offered[node], lefts[node], models)
             if taken_cut is None:
