@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 PIP    := -m pip --disable-pip-version-check install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint redis bench rivals docs constraints clean
+.PHONY: help demo test soak lint redis bench rivals experiments docs constraints clean
 
 help:            ## this list
 	@awk -F ':.*## *' '/^[a-z]+:.*##/ { printf "%-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ redis:           ## a redis-server for the tests, where it is missing and may be
 bench: .venv/ready   ## speed, memory and loss beside the floor and the rivals
 	@$(MAKE) --no-print-directory rivals || echo "The benchmarks go on without the rivals."
 	@$(BIN)/python benchmarks/run.py
+
+experiments: .venv/ready   ## what the sources measured, run again on the public tables; what is done already stays
+	@$(BIN)/python benchmarks/experiments/run.py --missing
 
 rivals: .venv-rivals/ready   ## the environment of other tools that bench compares with
 

@@ -42,7 +42,7 @@ def release(question: dict) -> dict[str, float]:
 
     made = run(Recipe.of(question["recipe"]))
     with tempfile.TemporaryDirectory() as folder:
-        made.save(Path(folder, "out"))
+        made.save(Path(folder, "out"), report=False)
     return {"imports": ready, "peak": peak(), "loss": made.loss}
 
 

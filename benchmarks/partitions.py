@@ -8,6 +8,7 @@ P1: class sizes differ by one at most. P2: the counts of each value in two class
 - `count_first` (also Group 2): the number of classes is drawn evenly from 2 to n/k, then their sizes, evenly, then the rows.
   Not uniform over partitions: few and large classes are as likely as many and small ones;
 - `neither` (A) and `sizes_only` (B): the uniform ones, without those that have P2 (or, for A, P1) by chance;
+- `values_only_count_first` (also D): likewise with the number of classes drawn first;
 - `both` (C), `values_only` (D), `values_within` 2 and 3 (Rand1, Rand2; sizes of at least k): a walk on tables of counts (class
   by value) that proposes each change as often as its opposite and takes all that keep the property. In the long run all tables
   of counts that it can reach are equally likely. For C these are all of them with its class sizes; for the others nobody has
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
@@ -123,6 +125,13 @@ def values_only(codes: Int32, k: int, rng: np.random.Generator) -> Iterator[Int3
     return _Walk(codes, k, 1, False, rng).partitions(lambda class_of: uneven(class_of) > 1)
 
 
+def values_only_count_first(codes: Int32, k: int, rng: np.random.Generator) -> Iterator[Int32]:
+    """D with the number of classes drawn first, evenly from 2 up: each partition begins a walk of its own."""
+    while True:
+        count = int(rng.integers(2, max(2, len(codes) // (k + 1)) + 1))
+        yield next(values_only(codes, max(k, len(codes) // count - 1), rng))
+
+
 def values_within(codes: Int32, k: int, most: int, rng: np.random.Generator) -> Iterator[Int32]:
     """Rand1 (`most` = 2) and Rand2 (3): counts of a value differ by so much at most, and of some value by so much."""
     return _Walk(codes, k, most, False, rng).partitions(lambda class_of: width(class_of, codes) == most)
@@ -160,12 +169,12 @@ class _Walk:
         self.k, self.most, self.equal, self.rng = k, most, equal, rng
         count = len(codes) // k if equal else max(1, len(codes) // (k + 1))
         dealt = np.arange(len(codes), dtype=np.int32) % count
-        self.counts = _table(dealt, np.sort(codes)).tolist()
-        self.sizes = np.bincount(dealt).tolist()
+        self.counts = _table(dealt, np.sort(codes))
+        self.sizes = np.bincount(dealt)
         self.rows = np.argsort(codes, kind="stable")
         self.values = int(codes.max()) + 1
         # for each value: how many classes have so many of it
-        self.classes_with = [np.bincount(column, minlength=len(codes) + 2).tolist() for column in np.array(self.counts).T]
+        self.classes_with = np.array([np.bincount(column, minlength=len(codes) + 6) for column in self.counts.T])
 
     def partitions(self, taken: Callable[[Int32], bool]) -> Iterator[Int32]:
         while True:
@@ -175,50 +184,58 @@ class _Walk:
                 yield class_of
 
     def walk(self, steps: int) -> None:
-        classes = self.rng.integers(0, len(self.sizes), (steps, 2)).tolist()
-        values = self.rng.integers(0, self.values, (steps, 2)).tolist()
-        for (one, other), (given, got) in zip(classes, values, strict=True):
-            if one == other or (self.equal and given == got) or (not self.equal and self.sizes[one] == self.k):
-                continue
-            if not self.move(one, other, given):
-                continue
-            if self.equal and not self.move(other, one, got):
-                assert self.move(other, one, given)
-                continue
-            if not self.equal:
-                self.sizes[one] -= 1
-                self.sizes[other] += 1
-
-    def move(self, one: int, other: int, value: int) -> bool:
-        """One row of a value from class to class, unless there is none or its counts would be too far apart."""
-        less, more, have = self.counts[one][value], self.counts[other][value], self.classes_with[value]
-        if less == 0:
-            return False
-        self._change(have, less, more, -1)
-        # counts differed by `most` at the most before, so only these can be too far from the two that changed
-        low, high = more - self.most, less + self.most
-        kept = not any(have[high : high + 2]) and not (low >= 0 and have[low])
-        if not kept:
-            self._change(have, less, more, 1)
-            return False
-        self.counts[one][value] -= 1
-        self.counts[other][value] += 1
-        return True
-
-    @staticmethod
-    def _change(have: list[int], less: int, more: int, way: int) -> None:
-        have[less] += way
-        have[more] += way
-        have[less - 1] -= way
-        have[more + 1] -= way
+        classes = self.rng.integers(0, len(self.sizes), (steps, 2))
+        values = self.rng.integers(0, self.values, (steps, 2))
+        _walked(self.counts, self.sizes, self.classes_with, classes, values, self.k, self.most, self.equal)
 
     def drawn(self) -> Int32:
         """Rows of each value are given to the classes in the order of a shuffle."""
         class_of = np.empty(len(self.rows), dtype=np.int32)
-        per_value = np.array(self.counts).T
         start = 0
-        for column in per_value:
+        for column in self.counts.T:
             stop = start + int(column.sum())
             class_of[self.rows[start:stop]] = shuffled(column, self.rng)
             start = stop
         return class_of
+
+
+@njit(cache=True)
+def _walked(counts, sizes, classes_with, classes, values, k, most, equal):  # type: ignore[no-untyped-def]
+    for step in range(len(classes)):
+        one, other = classes[step]
+        given, got = values[step]
+        if one == other or (equal and given == got) or (not equal and sizes[one] == k):
+            continue
+        if not _moved(counts, classes_with, one, other, given, most):
+            continue
+        if equal and not _moved(counts, classes_with, other, one, got, most):
+            _moved(counts, classes_with, other, one, given, most)  # back: what was kept before is kept again
+            continue
+        if not equal:
+            sizes[one] -= 1
+            sizes[other] += 1
+
+
+@njit(cache=True)
+def _moved(counts, classes_with, one, other, value, most):  # type: ignore[no-untyped-def]
+    """One row of a value from class to class, unless there is none or its counts would be too far apart."""
+    less, more, have = counts[one, value], counts[other, value], classes_with[value]
+    if less == 0:
+        return False
+    _change(have, less, more, -1)
+    # counts differed by `most` at the most before, so only these can be too far from the two that changed
+    low, high = more - most, less + most
+    if have[high] or have[high + 1] or (low >= 0 and have[low]):
+        _change(have, less, more, 1)
+        return False
+    counts[one, value] -= 1
+    counts[other, value] += 1
+    return True
+
+
+@njit(cache=True)
+def _change(have, less, more, way):  # type: ignore[no-untyped-def]
+    have[less] += way
+    have[more] += way
+    have[less - 1] -= way
+    have[more + 1] -= way

@@ -110,6 +110,27 @@ def _nearest(shares: Reals, size: int) -> list[float]:
     return costs
 
 
+def left_over() -> list[Cell]:
+    """Cells whose classes are all of one size that does not divide the rows.
+
+    >>> len(left_over())
+    23
+    """
+    return [cell for cell in cells() if cell.least == cell.largest and ROWS % cell.least]
+
+
+def least_distances(table: Table) -> dict[int, tuple[float, float, float]]:
+    """For classes of 2 to 40 rows: of occupation by its tree and by equal distances, of the second secret in its order."""
+    occupation, groups = _groups(table)
+    levels = _shares(table, 1)
+    return {s: (least_in_tree(groups, s), least_in_tree([occupation], s, 1.0), least_ordered(levels, s)) for s in range(2, 41)}
+
+
+def too_few(found: dict[int, tuple[float, float, float]], place: int) -> list[Cell]:
+    """Cells in which no class of the least size keeps t: occupation by its tree (0) or by equal distances (1)."""
+    return [cell for cell in cells() if max(found[cell.least][place], found[cell.least][2]) > cell.t]
+
+
 def report(section: Section, table: Table, adult: bool) -> None:
     """What cannot be right, cell by cell."""
     section.say(
@@ -117,12 +138,10 @@ def report(section: Section, table: Table, adult: bool) -> None:
         "20 · 2,261 + 2 = 10 · 4,522 + 2, so no partition of these rows has only classes of 15, of 20 or of 10: either "
         "rows are missing from the release (12, 2 and 2 of them at least) or the largest size is not what is printed."
     )
-    equal = [cell for cell in cells() if cell.least == cell.largest and ROWS % cell.least]
+    equal = left_over()
     section.say(f"That concerns {len(equal)} cells: {_listed(equal)}.")
-    occupation, groups = _groups(table)
-    levels = _shares(table, 1)
     sizes = sorted({cell.least for cell in cells()} | {2, 4, 12, 14})
-    found = {s: (least_in_tree(groups, s), least_in_tree([occupation], s, 1.0), least_ordered(levels, s)) for s in range(2, 41)}
+    found = least_distances(table)
     section.say(
         "(b) Too few rows for t. The least distance that any class of so many rows can have, whichever rows it takes"
         + ("" if adult else " (of the generated table, so only an exercise)")
@@ -131,7 +150,7 @@ def report(section: Section, table: Table, adult: bool) -> None:
     lines = [[f"{s} rows", *(f"{x:.4f}" for x in found[s])] for s in sizes]
     section.table(["least distance", "occupation, tree", "occupation, equal", "education-num, ordered"], lines)
     for place, said in enumerate(("the tree used here", "equal distances")):
-        short = [cell for cell in cells() if max(found[cell.least][place], found[cell.least][2]) > cell.t]
+        short = too_few(found, place)
         never = [c for c in short if min(max(found[s][place], found[s][2]) for s in range(c.least, c.largest + 1)) > c.t]
         section.say(
             f"With {said}, no class of the printed least size keeps t in {len(short)} cells: {_listed(short)}. "

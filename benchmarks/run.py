@@ -8,18 +8,16 @@
     growth   SABRE and BUREL on 100,000 to 10,000,000 generated rows
     mondrian   options on Adult beside SABRE and Stack & Deal; SAL against the floor; 10,000,000 generated rows
     incognito  the known best levels of Adult; SAL with five and seven columns against the floor
-    thesis   the thesis's comparisons on SAL over t, beta, quasi columns, rows and k, as tables and pictures
-    several  two secrets of Adult over t and k: class sizes, loss, time; the printed tables 6 to 8
+    several  two secrets of Adult over t and k: class sizes, loss, time of ten methods
     several_large  PcaDraw and Fragmentation on SAL with a second, generated secret
-    heart    two secrets of heart disease: reached t of both against random partitions, as a picture
     slicing  Slicing and Anatomy: Adult with fifteen columns, SAL against the floor, growth
-    membership  Adult sliced: fakes, matching buckets, and groupings that hide who is in the table
+    measures  how long measuring takes on SAL: divergence, reached levels, distances, queries
     workload  COUNT queries and a classifier on generalized, bucketized and sliced releases of Adult
-    castle   the thesis's experiments with streams: CASTLE, with and without reuse, KNN, dynamicGroup, as tables and pictures
-    windows  the thesis's experiments with windows on SAL: SABRE, tMondrian, tIncognito
     stream_speed  rows a second of every stream, and memory over 50,000,000 rows
     arx      quoted figures of ARX on Adult beside ours on the same rows
     rivals   pycanon measuring the same release, anjana making one
+
+What the sources measured is run again by `benchmarks/experiments/run.py`.
 
 Results are printed, and each section of RESULTS.md is replaced by its new version. `--rows N` tries the code on a generated
 table of N rows and leaves RESULTS.md alone, unless `--results FILE` says where to write.
@@ -35,12 +33,10 @@ from pathlib import Path
 import adult
 import arx
 import burel
-import castle
 import growth
-import heart
 import incognito
 import machine
-import membership
+import measures
 import mondrian
 import rivals
 import sabre
@@ -50,8 +46,6 @@ import several_large
 import slicing
 import speed
 import stream_speed
-import thesis
-import windows
 import workload
 from sections import Section, replace
 
@@ -65,15 +59,11 @@ BENCHMARKS = {
     "growth": ("Growth of SABRE and BUREL", growth.run),
     "mondrian": ("Mondrian: what its options are worth, and how fast it is", mondrian.run),
     "incognito": ("Incognito: the best levels, and how fast they are found", incognito.run),
-    "thesis": ("The thesis's comparisons on SAL", thesis.run),
     "several": ("Several secrets: Adult with two of them", several.run),
     "several_large": ("Several secrets: 500,000 rows from CSV file to saved folder", several_large.run),
-    "heart": ("Heart disease: two secrets among random partitions", heart.run),
     "slicing": ("Slicing and Anatomy: exact values in buckets", slicing.run),
-    "membership": ("Slicing: who is in the table", membership.run),
+    "measures": ("Measuring releases: how long it takes on SAL", measures.run),
     "workload": ("Worth of a release: COUNT queries and learning on Adult", workload.run),
-    "castle": ("CASTLE: the thesis's experiments with streams", castle.run),
-    "windows": ("Windows: the thesis's experiments with SABRE in windows", windows.run),
     "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
     "arx": ("ARX, quoted, on Adult's training rows", arx.run),
     "rivals": ("Other tools on Adult", rivals.run),

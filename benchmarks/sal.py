@@ -85,7 +85,7 @@ def whole_way(request: Request, source: tables.Source, place: Path) -> ck.Releas
     """From the CSV file to the saved folder; saving over the last one would time its deletion too."""
     release = request.release(source)
     with tempfile.TemporaryDirectory(dir=place) as folder:
-        release.save(Path(folder, "out"))
+        release.save(Path(folder, "out"), report=False)
     return release
 
 
@@ -97,7 +97,7 @@ def _times(
     for request in asked[:2]:
         release = releases[request.name]
         folder = place / f"out{len(jobs)}"
-        release.save(folder)
+        release.save(folder, report=False)
         models = [*request.models, ck.TCloseness(source.secret, 1)]
         jobs[f"certificate, of {request.name}"] = lambda r=release, m=request.models: certificate(r, m)
         jobs[f"certificate with t, of {request.name}"] = lambda r=release, m=models: certificate(r, m)

@@ -43,11 +43,16 @@ def _set(cell: str, column: int, width: int) -> str:
     return cell.rjust(width) if column else cell.ljust(width)
 
 
-def replace(page: Path, name: str, text: str, order: Sequence[str]) -> None:
-    """Put the section in the place of its last version; sections stand in the given order."""
+def sections_of(page: Path) -> dict[str, str]:
+    """What stands on the page, by name."""
     old = page.read_text(encoding="utf-8") if page.exists() else ""
-    found = dict(re.findall(r"<!-- (\w+) -->\n(.*?)\n<!-- end -->", old, flags=re.DOTALL))
+    return dict(re.findall(r"<!-- (\w+) -->\n(.*?)\n<!-- end -->", old, flags=re.DOTALL))
+
+
+def replace(page: Path, name: str, text: str, order: Sequence[str], head: str = HEAD) -> None:
+    """Put the section in the place of its last version; sections stand in the given order, below the head."""
+    found = sections_of(page)
     found[name] = text
     known = [*order, *(other for other in found if other not in order)]
     body = [f"<!-- {one} -->\n{found[one]}\n<!-- end -->" for one in known if one in found]
-    page.write_text("\n\n".join([HEAD.rstrip(), *body]) + "\n", encoding="utf-8")
+    page.write_text("\n\n".join([head.rstrip(), *body]) + "\n", encoding="utf-8")

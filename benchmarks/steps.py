@@ -24,16 +24,16 @@ class Step:
 STEPS = (
     Step("read the CSV", "doors/files.py:read", "api/anonymizing.py:anonymize"),
     Step("encode", "core/schema.py:encode", "api/anonymizing.py:anonymize"),
-    Step("check the request", "api/asking.py:check_request", "api/anonymizing.py:anonymize"),
+    Step("check the request", "api/asking.py:check_request", "api/anonymizing.py:released"),
     Step("method", "methods/stack_and_deal.py:run", "api/anonymizing.py:work"),
     Step("last look at the promises, repair", "fills/repair.py:repaired", "api/anonymizing.py:_outcome"),
     Step("write the cells", "forms/generalized.py:write", "api/publishing.py:_certified"),
     Step("schema of what is published", "api/publishing.py:published_schema", "api/publishing.py:_certified"),
     Step("read back", "forms/generalized.py:read", "api/publishing.py:_certified"),
     Step("certify", "core/certificate.py:certify", "api/publishing.py:_certified"),
-    Step("content hash", "release.py:__init__", "api/anonymizing.py:anonymize"),
-    Step("save: private folder", "release.py:_write_private", "release.py:<lambda>"),
-    Step("save: release and certificate", "release.py:_write_public", "release.py:<lambda>"),
+    Step("content hash", "release/release.py:__init__", "api/anonymizing.py:anonymize"),
+    Step("save: private folder", "release/release.py:_write_private", "release/release.py:write_private"),
+    Step("save: release and certificate", "release/release.py:_write_public", "release/release.py:write_public"),
 )
 
 Stats = dict[tuple[str, int, str], tuple[int, int, float, float, dict[tuple[str, int, str], tuple[int, int, float, float]]]]

@@ -42,7 +42,7 @@ def run(section: Section, rows: int | None) -> None:
     """Over l; then over the number of columns asked for and the selectivity."""
     with tempfile.TemporaryDirectory() as folder:
         source = tables.adult_all(Path(folder), rows)
-        split = _split(source, rows)
+        split = split_of(source, rows)
     count = QUERIES if rows is None else TRIED
     possible = _possible(section, source, split)[: None if rows is None else 2]
     workload = queries(split.train, split.schema, SECRET, count=count)
@@ -57,11 +57,11 @@ def run(section: Section, rows: int | None) -> None:
         f"of {count:,} COUNT queries over three quasi columns and the secret, theta = 0.1, quartiles in brackets."
     )
     usual = USUAL_L if USUAL_L in possible else possible[-1]
-    _sweep(section, split, _made(split, usual), usual, count)
+    _sweep(section, split, made(split, usual), usual, count)
 
 
-def _split(source: tables.Source, rows: int | None) -> Split:
-    """OCC-7: six quasi columns by their trees, occupation the secret."""
+def split_of(source: tables.Source, rows: int | None) -> Split:
+    """OCC-7: six quasi columns by their trees, occupation the secret; some rows are held back for tests."""
     data = tables.data_folder() if rows is None else None
     kinds = {name: source.schema.quasi.get(name, source.schema.sensitive.get(name)) for name in (*QUASI, SECRET)}
     if data is not None:
@@ -82,35 +82,36 @@ def _possible(section: Section, source: tables.Source, split: Split) -> list[int
     return [l for l in LS if l * most <= split.train.rows]  # noqa: E741
 
 
-def _made(split: Split, l: int) -> dict[str, Release]:  # noqa: E741
+def made(split: Split, l: int) -> dict[str, Release]:  # noqa: E741
     """The same promise in every form."""
     diverse = [ck.LDiversity(SECRET, l, "frequency")]
 
-    def made(method: Method, form: str | None = None) -> Release:
+    def release(method: Method, form: str | None = None) -> Release:
         return ck.anonymize(split.train, split.schema, diverse, method, form=form, seed=SEED)
 
     return {
-        "Mondrian, generalized": made(ck.Mondrian()),
-        "Mondrian, bucketized": made(ck.Mondrian(), "bucketized"),
-        "Anatomy, near rows": made(ck.Anatomy(l=l)),
-        "Anatomy, random rows": made(ck.Anatomy(l=l, rows="random")),
-        "Slicing": made(ck.Slicing(l=l)),
-        "Slicing, near buckets": made(ck.Slicing(l=l, cuts="near")),
-        "Slicing, one column beside the secret": made(ck.Slicing(l=l, beside=1)),
-        "Mondrian, multiset": made(ck.Mondrian(), "multiset"),
+        "Mondrian, generalized": release(ck.Mondrian()),
+        "Mondrian, bucketized": release(ck.Mondrian(), "bucketized"),
+        "Anatomy, near rows": release(ck.Anatomy(l=l)),
+        "Anatomy, random rows": release(ck.Anatomy(l=l, rows="random")),
+        "Slicing": release(ck.Slicing(l=l)),
+        "Slicing, near buckets": release(ck.Slicing(l=l, cuts="near")),
+        "Slicing, one column beside the secret": release(ck.Slicing(l=l, beside=1)),
+        "Mondrian, multiset": release(ck.Mondrian(), "multiset"),
     }
 
 
 def _lines(split: Split, workload: Workload, l: int) -> list[list[str]]:  # noqa: E741
     lines: list[list[str]] = []
-    for name, release in _made(split, l).items():
+    for name, release in made(split, l).items():
         learned = [learning_accuracy(release, split.train, split.test, split.schema, target) for target in TARGETS]
         if not lines:
             lines += _unreleased(learned)
         error = workload_error(release, split.train, workload)
-        made = release.certificate
+        certified = release.certificate
         lines.append(
-            [name, f"{l}", f"{made.classes.count:,}", f"{made.loss.a:.4f}", *(_share(found.release) for found in learned),
+            [name, f"{l}", f"{certified.classes.count:,}", f"{certified.loss.a:.4f}",
+             *(_share(found.release) for found in learned),
              f"{error.median:.1%} ({error.lower:.1%}, {error.upper:.1%})"]
         )  # fmt: skip
     return lines if l == LS[0] else lines[2:]

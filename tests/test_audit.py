@@ -27,7 +27,7 @@ def release() -> ck.Release:
 
 @pytest.fixture()
 def saved(release: ck.Release, tmp_path: Path) -> Path:
-    release.save(tmp_path / "out")
+    release.save(tmp_path / "out", report=False)
     return tmp_path / "out"
 
 
@@ -63,7 +63,7 @@ def test_frames_are_audited_like_files(release: ck.Release, library: str) -> Non
 
 
 def test_parquet_is_audited(release: ck.Release, tmp_path: Path) -> None:
-    release.save(tmp_path / "out", "parquet")
+    release.save(tmp_path / "out", "parquet", report=False)
     assert audited(tmp_path / "out").ok
 
 

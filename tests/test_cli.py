@@ -79,7 +79,9 @@ def test_the_whole_way(folder: Path) -> None:
     made = closeknit("anonymize", "recipe.yaml", "-o", "out/")
     assert made.exit_code == 0, made.output
     assert "t-closeness of charge" in made.stdout and "next: closeknit audit out/release.csv" in made.stdout
-    assert sorted(file.name for file in (folder / "out").iterdir()) == ["certificate.json", "release.csv"]
+    assert sorted(file.name for file in (folder / "out").iterdir()) == [
+        "certificate.json", "release.csv", "report.html", "report.json",
+    ]  # fmt: skip
 
     checked = closeknit("audit", "out/release.csv")
     assert checked.exit_code == 0 and checked.stdout.count("recomputed") == 4

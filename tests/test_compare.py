@@ -250,7 +250,7 @@ def standing(folder: Path) -> set[str]:
     return {file.name for file in folder.iterdir()} - {"t.csv", "recipe.yaml"}
 
 
-def test_folder_is_private_and_holds_both_files(recipe: Path) -> None:
+def test_folder_is_private_and_holds_record_lines_and_picture(recipe: Path) -> None:
     shown = closeknit(recipe, "--methods", "stack_and_deal,burel", "-o", "compare.private/")
     assert shown.exit_code == 0, shown.output
     for part in ("stack_and_deal", "sabre(fill=sweep)", "(2) t-closeness of disease", "burel made no release", "stays at home"):
@@ -260,7 +260,9 @@ def test_folder_is_private_and_holds_both_files(recipe: Path) -> None:
     assert {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()} == {
         "comparison.json": 0o600,
         "comparison.csv": 0o600,
+        "comparison.svg": 0o600,
     }
+    assert "t of disease reached (smaller is safer)" in (folder / "comparison.svg").read_text(encoding="utf-8")
     read = Comparison.from_json((folder / "comparison.json").read_text(encoding="utf-8"))
     lines = list(csv.DictReader((folder / "comparison.csv").read_text(encoding="utf-8").splitlines()))
     assert [line["method"] for line in lines] == [row.name for row in read.methods]
@@ -316,7 +318,7 @@ def test_only_a_comparison_is_ever_replaced(comparison: Comparison, tmp_path: Pa
     with pytest.raises(ck.BadInput, match="exists already"):
         save_comparison(comparison, tmp_path / "c")
     save_comparison(comparison, tmp_path / "c", force=True)
-    assert standing(tmp_path / "c") == {"comparison.json", "comparison.csv"}
+    assert standing(tmp_path / "c") == {"comparison.json", "comparison.csv", "comparison.svg"}
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").touch()
     with pytest.raises(ck.BadInput, match=r"holds 'thesis.txt', which would be deleted"):

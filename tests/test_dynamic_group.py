@@ -15,7 +15,7 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 @pytest.fixture
 def groups_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int, int], Any]:
     monkeypatch.syspath_prepend(BENCHMARKS)
-    from dynamic_group import DynamicGroup
+    from experiments.dynamic_group import DynamicGroup
 
     def made(rows: int, k: int, history: int) -> Any:
         cells = np.random.default_rng(rows).random((rows, 3))

@@ -51,7 +51,7 @@ PARTS = {
 def saved(folder: Path, form: Any, format: str = "csv") -> ck.Release:
     people, schema = hospital()
     release = ck.anonymize(people, schema, [ck.LDiversity("disease", 2)], ck.Mondrian(), form=form, seed=SEED)
-    release.save(folder, format)
+    release.save(folder, format, report=False)
     return release
 
 
@@ -107,10 +107,10 @@ def test_force_replaces_the_files_of_another_form(tmp_path: Path) -> None:
     people, schema = hospital()
     again = ck.anonymize(people, schema, [ck.LDiversity("disease", 2)], ck.Mondrian(), form="bucketized")
     with pytest.raises(ck.BadInput, match="exists already"):
-        again.save(out)
+        again.save(out, report=False)
     again.save(out, force=True)
     assert {file.name for file in out.iterdir()} == {
-        "release.csv", "quasi.csv", "sensitive.csv", "certificate.json", "README.txt",
+        "release.csv", "quasi.csv", "sensitive.csv", "certificate.json", "README.txt", "report.html", "report.json",
     }  # fmt: skip
     (out / "slices.csv").write_text("mine", encoding="utf-8")
     with pytest.raises(ck.BadInput, match=r"slices\.csv"):
@@ -138,7 +138,7 @@ def test_a_parquet_table_gives_parquet_parts(tmp_path: Path) -> None:
     release = ck.anonymize(
         tmp_path / "people.parquet", schema, [ck.LDiversity("disease", 2)], ck.Mondrian(), form=SLICED, seed=SEED
     )
-    release.save(tmp_path / "out")
+    release.save(tmp_path / "out", report=False)
     assert {file.suffix for file in (tmp_path / "out").iterdir()} == {".parquet", ".json", ".txt"}
     assert ck.audit(tmp_path / "out" / "release.parquet", certificate=tmp_path / "out" / "certificate.json").ok
     (tmp_path / "out" / "slice_2.parquet").write_bytes((tmp_path / "out" / "slice_1.parquet").read_bytes())
@@ -148,7 +148,7 @@ def test_a_parquet_table_gives_parquet_parts(tmp_path: Path) -> None:
 
 def test_a_copy_of_a_release_saves_the_same_files(tmp_path: Path) -> None:
     release = saved(tmp_path / "out", SLICED)
-    pickle.loads(pickle.dumps(release)).save(tmp_path / "copy")
+    pickle.loads(pickle.dumps(release)).save(tmp_path / "copy", report=False)
     for file in (tmp_path / "out").iterdir():
         assert (tmp_path / "copy" / file.name).read_bytes() == file.read_bytes(), file.name
     assert not (tmp_path / "copy.private" / "classes.csv").exists()

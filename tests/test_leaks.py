@@ -98,7 +98,7 @@ def test_a_stranger_recomputes_the_certificate(folders: Path, tmp_path: Path) ->
 def test_nothing_private_in_out(folders: Path, number: int) -> None:
     table, public = TABLES[number], folders / f"{number:03}"
     found = bytes_in(public)
-    assert set(found) == {f"release.{format_of(number)}", "certificate.json"}
+    assert set(found) == {f"release.{format_of(number)}", "certificate.json", "report.html", "report.json"}
     text = b"\n".join(found.values()).decode("utf-8", errors="replace")
     names = [*table.schema.identifier, *([table.schema.person] if table.schema.person else [])]
     private = {str(cell) for name in names for cell in table.columns[name].cells()}
@@ -222,6 +222,7 @@ from closeknit.checks.tables import edge_tables
 for table in edge_tables()[:4]:
     release = ck.anonymize(table.columns, table.schema, list(table.models), seed=2**100)
     print(release.certificate.to_json())
+    print(release.report())
 """
 
 
@@ -256,7 +257,7 @@ def test_metadata_of_the_input_stays_at_home() -> None:
 def test_private_folder_is_closed_to_others(folders: Path) -> None:
     private = folders / "000.private"
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
-    assert {file.name for file in private.iterdir()} == {"recipe.yaml", "classes.csv"}
+    assert {file.name for file in private.iterdir()} == {"recipe.yaml", "classes.csv", "report.html", "report.json"}
     assert {stat.S_IMODE(file.stat().st_mode) for file in private.iterdir()} == {0o600}
     recipe = (private / "recipe.yaml").read_text("utf-8")
     assert str(SEED) in recipe and "patients-of-dr-quill-0.csv" in recipe

@@ -23,7 +23,6 @@ from closeknit.fills import spreading
 from closeknit.fills.spreading import spread_buckets
 from closeknit.kernels.fakes import WORD, fitting, shelved
 from conftest import examples
-from test_benchmarks import bench
 
 Int32 = NDArray[np.int32]
 TABLE_1 = json.loads((Path(__file__).parent / "golden" / "streams.json").read_text())["slicing_table1"]
@@ -316,20 +315,3 @@ def test_pools_bound_the_memory_and_change_little(monkeypatch: pytest.MonkeyPatc
     pooled = membership(spread_buckets(values, 20, 1), values, values).fakes
     assert len(most) > 1 and max(most) <= 5_000
     assert pooled.matches.many > 0.9 * whole.matches.many
-
-
-# The experiment ------------------------------------------------------------------------------------------------------------
-
-
-def test_the_experiment_compares_a_stand_in_with_nothing_printed(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    done = bench(page, "membership")
-    assert done.returncode == 0, done.stderr
-    text = page.read_text(encoding="utf-8")
-    assert "is generated (300 rows" in text and "| printed" not in text and "No picture is kept of a trial." in text
-    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")]
-    fakes = {line[0]: line[2:5] for line in lines if line[0].startswith("OCC") and "p =" in line[0] and len(line) == 9}
-    assert len(fakes) == 8
-    assert all(float(count.split(" ")[0].replace(",", "")) < float(bound) for count, _, bound in fakes.values())
-    assert [fakes[name][1] for name in fakes if "bucketization" in name] == ["0", "0"]
-    assert sum(line[0] == "spread" for line in lines) == 4

@@ -62,6 +62,7 @@ def test_groups_have_the_properties_of_their_name(partitions: ModuleType, k: int
         "B": (partitions.sizes_only(CODES, k, rng), True, range(2, 100)),
         "C": (partitions.both(CODES, k, rng), True, [0, 1]),
         "D": (partitions.values_only(CODES, k, rng), False, [1]),
+        "D, number of classes first": (partitions.values_only_count_first(CODES, k, rng), False, [1]),
         "Rand1": (partitions.values_within(CODES, k, 2, rng), None, [2]),
         "Rand2": (partitions.values_within(CODES, k, 3, rng), None, [3]),
     }

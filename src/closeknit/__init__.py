@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from closeknit import attacks as attacks
     from closeknit import datasets as datasets
     from closeknit import metrics as metrics
-    from closeknit.api import anonymize, audit, compare, replay, suggest
+    from closeknit.api import anonymize, attack, audit, choose_k, compare, frontier, replay, suggest
     from closeknit.core.certificate import Certificate
     from closeknit.core.dates import date
     from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         FcmDraw,
         Fragmentation,
         Incognito,
+        Knit,
         Microaggregation,
         Mondrian,
         PcaDraw,
@@ -76,16 +78,20 @@ _HOME = {
     "PcaDraw": "closeknit.methods",
     "Microaggregation": "closeknit.methods",
     "Incognito": "closeknit.methods",
+    "Knit": "closeknit.methods",
     "Mondrian": "closeknit.methods",
     "PosteriorBound": "closeknit.models",
     "TCloseness": "closeknit.models",
     "Unsatisfiable": "closeknit.core.errors",
     "Windowed": "closeknit.streams",
     "anonymize": "closeknit.api",
+    "attack": "closeknit.api",
     "audit": "closeknit.api",
+    "choose_k": "closeknit.api",
     "compare": "closeknit.api",
     "date": "closeknit.core.dates",
     "flat": "closeknit.core.kinds",
+    "frontier": "closeknit.api",
     "generalized": "closeknit.forms",
     "sliced": "closeknit.forms",
     "permuted": "closeknit.forms",
@@ -97,7 +103,7 @@ _HOME = {
     "replay": "closeknit.api",
     "suggest": "closeknit.api",
 }
-_ROOMS = ("datasets", "metrics")
+_ROOMS = ("attacks", "datasets", "metrics")
 
 __all__ = [
     "Anatomy",
@@ -115,6 +121,7 @@ __all__ = [
     "Hierarchy",
     "Incognito",
     "KAnonymity",
+    "Knit",
     "KnnStream",
     "LDiversity",
     "Microaggregation",
@@ -131,12 +138,16 @@ __all__ = [
     "Unsatisfiable",
     "Windowed",
     "anonymize",
+    "attack",
+    "attacks",
     "audit",
     "bucketized",
+    "choose_k",
     "compare",
     "datasets",
     "date",
     "flat",
+    "frontier",
     "generalized",
     "metrics",
     "multiset",

@@ -1,9 +1,27 @@
-"""The verbs: `anonymize` a table, `compare` methods on it, `audit` a release made by anyone, `suggest` what the columns are,
-`replay` a table as a stream."""
+"""The verbs: `anonymize` a table, `compare` methods on it, draw the `frontier` of privacy and loss, `choose_k`, `audit` a
+release made by anyone, `attack` it, `suggest` what the columns are, `replay` a table as a stream."""
 
 from closeknit.api.anonymizing import anonymize, run, suggest
+from closeknit.api.attacking import Attacked, attack
 from closeknit.api.auditing import audit
+from closeknit.api.choosing_k import choose_k
 from closeknit.api.comparing import compare, compare_recipe, save_comparison
 from closeknit.api.replaying import replay
+from closeknit.api.weighing import frontier, frontier_recipe, save_frontier
 
-__all__ = ["anonymize", "audit", "compare", "compare_recipe", "replay", "run", "save_comparison", "suggest"]
+__all__ = [
+    "Attacked",
+    "anonymize",
+    "attack",
+    "audit",
+    "choose_k",
+    "compare",
+    "compare_recipe",
+    "frontier",
+    "frontier_recipe",
+    "replay",
+    "run",
+    "save_comparison",
+    "save_frontier",
+    "suggest",
+]

@@ -6,7 +6,7 @@ import math
 import secrets
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from closeknit.api.asking import check_method, check_models, check_request
 from closeknit.api.distributed import anonymized, wants_spark
 from closeknit.api.publishing import published
+from closeknit.api.reporting import at_home
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
@@ -33,7 +34,7 @@ from closeknit.fills.repair import repaired
 from closeknit.fills.withholding import without_outliers
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.recipe import Asked, Recipe, form_of, made, recipe_forms, usual_method
-from closeknit.release import Release
+from closeknit.release import Origin, Release
 from closeknit.suggestion import Suggestion
 from closeknit.suggestion import suggest as guess
 
@@ -55,40 +56,70 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     """
     asked, tell = form_of(form), progress or silent
     method = method or usual_method(asked)
-    share = number("suppress", suppress, least=0, most=1)
+    number("suppress", suppress, least=0, most=1)
     check_method(method)
-    models, usual = promised(method, schema, models), made("form", usual_form(method), FORMS)
-    check_models(schema, models, asked or usual)
+    models = check_asked(schema, models, method, asked)
     seed = _seed(seed)
     described = _data_form(data, csv)
     if wants_spark(data, engine, master):
-        _refuse_withholding(share)
-        return anonymized(
-            data, schema, models, method, asked or usual, seed, master=master, csv=csv, described=described, tell=tell
-        )
+        _refuse_withholding(suppress)
+        shape = asked or made("form", usual_form(method), FORMS)
+        return anonymized(data, schema, models, method, shape, seed, master=master, csv=csv, described=described, tell=tell)
     tell("reading", 0.0)
     columns = read(data, csv, schema.needed)
     tell("encoding", 0.1)
-    table = _before(asked or usual, schema.encode(columns), seed).joined(joints(models))
-    table = replace(table, withholdable=math.floor(share * len(table)))
-    check_request(table, models, method)
-    outcome = _outcome(table, models, method, seed, tell)
-    shape = _form(outcome.form, asked, usual, method)
-    tell("writing", 0.8)
-    partition, columns, certificate = _best(table, models, outcome, shape, method, seed)
-    tell("done", 1.0)
+    done = released(schema.encode(columns), models, method, suppress=suppress, form=asked, seed=seed, tell=tell)
     parquet = described is not None and kind_of(data) == ".parquet"
+    partition = _by_input_row(done.table, done.partition)
     return Release(
-        columns,
-        certificate,
-        partition=_by_input_row(table, partition),
-        parts=shape.parts(columns, Schema.from_forms(certificate.columns)),
-        advice=shape.advice,
-        recipe=recipe_forms(schema, list(models), method, shape, suppress, seed, described, outcome.notes),
+        done.columns,
+        done.certificate,
+        partition=partition,
+        parts=done.form.parts(done.columns, Schema.from_forms(done.certificate.columns)),
+        advice=done.form.advice,
+        recipe=recipe_forms(schema, list(models), method, done.form, suppress, seed, described, done.notes),
         like=None if described or isinstance(data, Columns) else data,
         format="parquet" if parquet else "csv",
         types=parquet_types(data) if parquet else None,
+        origin=Origin(columns, schema, tuple(models), method, seed, at_home(done.table, partition)),
     )
+
+
+@dataclass(frozen=True)
+class Released:
+    """What became of a coded table: who stands with whom, what is written of it, and the certificate of that."""
+
+    table: Table
+    partition: Partition
+    columns: Columns
+    certificate: Certificate
+    form: Form
+    notes: tuple[str, ...]
+
+
+def released(table: Table, models: Sequence[Model], method: Method, *, suppress: float = 0.0, form: Form | None = None,
+             seed: int = 0, tell: Progress = silent) -> Released:  # fmt: skip
+    """The part of `anonymize` between the doors: many settings may be tried on a table that is read and coded once.
+
+    `models` are all that is promised, as `check_asked` gives them.
+    """
+    usual = made("form", usual_form(method), FORMS)
+    table = _before(form or usual, table, seed).joined(joints(models))
+    table = replace(table, withholdable=math.floor(number("suppress", suppress, least=0, most=1) * len(table)))
+    check_request(table, models, method)
+    outcome = _outcome(table, models, method, seed, tell)
+    shape = _form(outcome.form, form, usual, method)
+    tell("writing", 0.8)
+    partition, columns, certificate = _best(table, models, outcome, shape, method, seed)
+    tell("done", 1.0)
+    return Released(table, partition, columns, certificate, shape, tuple(outcome.notes))
+
+
+def check_asked(schema: Schema, models: Sequence[Model], method: Method, form: Form | None) -> list[Model]:
+    """All that is promised, the method's own too; refused where it has no meaning for these columns in this form."""
+    models = promised(method, schema, models)
+    check_models(schema, models, form or made("form", usual_form(method), FORMS))
+    return models
 
 
 def _before(form: Form, table: Table, seed: int) -> Table:

@@ -43,7 +43,7 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
     >>> ck.audit(release.frame, certificate=release.certificate).ok
     True
     """
-    claimed = _certificate(certificate)
+    claimed = None if certificate is None else read_certificate(certificate)
     if claimed is not None:
         schema = schema or Schema.from_forms(claimed.columns)
         models = models or models_from([promise.model for promise in claimed.promises])
@@ -99,8 +99,9 @@ def _seen(columns: Columns, schema: Schema, models: Sequence[Model], shape: Form
     return [*findings, *shape.disorder(columns, schema)], Seen.of(reading, models, joint, withheld), persons is not None
 
 
-def _certificate(given: Certificate | str | PathLike[str] | None) -> Certificate | None:
-    if given is None or isinstance(given, Certificate):
+def read_certificate(given: Certificate | str | PathLike[str]) -> Certificate:
+    """A certificate as it is, or from its file."""
+    if isinstance(given, Certificate):
         return given
     file = Path(given)
     try:

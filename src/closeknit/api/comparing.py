@@ -13,20 +13,22 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
 from closeknit.api.asking import check_method, check_models, check_request
+from closeknit.api.dials import measure_of, strictness
 from closeknit.api.measuring import Meter
-from closeknit.core.certificate import Certificate
+from closeknit.api.trials import few_rows
+from closeknit.core.certificate import Certificate, Paper
 from closeknit.core.columns import Columns
-from closeknit.core.comparison import Compared, Comparison
+from closeknit.core.comparison import Compared, Comparison, Measure
 from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
+from closeknit.core.frontier import front_of
 from closeknit.core.method import Method, Progress, silent, usual_form
 from closeknit.core.model import Model, joints, listed
 from closeknit.core.params import number, spec, whole
 from closeknit.core.schema import Schema
+from closeknit.core.table import Table
 from closeknit.doors.canonical import canonical_blocks
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import read
@@ -35,10 +37,9 @@ from closeknit.forms import REGISTRY as FORMS
 from closeknit.methods import REGISTRY
 from closeknit.recipe import Asked as FormAsked
 from closeknit.recipe import Recipe, form_of, made
+from closeknit.report.frontier_chart import frontier_svg, standalone
 
-WARMING_ROWS = 500  # compiled code is loaded on few rows first, or the first method would pay for all
-WARMING_CLASSES = 10
-FILES = ("comparison.json", "comparison.csv")
+FILES = ("comparison.json", "comparison.csv", "comparison.svg")
 GENERALIZED = "generalized"
 Asked = Sequence[Method | str | Mapping[str, Any]]
 
@@ -60,20 +61,23 @@ def compare(data: Any, schema: Schema, models: Sequence[Model], methods: Asked |
     """
     asked, tell = form_of(form), progress or silent
     name = asked.name if asked else GENERALIZED
-    rivals = _rivals(serving(models, name) if methods is None else methods)
+    rivals = rivals_of(serving(models, name) if methods is None else methods)
     number("suppress", suppress, least=0, most=1)
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
     check_models(schema, models, asked or made("form", usual_form(rivals[0]), FORMS))
     tell("reading", 0.0)
     columns = read(data, csv, schema.needed)
     schema = schema.model_copy(update={"identifier": ()})  # they were not even read
-    with _each_warning_once():
-        promises = _checked(columns, schema, models, rivals)
+    with each_warning_once():
+        promises = checked(schema.encode(columns), models, rivals)
         run = _Run(columns, schema, models, {"suppress": suppress, "form": asked, "seed": seed})
         rows = [run.row(method, _part(tell, method, i, len(rivals))) for i, method in enumerate(rivals)]
     tell("done", 1.0)
     rows.sort(key=lambda row: math.inf if row.loss is None else row.loss.a)
-    return Comparison(closeknit=__version__, rows=columns.rows, promises=promises, seed=seed, methods=tuple(rows))
+    return Comparison(
+        closeknit=__version__, rows=columns.rows, promises=promises, measures=tuple(map(measure_of, models)), seed=seed,
+        methods=tuple(rows),
+    )  # fmt: skip
 
 
 def compare_recipe(recipe: Recipe, methods: Asked | None = None, progress: Progress | None = None) -> Comparison:
@@ -101,19 +105,46 @@ def serving(models: Sequence[Model], form: str = GENERALIZED) -> list[str]:
 
 
 def save_comparison(comparison: Comparison, folder: str | PathLike[str], force: bool = False) -> None:
-    """`comparison.json` and `comparison.csv` in a private folder, whole or not at all."""
-    records = comparison.records()
+    """`comparison.json`, `comparison.csv` and the picture `comparison.svg` in a private folder, whole or not at all."""
+    save_pictured(FILES, comparison, comparison.records(), picture_of(comparison), folder, force)
+
+
+def picture_of(comparison: Comparison) -> str:
+    """Each method's loss against the level of the promise that protects most and that has a level, as SVG for a page."""
+    rows = [row for row in comparison.methods if row.loss]
+    known = [i for i, _ in enumerate(comparison.measures) if any(row.reached[i].level is not None for row in rows)]
+    place = min(known, key=lambda i: strictness(comparison.measures[i].parameter), default=None)
+    head = Measure(name="level", parameter="", text="", higher_is_safer=False) if place is None else comparison.measures[place]
+    levels = [None if place is None else row.reached[place].level for row in rows]
+    losses = [row.loss.a if row.loss else None for row in rows]
+    front = front_of(levels, losses, head.higher_is_safer)
+    points = [
+        {"method": row.name, "level": level, "loss": loss, "front": on}
+        for row, level, loss, on in zip(rows, levels, losses, front, strict=True)
+    ]
+    title = f"{head.name} reached against loss, {len(rows)} methods"
+    return frontier_svg(points, level=head.name, higher_is_safer=head.higher_is_safer, title=title)
+
+
+def save_pictured(names: tuple[str, str, str], paper: Paper, records: list[dict[str, Any]], picture: str,
+                  folder: str | PathLike[str], force: bool) -> None:  # fmt: skip
+    """A record as JSON, as flat CSV and as a picture, in a private folder, whole or not at all."""
     cells = Columns.of({name: [record[name] for record in records] for name in records[0]})
 
     def write(new: Path) -> None:
-        write_inside(new / FILES[0], comparison.to_json().encode())
-        write_inside(new / FILES[1], canonical_blocks(cells))
+        write_inside(new / names[0], paper.to_json().encode())
+        write_inside(new / names[1], canonical_blocks(cells))
+        write_inside(new / names[2], standalone(picture))
 
-    save_private(Path(folder), write, force, FILES.__contains__)
+    save_private(Path(folder), write, force, names.__contains__)
 
 
-def _rivals(asked: Asked) -> list[Method]:
-    """Each method once, in the order asked for."""
+def rivals_of(asked: Asked) -> list[Method]:
+    """Each method once, in the order asked for; names and what a recipe writes are made.
+
+    >>> [method.name for method in rivals_of(["sabre", "mondrian", "sabre"])]
+    ['sabre', 'mondrian']
+    """
     rivals: list[Method] = []
     for given in asked if isinstance(asked, list | tuple) else [asked]:
         method: Any = made("method", given, REGISTRY) if isinstance(given, str | Mapping) else given
@@ -124,9 +155,9 @@ def _rivals(asked: Asked) -> list[Method]:
     return rivals
 
 
-def _checked(columns: Columns, schema: Schema, models: Sequence[Model], rivals: Sequence[Method]) -> tuple[str, ...]:
+def checked(table: Table, models: Sequence[Model], rivals: Sequence[Method]) -> tuple[str, ...]:
     """The promises in words; a request that no method could serve is refused before any of them works."""
-    table = schema.encode(columns).joined(joints(models))
+    table = table.joined(joints(models))
     with contextlib.suppress(Unsatisfiable):  # each method says so in its row
         check_request(table, models, next((method for method in rivals if method.serves_both), rivals[0]))
     histograms = table.one_class().histograms
@@ -158,8 +189,7 @@ class _Run:
 
     def _warm_up(self, method: Method) -> None:
         """Few rows spread over the table: loading compiled code is no part of what a method costs."""
-        count = max([WARMING_ROWS, *(WARMING_CLASSES * model.least_size for model in self.models)])
-        few = np.unique(np.linspace(0, self.columns.rows - 1, min(count, self.columns.rows)).astype(np.int64))
+        few = few_rows(self.columns.rows, self.models)
         with warnings.catch_warnings(), contextlib.suppress(CloseknitError):
             warnings.simplefilter("ignore")  # few rows may well have one secret only
             self._certificate(self.columns.take(few), method, silent)
@@ -174,7 +204,7 @@ def _part(tell: Progress, method: Method, place: int, count: int) -> Progress:
 
 
 @contextlib.contextmanager
-def _each_warning_once() -> Iterator[None]:
+def each_warning_once() -> Iterator[None]:
     """Methods that look at one table have the same to say of it."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -85,10 +85,12 @@ class SparkRelease(Release):
             else:
                 writer.csv(path, header=True, quote='"', escape='"', emptyValue="", nullValue="")
 
-    def save(self, folder: str | PathLike[str], format: str | None = None, force: bool = False) -> None:
+    def save(self, folder: str | PathLike[str], format: str | None = None, force: bool = False, report: bool = True,
+             frontier: Any = None) -> None:  # fmt: skip
         """`folder/` with part files and certificate, `folder.private/` with the recipe; each whole or not at all.
 
-        Executors write the part files, so the folder must be one that all of them see.
+        Executors write the part files, so the folder must be one that all of them see. There is no page yet: what a page
+        shows of the cells is on Spark.
         """
         format = format or "parquet"
         choice("format", format, FORMATS)

@@ -26,7 +26,7 @@ from closeknit.core.schema import Schema
 from closeknit.doors.files import kind_of, read
 from closeknit.forms import generalized
 from closeknit.forms.cells import compact
-from closeknit.release import Release
+from closeknit.release import Origin, Release
 from closeknit.streams.certificate import REFERRING, WINDOW, attested, notes, shown_schema
 from closeknit.streams.stream import Stream
 from closeknit.streams.writing import in_order, joined
@@ -72,6 +72,7 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
         recipe=_recipe(stream, path),
         like=None if path or isinstance(table, Columns) else table,
         format="parquet" if path and kind_of(path) == ".parquet" else "csv",
+        origin=Origin(columns.take(np.argsort(came)), stream.schema, tuple(stream.models)),
     )
 
 

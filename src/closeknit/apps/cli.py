@@ -13,7 +13,9 @@ from typing import Annotated
 import typer
 
 from closeknit import __version__
+from closeknit.apps.attack import attack
 from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, csv_form, csv_format, refuse_other_delimiter
+from closeknit.apps.frontier import frontier
 from closeknit.apps.options import (
     Engine,
     Force,
@@ -28,6 +30,7 @@ from closeknit.apps.options import (
     shown,
 )
 from closeknit.apps.plainly import leave, plainly, say
+from closeknit.apps.report import report
 from closeknit.apps.stream import stream
 
 app = typer.Typer(
@@ -82,7 +85,10 @@ def closeknit(
     closeknit inspect patients.csv > recipe.yaml     guess what the columns are; then edit the recipe
     closeknit anonymize recipe.yaml -o out/          make a release with its certificate
     closeknit audit out/release.csv                  check a release, your own or anybody's
+    closeknit attack out/release.csv                 see what it still gives away
+    closeknit report out/                            make its page anew, or the private one
     closeknit compare recipe.yaml                    see which method loses least under these promises
+    closeknit frontier recipe.yaml                   see what a stricter or looser promise would cost
     closeknit stream recipe.yaml < in > out          let rows leave in batches while they come
 
     Exit status: 0 done; 1 a promise cannot be kept or is not kept; 2 bad input or usage.
@@ -138,6 +144,7 @@ def _after_demo(folder: Path | None, table: Path | None) -> str:
         steps.append(("closeknit demo -o hospital/", "save the release and its certificate"))
     else:
         steps.append((f"closeknit audit {shown(folder)}/release.csv", "check it as a stranger would"))
+        steps.append((f"{shown(folder)}/report.html", "open it in a browser: what is promised, lost and still given away"))
     if table is None:
         steps.append(("closeknit demo --table patients.csv", "save the raw table, to try these on:"))
     raw = shown(table) if table else "patients.csv"
@@ -193,13 +200,14 @@ def anonymize(
     seed: Annotated[int | None, typer.Option(min=0, help="Repeat a release; else as the recipe says, or drawn anew.")] = None,
     engine: Engine = None,
     master: Master = None,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Whether each folder gets a page, report.html.")] = True,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Make a release that keeps every promise of a recipe, or say why that is impossible and write nothing.
 
-    OUT gets the release and its certificate: they may leave. OUT.private gets the recipe with its seed and the class of
-    each row: they stay at home.
+    OUT gets the release, its certificate and a page made from both: they may leave. OUT.private gets the recipe with its
+    seed, the class of each row and a page that compares with the original: they stay at home.
 
     \b
     closeknit anonymize recipe.yaml -o out/
@@ -218,16 +226,17 @@ def anonymize(
         asked.seed = asked.seed if seed is None else seed
         with ProgressBar() as bar:
             release = run(asked, progress=bar, engine=engine, master=master)
-        release.save(folder, format=format.value if format else asked.format, force=force)
+        release.save(folder, format=format.value if format else asked.format, force=force, report=report)
         certificate = (folder / "certificate.json").read_text(encoding="utf-8")
         if as_json:
             print_utf8(certificate)
             return
         name, (file, *parts) = shown(folder), [listed["name"] for listed in json.loads(certificate)["files"]]
         print_utf8(f"{release.certificate}\n\n")
-        typer.echo(f"{name}/          {', '.join([file, *parts])}, certificate.json: what may leave")
-        home = sorted((path.name for path in folder.with_name(folder.name + ".private").iterdir()), reverse=True)
-        typer.echo(f"{name}.private/  {', '.join(home)}: what stays at home")
+        page = ", report.html" if report and engine != "spark" else ""
+        typer.echo(f"{name}/          {', '.join([file, *parts])}, certificate.json{page}: what may leave")
+        classes = "" if engine == "spark" else ", classes.csv"
+        typer.echo(f"{name}.private/  recipe.yaml{classes}{page}: what stays at home")
         typer.echo(f"next: closeknit audit {name}/{file}{' --engine spark' if engine == 'spark' else ''}")
 
 
@@ -279,7 +288,7 @@ def compare(
         str | None, typer.Option(help="Others, with commas between; left out, all that serve its promises.", metavar="NAMES")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Private folder for comparison.json and comparison.csv.")
+        Path | None, typer.Option("-o", "--output", help="Private folder for comparison.json, comparison.csv, comparison.svg.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="One for all methods; else as the recipe says, or drawn.")] = None,
     force: Force = False,
@@ -314,11 +323,14 @@ def compare(
         else:
             show.show_comparison(show.console(), found)
             if output is not None:
-                typer.echo(f"{shown(Path(output))}/  comparison.json, comparison.csv: they stay at home")
+                typer.echo(f"{shown(Path(output))}/  comparison.json, comparison.csv, comparison.svg: they stay at home")
     if not found.ok:
         raise typer.Exit(1)
 
 
+app.command(short_help="See what a release still gives away.")(attack)
+app.command(short_help="See what a stricter or looser promise would cost.")(frontier)
+app.command(short_help="Make the page of a release anew.")(report)
 app.command(short_help="Let rows leave under promises while they come.")(stream)
 
 

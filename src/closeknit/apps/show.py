@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table as Grid
 
 from closeknit.core.columns import Columns
 from closeknit.core.comparison import Comparison
+from closeknit.core.frontier import Frontier
 from closeknit.core.schema import Schema
 from closeknit.release import Release
+from closeknit.release.samples import SAMPLE, Found, Rows, one_class
 
-SAMPLE = 6
 NARROWEST = 110  # a pipe has no width; the sample must still be readable
-Rows = NDArray[np.int64]
 
 
 class Page(Console):
@@ -35,7 +32,9 @@ def console() -> Console:
 
 def show_sample(out: Console, table: Columns, schema: Schema, release: Release) -> None:
     """Some rows of one class, raw and published."""
-    raw, written = one_class(table, schema, release)
+    few = np.arange(min(SAMPLE, table.rows, release.columns.rows))
+    found = one_class(table, schema, release, release.partition) or Found(few, few, len(few))
+    raw, written = found.raw, found.written
     out.print(_grid("Before: some patients", table, raw, list(table)))
     out.print(_grid("After: the same patients, in another order", release.columns, written, schema.published))
 
@@ -53,63 +52,29 @@ def show_loss(out: Console, release: Release) -> None:
 
 def show_comparison(out: Console, comparison: Comparison) -> None:
     """A row for each method, what the columns mean, and why a method made no release."""
-    heading, *rows = comparison.grid()
-    grid = Grid(title=f"{comparison.rows:,} rows, least loss first", title_justify="left", box=None)
-    for i, name in enumerate(heading):
-        grid.add_column(name, justify="right" if i else "left", no_wrap=i > 0, overflow="fold")
-    for row, cells in zip(comparison.methods, rows, strict=True):
-        grid.add_row(*(cell.replace("[", r"\[") for cell in cells), style=None if row.ok else "dim")
-    out.print(grid)
+    title = f"{comparison.rows:,} rows, least loss first"
+    out.print(_numbers(title, comparison.grid(), [row.ok for row in comparison.methods]))
     lines = ["", *comparison.legend(), *comparison.refusals(), "Made from the original table: this comparison stays at home."]
     out.print("\n".join(lines), markup=False, soft_wrap=True)
 
 
-def one_class(table: Columns, schema: Schema, release: Release) -> tuple[Rows, Rows]:
-    """Rows of one class in the table, and where the same people stand in the release.
-
-    A release does not say who is who; here the table and the classes are at hand, so the secrets of a whole class tell it.
-    """
-    released = _groups(release.columns, list(schema.quasi))
-    secrets_of = {name: (_texts(table, name), _texts(release.columns, name)) for name in schema.sensitive}
-    sizes = Counter(release.partition[release.partition >= 0].tolist())
-    for label, _ in sorted(sizes.items(), key=lambda item: (item[1], item[0])):
-        members = np.flatnonzero(release.partition == label)
-        group = _same_secrets(members, released, list(secrets_of.values()))
-        if group is not None:
-            return _matched(members, group, list(secrets_of.values()))
-    first = np.arange(min(SAMPLE, table.rows, release.columns.rows))
-    return first, first
+def show_frontier(out: Console, frontier: Frontier) -> None:
+    """A row for each method and value, what is marked, and why a setting made no release."""
+    varied, *legend = frontier.legend()
+    out.print(_numbers(f"{frontier.rows:,} rows, {varied}", frontier.grid(), [point.ok for point in frontier.points]))
+    lines = ["", *legend, *frontier.remarks(), "Made from the original table: this frontier stays at home."]
+    out.print("\n".join(lines), markup=False, soft_wrap=True)
 
 
-def _groups(columns: Columns, quasi: list[str]) -> list[Rows]:
-    """Rows of equal written cells."""
-    codes = np.stack([columns[name].codes for name in quasi], axis=1)
-    _, group = np.unique(codes, axis=0, return_inverse=True)
-    order = np.argsort(group.ravel(), kind="stable")
-    return np.split(order, np.cumsum(np.bincount(group.ravel()))[:-1])
-
-
-Secrets = list[tuple[list[str], list[str]]]  # per sensitive column: its cells in the table and in the release
-
-
-def _same_secrets(members: Rows, groups: list[Rows], secrets: Secrets) -> Rows | None:
-    wanted = sorted(_secret(secrets, 0, row) for row in members)
-    for group in groups:
-        if len(group) == len(members) and sorted(_secret(secrets, 1, row) for row in group) == wanted:
-            return group
-    return None
-
-
-def _matched(members: Rows, group: Rows, secrets: Secrets) -> tuple[Rows, Rows]:
-    """A few members spread over the class, and their published rows in the order of the release."""
-    by_secret = members[sorted(range(len(members)), key=lambda i: _secret(secrets, 0, int(members[i])))]
-    published = group[sorted(range(len(group)), key=lambda i: _secret(secrets, 1, int(group[i])))]
-    chosen = np.unique(np.linspace(0, len(members) - 1, SAMPLE).round().astype(int))
-    return np.sort(by_secret[chosen]), np.sort(published[chosen])
-
-
-def _secret(secrets: Secrets, side: int, row: int) -> tuple[str, ...]:
-    return tuple(cells[side][row] for cells in secrets)
+def _numbers(title: str, cells: list[list[str]], kept: list[bool]) -> Grid:
+    """A heading and rows of numbers; rows without a release are dim."""
+    heading, *rows = cells
+    grid = Grid(title=title.replace("[", r"\["), title_justify="left", box=None)
+    for i, name in enumerate(heading):
+        grid.add_column(name.replace("[", r"\["), justify="right" if i else "left", no_wrap=i > 0, overflow="fold")
+    for ok, row in zip(kept, rows, strict=True):
+        grid.add_row(*(cell.replace("[", r"\[") for cell in row), style=None if ok else "dim")
+    return grid
 
 
 def _texts(columns: Columns, name: str) -> list[str]:

@@ -1,5 +1,51 @@
 """What an attacker gets out of a release: plain functions on what was published, measured at home beside the original rows."""
 
+from closeknit.attacks.at_home import at_home, with_population
+from closeknit.attacks.background import background
+from closeknit.attacks.candidates import candidate_rows
+from closeknit.attacks.finding import Finding, worst_first
+from closeknit.attacks.homogeneity import homogeneity
+from closeknit.attacks.insider import insider
+from closeknit.attacks.intersection import intersection
+from closeknit.attacks.joint import joint_secrets
+from closeknit.attacks.linkage import record_linkage
+from closeknit.attacks.matching_buckets import matching_buckets
 from closeknit.attacks.membership import Against, Matches, Membership, membership, membership_of
+from closeknit.attacks.minimality import minimality
+from closeknit.attacks.on_release import ON_RELEASE, left_out, on_release
+from closeknit.attacks.population import population_linkage
+from closeknit.attacks.presence import delta_presence
+from closeknit.attacks.rules import association_rules
+from closeknit.attacks.similarity import similarity
+from closeknit.attacks.skewness import skewness
+from closeknit.attacks.temporal import temporal
 
-__all__ = ["Against", "Matches", "Membership", "membership", "membership_of"]
+__all__ = [
+    "ON_RELEASE",
+    "Against",
+    "Finding",
+    "Matches",
+    "Membership",
+    "association_rules",
+    "at_home",
+    "background",
+    "candidate_rows",
+    "delta_presence",
+    "homogeneity",
+    "insider",
+    "intersection",
+    "joint_secrets",
+    "left_out",
+    "matching_buckets",
+    "membership",
+    "membership_of",
+    "minimality",
+    "on_release",
+    "population_linkage",
+    "record_linkage",
+    "similarity",
+    "skewness",
+    "temporal",
+    "with_population",
+    "worst_first",
+]

@@ -21,6 +21,7 @@ fakes and `auc` come with a standard error.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -170,16 +171,27 @@ def membership_of(reading: Reading, written: Written, secret: str, outsiders: Co
     if not reading.column_groups:
         right = "choose a form of column groups: sliced, bucketized, multiset or permuted"
         raise BadInput("the cells of a row belong together in this release, so it has no fakes", right=right)
-    values, others = _group_codes(reading, outsiders)
+    values, others = group_codes(reading, outsiders)
     originals = written.lined_up(values, reading.column_groups)
     return membership(reading.class_of, values, originals, reading.slices(secret).known, others, seed)
 
 
-def _group_codes(reading: Reading, outsiders: Columns | None) -> tuple[Int32, Int32 | None]:
-    """One code for the cells of each column group, the same for written rows and outsiders."""
+def group_codes(reading: Reading, outsiders: Columns | None,
+                column_groups: Sequence[Sequence[str]] | None = None) -> tuple[Int32, Int32 | None]:  # fmt: skip
+    """One code for the cells of each column group, the same for written rows and outsiders.
+
+    `column_groups` may leave out columns that are not known of the outsiders.
+
+    >>> import closeknit as ck
+    >>> schema = ck.Schema(quasi={"age": ck.flat()}, sensitive={"wage": ck.flat()})
+    >>> reading = ck.bucketized().read(Columns.of({"bucket": [1, 1], "age": [1, 2], "wage": [3, 4]}), schema)
+    >>> [codes.tolist() for codes in group_codes(reading, Columns.of({"age": [2, 5]}), [("age",)])]
+    [[[0], [1]], [[1], [2]]]
+    """
     rows = reading.columns.rows
     both = rows + (outsiders.rows if outsiders is not None else 0)
-    codes = [groups([_shared(name, reading.columns, outsiders) for name in group], both)[0] for group in reading.column_groups]
+    wanted = reading.column_groups if column_groups is None else column_groups
+    codes = [groups([_shared(name, reading.columns, outsiders) for name in group], both)[0] for group in wanted]
     values = np.column_stack(codes)
     return values[:rows], None if outsiders is None else values[rows:]
 

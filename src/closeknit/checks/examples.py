@@ -27,6 +27,7 @@ METHODS: dict[str, list[Params]] = {
     "pca_draw": [{}, {"fill": "hilbert", "groups": 5}, {"embedding": "one-hot", "scaled": False, "polish": False}],
     "microaggregation": [{}, {"first": "t"}, {"refine": True}],
     "incognito": [{}],
+    "knit": [{"proposals": 20_000}, {"proposals": 0}],  # its usual budget would be most of the time of all checks
     "anatomy": [{"l": 1.5}, {"l": 2}, {"l": "1.3", "rows": "random"}],
     "slicing": [
         {"l": 1.5},
@@ -132,6 +133,7 @@ LIMITS = {
 REFUSED: dict[str, list[Params]] = {
     "stack_and_deal": [{"order": "random"}, {"dealing": 3}, {"order": None}, {"column": 3}],
     "sabre": [{"fill": "random"}, {"bound": "tight"}, {"bound": None}, {"polish": "no"}, {"slack": 2}],
+    "knit": [{"proposals": -1}, {"proposals": "many"}, {"proposals": 0.5}],
     "incognito": [{"most": 0}, {"most": "many"}, {"most": 2.5}],
     "anatomy": [{"l": 1}, {"l": "many"}, {"rows": "far"}, {"column": 3}],
     "slicing": [

@@ -8,8 +8,18 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from closeknit.core.certificate import Certificate, ClassSizes, Count, LossRecord, Paper, Promise, Record
+from closeknit.core.grids import aligned
 
 NOTHING = "-"
+
+
+class Measure(Record):
+    """Something that a release reaches, asked for or not."""
+
+    name: str  # "t of disease"
+    parameter: str  # "t"
+    text: str  # the promise in words
+    higher_is_safer: bool
 
 
 class Reached(Record):
@@ -88,6 +98,7 @@ class Comparison(Paper):
 
     rows: Count  # of the table
     promises: tuple[str, ...]
+    measures: tuple[Measure, ...] = ()  # one for each promise; none in comparisons made before there were pictures
     seed: int
     methods: tuple[Compared, ...]
 
@@ -156,8 +167,5 @@ class Comparison(Paper):
         return [f"{row.name} made no release: {row.reason}" for row in self.methods if row.reason is not None]
 
     def __str__(self) -> str:
-        grid = self.grid()
-        widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
-        table = ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in grid]
         refusals = self.refusals()
-        return "\n".join([*self.legend(), "", *table, *([""] if refusals else []), *refusals])
+        return "\n".join([*self.legend(), "", *aligned(self.grid()), *([""] if refusals else []), *refusals])

@@ -16,8 +16,13 @@ from closeknit.forms import REGISTRY
 class Published(Protocol):
     """What was published, with its certificate: a `Release`."""
 
-    columns: Columns
-    certificate: Certificate
+    @property
+    def columns(self) -> Columns:
+        """The written cells."""
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is promised of them, and how they were written."""
 
 
 def reading_of(published: Published | Reading) -> Reading:

@@ -6,6 +6,7 @@ from closeknit.methods.burel import Burel
 from closeknit.methods.fcm_draw import FcmDraw
 from closeknit.methods.fragmentation import Fragmentation
 from closeknit.methods.incognito import Incognito
+from closeknit.methods.knit import Knit
 from closeknit.methods.microaggregation import Microaggregation
 from closeknit.methods.mondrian import Mondrian
 from closeknit.methods.pca_draw import PcaDraw
@@ -16,7 +17,8 @@ from closeknit.methods.stack_and_deal import StackAndDeal
 REGISTRY: dict[str, type[Method]] = {
     method.name: method
     for method in (
-        StackAndDeal, Sabre, Burel, Mondrian, Incognito, Microaggregation, FcmDraw, PcaDraw, Fragmentation, Slicing, Anatomy,
+        StackAndDeal, Knit, Sabre, Burel, Mondrian, Incognito, Microaggregation, FcmDraw, PcaDraw, Fragmentation, Slicing,
+        Anatomy,
     )
 }  # fmt: skip
 
@@ -27,6 +29,7 @@ __all__ = [
     "FcmDraw",
     "Fragmentation",
     "Incognito",
+    "Knit",
     "Microaggregation",
     "Mondrian",
     "PcaDraw",

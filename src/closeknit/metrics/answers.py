@@ -33,6 +33,21 @@ def shares(lo: Reals, hi: Reals, a: float, b: float) -> Reals:
         return np.where(width > 0, np.maximum(inside, 0.0) / width, (inside >= 0).astype(np.float64))
 
 
+def combinations(columns: Columns, names: Sequence[str], bucket_of: Int32,
+                 buckets: int) -> tuple[NDArray[np.int64], Int32, Reals]:  # fmt: skip
+    """A row of every combination of cells that occurs in a bucket, its bucket, and in how many rows; bucket by bucket.
+
+    >>> columns = Columns.of({"age": [30, 30, 41]})
+    >>> [found.tolist() for found in combinations(columns, ["age"], np.array([1, 1, 0], np.int32), 2)]
+    [[2, 1], [0, 1], [1.0, 2.0]]
+    """
+    keys = [(bucket_of, buckets), *((columns[name].codes + 1, len(columns[name].values) + 1) for name in names)]
+    combination, count = groups(keys, columns.rows)
+    row = np.empty(count, dtype=np.int64)
+    row[combination] = np.arange(columns.rows)
+    return row, bucket_of[row], np.bincount(combination, minlength=count).astype(np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """The cells of one column: which distinct one each different combination has, and their ranges, in ascending order.
@@ -94,19 +109,15 @@ class Group:
     @classmethod
     def of(cls, columns: Columns, names: Sequence[str], axes: Mapping[str, Axis], bucket_of: Int32, buckets: int) -> Group:
         """Counted from rows, in the order of the buckets."""
-        keys = [(bucket_of, buckets), *((columns[name].codes + 1, len(columns[name].values) + 1) for name in names)]
-        combination, count = groups(keys, columns.rows)
-        row = np.empty(count, dtype=np.int64)
-        row[combination] = np.arange(columns.rows)
+        row, owner, counts = combinations(columns, names, bucket_of, buckets)
         cells = {
             name: Cells.of(columns[name].codes[row], *axes[name].ranges(columns[name]), axes[name].leaves) for name in names
         }
-        counts = np.bincount(combination, minlength=count).astype(np.float64)
         alone = cells[names[0]] if len(names) == 1 else None
         known = 0 if alone is None or alone.marks is None else len(alone.marks) - 1
         few = 0 < 8 * known * buckets <= WIDE
-        rows = rows_below(alone.codes, known, counts, bucket_of[row], buckets) if alone is not None and few else None
-        return cls(bucket_of[row], buckets, counts, cells, np.empty(count), rows)
+        rows = rows_below(alone.codes, known, counts, owner, buckets) if alone is not None and few else None
+        return cls(owner, buckets, counts, cells, np.empty(len(row)), rows)
 
     def matching(self, asked: Asked) -> Reals | None:
         """Rows of each bucket that match in these columns; None where none of them is asked for."""
@@ -148,8 +159,11 @@ def unperturbed(group: Group, secret: Axis, law: Law, sizes: Reals) -> Group | P
     """The group as it answers where this secret was perturbed."""
     if secret.name not in group.cells:
         return group
-    if law.retain == 0:
-        raise BadInput(
-            "was replaced in every row: nothing of it can be counted", column=secret.name, right="ask for another one"
-        )
+    refuse_replaced(secret.name, law)
     return Perturbed(group, secret.name, law, sizes)
+
+
+def refuse_replaced(secret: str, law: Law) -> None:
+    """A secret of which nothing was kept."""
+    if law.retain == 0:
+        raise BadInput("was replaced in every row: nothing of it can be counted", column=secret, right="ask for another one")

@@ -57,6 +57,10 @@ class Workload:
     def __len__(self) -> int:
         return len(self.columns)
 
+    def another(self, seed: int) -> Workload:
+        """As many queries of the same kind, as another seed draws them."""
+        return _drawn(self.schema, self.quasi, self.secret, self.columns.shape[1], self.theta, len(self), seed)
+
     def asked(self, i: int) -> dict[str, tuple[float, float]]:
         """The range of each column in query i, on the axis of the column."""
         axes = [*(self.quasi[j] for j in self.columns[i]), self.secret]
@@ -92,21 +96,32 @@ def queries(table: Any, schema: Schema, secret: str | None = None, lambda_: int 
     (5, ['zip', 'job', 'disease'])
     """
     lambda_, count, seed = whole("lambda_", lambda_, 1), whole("count", count, 1), whole("seed", seed, 0)
-    share = float(number("theta", theta, above=0, most=1)) ** (1 / (lambda_ + 1))
-    name = _secret(schema, secret)
+    number("theta", theta, above=0, most=1)
+    name = secret_named(schema, secret)
     others = [other for other in schema.quasi if other != name]
     if lambda_ > len(others):
         right = f"at most {len(others)} quasi columns can be asked for beside '{name}'"
         raise BadInput(f"lambda_={lambda_} is too large", right=right)
     axes = axes_of(original_columns(table, schema), schema)
-    quasi = tuple(axes[other] for other in others)
+    return _drawn(schema, tuple(axes[other] for other in others), axes[name], lambda_, theta, count, seed)
+
+
+def _drawn(schema: Schema, quasi: tuple[Axis, ...], secret: Axis, lambda_: int, theta: Number, count: int,
+           seed: int) -> Workload:  # fmt: skip
+    share = float(number("theta", theta, above=0, most=1)) ** (1 / (lambda_ + 1))
     rng = np.random.default_rng(seed)
     chosen = np.sort(np.argsort(rng.random((count, len(quasi))), axis=1)[:, :lambda_], axis=1).astype(np.int32)
-    lo, hi = _drawn_ranges([*quasi, axes[name]], np.column_stack([chosen, np.full(count, len(quasi))]), share, rng)
-    return Workload(schema, quasi, axes[name], chosen, lo, hi, float(number("theta", theta)))
+    lo, hi = _drawn_ranges([*quasi, secret], np.column_stack([chosen, np.full(count, len(quasi))]), share, rng)
+    return Workload(schema, quasi, secret, chosen, lo, hi, float(number("theta", theta)))
 
 
-def _secret(schema: Schema, secret: str | None) -> str:
+def secret_named(schema: Schema, secret: str | None) -> str:
+    """The sensitive column that is asked for: the first one unless it is named.
+
+    >>> from closeknit.core.kinds import flat
+    >>> secret_named(Schema(quasi={}, sensitive={"wage": flat(), "ward": flat()}), None)
+    'wage'
+    """
     if not schema.sensitive:
         raise BadInput("there is no sensitive column to ask for", right="name one in the schema")
     name = next(iter(schema.sensitive)) if secret is None else secret

@@ -1,0 +1,212 @@
+"""`attack`: what a release still gives away, to a stranger and to those who know more, worst first."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit import __version__
+from closeknit.api.anonymizing import anonymize
+from closeknit.api.auditing import read_certificate
+from closeknit.attacks.at_home import at_home, with_population
+from closeknit.attacks.covering import raw_schema
+from closeknit.attacks.finding import Finding, worst_first
+from closeknit.attacks.minimality import Rerun
+from closeknit.attacks.on_release import left_out, on_release
+from closeknit.core.certificate import Certificate, Paper
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput, CloseknitError
+from closeknit.core.published import Reading
+from closeknit.core.schema import Schema
+from closeknit.doors.canonical import content_hash
+from closeknit.doors.csv import CsvFormat
+from closeknit.doors.files import read
+from closeknit.forms.reading import Published, reading_of
+from closeknit.recipe import Recipe
+from closeknit.release.public import Plain
+
+NEEDS = {
+    "candidate rows": "the original rows: give them, or the recipe that names them",
+    "matching buckets": "the original rows: give them, or the recipe that names them",
+    "delta presence": "a population, likewise",
+    "population linkage": "a population: a list with the quasi-identifiers of all who may be in the table",
+    "intersection": "another release of the same people, and their quasi-identifiers",
+    "minimality": "the recipe with its method and seed, to run it again",
+}
+
+
+class Attacked(Paper):
+    """What was found, worst first, and what could not be tried. With anything but the release in it, it stays at home.
+
+    >>> print(Attacked(closeknit="0.1.0", rows=4, findings=(), untried=("minimality needs the recipe",)))
+    nothing was found in 4 rows
+    not tried: minimality needs the recipe
+    """
+
+    what: ClassVar[str] = "the record of attacks"
+    where: ClassVar[str] = "use one as 'closeknit attack --json' writes it"
+
+    rows: int
+    findings: tuple[Finding, ...]
+    untried: tuple[str, ...]
+
+    @property
+    def risk(self) -> float:
+        """That of the worst finding."""
+        return self.findings[0].risk if self.findings else 0.0
+
+    def __str__(self) -> str:
+        found = [str(finding) for finding in self.findings] or [f"nothing was found in {self.rows:,} rows"]
+        return "\n".join([*found, *(f"not tried: {reason}" for reason in self.untried)])
+
+
+def attack(release: Any, *, original: Any = None, schema: Schema | None = None, population: Any = None, other: Any = None,
+           recipe: Recipe | str | PathLike[str] | None = None, certificate: Any = None, baskets: Sequence[str] = (),
+           runs: int | None = None, seed: int = 0, csv: CsvFormat | None = None) -> Attacked:  # fmt: skip
+    """Try every attack for which there is what it needs.
+
+    `release` and `other` are releases, or files with their certificate beside them. A `recipe` brings the original table, its
+    schema, and the method with its seed: with it the method is run again, `runs` times (minimality). `baskets` are secrets
+    whose cells have several items.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
+    >>> release = ck.anonymize(table, schema, [ck.KAnonymity(5)])
+    >>> found = ck.attack(release, original=table, schema=schema)
+    >>> [each.risk for each in found.findings if each.attack == "candidate_rows"], found.untried[0]
+    ([0.2], 'minimality needs the recipe with its method and seed, to run it again')
+    """
+    published, baskets = release_of(release, certificate, csv), _named(baskets)
+    asked = Recipe.read(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
+    schema = schema or (asked.schema if asked is not None else None)
+    table = _original(original, asked, schema, csv, published.certificate)
+    theirs = None if other is None else release_of(other, None, csv)
+    reading = reading_of(published)
+    people = None if population is None else _population(population, reading, schema, csv)
+    found = on_release(published, baskets)
+    missing = [attack for attack, given in _given(reading, table, people, theirs).items() if not given]
+    reasons = left_out(published, baskets)
+    if table is not None and schema is not None:
+        again = _again(published, table, asked)
+        rerun, class_of = (None, None) if isinstance(again, str) else again
+        found += at_home(published, table, schema, population=people, other=theirs, rerun=rerun, class_of=class_of, runs=runs,
+                         seed=seed)  # fmt: skip
+        reasons += [again] if isinstance(again, str) else []
+        if rerun is not None and not reading.retained and all(each.attack != "minimality" for each in found):
+            reasons.append("minimality: there is no secret to be dealt, or the classes are too large for it")
+        if reading.retained:
+            reasons.append("intersection and minimality of a perturbed secret: anybody may have any value")
+    else:
+        missing.append("minimality")
+        found += with_population(published, people, schema) if people is not None else []
+    untried = [*reasons, *(f"{attack} needs {NEEDS[attack]}" for attack in missing)]
+    return Attacked(
+        closeknit=__version__, rows=published.columns.rows, findings=tuple(worst_first(found)), untried=tuple(untried)
+    )
+
+
+def _given(reading: Reading, table: Columns | None, population: Columns | None, other: Published | None) -> dict[str, bool]:
+    """Which attacks have what they need, of those that have a meaning here."""
+    given = {"delta presence": population is not None, "intersection": other is not None and table is not None}
+    if reading.column_groups:
+        return {"matching buckets": table is not None, **given}
+    return {"candidate rows": table is not None, "population linkage": population is not None, **given}
+
+
+def release_of(release: Any, certificate: Any = None, csv: CsvFormat | None = None) -> Published:
+    """A release as it is, or read from a file with its certificate, which must be the one of these cells.
+
+    >>> import closeknit as ck
+    >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
+    >>> release_of(release) is release
+    True
+    """
+    if hasattr(release, "columns") and hasattr(release, "certificate") and certificate is None:
+        published: Published = release
+        return published
+    if certificate is None:
+        if not isinstance(release, str | PathLike):
+            raise BadInput(f"{type(release).__name__} is no release", right="give a Release, or a file and its certificate")
+        certificate = Path(release).parent / "certificate.json"
+    claimed = read_certificate(certificate)
+    columns = read(release, csv)
+    if content_hash(columns) != claimed.content_sha256:
+        what, file = (
+            "the content is not what its certificate speaks of",
+            release if isinstance(release, str | PathLike) else None,
+        )
+        raise BadInput(what, file=file, right="attack the file as it was certified; 'closeknit audit' says what differs")
+    return Plain(columns, claimed)
+
+
+def _named(baskets: Any) -> list[str]:
+    given = [baskets] if isinstance(baskets, str) else baskets
+    if not isinstance(given, list | tuple):
+        raise BadInput(f"baskets={baskets!r} is no list of columns", right="name secrets whose cells have several items")
+    return list(given)
+
+
+def _original(original: Any, recipe: Recipe | None, schema: Schema | None, csv: CsvFormat | None,
+              certificate: Certificate) -> Columns | None:  # fmt: skip
+    """Refused where it cannot be the table of this release: what is found beside another one means nothing."""
+    if original is None and (recipe is None or recipe.data_path is None):
+        return None
+    if schema is None:
+        raise BadInput("the original table comes without a schema", right="give the schema, or the recipe")
+    source, format = (original, csv) if original is not None else (recipe.data_path, recipe.csv)  # type: ignore[union-attr]
+    columns, rows = read(source, format, schema.needed), certificate.rows + certificate.withheld
+    if columns.rows != rows:
+        what = f"the original table has {columns.rows:,} rows, and the release speaks of {rows:,}"
+        file = source if isinstance(source, str | PathLike) else None
+        raise BadInput(what, file=file, right="give the table that the release was made of, or its recipe")
+    return columns
+
+
+def _population(population: Any, reading: Reading, schema: Schema | None, csv: CsvFormat | None) -> Columns:
+    """Read, and refused with the name of its file where a cell is not what the schema says."""
+    columns, raw = read(population, csv), raw_schema(reading, schema)
+    for name in [name for name in raw.quasi if name in columns]:
+        try:
+            raw.coded(columns[name], name, raw.quasi[name])
+        except BadInput as bad:
+            file = population if isinstance(population, str | PathLike) else "the population"
+            raise BadInput(bad.what, file=file, column=bad.column, row=bad.row, right=bad.right) from None
+    return columns
+
+
+def _again(published: Published, table: Columns, asked: Recipe | None) -> tuple[Rerun, NDArray[np.int32]] | str:
+    """How to make such a release of another table, and the class of each row; or why that cannot be done."""
+    if asked is None:
+        return f"minimality needs {NEEDS['minimality']}"
+    recipe, schema = asked, asked.schema.model_copy(update={"identifier": ()})  # these were not even read
+    if recipe.stream is not None:
+        return "minimality of a stream: it draws from a secret that stays in its checkpoint"
+    if recipe.seed is None:
+        return "minimality needs the seed of the release: the recipe in its private folder has it"
+
+    def run(columns: Columns) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on tables that nobody has
+            return anonymize(columns, schema, recipe.models, recipe.method, suppress=recipe.suppress, form=recipe.form,
+                             seed=recipe.seed)  # fmt: skip
+
+    def rerun(columns: Columns) -> Columns | None:
+        try:
+            cells: Columns = run(columns).columns
+        except CloseknitError:
+            return None
+        return cells
+
+    try:
+        made = run(table)
+    except CloseknitError as error:
+        return f"minimality: the recipe makes no release of this table ({error})"
+    if content_hash(made.columns) != content_hash(published.columns):
+        return "minimality: the recipe makes another release of this table, so it is not the one that made this"
+    return rerun, made.partition

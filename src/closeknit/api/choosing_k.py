@@ -1,0 +1,151 @@
+"""`choose_k`: which k to ask for, where nobody has asked: small classes lose little and tell much, large ones the reverse.
+
+Source: the dissertation on methods to achieve t-closeness, ch. 6 (a plan there). For k = 2..l, with l distinct secrets, the
+table is partitioned; T_k is the largest distance of a class, I_k the loss; taken is the k of the least
+C = alpha T_k + (1 - alpha) I_k.
+
+Different from the source:
+- T and I are scaled to [0, 1] over the candidates (a series that does not change is 0): of an ordered secret I grows faster
+  than T falls, so that the unscaled C picks one of the smallest k; `scaled=False` shows it;
+- of equal C the larger k is taken; k ends at min(l, n); with many secrets `MOST` values of k are looked at, spread evenly in
+  their logarithm; with less than two secrets or rows there is nothing to choose, and all rows are one class;
+- the plainer rule, where a limit is known: `t=0.2` takes the least loss with T_k <= t.
+
+Cost: one release for each candidate, in several processes where the table is large.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from closeknit import __version__
+from closeknit.api.anonymizing import check_asked
+from closeknit.api.comparing import checked, each_warning_once, rivals_of
+from closeknit.api.dials import amount
+from closeknit.api.side_by_side import SideBySide, processes
+from closeknit.api.trials import Setting, Trials, Tried
+from closeknit.api.weighing import told
+from closeknit.core.choice import Candidate, Choice, scores
+from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.exact import Number, fraction
+from closeknit.core.method import Method, Progress, silent
+from closeknit.core.model import Model, listed
+from closeknit.core.params import number, whole
+from closeknit.core.schema import Schema
+from closeknit.core.table import Table
+from closeknit.doors.csv import CsvFormat
+from closeknit.doors.files import read
+from closeknit.methods import StackAndDeal
+from closeknit.models import KAnonymity, TCloseness
+
+MOST = 50  # candidates that are looked at where none are given
+
+
+def choose_k(data: Any, schema: Schema, models: Sequence[Model] = (), method: Method | str | None = None, *,
+             column: str | None = None, alpha: Number = 0.5, t: Number | None = None, ks: Iterable[int] | None = None,
+             scaled: bool = True, distance: str | None = None, seed: int | None = None, csv: CsvFormat | None = None,
+             jobs: int | None = None, progress: Progress | None = None) -> Choice:  # fmt: skip
+    """The k that weighs closeness (`alpha`) against loss (`1 - alpha`) best, or with `t` the one of least loss within it.
+
+    `models`: promises besides; `method`: Stack & Deal if left out, stacking this secret; `column`: the secret whose
+    distance counts, where there are several; `ks`: candidates.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(120), ck.datasets.hospital_schema()
+    >>> found = ck.choose_k(table, schema, column="disease", ks=[2, 4, 8], method="mondrian")
+    >>> [candidate.k for candidate in found.candidates], found.chosen.score == min(c.score for c in found.candidates)
+    ([2, 4, 8], True)
+    """
+    secret, asked = _secret(schema, column), _asked(ks)
+    (chosen_method,) = rivals_of([method or (StackAndDeal(column=secret) if len(schema.sensitive) > 1 else StackAndDeal())])
+    weight = number("alpha", alpha, least=0, most=1)
+    closeness = TCloseness(secret, 1 if t is None else t, distance)
+    others = [model for model in listed(models) if model.family != "size"]
+    seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
+    check_asked(schema, [KAnonymity(1), closeness, *others], chosen_method, None)
+    table = schema.model_copy(update={"identifier": ()}).encode(read(data, csv, schema.needed))
+    candidates = _candidates(table, secret) if asked is None else asked
+    base: dict[str, Any] = {"closeknit": __version__, "rows": len(table), "seed": seed, "column": closeness.column}
+    if not candidates:
+        return Choice(**base, rule="nothing to choose", k=len(table), candidates=())
+    with each_warning_once():
+        checked(table, [KAnonymity(1), closeness, *others], [chosen_method])
+    trials = Trials(table, seed, (closeness,))
+    tasks = [Setting(chosen_method, (KAnonymity(k), *others)) for k in candidates]
+    with SideBySide(trials, processes(jobs, len(table))) as workers:
+        tried: list[Tried] = workers.each(_try, tasks, partial(told, progress or silent, 0.0, 1.0))
+    found, k = _chosen(candidates, tried, weight, closeness if t is not None else None, scaled)
+    rule = f"the least loss with t <= {t}" if t is not None else f"the least C, alpha = {amount(alpha)}"
+    return Choice(**base, rule=rule if scaled or t is not None else f"{rule}, not scaled", k=k, candidates=found)
+
+
+def _try(trials: Trials, setting: Setting) -> Tried:
+    return trials(setting)
+
+
+def _secret(schema: Schema, column: str | None) -> str:
+    if column is None and len(schema.sensitive) == 1:
+        return next(iter(schema.sensitive))
+    if column is None:
+        right = "name one with column=" if schema.sensitive else "name one under sensitive"
+        raise BadInput("the schema has several secrets" if schema.sensitive else "the schema has no secret", right=right)
+    if not isinstance(column, str):
+        raise BadInput(f"column={column!r} is not one secret", right="name one of " + ", ".join(schema.sensitive))
+    return column
+
+
+def _asked(ks: Iterable[int] | None) -> list[int] | None:
+    """Candidates that were given."""
+    if ks is None:
+        return None
+    given = sorted({whole("k", k, least=1) for k in ks}) if isinstance(ks, Iterable) else []
+    if not given:
+        raise BadInput(f"ks={ks!r} names no k", right="give a list such as [2, 5, 10], or leave it out")
+    return given
+
+
+def _candidates(table: Table, secret: str) -> list[int]:
+    """2..min(l, n), or some of them."""
+    values = int((table.one_class().histograms[secret].reference > 0).sum())
+    most = min(values, len(table))
+    if most - 1 <= MOST:
+        return list(range(2, most + 1))
+    return [int(k) for k in np.unique(np.round(np.geomspace(2, most, MOST)).astype(np.int64))]
+
+
+def _chosen(ks: Sequence[int], tried: Sequence[Tried], alpha: Fraction, limit: TCloseness | None,
+            scaled: bool) -> tuple[tuple[Candidate, ...], int]:  # fmt: skip
+    """The candidates with what they came to, and the best of them; of equally good ones the largest."""
+    found = {
+        k: (t, Fraction(one.loss))
+        for k, one in zip(ks, tried, strict=True)
+        if one.loss is not None and (t := one.exact(0)) is not None
+    }
+    if not found:
+        raise Unsatisfiable("a release with any of these k", str(tried[0].reason), "try other ks, or ask for less besides")
+    weighed: dict[int, Fraction] = {}
+    if limit is None:
+        ts, losses = zip(*found.values(), strict=True)
+        ranked = weighed = dict(zip(found, scores(ts, losses, alpha, scaled), strict=True))
+    else:
+        ranked = _within(found, limit)
+    candidates = tuple(
+        Candidate(k=k, t=one.level(0), loss=one.loss, score=float(weighed[k]) if k in weighed else None, reason=one.reason)
+        for k, one in zip(ks, tried, strict=True)
+    )
+    return candidates, min(ranked, key=lambda k: (ranked[k], -k))
+
+
+def _within(found: dict[int, tuple[Fraction, Fraction]], limit: TCloseness) -> dict[int, Fraction]:
+    """The losses of those that keep the limit."""
+    kept = {k: loss for k, (t, loss) in found.items() if t <= fraction("t", limit.t)}
+    if not kept:
+        reached = f"the nearest of these k reaches {float(min(t for t, _ in found.values())):.6g}"
+        raise Unsatisfiable(limit.describe(None), reached, "try larger ks, or ask for the promise itself in models")
+    return kept

@@ -1,0 +1,99 @@
+"""A release from its folder, so that its reports can be made anew: by anybody, or at home with recipe and original."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from closeknit.core.certificate import Certificate
+from closeknit.core.classes import Classes
+from closeknit.core.errors import BadInput
+from closeknit.core.table import Partition, Table
+from closeknit.doors.files import read
+from closeknit.recipe import Recipe
+from closeknit.release import FORMATS, Origin, Release
+
+CERTIFICATE = "certificate.json"
+
+
+def saved(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None) -> Release:
+    """The release in a folder (or file), with its certificate; refused where these do not belong together.
+
+    With the private recipe the original is read too, and the class of each row from `classes.csv` beside the recipe.
+
+    >>> import closeknit as ck, tempfile
+    >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     release.save(f"{folder}/out", report=False)
+    ...     saved(f"{folder}/out").report() == release.report()
+    True
+    """
+    file, certificate = _found(Path(folder))
+    columns = read(file)
+    home = (None, None, None) if recipe is None else _home(Path(recipe))
+    release = Release(columns, certificate, recipe=home[0], origin=home[1], partition=home[2])
+    if release.certificate.content_sha256 != certificate.content_sha256 or columns.rows != certificate.rows:
+        what = "its content is not what its certificate speaks of"
+        raise BadInput(what, file=file, right="use the certificate.json that came with it; 'closeknit audit' says what differs")
+    rows = certificate.rows + certificate.withheld
+    if home[1] is not None and home[1].columns.rows != rows:
+        what = f"its table has {home[1].columns.rows:,} rows, and the release speaks of {rows:,}"
+        raise BadInput(what, file=recipe, right="name the recipe of this release, with the table as it was")
+    return release
+
+
+def _found(place: Path) -> tuple[Path, Certificate]:
+    """The file of the release and its certificate."""
+    if not place.exists():
+        raise BadInput("there is no such file or folder", file=place, right="name the folder of a release")
+    folder = place if place.is_dir() else place.parent
+    try:
+        certificate = Certificate.from_json((folder / CERTIFICATE).read_text(encoding="utf-8"), folder / CERTIFICATE)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"no certificate can be read there ({error})", file=folder, right=f"it needs {CERTIFICATE}") from None
+    if not place.is_dir():
+        return place, certificate
+    listed = [Path(file.name).name for file in certificate.files] + [f"release.{format}" for format in FORMATS]
+    file = next((folder / name for name in listed if (folder / name).is_file()), None)
+    if file is None:
+        raise BadInput("no release stands beside the certificate", file=folder, right="it needs release.csv or release.parquet")
+    return file, certificate
+
+
+def _home(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.int32] | None]:
+    """What the recipe tells, the original behind it, and the class of each row where it was kept."""
+    asked = Recipe.read(recipe)
+    if asked.data_path is None:
+        raise BadInput("the recipe names no data", file=recipe, right="add the key data with the path of the table")
+    columns = read(asked.data_path, asked.csv, asked.schema.needed)
+    partition = _classes(recipe.with_name("classes.csv"), columns.rows)
+    counted = None if asked.schema.person is None or partition is None else at_home(asked.schema.encode(columns), partition)
+    method = None if asked.stream else asked.method
+    forms = yaml.safe_load(recipe.read_text(encoding="utf-8"))
+    return forms, Origin(columns, asked.schema, tuple(asked.models), method, asked.seed, counted), partition
+
+
+def at_home(table: Table, partition: NDArray[np.int32]) -> Callable[[], Classes] | None:
+    """Classes counted in persons, where rows have any: what is attested is told at home. `partition`: by input row."""
+    return None if table.persons is None else lambda: table.counted(Partition.of(partition[table.rows]))
+
+
+def _classes(file: Path, rows: int) -> NDArray[np.int32] | None:
+    """The class of each row as it was saved; withheld rows have none."""
+    if not file.is_file():
+        return None
+    columns = read(file)
+    if "class" not in columns or not all(str(value).isdecimal() for value in columns["class"].values.tolist()):
+        raise BadInput("does not name the class of each row", file=file, right="use classes.csv as it was saved, or delete it")
+    column = columns["class"]
+    if len(column) != rows:
+        raise BadInput(f"has {len(column):,} rows, and the table {rows:,}", file=file, right="name the recipe of this release")
+    number = [int(str(value)) for value in column.values.tolist()]
+    if max(number, default=0) >= rows:
+        raise BadInput(f"there is no class {max(number):,}", file=file, right="use classes.csv as it was saved, or delete it")
+    return np.array([*number, -1], dtype=np.int32)[column.codes]

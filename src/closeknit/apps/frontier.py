@@ -1,0 +1,94 @@
+"""`closeknit frontier`: what a stricter or looser promise would cost, as a table and as a picture."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from closeknit.apps.options import Force, Json, methods_of, print_utf8, refuse_existing, shown
+from closeknit.apps.plainly import plainly
+from closeknit.core.errors import BadInput
+
+
+def frontier(
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe; its own method comes first.")],
+    vary: Annotated[
+        str | None, typer.Option(help="A parameter, or one with values: t=0.1,0.2; left out, that of the main promise.")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Others, with commas between; left out, a few usual ones; '' for none.", metavar="NAMES")
+    ] = None,
+    match: Annotated[
+        str | None, typer.Option(help="loss, t, ...: set the other methods so that they come to what the first one does.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; left out, one for each core if the table is large.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Private folder for frontier.json, frontier.csv and frontier.svg.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="One for all; else as the recipe says, or drawn.")] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """What a stricter or looser promise would cost: reached level and loss for each value and method.
+
+    A star marks the rows that no other beats. A setting that is refused is a row too, with its reason. No release is written.
+    The numbers come from the original table and stay at home. Status 0 if at least one setting makes a release.
+
+    \b
+    closeknit frontier recipe.yaml
+    closeknit frontier recipe.yaml --vary t=0.1,0.15,0.2,0.3 --methods sabre,mondrian -o frontier.private/
+    closeknit frontier recipe.yaml --vary k=5,10,20 --match loss --json
+    """
+    with plainly():
+        from closeknit.api import frontier_recipe, save_frontier
+        from closeknit.apps import show
+        from closeknit.apps.progress import ProgressBar
+        from closeknit.recipe import Recipe
+
+        if output is not None:
+            refuse_existing(Path(os.path.abspath(output)), force)
+        asked = Recipe.read(recipe)
+        asked.seed = asked.seed if seed is None else seed
+        turned = vary_of(vary)
+        with ProgressBar() as bar:
+            found = frontier_recipe(asked, methods_of(methods), vary=turned, match=match, jobs=jobs, progress=bar)
+        if output is not None:
+            save_frontier(found, output, force)
+        if as_json:
+            print_utf8(found.to_json())
+        else:
+            show.show_frontier(show.console(), found)
+            if output is not None:
+                typer.echo(f"{shown(Path(output))}/  frontier.json, frontier.csv, frontier.svg: they stay at home")
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def vary_of(text: str | None) -> str | dict[str, list[int | float | str]] | None:
+    """A parameter alone, or with its values.
+
+    >>> vary_of("t"), vary_of("k=5,10"), vary_of("t=0.1,1/6")
+    ('t', {'k': [5, 10]}, {'t': [0.1, '1/6']})
+    """
+    if text is None or "=" not in text:
+        return text
+    name, _, values = text.partition("=")
+    given = [value.strip() for value in values.split(",")]
+    if not all(given):
+        raise BadInput(f"--vary {text!r} cannot be read", right="write values with commas between: t=0.1,0.2")
+    return {name.strip(): [_number(value) for value in given]}
+
+
+def _number(text: str) -> int | float | str:
+    """What is no plain number stays as it was written: a fraction, or a mistake that the promise itself names."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

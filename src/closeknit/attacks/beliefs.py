@@ -1,0 +1,185 @@
+"""`Beliefs`: what somebody believes of a secret who knows which class a person is in, and reads the release.
+
+Secrets of a class are known and not whose they are, so every way to hand them out is as likely: a value has the share of the
+class that has it (counted in persons where the reading knows them, each value once a person). The classes are those in which
+the secret is seen: groups of equal quasi cells, or a bucket and what stands beside the secret in its column group.
+
+A perturbed secret is not read off the cells. True values are taken as drawn from what the release says of the whole table (the
+estimated counts, `core.perturbation`), written by the law; any row of the class may be the person's. With p the estimated
+shares, w those written in the class, r = retain and a = (1 - r) / m, Bayes gives
+`q_u = p_u (a S + r w_u / z_u)`, `z_v = a + r p_v`, `S = sum_v w_v / z_v`: a part for each written value and the same multiple
+of p for all. Somebody who can tell the row itself knows more, up to the bound of `models.posterior_bound`; where nothing is
+kept (retain = 0) nothing is told, and all values are taken as equally likely.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.classes import Classes, Histogram
+from closeknit.core.domain import Domain
+from closeknit.core.errors import BadInput
+from closeknit.core.perturbation import Law, estimated_counts
+from closeknit.core.published import Reading
+
+Int64 = NDArray[np.int64]
+Reals = NDArray[np.float64]
+ROUNDED = 1e-12  # a chance that is 1 but for rounding; shares of rows are farther from 1 than that
+
+
+class NoMeaning(BadInput):
+    """An attack that has no meaning for a column or in a form, and why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """Class `c` has the entries `starts[c]:starts[c+1]`, values ascending. The chance of an entry is
+    `weights / totals + rest * prior`; a value without an entry has the second part alone.
+
+    >>> import closeknit as ck
+    >>> from closeknit.core.columns import Columns
+    >>> schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"wage": ck.flat()})
+    >>> cells = {"sex": ["f", "f", "f", "m"], "wage": ["low", "low", "high", "low"]}
+    >>> beliefs = Beliefs.of(ck.generalized().read(Columns.of(cells), schema), "wage")
+    >>> beliefs.chances.round(3).tolist(), beliefs.prior.tolist()
+    ([0.333, 0.667, 1.0], [0.25, 0.75, 0.0])
+    """
+
+    starts: Int64
+    values: Int64
+    weights: Reals
+    totals: Int64  # [classes] rows, or persons, that the weights are shared among
+    prior: Reals  # [leaves, the missing one last] shares in the whole release
+    rest: Reals  # [classes]
+    domain: Domain
+    law: Law | None = None
+
+    @classmethod
+    def of(cls, reading: Reading, column: str, people: bool = True) -> Beliefs:
+        """Of every class in which this secret is seen; `people=False` counts rows even where persons are known."""
+        refuse_unknown(reading, column)
+        law, classes = reading.retained.get(column), reading.of(column).classes
+        if law is not None:
+            return _by_law(classes.histograms[column], law)
+        histogram = classes.diversity(column) if people else classes.histograms[column]
+        starts, values, weights = _entries(histogram)
+        totals = heads(classes, column) if people else histogram.totals
+        return cls(starts, values, weights, totals, _shares(histogram.reference), np.zeros(len(totals)), histogram.domain)
+
+    @property
+    def owner(self) -> Int64:
+        """Class of every entry."""
+        return np.repeat(np.arange(len(self.totals)), np.diff(self.starts))
+
+    @property
+    def chances(self) -> Reals:
+        """How likely each entry is for somebody in its class."""
+        owner = self.owner
+        chances = self.weights / np.maximum(self.totals, 1)[owner] + self.rest[owner] * self.prior[self.values]
+        return np.where(chances > 1 - ROUNDED, 1.0, chances)
+
+    def under(self, set_of: Int64, count: int) -> Beliefs:
+        """The same of sets of values: leaf i belongs to set `set_of[i]`. Of rows: a person may have two values of one set."""
+        cells, place = np.unique(self.owner * count + set_of[self.values], return_inverse=True)
+        weights = np.bincount(place, self.weights, minlength=len(cells)).astype(np.float64)
+        starts = np.searchsorted(cells, np.arange(len(self.totals) + 1) * count)
+        prior = np.bincount(set_of, self.prior, minlength=count).astype(np.float64)
+        return replace(self, starts=starts, values=cells % count, weights=weights, prior=prior)
+
+    def ranked(self) -> tuple[Int64, Int64]:
+        """Entries by class, likeliest first (the first value among equals), and the rank of each in its class."""
+        order = np.lexsort((-self.chances, self.owner))
+        return order, np.arange(len(order)) - self.starts[self.owner]
+
+    def completed(self, most: int) -> Beliefs:
+        """With entries for the `most` likeliest values that a class does not show: only perturbed secrets have any."""
+        if self.law is None:
+            return self
+        classes, width = np.arange(len(self.totals)), len(self.prior)
+        keys, added = self.owner * width + self.values, []
+        lacking = np.where(self.totals > 0, most, 0)
+        for value in np.argsort(-self.prior, kind="stable")[: int((self.prior > 0).sum())].tolist():
+            open_ = classes[lacking > 0]
+            if len(open_) == 0:
+                break
+            fresh = open_[~_found(keys, open_ * width + value)]
+            lacking[fresh] -= 1
+            added.append(fresh * width + value)
+        cells = np.concatenate([keys, *added])
+        order = np.argsort(cells, kind="stable")
+        weights = np.concatenate([self.weights, np.zeros(len(cells) - len(keys))])[order]
+        starts = np.searchsorted(cells[order], np.arange(len(self.totals) + 1) * width)
+        return replace(self, starts=starts, values=cells[order] % width, weights=weights)
+
+    def peaks(self) -> tuple[Reals, Int64]:
+        """The largest chance of each class and its value; 0 and -1 where a class shows nothing."""
+        whole = self.completed(1)
+        order, rank = whole.ranked()
+        first = order[rank == 0]
+        peaks, values = np.zeros(len(self.totals)), np.full(len(self.totals), -1)
+        peaks[whole.owner[first]], values[whole.owner[first]] = whole.chances[first], whole.values[first]
+        return peaks, values
+
+
+def heads(classes: Classes, column: str) -> Int64:
+    """Those among whom the values of a class are shared: persons, or rows; withheld secrets are nobody's.
+
+    >>> from closeknit.core.kinds import flat
+    >>> domain, codes = flat().bind(np.array(["flu", "SARS"], dtype=object))
+    >>> heads(Classes.of(np.zeros(2, np.int32), 1, {"disease": (codes, domain)}), "disease").tolist()
+    [2]
+    """
+    totals = classes.diversity(column).totals
+    return np.minimum(totals, classes.persons) if column in classes.by_person else totals
+
+
+def refuse_unknown(reading: Reading, column: str) -> None:
+    """A column that is no secret of the release."""
+    if column not in reading.schema.sensitive:
+        right = "sensitive columns are: " + (", ".join(reading.schema.sensitive) or "none")
+        raise BadInput("is no sensitive column of the release", column=column, right=right)
+
+
+def gained(chances: Reals, prior: Reals) -> Reals:
+    """How much of the doubt that was left is gone: (q - p) / (1 - p), and 0 where there was none or it grew.
+
+    >>> gained(np.array([1.0, 0.6, 0.1, 1.0]), np.array([0.5, 0.2, 0.3, 1.0])).round(3).tolist()
+    [1.0, 0.5, 0.0, 0.0]
+    """
+    doubt = 1 - prior
+    gain: Reals = np.where(doubt > ROUNDED, np.maximum(chances - prior, 0) / np.maximum(doubt, ROUNDED), 0.0)
+    return gain
+
+
+def _entries(histogram: Histogram) -> tuple[Int64, Int64, Reals]:
+    return histogram.starts, histogram.values.astype(np.int64), histogram.counts.astype(np.float64)
+
+
+def _shares(counts: NDArray[np.generic]) -> Reals:
+    given = counts.astype(np.float64)
+    return given / max(float(given.sum()), 1.0)
+
+
+def _by_law(histogram: Histogram, law: Law) -> Beliefs:
+    prior = np.zeros(len(histogram.reference))
+    if law.retain == 0:
+        prior[: law.values] = 1 / law.values
+    else:
+        prior[: law.values] = _shares(estimated_counts(histogram.reference[: law.values], law.retain).possible)
+    starts, values, written = _entries(histogram)
+    kept, other = float(law.retain), float(law.chance(False))
+    scaled = written / (other + kept * prior[values])  # w_v / z_v, times the rows of the class
+    totals = histogram.totals
+    rest = other * np.bincount(histogram.owner, scaled, minlength=len(totals)) / np.maximum(totals, 1)
+    return Beliefs(starts, values, kept * prior[values] * scaled, totals, prior, rest, histogram.domain, law)
+
+
+def _found(ascending: Int64, wanted: Int64) -> NDArray[np.bool_]:
+    if len(ascending) == 0:
+        return np.zeros(len(wanted), dtype=bool)
+    at = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
+    found: NDArray[np.bool_] = ascending[at] == wanted
+    return found

@@ -1,0 +1,252 @@
+"""Association rules: who knows a few items of somebody's basket learns another one (rho-uncertainty).
+
+The attacker knows a set chi of at most `chi_most` items of a person's basket, and wants to know whether a further, sensitive
+item is in it. The confidence of the rule chi -> item is the share of baskets with chi that have the item too. A release keeps
+rho-uncertainty where no rule has a confidence above rho; computed is the smallest such rho: the largest confidence over all chi
+that somebody's basket contains. With `known_class` the attacker also knows the quasi-identifiers, and baskets of the own class
+alone are counted.
+
+Baskets are the cells of a sensitive column (`flu;gout;ulcer`), or the rows that share a number in a published column (`by`). An
+empty cell is an empty basket, a withheld one (`*`) is none.
+
+Source: J. Cao, P. Karras, C. Raïssi, K.-L. Tan. rho-uncertainty: inference-proof transaction anonymization. PVLDB 3(1), 2010.
+Every set of items that occurs has to be counted, rare ones above all, so nothing can be left out by its support. Equal baskets
+are counted once; sets grow by one item at a time, and the search ends with the size at which a rule is certain. Cost: the sets
+of that size in all different baskets, and at most `most` of them: larger chi are then left out, and the finding says so.
+`risk` is the largest confidence: the probability to be right about the worst-off person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.attacks.beliefs import NoMeaning, refuse_unknown
+from closeknit.attacks.finding import Finding
+from closeknit.attacks.words import IN_TABLE, certainty, counted
+from closeknit.core.errors import BadInput
+from closeknit.core.kinds import texts_of
+from closeknit.core.order import groups
+from closeknit.core.params import whole
+from closeknit.core.published import Reading, starred, without_markers
+
+Int64 = NDArray[np.int64]
+MOST = 1 << 22  # sets of items, with repetitions, that are looked at for one size
+
+
+@dataclass(frozen=True, eq=False)
+class Baskets:
+    """Different baskets: basket i has the items `items[starts[i]:starts[i+1]]`, ascending."""
+
+    starts: Int64
+    items: Int64
+    owner: Int64  # class of each basket
+    weights: Int64  # how often it occurs there
+    names: list[str]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """chi -> item, with the share of baskets that keep it and how many have chi."""
+
+    chi: tuple[int, ...]
+    item: int
+    support: int  # baskets with chi and the item
+    base: int  # baskets with chi
+
+    @property
+    def confidence(self) -> float:
+        """The share of baskets with chi that have the item."""
+        return self.support / self.base
+
+
+def association_rules(reading: Reading, column: str, chi_most: int = 3, items: Collection[str] | None = None,
+                      by: str | None = None, known_class: bool = False, separator: str = ";",
+                      most: int = MOST) -> Finding:  # fmt: skip
+    """The surest rule from at most `chi_most` known items to another one; `items` are the sensitive ones, or else all.
+
+    >>> import closeknit as ck
+    >>> from closeknit.core.columns import Columns
+    >>> schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"drugs": ck.flat()})
+    >>> cells = Columns.of({"sex": ["f", "f", "m"], "drugs": ["aspirin;insulin", "aspirin", "aspirin;insulin;iron"]})
+    >>> print(association_rules(ck.generalized().read(cells, schema), "drugs", chi_most=1, items=["insulin"]))
+    1.000  association rules of drugs: Whoever knows that iron is in somebody's drugs finds insulin there for sure
+    (1 of 1 basket).
+    """
+    refuse_unknown(reading, column)
+    chi_most, most = whole("chi_most", chi_most, 0), whole("most", most, 1)
+    if column in reading.retained:
+        raise NoMeaning("is perturbed, so its cells are nobody's baskets", column=column, right="look at homogeneity")
+    found = _by_number(reading, column, by, known_class) if by else _by_cells(reading, column, separator, known_class)
+    wanted = _wanted(found, items, column)
+    knows = (
+        f"{IN_TABLE}, and some items of their basket" if known_class else "some items of the basket of somebody in the table"
+    )
+    rule, looked = surest_rule(found, wanted, chi_most, most)
+    told = Finding(
+        attack="association_rules", knows=knows, column=column, measure="largest confidence of a rule",
+        number=rule.confidence if rule else None, risk=rule.confidence if rule else 0,
+        sentence=_sentence(found, rule, column, looked, looked < chi_most),
+        details={"baskets": int(found.weights.sum()), "known_at_most": looked},
+    )  # fmt: skip
+    if rule is None:
+        return told
+    chi = ", ".join(found.names[i] for i in rule.chi)
+    more = {"known_items": chi, "item": found.names[rule.item], "support": rule.support, "base": rule.base}
+    return told.model_copy(update={"details": more | told.details})
+
+
+def _sentence(found: Baskets, rule: Rule | None, column: str, looked: int, short: bool) -> str:
+    left = f" Sets of more than {counted(looked, 'known item')} were too many to look at." if short else ""
+    if rule is None:
+        return f"No basket of {column} shows a sensitive item, so no rule leads to one.{left}"
+    chi = [found.names[i] for i in rule.chi]
+    item, sure = found.names[rule.item], certainty(rule.confidence)
+    if not chi:
+        who = f"Anybody finds {item} in somebody's {column} {sure}"
+    else:
+        listed = ", ".join(chi[:-1]) + (" and " if chi[1:] else "") + chi[-1]
+        who = f"Whoever knows that {listed} {'are' if chi[1:] else 'is'} in somebody's {column} finds {item} there {sure}"
+    return f"{who} ({rule.support:,} of {counted(rule.base, 'basket')}).{left}"
+
+
+def surest_rule(found: Baskets, wanted: NDArray[np.bool_], chi_most: int, most: int) -> tuple[Rule | None, int]:
+    """The rule of largest confidence (of these one with the fewest known items, then of most baskets), and the size of chi
+    up to which all were looked at.
+
+    >>> two = Baskets(np.array([0, 2, 3]), np.array([0, 1, 0]), np.zeros(2, int), np.array([1, 3]), ["aspirin", "insulin"])
+    >>> surest_rule(two, np.array([False, True]), 2, 100)
+    (Rule(chi=(), item=1, support=1, base=4), 2)
+    """
+    levels = [_empty_sets(found)]
+    best: Rule | None = None
+    for size in range(chi_most + 1):  # of chi; sets of chi and the item have one more
+        last = levels[-1]
+        if size and last.rows_after(found) > most:
+            return best, size - 1
+        levels.append(last.grown(found, levels[-2] if size else None))
+        rule = levels[-1].surest(last, wanted, levels)
+        if rule and (best is None or rule.support * best.base > best.support * rule.base):
+            best = rule
+        if len(levels[-1].support) == 0 or (best and best.support == best.base):
+            break
+    return best, chi_most
+
+
+@dataclass(frozen=True, eq=False)
+class _Sets:
+    """All sets of one size: numbered, with their support; and each place where one stands: basket, and after which item."""
+
+    support: Int64  # [sets]
+    keys: Int64  # [sets] ascending: number of the set without its last item * items + that item
+    without: list[Int64]  # per place in the set: number of the set that lacks that item, one size down
+    set_of: Int64  # [occurrences]
+    basket: Int64
+    after: Int64  # place among all items where the next one of the basket stands
+
+    def rows_after(self, found: Baskets) -> int:
+        """Occurrences of the sets that have one item more."""
+        return int((found.starts[self.basket + 1] - self.after).sum())
+
+    def grown(self, found: Baskets, before: _Sets | None) -> _Sets:
+        """Every set with every further item of its baskets."""
+        more = found.starts[self.basket + 1] - self.after
+        source = np.repeat(np.arange(len(more)), more)
+        place = np.arange(len(source)) - np.repeat(np.cumsum(more) - more, more) + self.after[source]
+        width = max(len(found.names), 1)
+        keys, set_of = np.unique(self.set_of[source] * width + found.items[place], return_inverse=True)
+        basket = self.basket[source]
+        support = np.bincount(set_of, found.weights[basket], minlength=len(keys)).astype(np.int64)
+        parent, last = keys // width, keys % width
+        lacking = [np.searchsorted(self.keys, part[parent] * width + last) for part in self.without] if before else []
+        return _Sets(support, keys, [*lacking, parent], set_of, basket, place + 1)
+
+    def surest(self, smaller: _Sets, wanted: NDArray[np.bool_], levels: list[_Sets]) -> Rule | None:
+        """The best rule whose items make up one of these sets."""
+        width, best = len(wanted), None
+        members = _members(levels, width)
+        for place, base_of in enumerate(self.without):
+            item = members[place]
+            base = smaller.support[base_of]
+            confidence = np.where(wanted[item], self.support / base, -1.0) if len(base) else np.zeros(0)
+            if len(confidence) == 0 or confidence.max() < 0:
+                continue
+            top = np.flatnonzero(confidence == confidence.max())
+            one = int(top[np.argmax(self.support[top])])
+            chi = tuple(int(members[other][one]) for other in range(len(members)) if other != place)
+            rule = Rule(chi, int(item[one]), int(self.support[one]), int(base[one]))
+            if best is None or (rule.support * best.base, rule.support) > (best.support * rule.base, best.support):
+                best = rule
+        return best
+
+
+def _members(levels: list[_Sets], width: int) -> list[Int64]:
+    """The items of the sets of the last level, place by place."""
+    number, items = np.arange(len(levels[-1].keys)), []
+    for level in levels[:0:-1]:
+        key = level.keys[number]
+        items.append(key % width)
+        number = key // width
+    return items[::-1]
+
+
+def _empty_sets(found: Baskets) -> _Sets:
+    """The empty set of each class: every basket has it."""
+    classes = int(found.owner.max(initial=-1)) + 1
+    support = np.bincount(found.owner, found.weights, minlength=classes).astype(np.int64)
+    return _Sets(support, np.arange(classes), [], found.owner, np.arange(len(found.owner)), found.starts[:-1])
+
+
+def _by_cells(reading: Reading, column: str, separator: str, known_class: bool) -> Baskets:
+    """A basket is a cell."""
+    if not separator:
+        raise BadInput("separator='' divides nothing", right="give the text that stands between two items, such as ';'")
+    shown = without_markers(reading.columns[column], reading.schema.missing)
+    kept = np.flatnonzero(~starred(reading.columns[column]))
+    seen = reading.of(column)
+    owner = seen.class_of[kept].astype(np.int64) if known_class else np.zeros(len(kept), np.int64)
+    cells = [sorted({item.strip() for item in text.split(separator)} - {""}) for text in [*texts_of(shown.values), ""]]
+    names = sorted({item for cell in cells for item in cell})
+    number = {name: i for i, name in enumerate(names)}
+    keys, weights = np.unique(owner * len(cells) + shown.codes[kept] % len(cells), return_counts=True)
+    of_cell = [[number[item] for item in cell] for cell in cells]
+    lengths = np.array([len(cell) for cell in of_cell], dtype=np.int64)[keys % len(cells)]
+    first = np.cumsum([0, *map(len, of_cell)])[keys % len(cells)]
+    pool = np.array([item for cell in of_cell for item in cell], dtype=np.int64)
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    place = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths) + np.repeat(first, lengths)
+    return Baskets(starts, pool[place], keys // len(cells), weights, names)
+
+
+def _by_number(reading: Reading, column: str, by: str, known_class: bool) -> Baskets:
+    """A basket is what rows of one number have; all of them in one class, or it falls into several where classes are known."""
+    if by not in reading.columns:
+        raise BadInput("is not in the release", column=by, right="name the column that tells which rows are one basket")
+    if not any({column, by} <= set(group) for group in reading.column_groups or ((column, by),)):
+        raise NoMeaning(f"stands in another group of columns than {column}, so nothing joins them", column=by)
+    shown, numbers = without_markers(reading.columns[column], reading.schema.missing), reading.columns[by]
+    kept = np.flatnonzero(~starred(reading.columns[column]))
+    owner = reading.of(column).class_of[kept] if known_class else np.zeros(len(kept), np.int32)
+    rows = [(owner, int(owner.max(initial=0)) + 1), (numbers.codes[kept] + 1, len(numbers.values) + 1)]
+    basket, count = groups(rows, len(kept))
+    texts = texts_of(shown.values)
+    order = np.argsort(np.array(texts, dtype=object), kind="stable")
+    rank = np.append(np.argsort(order), -1)[shown.codes[kept]]
+    pairs = np.unique((basket.astype(np.int64) * (len(texts) + 1) + rank)[rank >= 0])
+    starts = np.searchsorted(pairs, np.arange(count + 1) * (len(texts) + 1))
+    classes = np.zeros(count, np.int64)
+    classes[basket] = owner
+    return Baskets(starts, pairs % (len(texts) + 1), classes, np.ones(count, np.int64), [texts[i] for i in order])
+
+
+def _wanted(found: Baskets, items: Collection[str] | None, column: str) -> NDArray[np.bool_]:
+    """Which items are sensitive."""
+    if items is None:
+        return np.ones(len(found.names), dtype=bool)
+    sensitive = {items} if isinstance(items, str) else set(items)
+    for item in sorted(sensitive - set(found.names)):
+        raise BadInput(f"no basket has the item '{item}'", column=column, right="name items as they are written")
+    return np.array([name in sensitive for name in found.names], dtype=bool)

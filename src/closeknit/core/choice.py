@@ -1,0 +1,84 @@
+"""`Choice`: which k a table is best published with, and all that were looked at. It stays at home: it was measured there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import ClassVar
+
+from closeknit.core.certificate import Count, Paper, Record
+from closeknit.core.comparison import NOTHING
+from closeknit.core.grids import aligned
+
+
+class Candidate(Record):
+    """One k: what its release comes to."""
+
+    k: Count
+    t: float | None = None  # T_k, the largest distance of a class
+    loss: float | None = None  # I_k
+    score: float | None = None  # C, where it decides
+    reason: str | None = None  # why there is no release
+
+
+class Choice(Paper):
+    """All candidates and the chosen one.
+
+    >>> found = (Candidate(k=2, t=0.5, loss=0.1, score=0.5), Candidate(k=3, t=0.2, loss=0.3, score=0.5))
+    >>> print(Choice(closeknit="0.1.0", rows=9, seed=7, column="wage", rule="the least C", k=3, candidates=found))
+    the least C: k = 3
+    <BLANKLINE>
+    k  t of wage  loss    C
+    2  0.5        0.1000  0.5000
+    3  0.2        0.3000  0.5000  <- chosen
+    """
+
+    what: ClassVar[str] = "the choice of k"
+    where: ClassVar[str] = "use what the to_json of a choice gave"
+
+    rows: Count  # of the table
+    seed: int
+    column: str
+    rule: str  # how it was chosen, in words
+    k: Count  # the chosen one; all rows, where there is nothing to choose
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def chosen(self) -> Candidate | None:
+        """The chosen candidate; None where there was nothing to choose from."""
+        return next((candidate for candidate in self.candidates if candidate.k == self.k), None)
+
+    def records(self) -> list[dict[str, object]]:
+        """Each candidate flat."""
+        return [{**dict(candidate), "chosen": candidate.k == self.k} for candidate in self.candidates]
+
+    def __str__(self) -> str:
+        if not self.candidates:
+            return f"{self.rule}: one class of all {self.rows:,} rows"
+        grid = [["k", f"t of {self.column}", "loss", "C", ""]]
+        for one in self.candidates:
+            mark = "<- chosen" if one.k == self.k else ""
+            grid.append([str(one.k), _said(one.t, ".4g"), _said(one.loss, ".4f"), _said(one.score, ".4f"), mark])
+        reasons = [f"k = {one.k} made no release: {one.reason}" for one in self.candidates if one.reason]
+        return "\n".join([f"{self.rule}: k = {self.k}", "", *aligned(grid), *([""] if reasons else []), *reasons])
+
+
+def scores(ts: Sequence[Fraction], losses: Sequence[Fraction], alpha: Fraction, scaled: bool = True) -> list[Fraction]:
+    """C = alpha T_k + (1 - alpha) I_k of each candidate, by default with both scaled to [0, 1] over the candidates.
+
+    >>> half, third = Fraction(1, 2), Fraction(1, 3)
+    >>> [str(c) for c in scores([Fraction(3), Fraction(1), Fraction(2)], [third, third, third], half)]
+    ['1/2', '0', '1/4']
+    """
+    series = [_scaled(ts), _scaled(losses)] if scaled else [list(ts), list(losses)]
+    return [alpha * t + (1 - alpha) * loss for t, loss in zip(*series, strict=True)]
+
+
+def _scaled(values: Sequence[Fraction]) -> list[Fraction]:
+    """Over its range; a series that does not change says nothing: 0."""
+    least, most = min(values), max(values)
+    return [(value - least) / (most - least) if most > least else Fraction(0) for value in values]
+
+
+def _said(value: float | None, form: str) -> str:
+    return NOTHING if value is None else format(value, form)

@@ -1,0 +1,189 @@
+"""`Frontier`: what less or more privacy would cost on one table: one point for each method and each value of one parameter.
+
+It was measured beside the original table and carries the seed: it stays at home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from closeknit.core.certificate import ClassSizes, Count, LossRecord, Paper, Record
+from closeknit.core.comparison import NOTHING, Compared, Measure
+from closeknit.core.grids import aligned
+
+Amount = int | float | str  # a number, or a fraction as it was written
+SHORT = 4  # digits of a level in the printed table
+
+
+class Point(Record):
+    """One method at one value: what is reached and what that costs, or the reason why there is no release."""
+
+    method: dict[str, dict[str, Any]]  # as a recipe writes it
+    parameter: str  # what is varied: "t of disease"
+    asked: Amount
+    ok: bool
+    reached: tuple[float | None, ...] = ()  # for each measure; None where it is attested, or has no bound
+    level: float | None = None  # of the first measure; where it is attested what was asked, which is kept
+    loss: LossRecord | None = None
+    classes: ClassSizes | None = None
+    withheld: Count | None = None
+    seconds: float
+    front: bool = False  # no other point is at least as safe and loses less, or safer and loses no more
+    target: float | None = None  # of a matched point: what the first method came to
+    met: bool | None = None  # whether it was met within the tolerance
+    runs: Count = 1  # settings tried to find this one
+    reason: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The method with the parameters that are not its defaults."""
+        return Compared(method=self.method, ok=self.ok, seconds=self.seconds, megabytes=None).name
+
+    @property
+    def amount(self) -> float:
+        """What is asked, as a number."""
+        return float(Fraction(str(self.asked)))
+
+
+class Frontier(Paper):
+    """One row for each method and value; `*` marks those that no other row beats.
+
+    >>> point = Point(method={"sabre": {}}, parameter="t of wage", asked=0.1, ok=False, seconds=0.25, reason="too strict")
+    >>> t = Measure(name="t of wage", parameter="t", text="t-closeness of wage, ordered distance", higher_is_safer=False)
+    >>> print(Frontier(closeknit="0.1.0", rows=9, seed=7, promises=("t-closeness of wage",), measures=(t,), points=(point,)))
+    varied: t of wage; * marks what no other row beats
+    <BLANKLINE>
+    method  t of wage  reached  loss  classes  seconds
+    sabre   0.1        -        -     -        0.25
+    <BLANKLINE>
+    sabre at 0.1 made no release: too strict
+    """
+
+    what: ClassVar[str] = "the frontier"
+    where: ClassVar[str] = "use a frontier.json as 'closeknit frontier' writes it"
+
+    rows: Count  # of the table
+    seed: int
+    promises: tuple[str, ...]  # as they were asked
+    measures: tuple[Measure, ...]  # the varied one first
+    matched: str | None = None  # "loss", or the name of a measure
+    points: tuple[Point, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a release at all."""
+        return any(point.ok for point in self.points)
+
+    @property
+    def front(self) -> list[Point]:
+        """The points that no other beats, the safest first."""
+        sign = -1 if self.measures[0].higher_is_safer else 1
+        return sorted((point for point in self.points if point.front), key=lambda point: sign * (point.level or 0.0))
+
+    def records(self) -> list[dict[str, Any]]:
+        """Each point flat, its names the same in every row: a line of a CSV file."""
+        return [self._flat(point) for point in self.points]
+
+    def _flat(self, point: Point) -> dict[str, Any]:
+        size, loss = point.classes, point.loss
+        levels = point.reached or (None,) * len(self.measures)
+        return {
+            "method": point.name,
+            "varied": point.parameter,
+            "asked": point.amount,
+            "ok": point.ok,
+            "loss": loss and loss.a,
+            "loss_b": loss and loss.b,
+            **{f"reached: {measure.name}": level for measure, level in zip(self.measures, levels, strict=True)},
+            "level": point.level,
+            "front": point.front,
+            "classes": size and size.count,
+            "smallest": size and size.smallest,
+            "mean": size and size.mean,
+            "largest": size and size.largest,
+            "withheld": point.withheld,
+            "target": point.target,
+            "met": point.met,
+            "runs": point.runs,
+            "seconds": point.seconds,
+            "reason": point.reason,
+        }
+
+    def grid(self) -> list[list[str]]:
+        """The table for people, shorter than `records`: a heading and a row for each point."""
+        varied, *others = self.measures
+        one = {point.parameter for point in self.points} == {varied.name}
+        target = ["target"] if self.matched else []
+        heading = ["method", varied.name if one else "asked", *(["reached"] if one else [varied.name])]
+        heading += [*(measure.name for measure in others), "loss", "classes", *target, "seconds"]
+        return [heading, *(self._cells(point, one) for point in self.points)]
+
+    def _cells(self, point: Point, one: bool) -> list[str]:
+        size, loss, mark = point.classes, point.loss, " *" if point.front else ""
+        target = [NOTHING if point.target is None else f"{point.target:.{SHORT}g}"] if self.matched else []
+        return [
+            point.name,
+            _number(point.asked) if one else f"{point.parameter} = {_number(point.asked)}",
+            *(_level(level) for level in point.reached or (None,) * len(self.measures)),
+            f"{loss.a:.4f}{mark}" if loss else NOTHING,
+            f"{size.count:,}" if size else NOTHING,
+            *target,
+            f"{point.seconds:,.2f}",
+        ]
+
+    def legend(self) -> list[str]:
+        """What was varied, and what was matched."""
+        lines = [f"varied: {self.points[0].parameter}; * marks what no other row beats"]
+        if self.matched:
+            lines.append(
+                f"matched: each method after the first is set so that its {self.matched} is the first one's, or better"
+            )
+        return lines
+
+    def remarks(self) -> list[str]:
+        """Why a point has no release or missed its target, one sentence each."""
+        told = []
+        for point in self.points:
+            at = f"{point.name} at {_number(point.asked)}"
+            if point.reason is not None:
+                told.append(f"{at} made no release: {point.reason}")
+            elif point.met is False:
+                told.append(f"{at} is the nearest to the target {point.target:.{SHORT}g} that {point.runs} settings found")
+        return told
+
+    def __str__(self) -> str:
+        remarks = self.remarks()
+        return "\n".join([*self.legend(), "", *aligned(self.grid()), *([""] if remarks else []), *remarks])
+
+
+def front_of(levels: Sequence[float | None], losses: Sequence[float | None], higher_is_safer: bool) -> list[bool]:
+    """Which points no other beats: none is at least as safe and loses at most as much, and better in one of the two.
+
+    >>> front_of([0.1, 0.2, 0.2, 0.3, None], [0.5, 0.4, 0.45, 0.4, 0.1], higher_is_safer=False)
+    [True, True, False, False, False]
+    """
+    sign = -1.0 if higher_is_safer else 1.0
+    known = [i for i, (level, loss) in enumerate(zip(levels, losses, strict=True)) if level is not None and loss is not None]
+    keys = {i: (sign * (levels[i] or 0.0), losses[i] or 0.0) for i in known}
+    front, least, best = [False] * len(levels), float("inf"), (0.0, 0.0)
+    for i in sorted(known, key=keys.__getitem__):  # the safest first, of equally safe ones the least loss
+        if keys[i][1] < least or keys[i] == best:
+            front[i], least, best = True, keys[i][1], keys[i]
+    return front
+
+
+def marked(points: Iterable[Point], higher_is_safer: bool) -> tuple[Point, ...]:
+    """The points with their marks."""
+    listed = list(points)
+    front = front_of([p.level for p in listed], [p.loss.a if p.loss else None for p in listed], higher_is_safer)
+    return tuple(point.model_copy(update={"front": on}) for point, on in zip(listed, front, strict=True))
+
+
+def _number(asked: Amount) -> str:
+    return asked if isinstance(asked, str) else f"{asked:.6g}"
+
+
+def _level(level: float | None) -> str:
+    return NOTHING if level is None else f"{level:.{SHORT}g}"

@@ -1,0 +1,299 @@
+"""Careful cuts: a class is cut in two such that both sides lose less and keep every promise.
+
+Rows of a class are sorted by one column; a *run* of that order (its first or last rows, or all rows under one child of the
+class's node) goes to one side. Where a promise vetoes that, the run is trimmed: of every bucket, a set of rows with the same
+secrets, at most the share `f` goes, for the largest `f` that is allowed. So the side keeps shares like those of the whole, and
+the rest does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from closeknit.kernels.boxes import Codes, Ints
+from closeknit.kernels.cutting import ascend
+from closeknit.kernels.knit_guard import Guard, allowed, count_row
+from closeknit.kernels.ranges import Costs, range_cost
+
+GAIN = 1e-9
+PARTS = 8  # a column is cut near each eighth of its rows
+LARGE = 4096  # rows of a class from which on it is cut near quarters, and of a hundred times as many near the middle
+CHILDREN = 8  # and around its children, the first so many
+STEPS = 6  # halvings of the search for a share
+
+
+class Buckets(NamedTuple):
+    """Rows with the same secrets, in an order in which neighbours are near."""
+
+    of: Codes  # [n]
+    sample: Codes  # [buckets] a row of each
+
+
+class Room(NamedTuple):
+    """Scratch, so that nothing is allocated while cutting."""
+
+    order: Ints  # [n] rows of the class sorted by a column
+    side: Codes  # [n] of each place: 1 goes
+    best: Codes  # [n] rows of the class, those that go first
+    active: Ints  # [buckets] that the class has rows of, ascending; the first `used[0]`
+    used: Ints  # [1]
+    have: Ints  # [buckets] rows of the class
+    run: Ints  # [buckets] rows of the run
+    goes: Ints  # [buckets]
+    left: Codes  # [nodes]
+    right: Codes  # [nodes]
+    whole: Codes  # [nodes]
+
+
+@njit(cache=True, nogil=True)
+def careful(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes, starts: Ints) -> tuple[Codes, int]:
+    """Class of each place of `rows` (class by class from `starts` on) after all cuts that pay, and how many classes there are.
+
+    `rows` is reordered in place, so that the rows of a class stand together.
+
+    >>> from closeknit.kernels.boxes import flat_scales
+    >>> from closeknit.kernels.knit_guard import one_cap
+    >>> from closeknit.kernels.ranges import costs
+    >>> secret, quasi = np.array([0, 0, 1, 0, 1, 1], np.int32), np.arange(6, dtype=np.int32).reshape(6, 1)
+    >>> price, rows = costs(flat_scales([6])), np.arange(6, dtype=np.int32)
+    >>> pairs = Buckets(secret, np.array([0, 2], np.int32))
+    >>> class_of, count = careful(price, one_cap(secret, 2), pairs, quasi, rows, np.array([0, 6]))
+    >>> count, [rows[class_of == c].tolist() for c in range(count)]
+    (3, [[0, 2], [1, 4], [3, 5]])
+    """
+    n, nodes, b = len(quasi), len(guard.parent), len(buckets.sample)
+    room = Room(
+        np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(b, np.int64), np.zeros(1, np.int64),
+        np.zeros(b, np.int64), np.zeros(b, np.int64), np.zeros(b, np.int64), np.zeros(nodes, np.int32),
+        np.zeros(nodes, np.int32), np.zeros(nodes, np.int32),
+    )  # fmt: skip
+    class_of, count = np.empty(len(rows), np.int32), 0
+    stack = np.empty((len(rows) + 1, 2), np.int64)
+    for c in range(len(starts) - 1):
+        depth = 1
+        stack[0, 0], stack[0, 1] = starts[c], starts[c + 1]
+        while depth > 0:
+            depth -= 1
+            a, z = stack[depth]
+            goes = _cut(costs, guard, buckets, quasi, rows[a:z], room)
+            if goes == 0:
+                class_of[a:z] = count
+                count += 1
+            else:
+                stack[depth, 0], stack[depth, 1] = a, a + goes
+                stack[depth + 1, 0], stack[depth + 1, 1] = a + goes, z
+                depth += 2
+    return class_of, count
+
+
+@njit(cache=True, nogil=True)
+def _cut(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes, room: Room) -> int:
+    """Reorders the rows such that the side that goes stands first; how many go, 0 where no cut pays."""
+    s, d = len(rows), quasi.shape[1]
+    if s < 2 * guard.k or s < 2:
+        return 0
+    lo, hi = np.full(d, np.iinfo(np.int32).max, np.int32), np.full(d, -1, np.int32)
+    _count(guard, buckets, rows, room)
+    for row in rows:
+        for j in range(d):
+            lo[j], hi[j] = min(lo[j], quasi[row, j]), max(hi[j], quasi[row, j])
+    lost = 0.0
+    for j in range(d):
+        lost += range_cost(costs, j, lo[j], hi[j])
+    best, goes = s * lost - GAIN * s, 0
+    for j in range(d):
+        if range_cost(costs, j, lo[j], hi[j]) > 0.0:
+            best, goes = _column(costs, guard, buckets, quasi, rows, j, lo[j], hi[j], best, goes, room)
+    if goes > 0:
+        rows[:] = room.best[:s]
+    return goes
+
+
+@njit(cache=True, nogil=True)
+def _count(guard: Guard, buckets: Buckets, rows: Codes, room: Room) -> None:
+    """Which buckets the class has rows of, how many, and how many stand under every node."""
+    for i in range(room.used[0]):
+        b = room.active[i]
+        room.have[b], room.run[b], room.goes[b] = 0, 0, 0
+    used = 0
+    for row in rows:
+        b = buckets.of[row]
+        if room.have[b] == 0:
+            room.active[used] = b
+            used += 1
+        room.have[b] += 1
+    ascend(room.active[:used])
+    room.used[0] = used
+    room.whole[:] = 0
+    for b in room.active[:used]:
+        count_row(guard, room.whole, buckets.sample[b], room.have[b])
+
+
+@njit(cache=True, nogil=True)
+def _column(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes, j: int, lo: int, hi: int, best: float,
+            goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
+    """The best of all runs of one column, if better than what was found before."""
+    s = len(rows)
+    for x in range(s):
+        room.order[x] = np.int64(quasi[rows[x], j]) * s + x
+    ascend(room.order[:s])
+    for x in range(s):
+        room.order[x] = rows[room.order[x] % s]
+    last, parts = -1, PARTS if s < LARGE else PARTS // 2 if s < 100 * LARGE else PARTS // 4
+    for part in range(1, parts):
+        p = s * part // parts
+        while p < s and p > 0 and quasi[room.order[p], j] == quasi[room.order[p - 1], j]:
+            p += 1
+        if p != last and p < s:
+            best, goes = _run(costs, guard, buckets, quasi, s, 0, p, False, best, goes, room)
+            best, goes = _run(costs, guard, buckets, quasi, s, p, s, True, best, goes, room)
+        last = p
+    for part in range(1, parts, 2):
+        best, goes = _trimmed(costs, guard, buckets, quasi, s, 0, s, False, part / parts, best, goes, room)
+    if not costs.scales.numeric[j] or hi == costs.scales.size[j]:
+        best, goes = _children(costs, guard, buckets, quasi, s, j, lo, hi, best, goes, room)
+    return best, goes
+
+
+@njit(cache=True, nogil=True)
+def _children(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, j: int, lo: int, hi: int, best: float,
+              goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
+    """Rows under each child of the node over the class, against all others."""
+    scales = costs.scales
+    first, place, found = scales.leaf_start[j], 0, 0
+    while place < s and found < CHILDREN:
+        start, code = place, quasi[room.order[place], j]
+        end = code
+        if scales.numeric[j]:
+            end = code if code == scales.size[j] else scales.size[j] - 1
+        else:
+            node = scales.leaf_node[first + code]
+            while scales.node_parent[node] >= 0 and not _over(scales.node_lo, scales.node_hi, scales.node_parent[node], lo, hi):
+                node = scales.node_parent[node]
+            end = scales.node_hi[node]
+        while place < s and quasi[room.order[place], j] <= end:
+            place += 1
+        if place - start < s:
+            best, goes = _run(costs, guard, buckets, quasi, s, start, place, False, best, goes, room)
+            found += 1
+    return best, goes
+
+
+@njit(cache=True, nogil=True)
+def _over(node_lo: Codes, node_hi: Codes, node: int, lo: int, hi: int) -> bool:
+    return node_lo[node] <= lo and hi <= node_hi[node]
+
+
+@njit(cache=True, nogil=True)
+def _run(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float,
+         goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
+    """The places a..z as they are, or else trimmed as little as the promises ask for."""
+    if z - a < guard.k:
+        return best, goes
+    for b in room.active[: room.used[0]]:
+        room.run[b] = 0
+    for x in range(a, z):
+        room.run[buckets.of[room.order[x]]] += 1
+    for b in room.active[: room.used[0]]:
+        room.goes[b] = room.run[b]
+    if _allowed(guard, buckets, z - a, s, room):
+        return _measured(costs, guard, buckets, quasi, s, a, z, backwards, best, goes, room)
+    low, high, good = 0.0, min(1.0, 2.0 * (z - a) / s), 0.0
+    for _ in range(STEPS):
+        share = (low + high) / 2
+        size = _shared(room, share)
+        if size >= guard.k and s - size >= guard.k and _allowed(guard, buckets, size, s, room):
+            good, low = share, share
+        else:
+            high = share
+    if good == 0.0:
+        return best, goes
+    _shared(room, good)
+    return _measured(costs, guard, buckets, quasi, s, a, z, backwards, best, goes, room)
+
+
+@njit(cache=True, nogil=True)
+def _trimmed(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, share: float,
+             best: float, goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
+    """A fixed share of every bucket."""
+    for b in room.active[: room.used[0]]:
+        room.run[b] = room.have[b]
+    size = _shared(room, share)
+    if size >= guard.k and s - size >= guard.k and _allowed(guard, buckets, size, s, room):
+        return _measured(costs, guard, buckets, quasi, s, a, z, backwards, best, goes, room)
+    return best, goes
+
+
+@njit(cache=True, nogil=True)
+def _shared(room: Room, share: float) -> int:
+    """At most this share of every bucket goes; rounding is carried over to the next bucket. How many rows go."""
+    carried, size = 0.5, 0
+    for b in room.active[: room.used[0]]:
+        carried += share * room.have[b]
+        most = int(carried)
+        if most > room.run[b]:
+            room.goes[b] = room.run[b]
+            carried -= min(share * room.have[b], most)  # what is not there is not asked of others
+        else:
+            room.goes[b] = most
+            carried -= most
+        carried = min(max(carried, 0.0), 1.0)
+        size += room.goes[b]
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _allowed(guard: Guard, buckets: Buckets, size: int, s: int, room: Room) -> bool:
+    """Whether both sides keep the promises, `room.goes` of every bucket on one of them."""
+    if size < guard.k or s - size < guard.k or size == 0 or size == s:
+        return False
+    room.left[:] = 0
+    for b in room.active[: room.used[0]]:
+        if room.goes[b] > 0:
+            count_row(guard, room.left, buckets.sample[b], room.goes[b])
+    for x in range(len(room.left)):
+        room.right[x] = room.whole[x] - room.left[x]
+    return allowed(guard, room.left, size) and allowed(guard, room.right, s - size)
+
+
+@njit(cache=True, nogil=True)
+def _measured(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float,
+              goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
+    """Which rows go, and whether both sides lose less than the best cut so far; if so it is written down."""
+    d = quasi.shape[1]
+    room.side[:s] = 0
+    for b in room.active[: room.used[0]]:
+        room.run[b] = room.goes[b]
+    size = 0
+    for i in range(z - a):
+        x = z - 1 - i if backwards else a + i
+        b = buckets.of[room.order[x]]
+        if room.run[b] > 0:
+            room.run[b] -= 1
+            room.side[x] = 1
+            size += 1
+    box = np.empty((2, 2, d), np.int32)
+    box[0], box[1] = np.iinfo(np.int32).max, -1
+    for x in range(s):
+        row, side = room.order[x], room.side[x]
+        for j in range(d):
+            box[0, side, j] = min(box[0, side, j], quasi[row, j])
+            box[1, side, j] = max(box[1, side, j], quasi[row, j])
+    lost = 0.0
+    for j in range(d):
+        lost += size * range_cost(costs, j, box[0, 1, j], box[1, 1, j])
+        lost += (s - size) * range_cost(costs, j, box[0, 0, j], box[1, 0, j])
+    if lost >= best:
+        return best, goes
+    one, other = 0, size
+    for x in range(s):
+        if room.side[x] == 1:
+            room.best[one] = room.order[x]
+            one += 1
+        else:
+            room.best[other] = room.order[x]
+            other += 1
+    return lost, size

@@ -1,0 +1,143 @@
+"""Exchange: rows move to near classes, or change places with a row there, while the loss falls and every promise is kept.
+
+Rows are visited in turn. Each looks at the classes of its neighbours along an order of all rows. It moves where both classes
+together lose less then; else, if it alone stretches the box of its class, it changes places with the best row there. `heat`
+lets changes pass that lose a little more, the rarer the more they lose: so a search leaves places from where every single step
+is a loss. With `once` every class is changed at most once, so that whoever judges the classes afterwards can undo each change.
+Classes are parted into groups; rows stay in the group of their class, so groups can be swept in threads: whatever another
+group does meanwhile is not looked at.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from closeknit.kernels.boxes import Codes, Ints
+from closeknit.kernels.knit_guard import Guard, alike, allowed_after
+from closeknit.kernels.knit_state import State, loss_after, take
+from closeknit.kernels.ranges import Costs
+
+WIDTH = 16  # neighbours of a row on either side whose classes it is offered
+GAIN = 1e-9  # rounding of sums is no gain
+
+
+class Search(NamedTuple):
+    """How changes are accepted, and scratch."""
+
+    heat: float
+    once: bool
+    luck: NDArray[np.uint64]  # [1] state of the generator
+    touched: NDArray[np.bool_]  # [classes]
+    group: Codes  # [classes]
+    mine: int  # the group that is swept
+    counts: Codes  # [nodes]
+
+
+@njit(cache=True, nogil=True)
+def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, group: Codes, mine: int, heat: float,
+          once: bool, seed: int) -> int:  # fmt: skip
+    """Offers the rows of group `mine`, in the order of `visit`, the classes of their neighbours along `order`.
+
+    How many changes were made.
+
+    >>> from closeknit.kernels.boxes import flat_scales
+    >>> from closeknit.kernels.knit_guard import one_cap
+    >>> from closeknit.kernels.ranges import costs
+    >>> from closeknit.kernels.knit_state import state_of
+    >>> quasi, price = np.array([[0], [9], [8], [1]], np.int32), costs(flat_scales([10]))
+    >>> guard, rows = one_cap(np.array([0, 0, 1, 1], np.int32), 2), np.arange(4, dtype=np.int32)
+    >>> state = state_of(price, guard, quasi, np.array([0, 1, 0, 1], np.int32), 2)
+    >>> sweep(price, guard, state, rows, rows, np.zeros(2, np.int32), 0, 0.0, False, 1), state.class_of.tolist()
+    (1, [1, 0, 0, 1])
+    """
+    n, changes = len(order), 0
+    search = Search(
+        heat, once, np.array([seed | 1], np.uint64), np.zeros(len(state.size), np.bool_), group, mine,
+        np.empty(len(guard.parent), np.int32),
+    )  # fmt: skip
+    place, seen = np.empty(n, np.int64), np.full(len(state.size), -1, np.int64)
+    for x in range(n):
+        place[order[x]] = x
+    for i in range(len(visit)):
+        row = visit[i]
+        c = state.class_of[row]
+        if c < 0 or group[c] != mine:
+            continue
+        if state.loss[c] > 0.0 and state.size[c] > 1 and not (once and search.touched[c]):
+            seen[c] = i
+            changes += _offered(costs, guard, state, search, order, place[row], row, seen, i)
+    return changes
+
+
+@njit(cache=True, nogil=True)
+def _offered(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: int, row: int, seen: Ints,
+             turn: int) -> bool:  # fmt: skip
+    """The classes of the neighbours, the nearest first, until one of them takes the row."""
+    c, may_leave = state.class_of[row], -1  # not known yet
+    size = state.size[c]
+    alone = loss_after(costs, state, c, row, -1)
+    moved, shrunk = size * state.loss[c] - (size - 1) * alone, size * (state.loss[c] - alone)
+    for step in range(2, 2 * WIDTH + 2):
+        at = place + step // 2 if step % 2 == 0 else place - step // 2
+        to = state.class_of[order[at]] if 0 <= at < len(order) else -1
+        if to < 0 or search.group[to] != search.mine or seen[to] == turn or (search.once and search.touched[to]):
+            continue
+        seen[to] = turn
+        worse = _luck(search)
+        there = state.size[to]
+        more = (there + 1) * loss_after(costs, state, to, -1, row) - there * state.loss[to]
+        if may_leave != 0 and more < moved + worse:
+            if may_leave < 0:
+                may_leave = 1 if allowed_after(guard, state.under[c], size, row, -1, search.counts) else 0
+            if may_leave == 1 and allowed_after(guard, state.under[to], there, -1, row, search.counts):
+                take(costs, guard, state, row, to)
+                search.touched[c] = search.touched[to] = True
+                return True
+        if shrunk > 0.0:
+            other = _partner(costs, guard, state, search, row, to, shrunk, worse)
+            if other >= 0:
+                take(costs, guard, state, row, to)
+                take(costs, guard, state, other, c)
+                search.touched[c] = search.touched[to] = True
+                return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _partner(costs: Costs, guard: Guard, state: State, search: Search, row: int, to: int, shrunk: float, worse: float) -> int:
+    """The row of class `to` with which changing places loses least, -1 where none is allowed and good enough."""
+    c, best, found = state.class_of[row], worse, -1
+    size, there = state.size[c], state.size[to]
+    y = state.first[to]
+    while y >= 0:
+        change = there * (loss_after(costs, state, to, y, row) - state.loss[to])
+        if change - shrunk < best:
+            change += size * (loss_after(costs, state, c, row, y) - state.loss[c])
+            if change < best and _may_change(guard, state, search, row, y):
+                best, found = change, y
+        y = state.after[y]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _may_change(guard: Guard, state: State, search: Search, row: int, other: int) -> bool:
+    c, to = state.class_of[row], state.class_of[other]
+    return alike(guard, row, other) or (
+        allowed_after(guard, state.under[c], state.size[c], row, other, search.counts)
+        and allowed_after(guard, state.under[to], state.size[to], other, row, search.counts)
+    )
+
+
+@njit(cache=True, nogil=True)
+def _luck(search: Search) -> float:
+    """How much worse the next change may be: exponential with mean `heat` (xorshift); a gain where it is 0."""
+    x = search.luck[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    search.luck[0] = x
+    return -search.heat * np.log((np.float64(x >> np.uint64(11)) + 1.0) / 9007199254740993.0) - GAIN

@@ -1,0 +1,198 @@
+"""Classes that rows may leave and enter: members in lists, boxes that know what they shrink to, counts under every node.
+
+Per class and column the smallest code, how many rows have it, and the next larger one; the same from above. So what a box costs
+without one of its rows is known without looking at the others.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from closeknit.kernels.boxes import Codes, Ints, Reals
+from closeknit.kernels.knit_guard import Guard, count_row
+from closeknit.kernels.ranges import Costs, range_cost
+
+
+class State(NamedTuple):
+    """All classes; changed in place."""
+
+    quasi: Codes  # [n, d]
+    class_of: Codes  # [n]
+    after: Codes  # [n] next member of the class, -1 at its end
+    before: Codes  # [n]
+    first: Codes  # [classes]
+    size: Ints  # [classes]
+    under: Codes  # [classes, nodes]
+    ends: Codes  # [classes, d, 6]: lowest, rows there, next above it; highest, rows there, next below it
+    loss: Reals  # [classes] of one row
+
+
+@njit(cache=True, nogil=True)
+def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes: int) -> State:
+    """Counted from rows; rows of class -1 stand nowhere.
+
+    >>> from closeknit.kernels.boxes import flat_scales
+    >>> from closeknit.kernels.knit_guard import one_cap
+    >>> from closeknit.kernels.ranges import costs
+    >>> quasi, classes = np.array([[0], [4], [1]], np.int32), np.array([0, 0, 1], np.int32)
+    >>> state = state_of(costs(flat_scales([5])), one_cap(np.array([0, 1, 1], np.int32), 1), quasi, classes, 2)
+    >>> state.size.tolist(), state.loss.tolist(), state.under.tolist()
+    ([2, 1], [1.0, 0.0], [[2, 1, 1], [1, 0, 1]])
+    """
+    n, d = quasi.shape
+    state = State(
+        quasi, class_of.copy(), np.full(n, -1, np.int32), np.full(n, -1, np.int32), np.full(classes, -1, np.int32),
+        np.zeros(classes, np.int64), np.zeros((classes, len(guard.parent)), np.int32), np.zeros((classes, d, 6), np.int32),
+        np.zeros(classes),
+    )  # fmt: skip
+    for r in range(n - 1, -1, -1):
+        if class_of[r] >= 0:
+            _link(state, r, class_of[r])
+            count_row(guard, state.under[class_of[r]], r, 1)
+    for c in range(classes):
+        for j in range(d):
+            _survey(state, c, j)
+        state.loss[c] = _loss(costs, state, c)
+    return state
+
+
+@njit(cache=True, nogil=True)
+def _link(state: State, row: int, c: int) -> None:
+    old = state.first[c]
+    state.after[row], state.before[row] = old, -1
+    if old >= 0:
+        state.before[old] = row
+    state.first[c] = row
+    state.class_of[row] = c
+    state.size[c] += 1
+
+
+@njit(cache=True, nogil=True)
+def _unlink(state: State, row: int) -> None:
+    c, a, b = state.class_of[row], state.before[row], state.after[row]
+    if a >= 0:
+        state.after[a] = b
+    else:
+        state.first[c] = b
+    if b >= 0:
+        state.before[b] = a
+    state.size[c] -= 1
+
+
+@njit(cache=True, nogil=True)
+def _survey(state: State, c: int, j: int) -> None:
+    """Both ends of one column, from all members."""
+    end = state.ends[c, j]
+    far = np.iinfo(np.int32).max
+    lo, lo_rows, lo_next, hi, hi_rows, hi_next = far, 0, far, -1, 0, -1
+    row = state.first[c]
+    while row >= 0:
+        q = state.quasi[row, j]
+        if q < lo:
+            lo, lo_rows, lo_next = q, 1, lo
+        elif q == lo:
+            lo_rows += 1
+        elif q < lo_next:
+            lo_next = q
+        if q > hi:
+            hi, hi_rows, hi_next = q, 1, hi
+        elif q == hi:
+            hi_rows += 1
+        elif q > hi_next:
+            hi_next = q
+        row = state.after[row]
+    end[0], end[1], end[2], end[3], end[4], end[5] = lo, lo_rows, lo_next, hi, hi_rows, hi_next
+
+
+@njit(cache=True, nogil=True)
+def _loss(costs: Costs, state: State, c: int) -> float:
+    total = 0.0
+    if state.size[c] > 0:
+        for j in range(state.quasi.shape[1]):
+            total += range_cost(costs, j, state.ends[c, j, 0], state.ends[c, j, 3])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def loss_after(costs: Costs, state: State, c: int, out: int, in_: int) -> float:
+    """Loss of one row of class c without row `out` and with row `in_` (-1: none). A class of one row must not lose it.
+
+    >>> from closeknit.kernels.boxes import flat_scales
+    >>> from closeknit.kernels.knit_guard import one_cap
+    >>> from closeknit.kernels.ranges import costs
+    >>> quasi, price, guard = np.array([[0], [4], [1]], np.int32), costs(flat_scales([5])), one_cap(np.zeros(3, np.int32), 1)
+    >>> state = state_of(price, guard, quasi, np.array([0, 0, 1], np.int32), 2)
+    >>> loss_after(price, state, 0, 1, 2), loss_after(price, state, 1, -1, 1)
+    (0.25, 0.75)
+    """
+    total = 0.0
+    for j in range(state.quasi.shape[1]):
+        end = state.ends[c, j]
+        lo, hi = end[0], end[3]
+        if out >= 0:
+            q = state.quasi[out, j]
+            if q == lo and end[1] == 1:
+                lo = end[2]
+            if q == hi and end[4] == 1:
+                hi = end[5]
+        if in_ >= 0:
+            q = state.quasi[in_, j]
+            lo, hi = min(lo, q), max(hi, q)
+        if lo < hi:
+            total += range_cost(costs, j, lo, hi)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def take(costs: Costs, guard: Guard, state: State, row: int, to: int) -> None:
+    """Row `row` leaves its class for another one.
+
+    >>> from closeknit.kernels.boxes import flat_scales
+    >>> from closeknit.kernels.knit_guard import one_cap
+    >>> from closeknit.kernels.ranges import costs
+    >>> quasi, price, guard = np.array([[0], [4], [1]], np.int32), costs(flat_scales([5])), one_cap(np.zeros(3, np.int32), 1)
+    >>> state = state_of(price, guard, quasi, np.array([0, 0, 1], np.int32), 2)
+    >>> take(price, guard, state, 0, 1)
+    >>> state.class_of.tolist(), state.loss.tolist(), total_loss(state)
+    ([1, 0, 1], [0.0, 0.25], 0.5)
+    """
+    c = state.class_of[row]
+    _unlink(state, row)
+    _link(state, row, to)
+    count_row(guard, state.under[c], row, -1)
+    count_row(guard, state.under[to], row, 1)
+    for j in range(state.quasi.shape[1]):
+        q, end = state.quasi[row, j], state.ends[c, j]
+        if q <= end[2] or q >= end[5] or end[0] == end[3]:
+            _survey(state, c, j)
+        _stretch(state.ends[to, j], q)
+    state.loss[c], state.loss[to] = _loss(costs, state, c), _loss(costs, state, to)
+
+
+@njit(cache=True, nogil=True)
+def _stretch(end: Codes, q: int) -> None:
+    """One more row with code q."""
+    if q < end[0]:
+        end[2], end[0], end[1] = end[0], q, 1
+    elif q == end[0]:
+        end[1] += 1
+    elif q < end[2]:
+        end[2] = q
+    if q > end[3]:
+        end[5], end[3], end[4] = end[3], q, 1
+    elif q == end[3]:
+        end[4] += 1
+    elif q > end[5]:
+        end[5] = q
+
+
+@njit(cache=True, nogil=True)
+def total_loss(state: State) -> float:
+    """Sum over all rows of what their classes lose."""
+    total = 0.0
+    for c in range(len(state.size)):
+        total += state.size[c] * state.loss[c]
+    return total

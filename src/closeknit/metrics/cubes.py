@@ -1,0 +1,275 @@
+"""Group-bys of a release: how many rows every cell of them is expected to hold, for columns that are lists of values.
+
+A column is cut into single values, and a written cell spreads its row evenly over those in its range: leaves of a tree or bins;
+numbers by the grid they lie on (the declared step, or 1 where all of them are whole), so that [30, 39] holds ten values whoever
+has them; other numbers by the different ones that the table has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.columns import Column, Columns
+from closeknit.core.errors import BadInput
+from closeknit.core.order import groups
+from closeknit.core.perturbation import Law
+from closeknit.core.schema import Schema
+from closeknit.forms.axes import Axis
+from closeknit.kernels.lattice import spread
+from closeknit.metrics.answers import combinations
+
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+Reals = NDArray[np.float64]
+NARROW = 1e-9  # by which a number may miss the grid it lies on
+ROOM = 1 << 24  # keys up to which the points below each of them are written down
+MOST_KEYS = 1 << 62
+FEW = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """One column as the list of values that rows of the table can have; a place is an entry of it.
+
+    >>> from closeknit.core.kinds import numeric
+    >>> ages = Values(Axis("age", numeric(0, 99).bind(np.array([30, 41, 35]))[0]))
+    >>> [ends.tolist() for ends in ages.boxes(Columns.of({"age": ["[30, 39]", "41", "*"]})["age"])]
+    [[0, 2, 0, 0], [1, 2, 2, -1], [10.0, 1.0, 100.0, 1.0]]
+    """
+
+    axis: Axis
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return self.axis.domain.size
+
+    @cached_property
+    def grid(self) -> float | None:
+        """The distance of two neighbouring numbers of the domain; None where it is not known."""
+        numbers = self.axis.domain.numbers
+        if self.axis.leaves or numbers is None:
+            return None
+        for step in (self.axis.domain.step, 1.0):
+            if step and bool((np.abs(numbers / step - np.round(numbers / step)) <= NARROW).all()):
+                return float(step)
+        return None
+
+    def places(self, column: Column, schema: Schema) -> Int32:
+        """The value of every row of the table; -1 is a missing one."""
+        return self.axis.leaf_column(column, schema).codes
+
+    def boxes(self, column: Column) -> tuple[Int32, Int32, Reals]:
+        """First and last place of each distinct cell and how many values it stands for; the missing cell has no place."""
+        lo, hi = self.axis.ranges(column)
+        missing = np.isnan(lo)
+        a, b = np.where(missing, 0, lo), np.where(missing, 0, hi)
+        if self.axis.leaves:
+            first, last, width = a, b - 1, b - a
+        else:
+            numbers = self.axis.domain.numbers
+            assert numbers is not None
+            first, last = np.searchsorted(numbers, a, "left"), np.searchsorted(numbers, b, "right") - 1
+            width = last - first + 1
+            if self.grid:
+                width = np.floor(b / self.grid + NARROW) - np.ceil(a / self.grid - NARROW) + 1
+        first, last = np.where(missing, 0, first), np.where(missing, -1, last)
+        return first.astype(np.int32), last.astype(np.int32), np.maximum(width, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What one group of columns says in each bucket: boxes with the rows that a single value in them is expected to have."""
+
+    names: tuple[str, ...]
+    starts: Int64  # [buckets + 1]
+    lo: Int32  # [parts, names]
+    hi: Int32
+    weights: Reals
+
+    def column(self, name: str) -> tuple[Int32, Int32]:
+        """Both ends in one column."""
+        place = self.names.index(name)
+        return self.lo[:, place], self.hi[:, place]
+
+    def of(self, bucket: int) -> Parts:
+        """Those of one bucket alone."""
+        a, b = self.starts[bucket : bucket + 2]
+        return Parts(self.names, np.array([0, b - a]), self.lo[a:b], self.hi[a:b], self.weights[a:b])
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """Columns that belong together, as `answers.Group` has them: the different combinations of cells in each bucket."""
+
+    columns: Columns
+    names: tuple[str, ...]
+    row: Int64  # one of each combination
+    bucket_of: Int32
+    counts: Reals
+    buckets: int
+    boxes: Mapping[str, tuple[Int32, Int32, Reals]]
+    known: dict[tuple[str, ...], Parts] = field(default_factory=dict)  # of single columns: every group-by needs them again
+
+    @classmethod
+    def of(cls, columns: Columns, names: Sequence[str], values: Mapping[str, Values], bucket_of: Int32,
+           buckets: int) -> Together:  # fmt: skip
+        """Counted from rows."""
+        boxes = {name: values[name].boxes(columns[name]) for name in names}
+        return cls(columns, tuple(names), *combinations(columns, names, bucket_of, buckets), buckets, boxes)
+
+    def parts(self, names: tuple[str, ...]) -> Parts:
+        """What it says of some of its columns."""
+        if len(names) > 1:
+            return self._parts(names)
+        if names not in self.known:
+            self.known[names] = self._parts(names)
+        return self.known[names]
+
+    def _parts(self, names: tuple[str, ...]) -> Parts:
+        row, bucket_of, counts = self.row, self.bucket_of, self.counts
+        if len(names) < len(self.names) and len(row) > self.buckets:
+            codes = [(self.columns[name].codes[row] + 1, len(self.columns[name].values) + 1) for name in names]
+            same, count = groups([(bucket_of, self.buckets), *codes], len(row))
+            first = np.empty(count, dtype=np.int64)
+            first[same] = np.arange(len(row))
+            counts = np.bincount(same, weights=counts, minlength=count).astype(np.float64)
+            row, bucket_of = row[first], bucket_of[first]
+        ends = [self._ends(name, row) for name in names]
+        lo, hi = (np.column_stack([end[i] for end in ends]) for i in (0, 1))
+        weights = counts / np.prod([end[2] for end in ends], axis=0)
+        return Parts(names, np.searchsorted(bucket_of, np.arange(self.buckets + 1)).astype(np.int64), lo, hi, weights)
+
+    def _ends(self, name: str, row: Int64) -> tuple[Any, Any, Any]:
+        lo, hi, width = self.boxes[name]
+        codes = self.columns[name].codes[row]
+        return lo[codes], hi[codes], width[codes]
+
+
+def lawful(parts: Parts, law: Law, values: int, sizes: Reals) -> Parts:
+    """A perturbed secret as its law lets it be estimated: what it adds to every value alike is one more part, below 0."""
+    retain = float(law.retain)
+    added = -(1 - retain) / (retain * law.values) * sizes
+    owner = np.concatenate([np.repeat(np.arange(len(sizes)), np.diff(parts.starts)), np.arange(len(sizes))])
+    order = np.argsort(owner, kind="stable")
+    every = np.zeros((len(sizes), 1), dtype=np.int32)
+    lo, hi = np.concatenate([parts.lo, every])[order], np.concatenate([parts.hi, every + (values - 1)])[order]
+    weights = np.concatenate([parts.weights / retain, added])[order]
+    return Parts(parts.names, parts.starts + np.arange(len(parts.starts)), lo.astype(np.int32), hi.astype(np.int32), weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Cells of a group-by that hold rows: the place of each in every column."""
+
+    places: Mapping[str, Int64]
+    sizes: Mapping[str, int]
+    counts: Int64
+
+    @classmethod
+    def of(cls, places: Mapping[str, Int32], sizes: Mapping[str, int]) -> Points:
+        """Counted from rows; a row without a value in one of the columns is in no cell."""
+        kept = np.logical_and.reduce([column >= 0 for column in places.values()])
+        key = np.zeros(int(kept.sum()), dtype=np.int64)
+        for name, column in places.items():
+            key = key * sizes[name] + column[kept]
+        total = _keys(sizes)
+        if total <= ROOM:
+            counted = np.bincount(key, minlength=total)
+            cells = np.flatnonzero(counted)
+            counts = counted[cells]
+        else:
+            cells, counts = np.unique(key, return_counts=True)
+        found: dict[str, Int64] = {}
+        for name in reversed(list(places)):
+            cells, found[name] = np.divmod(cells, sizes[name])
+        return cls({name: found[name] for name in places}, sizes, counts)
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def expected(self, parts: Sequence[Parts], sizes: Reals) -> Reals:
+        """How many rows an analyst expects in each cell; a group of columns alone with another says nothing of both."""
+        found = np.diff([part.starts for part in parts], axis=1).astype(np.float64)
+        large = np.prod(found, axis=0) > max(len(self), FEW)  # boxes: then it is less work to ask each group for every cell
+        rows = self._spread(parts, sizes, np.flatnonzero(~large))
+        for bucket in np.flatnonzero(large).tolist():
+            rows += sizes[bucket] * np.prod([self._alone(part.of(bucket)) / sizes[bucket] for part in parts], axis=0)
+        return rows
+
+    def _alone(self, part: Parts) -> Reals:
+        """What one group of columns says of each cell, in one bucket."""
+        names = part.names
+        same, count = groups([(self.places[name], self.sizes[name]) for name in names], len(self))
+        first = np.empty(count, dtype=np.int64)
+        first[same] = np.arange(len(self))
+        places = {name: self.places[name][first] for name in names}
+        cells = Points(places, {name: self.sizes[name] for name in names}, np.ones(count, dtype=np.int64))
+        rows: Reals = cells._spread([part], np.ones(1), np.zeros(1, dtype=np.int64))[same]
+        return rows
+
+    def _spread(self, parts: Sequence[Parts], sizes: Reals, buckets: Int64) -> Reals:
+        """Every pass: columns are compared in blocks of all lengths that some box has."""
+        widest = {name: _widest(part, name) for part in parts for name in part.names}
+        names = sorted(self.places, key=lambda name: (widest[name], self.sizes[name], name))  # the last one costs least
+        terms = (*_terms(parts, names), sizes, buckets)
+        rows = np.zeros(len(self))
+        lengths = [range(widest[name].bit_length()) for name in names[:-1]]
+        for shifts in product(*lengths):
+            order, keys, below, strides = self._keyed(names, shifts)
+            rows[order] += spread(keys, below, strides, np.array(shifts, dtype=np.int64), *terms)
+        return rows
+
+    def _keyed(self, names: Sequence[str], shifts: Sequence[int]) -> tuple[Int64, Int64, Int32, Int64]:
+        """Points in the order of their blocks and their last place."""
+        counts = {name: (self.sizes[name] >> shift) + 2 for name, shift in zip(names[:-1], shifts, strict=True)}
+        counts[names[-1]] = self.sizes[names[-1]] + 1
+        total = _keys(counts)
+        strides, key = [], np.zeros(len(self), dtype=np.int64)
+        rest = total
+        for name, shift in zip(names, [*shifts, 0], strict=True):
+            rest //= counts[name]
+            strides.append(rest)
+            key += (self.places[name] >> shift) * rest
+        order = np.argsort(key, kind="stable")
+        below = np.empty(0, dtype=np.int32)
+        if total <= min(ROOM, 64 * len(self) + 65_536):
+            below = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=total))]).astype(np.int32)
+        return order, key[order], below, np.array(strides[:-1], dtype=np.int64)
+
+
+def _keys(sizes: Mapping[str, int]) -> int:
+    total = 1
+    for size in sizes.values():
+        total *= max(size, 1)
+    if total > MOST_KEYS:
+        raise BadInput("the group-by of " + ", ".join(sizes) + " has too many cells", right="ask for a lower level")
+    return total
+
+
+def _widest(part: Parts, name: str) -> int:
+    """The most values of the table that one box has in a column."""
+    lo, hi = part.column(name)
+    return max(int((hi - lo).max(initial=0)) + 1, 1)
+
+
+def _terms(parts: Sequence[Parts], names: Sequence[str]) -> tuple[Any, ...]:
+    """Parts of all groups one below the other, columns in order, as the compiled loop takes them."""
+    before = np.cumsum([0, *(len(part.weights) for part in parts)])
+    starts = np.array([part.starts + first for part, first in zip(parts, before, strict=False)], dtype=np.int64)
+    lo, hi = (np.zeros((before[-1], len(names)), dtype=np.int32) for _ in range(2))
+    part_of = np.zeros(len(names), dtype=np.int64)
+    for g, part in enumerate(parts):
+        for name in part.names:
+            d = names.index(name)
+            part_of[d] = g
+            lo[before[g] : before[g + 1], d], hi[before[g] : before[g + 1], d] = part.column(name)
+    weights = np.concatenate([part.weights for part in parts])
+    return starts, lo, hi, weights, part_of

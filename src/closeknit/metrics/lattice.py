@@ -1,0 +1,146 @@
+"""KL-divergence over the OLAP lattice: how far all group-bys of a release are from those of the table it was made of.
+
+Level `level` of the lattice has a group-by for every choice of so many quasi-identifiers, always with one secret. A cell is one
+value of each. With alpha the rows of the table in a cell, and beta those that an analyst expects there who has only the release
+(the estimate of `metrics.queries` for a query of single values), KL is the sum over group-bys and cells of
+(alpha / n) ln(alpha / beta). It is 0 where every cell is as it was.
+
+Source: the thesis on SABRE and BUREL, sec. 3.5.2 (figure 3.13).
+Different from the source: it is divided by the n rows of the table; the source's sum is n times as large. The source counts the
+rows with one value of the secret and does not say which: here all values count. Rows that were removed may leave a cell with
+beta = 0, where the logarithm has no limit: such cells are left out of the sum, and `lost` tells how many rows they hold.
+
+What the values of a column are, and that a cell spreads its row evenly over those in its range: see `metrics.cubes`. A row
+without a value in a column is in no cell of it. Cost, for each group-by: a count of the rows, and for each value of the secret
+in a class (or combination of cells in a bucket) the logarithms of its box's width and of the number of cells; memory: the rows,
+and some numbers for each cell that holds one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.certificate import Record
+from closeknit.core.errors import BadInput
+from closeknit.core.params import whole
+from closeknit.core.perturbation import Law
+from closeknit.core.published import Reading
+from closeknit.core.schema import Schema
+from closeknit.forms.axes import axes_of, column_groups, original_columns
+from closeknit.forms.reading import Published, reading_of
+from closeknit.metrics.answers import refuse_replaced
+from closeknit.metrics.cubes import Int32, Parts, Points, Reals, Together, Values, lawful
+from closeknit.metrics.queries import secret_named
+
+FAINT = 1e-9  # rows below which the difference of a perturbed secret and its law is a rounding error
+
+
+class GroupBy(Record):
+    """One group-by of the lattice."""
+
+    columns: tuple[str, ...]
+    kl: float
+    lost: float  # share of the table's rows in cells in which the release expects none
+    cells: int  # that hold rows of the table
+
+
+class LatticeDivergence(Record):
+    """KL-divergence (natural logarithm) between the group-bys of a table and those of a release."""
+
+    secret: str
+    level: int
+    kl: float  # over all group-bys
+    lost: float  # mean over the group-bys
+    group_bys: tuple[GroupBy, ...]
+
+    def __str__(self) -> str:
+        worst = max(self.group_bys, key=lambda one: one.kl)
+        lost = f" {self.lost:.2%} of the rows are in cells that the release does not know." if self.lost else ""
+        return (
+            f"KL-divergence over {len(self.group_bys):,} group-bys of {self.level} columns and '{self.secret}': {self.kl:.6g} "
+            f"(natural logarithm), the most, {worst.kl:.6g}, by {', '.join(worst.columns)}.{lost}"
+        )
+
+
+def kl_divergence(published: Published | Reading, original: Any, schema: Schema, level: int = 2,
+                  secret: str | None = None) -> LatticeDivergence:  # fmt: skip
+    """How far a release (or what a form read) is from a frame, file or `Columns` over all group-bys of a level.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
+    >>> releases = [ck.anonymize(table, schema, [ck.KAnonymity(k)]) for k in (1, 5, 20)]
+    >>> [round(kl_divergence(release, table, schema, level=1).kl, 2) for release in releases]
+    [0.0, 6.84, 7.38]
+    """
+    level, name, reading = whole("level", level, 1), secret_named(schema, secret), reading_of(published)
+    quasi = [other for other in schema.quasi if other != name and other in reading.columns]
+    if level > len(quasi):
+        raise BadInput(f"level={level} is too large", right=f"the release has {len(quasi)} quasi columns beside '{name}'")
+    if name not in reading.columns:
+        right = "ask for a secret that is published: " + ", ".join(reading.schema.sensitive)
+        raise BadInput("is asked for and is not in the release", column=name, right=right)
+    columns = original_columns(original, schema)
+    axes = axes_of(columns, schema)
+    values = {one: Values(axes[one]) for one in (*quasi, name)}
+    places = {one: values[one].places(columns[one], schema) for one in values}
+    cube = Cube(reading, values, name)
+    found = tuple(cube.compared({one: places[one] for one in (*chosen, name)}) for chosen in combinations(quasi, level))
+    lost = sum(one.lost for one in found) / len(found)
+    return LatticeDivergence(secret=name, level=level, kl=sum(one.kl for one in found), lost=lost, group_bys=found)
+
+
+@dataclass(frozen=True, eq=False)
+class Cube:
+    """A release, ready to be asked for any group-by with one secret."""
+
+    reading: Reading
+    values: Mapping[str, Values]
+    secret: str
+
+    def compared(self, places: Mapping[str, NDArray[np.int32]]) -> GroupBy:
+        """The group-by of these columns, of which the values of every row of the table are given; the secret is the last."""
+        points = Points.of(places, {name: self.values[name].size for name in places})
+        n, alpha, beta = len(places[self.secret]), points.counts, self.expected(points)
+        there = beta > (0.0 if self._law is None else FAINT)
+        kl = float((alpha[there] / n * np.log(alpha[there] / beta[there])).sum())
+        lost = float(alpha[~there].sum() / n)
+        return GroupBy(columns=tuple(places)[:-1], kl=kl, lost=lost, cells=len(points))
+
+    def expected(self, points: Points) -> Reals:
+        """Rows that an analyst expects in each cell."""
+        parts = [self._parts(together, names) for together in self._groups if (names := _kept(together, points))]
+        return points.expected(parts, self._sizes)
+
+    @cached_property
+    def _sizes(self) -> Reals:
+        return self.reading.classes.sizes.astype(np.float64)
+
+    @cached_property
+    def _law(self) -> Law | None:
+        law = self.reading.retained.get(self.secret)
+        if law is not None:
+            refuse_replaced(self.secret, law)
+        return law
+
+    @cached_property
+    def _groups(self) -> list[Together]:
+        grouped = column_groups(self.reading, self.values)
+        class_of: Int32 = self.reading.class_of
+        return [Together.of(self.reading.columns, names, self.values, class_of, len(self._sizes)) for names in grouped]
+
+    def _parts(self, together: Together, names: tuple[str, ...]) -> Parts:
+        parts = together.parts(names)
+        if self.secret not in names or self._law is None:
+            return parts
+        return lawful(parts, self._law, self.values[self.secret].size, self._sizes)
+
+
+def _kept(together: Together, points: Points) -> tuple[str, ...]:
+    return tuple(name for name in together.names if name in points.places)

@@ -1,0 +1,68 @@
+"""All that can be measured on a release alone, in one record: what a report shows and other tools may draw."""
+
+from __future__ import annotations
+
+from closeknit.core.certificate import Certificate, Joint, Record
+from closeknit.core.published import Reading
+from closeknit.forms.reading import Published, reading_of
+from closeknit.metrics.distances import ClassDistances, class_distances
+from closeknit.metrics.reached import Reached, reached
+from closeknit.metrics.sizes import Diversity, Sizes, class_sizes, classification_metric, diversity, loss_by_column
+
+
+class Measures(Record):
+    """What a release is worth and what it reaches, from its cells and its certificate; `model_dump_json` gives it as JSON.
+
+    `withheld`, `loss` (in total, withheld rows counted as 1) and `joint` stand in a certificate, and are None without one.
+    `distances` and `diversity` leave out perturbed secrets: a written value is not that of its row.
+    """
+
+    rows: int
+    withheld: int | None
+    loss: float | None
+    loss_by_column: dict[str, float]
+    sizes: Sizes
+    reached: Reached
+    distances: dict[str, ClassDistances]
+    diversity: dict[str, Diversity]
+    outside_majority: dict[str, float]  # `classification_metric` of every sensitive and plain column
+    joint: Joint | None
+
+    def __str__(self) -> str:
+        lines = [f"classes {self.sizes}", *str(self.reached).splitlines()]
+        lines += [f"apart   {found}" for found in self.distances.values()]
+        lines += [f"values  {found}" for found in self.diversity.values()]
+        lines += [f"guess   {share:.1%} of the rows are outside their class's majority in {name}"
+                  for name, share in self.outside_majority.items()]  # fmt: skip
+        lines += [f"joint   {self.joint.line()}"] if self.joint else []
+        columns = ", ".join(f"{name} {loss:.4f}" for name, loss in self.loss_by_column.items())
+        return "\n".join([*lines, f"loss    {columns}"])
+
+
+def measures(published: Published | Reading) -> Measures:
+    """Everything that needs the release alone.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
+    >>> found = measures(ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.Mondrian()))
+    >>> found.sizes.summary.smallest, found.reached.k.reached, sorted(found.distances), found.withheld
+    (5, 5.0, ['charge', 'disease', 'stay'], 0)
+    """
+    reading = reading_of(published)
+    told = getattr(published, "certificate", None)
+    certificate = told if isinstance(told, Certificate) else None
+    shown = [name for name in reading.schema.sensitive if name not in reading.retained]
+    return Measures(
+        rows=reading.columns.rows,
+        withheld=certificate.withheld if certificate else None,
+        loss=certificate.loss.a if certificate else None,
+        loss_by_column=loss_by_column(reading),
+        sizes=class_sizes(reading),
+        reached=reached(reading),
+        distances={name: class_distances(reading, name) for name in shown},
+        diversity={name: diversity(reading, name) for name in shown},
+        outside_majority={
+            name: classification_metric(reading, name) for name in (*shown, *reading.schema.plain) if name in reading.columns
+        },
+        joint=certificate.joint if certificate else None,
+    )

@@ -1,0 +1,152 @@
+"""Classes by their sizes and by what they hold: a histogram, discernibility, distinct values, rows outside the majority."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core import certificate
+from closeknit.core.certificate import ClassSizes, Record, WorstClass
+from closeknit.core.errors import BadInput
+from closeknit.core.loss import measure
+from closeknit.core.published import Reading, starred
+from closeknit.forms.reading import Published, reading_of
+from closeknit.metrics.answers import combinations
+from closeknit.metrics.queries import secret_named
+from closeknit.models.l_diversity import LDiversity
+
+SINGLE = 24  # different sizes up to which each has a bar of its own
+
+
+class SizeBar(Record):
+    """Classes of `first` to `last` rows: how many, and how many rows they have together."""
+
+    first: int
+    last: int
+    classes: int
+    rows: int
+
+
+class Sizes(Record):
+    """How large classes (or buckets) are."""
+
+    summary: ClassSizes
+    bars: tuple[SizeBar, ...]
+
+    def __str__(self) -> str:
+        size = self.summary
+        return (
+            f"{size.count:,} classes of {size.smallest:,} to {size.largest:,} rows, {size.mean:.1f} on average; "
+            f"discernibility {size.discernibility:,}"
+        )
+
+
+class Diversity(Record):
+    """How many different values of a secret stand in a class: the least, and the mean over the classes that show any."""
+
+    secret: str
+    least: int | None
+    mean: float | None
+    worst: WorstClass | None = None
+
+    def __str__(self) -> str:
+        if self.mean is None:
+            return f"No class shows a value of '{self.secret}'."
+        return f"A class has at least {self.least:,} different values of '{self.secret}', {self.mean:.2f} on average."
+
+
+def class_sizes(published: Published | Reading) -> Sizes:
+    """Sizes of the classes (of the buckets, where rows do not line up): every size has a bar, or every doubling of it.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(103), ck.datasets.hospital_schema()
+    >>> sizes = class_sizes(ck.anonymize(table, schema, [ck.KAnonymity(5)]))
+    >>> [(bar.first, bar.last, bar.classes, bar.rows) for bar in sizes.bars]
+    [(5, 5, 17, 85), (6, 6, 3, 18)]
+    """
+    reading = reading_of(published)
+    sizes, counts = np.unique(reading.classes.sizes, return_counts=True)
+    ends = sizes
+    if len(sizes) > SINGLE:
+        doublings = [int(sizes[0])]
+        while doublings[-1] * 2 <= sizes[-1]:
+            doublings.append(doublings[-1] * 2)
+        ends = np.array([*(first - 1 for first in doublings[1:]), int(sizes[-1])])
+    place = np.searchsorted(ends, sizes)
+    bars = []
+    for i, last in enumerate(ends.tolist()):
+        here = place == i
+        first = last if len(sizes) <= SINGLE else int(sizes[0]) if i == 0 else int(ends[i - 1]) + 1
+        bars.append(SizeBar(first=first, last=last, classes=int(counts[here].sum()), rows=int((sizes * counts)[here].sum())))
+    return Sizes(summary=certificate.class_sizes(reading), bars=tuple(bars))
+
+
+def discernibility(published: Published | Reading) -> int:
+    """Sum of the squared class sizes: pairs of rows that look alike, each row with itself included.
+
+    >>> import closeknit as ck
+    >>> discernibility(ck.anonymize(ck.datasets.hospital(100), ck.datasets.hospital_schema(), [ck.KAnonymity(5)]))
+    500
+    """
+    return certificate.class_sizes(reading_of(published)).discernibility
+
+
+def diversity(published: Published | Reading, secret: str | None = None) -> Diversity:
+    """Different values of a secret in each class in which it is seen; a missing value is one of them, a hidden one is not.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(100), ck.datasets.hospital_schema()
+    >>> diversity(ck.anonymize(table, schema, [ck.KAnonymity(20)]), "disease").least
+    15
+    """
+    reading = reading_of(published)
+    name = secret_named(reading.schema, secret)
+    seen = reading.of(name)
+    levels = LDiversity(name, 1).levels(seen.classes)
+    shown = np.isfinite(levels)
+    if not shown.any():
+        return Diversity(secret=name, least=None, mean=None)
+    worst = int(np.argmin(levels))
+    cells = WorstClass(cells=seen.cells_of(worst), rows=int(seen.classes.sizes[worst]))
+    return Diversity(secret=name, least=int(levels[worst]), mean=float(levels[shown].mean()), worst=cells)
+
+
+def classification_metric(published: Published | Reading, column: str) -> float:
+    """Share of the rows whose cell is not the most frequent one of their class: what guessing by classes gets wrong.
+
+    Any published column may be the label; a missing cell is a value, a hidden one (`*` of a secret) is not counted.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
+    >>> shares = [classification_metric(ck.anonymize(table, schema, [ck.KAnonymity(k)]), "disease") for k in (1, 5, 50)]
+    >>> [round(share, 2) for share in shares]
+    [0.0, 0.8, 0.91]
+    """
+    reading = reading_of(published)
+    if column not in reading.columns:
+        raise BadInput("is not in the release", column=column, right="published are " + ", ".join(reading.columns))
+    seen = reading.of(column) if column in reading.schema.sensitive else reading
+    shown = np.ones(reading.columns.rows, dtype=bool)
+    if column in reading.schema.sensitive:
+        shown = ~starred(reading.columns[column])
+    rows = np.flatnonzero(shown)
+    if len(rows) == 0:
+        return 0.0
+    class_of: NDArray[np.int32] = seen.class_of[rows]
+    _, owner, counts = combinations(reading.columns.take(rows), [column], class_of, len(seen.classes))
+    most = np.zeros(len(seen.classes))
+    np.maximum.at(most, owner, counts)
+    return float(1 - most.sum() / len(rows))
+
+
+def loss_by_column(published: Published | Reading) -> dict[str, float]:
+    """General Loss Metric (variant A) of each quasi column over the published rows: 0 is exact, 1 is `*` everywhere.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(100), ck.datasets.hospital_schema()
+    >>> loss = loss_by_column(ck.anonymize(table, schema, [ck.KAnonymity(100)]))
+    >>> loss["sex"], loss["age"]
+    (1.0, 0.9)
+    """
+    reading = reading_of(published)
+    return {name: a for name, (a, _) in measure(reading.columns, reading.schema).columns.items()}

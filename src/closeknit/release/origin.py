@@ -1,0 +1,31 @@
+"""`Origin`: what only those have who made a release: the table as it was read, and how the release was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from closeknit.core.classes import Classes
+from closeknit.core.columns import Columns
+from closeknit.core.method import Method
+from closeknit.core.model import Model
+from closeknit.core.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """The table and the request behind a release. It is never pickled, and nothing of it goes to the public folder.
+
+    >>> import closeknit as ck
+    >>> from closeknit.core.columns import Columns
+    >>> origin = Origin(Columns.of({"age": [30]}), ck.Schema(quasi={"age": ck.numeric()}), (ck.KAnonymity(1),))
+    >>> origin.columns.rows, origin.method
+    (1, None)
+    """
+
+    columns: Columns
+    schema: Schema
+    models: tuple[Model, ...]
+    method: Method | None = None  # none where a stream made it
+    seed: int | None = None
+    classes: Callable[[], Classes] | None = None  # counted in persons, where rows have any

@@ -1,0 +1,132 @@
+"""The private record: the public one, and what compares with the original or tells how the release was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit import __version__
+from closeknit.attacks.at_home import at_home
+from closeknit.attacks.finding import Finding
+from closeknit.attacks.on_release import ON_RELEASE
+from closeknit.core.errors import BadInput
+from closeknit.core.frontier import Frontier
+from closeknit.core.model import Model
+from closeknit.metrics.queries import queries, workload_error
+from closeknit.release.origin import Origin
+from closeknit.release.public import Plain
+from closeknit.release.samples import one_class
+from closeknit.report.record import AtHome, PrivateReport, PublicReport, QueryError, Sample
+
+QUERIES, LAMBDA, THETA = 1000, 3, 0.1
+PARTS = {"sample": "Rows before and after", "queries": "COUNT queries", "findings": "Attacks that need the original"}
+NO_SAMPLE = "Rows before and after are left out: none of the smallest classes is found in the release by its secrets."
+NO_ORIGINAL = (
+    "This release came without the table it was made of: samples, query errors and attacks that need it are left out. "
+    "They stay with the process that made it."
+)
+NO_FRONTIER = "What other settings would cost was not computed: 'closeknit frontier' does it."
+MORE_ATTACKS = (
+    "Attacks that run the method again (minimality), or need a list of the population or another release, take their time: "
+    "'closeknit attack' makes them, and 'closeknit report --attacks' shows them here."
+)
+
+
+def private_report(texts: Plain, released: PublicReport, origin: Origin | None, partition: NDArray[np.int32] | None,
+                   recipe: Mapping[str, Any] | None, frontier: Frontier | None = None,
+                   attacks: Sequence[Finding] | None = None) -> PrivateReport:  # fmt: skip
+    """What the private page says of a release; without its original only how it is repeated.
+
+    `attacks`: what was found with more than the release, by whoever took the time; left out, what the original alone tells.
+    """
+    missing = [NO_ORIGINAL] if origin is None else [MORE_ATTACKS] if attacks is None else []
+    missing += [NO_FRONTIER] if frontier is None else []
+    shown = {name: part for name, part in (recipe or {}).items() if name not in ("schema", "output")}
+    base: dict[str, Any] = {
+        "closeknit": __version__,
+        "released": released,
+        "frontier": frontier,
+        "recipe": shown,
+        "command": _command(shown),
+    }
+    told = tuple(found for found in attacks or () if found.attack not in ON_RELEASE)  # those stand on the public page
+    if origin is None:
+        return PrivateReport(**base, findings=told, missing=tuple(missing))
+    parts: dict[str, Any] = {}
+    makers: dict[str, Callable[[], Any]] = {
+        "sample": lambda: _sample(texts, origin, partition),
+        "queries": lambda: _query_errors(texts, origin),
+        "findings": lambda: told or tuple(at_home(texts, origin.columns, origin.schema)),
+    }
+    for name, make in makers.items():
+        try:
+            parts[name] = make()
+        except BadInput as error:  # a certified release can be saved, whatever cannot be compared
+            missing.append(f"{PARTS[name]} could not be made: {error}.")
+    missing += [NO_SAMPLE] if parts.get("sample", 0) is None else []
+    levels = _levels(texts, origin)
+    return PrivateReport(**base, **parts, input_rows=origin.columns.rows, levels=levels, missing=tuple(missing))
+
+
+def _command(recipe: Mapping[str, Any]) -> str:
+    if "stream" in recipe:
+        return "closeknit stream recipe.yaml < rows.ndjson > again.ndjson"
+    if recipe and "data" not in recipe:
+        return "closeknit anonymize recipe.yaml -o again/   # after adding the key data with the path of the table"
+    return "closeknit anonymize recipe.yaml -o again/"
+
+
+def _levels(texts: Plain, origin: Origin) -> tuple[AtHome, ...]:
+    """What promises reach that were counted in persons."""
+    if origin.classes is None:
+        return ()
+    classes = origin.classes()
+    found = []
+    for model, promise in zip(origin.models, texts.certificate.promises, strict=False):
+        if promise.status == "attested" and "persons" in model.needs and "release" not in model.needs and len(classes):
+            levels = model.levels(classes)
+            index = _worst(model, levels)
+            reached = float(levels[index]) if np.isfinite(levels[index]) else None
+            rows, persons = int(classes.sizes[index]), int(classes.persons[index])
+            found.append(AtHome(text=promise.text, asked=promise.asked, reached=reached, rows=rows, persons=persons))
+    return tuple(found)
+
+
+def _worst(model: Model, levels: NDArray[np.float64]) -> int:
+    return int(np.argmin(levels) if model.higher_is_safer else np.argmax(levels))
+
+
+def _sample(texts: Plain, origin: Origin, partition: NDArray[np.int32] | None) -> Sample | None:
+    found = None if partition is None else one_class(origin.columns, origin.schema, texts, partition)
+    if found is None:
+        return None
+    raw, written = origin.columns.take(found.raw), texts.columns.take(found.written)
+    return Sample(
+        raw=_rows(raw, list(raw)),
+        raw_columns=tuple(raw),
+        written=_rows(written, list(written)),
+        written_columns=tuple(written),
+        rows=found.rows,
+    )
+
+
+def _rows(columns: Any, names: list[str]) -> tuple[tuple[str, ...], ...]:
+    cells = [["" if cell is None else str(cell) for cell in columns[name].cells()] for name in names]
+    return tuple(zip(*cells, strict=True))
+
+
+def _query_errors(texts: Plain, origin: Origin) -> tuple[QueryError, ...]:
+    """The same queries put to the table and to the release, for each secret."""
+    found = []
+    for secret in origin.schema.sensitive:
+        others = len([name for name in origin.schema.quasi if name != secret])
+        if others == 0:
+            continue
+        lambda_ = min(LAMBDA, others)
+        workload = queries(origin.columns, origin.schema, secret, lambda_, THETA, QUERIES)
+        error = workload_error(texts, origin.columns, workload)
+        found.append(QueryError(column=secret, lambda_=lambda_, theta=THETA, **error.model_dump()))
+    return tuple(found)

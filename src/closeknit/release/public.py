@@ -1,0 +1,99 @@
+"""The public record: from the written cells and the certificate, and from nothing else.
+
+All is counted from the canonical texts of the cells, each column's values in the order in which they first appear. So it makes
+no difference whether cells come from memory, from a CSV or from a Parquet file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit import __version__
+from closeknit.attacks.on_release import on_release
+from closeknit.core.certificate import Certificate
+from closeknit.core.columns import Column, Columns
+from closeknit.core.schema import Schema
+from closeknit.doors.canonical import cell_texts
+from closeknit.forms.reading import Published, reading_of
+from closeknit.metrics.measures import measures
+from closeknit.release.spreads import secret_spreads
+from closeknit.release.words import meaning
+from closeknit.report.record import PublicReport, ShownColumn, Told
+
+
+@dataclass(frozen=True, eq=False)
+class Plain:
+    """Written cells as text, with their certificate."""
+
+    columns: Columns
+    certificate: Certificate
+
+
+def as_text(columns: Columns) -> Columns:
+    """The same cells, distinct ones as text in the order of their first row; an empty cell is a missing one.
+
+    >>> column = as_text(Columns.of({"cost": [3.0, None, 0.5]}))["cost"]
+    >>> column.values.tolist(), column.codes.tolist()
+    (['3', '0.5'], [0, -1, 1])
+    """
+    return Columns({name: _text_column(column) for name, column in columns.items()}, columns.rows)
+
+
+def _text_column(column: Column) -> Column:
+    texts = [*cell_texts(column), ""]
+    used, first = np.unique(column.codes, return_index=True)
+    order = used[np.argsort(first)].tolist()
+    place: dict[str, int] = {"": -1}
+    code_of = np.full(len(texts), -1, dtype=np.int32)
+    for code in order:  # two values may have one text
+        code_of[code] = place.setdefault(texts[code], len(place) - 1)
+    values = np.array([text for text in place if text != ""], dtype=object)
+    codes: NDArray[np.int32] = code_of[column.codes]
+    return Column(values, codes)
+
+
+def plain(published: Published) -> Plain:
+    """A release as it would be read from a file."""
+    return Plain(as_text(published.columns), published.certificate)
+
+
+def public_report(texts: Plain) -> PublicReport:
+    """What the public page says of a release.
+
+    >>> import closeknit as ck
+    >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
+    >>> public_report(plain(release)).promises[0].promise.asked
+    '>= 5'
+    """
+    certificate, reading = texts.certificate, reading_of(texts)
+    schema = Schema.from_forms(certificate.columns)
+    word = "class" if {"generalized", "perturbed"} & set(certificate.form) else "bucket"
+    return PublicReport(
+        closeknit=__version__,
+        form=certificate.form,
+        rows=certificate.rows,
+        withheld=certificate.withheld,
+        columns=_columns(schema),
+        promises=tuple(Told(promise=promise, means=meaning(promise, word)) for promise in certificate.promises),
+        classes=certificate.classes,
+        loss=certificate.loss,
+        secrets=secret_spreads(reading, certificate, word),
+        findings=tuple(on_release(reading)),
+        measures=measures(texts),
+        joint=certificate.joint,
+        estimates=certificate.estimates,
+        notes=certificate.notes,
+        content_sha256=certificate.content_sha256,
+    )
+
+
+def _columns(schema: Schema) -> tuple[ShownColumn, ...]:
+    shown = []
+    for name in schema.published:
+        roles = [role for role in ("quasi", "sensitive", "plain") if name in getattr(schema, role)]
+        kind = schema.quasi.get(name) or schema.sensitive.get(name)
+        shown.append(ShownColumn(name=name, role=" and ".join(roles), kind=kind.name if kind else None))
+    return tuple(shown)

@@ -1,0 +1,128 @@
+"""The same people before and after: some rows of one class in the table, and where they stand in the release.
+
+A release does not say who is who. Here table and classes are at hand: a group of written rows is the class if it has as many
+rows, the same secrets, and cells that every member fits into.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.columns import Columns
+from closeknit.core.schema import Schema
+from closeknit.doors.canonical import cell_texts
+from closeknit.forms.axes import axes_of
+from closeknit.forms.reading import Published, reading_of
+
+SAMPLE = 6
+TRIED = 40  # classes, the smallest first; most fit at once
+Rows = NDArray[np.int64]
+Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Rows of the table and of the release, each in its own order, and how many the class has."""
+
+    raw: Rows
+    written: Rows
+    rows: int
+
+
+def one_class(table: Columns, schema: Schema, published: Published, partition: NDArray[np.int32]) -> Found | None:
+    """A small class in the table and in the release; None where nothing fits, as where secrets were changed.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
+    >>> release = ck.anonymize(table, schema, [ck.KAnonymity(5)])
+    >>> one_class(table, schema, release, release.partition).rows
+    5
+    """
+    reading, boxes = reading_of(published), _Boxes(table, schema, published)
+    names = [name for name in (schema.published if reading.column_groups else schema.sensitive) if name in published.columns]
+    raw, written = (_Texts(part, names, schema, bool(reading.column_groups)) for part in (table, published.columns))
+    sizes = np.bincount(partition[partition >= 0])
+    members_of, rows_of = _ByClass(partition, len(sizes)), _ByClass(reading.class_of, len(reading.classes))
+    few = np.argsort(sizes, kind="stable")[:TRIED].tolist()
+    alike: dict[tuple[Any, ...], list[int]] = {tuple(raw.of(members_of[label])): [] for label in few}
+    for group in np.flatnonzero(np.isin(reading.classes.sizes, sizes[few])).tolist():  # each is looked at once
+        if (told := tuple(written.of(rows_of[group]))) in alike:
+            alike[told].append(group)
+    for label in few:
+        members = members_of[label]
+        for group in alike[tuple(raw.of(members))]:
+            rows = rows_of[group]
+            if len(rows) == len(members) and (reading.column_groups or boxes.hold(members, rows[0])):
+                return Found(raw.chosen(members), written.chosen(rows), len(members))
+    return None
+
+
+class _Texts:
+    """Cells of some columns as text; `apart` where cells of one row do not belong together."""
+
+    def __init__(self, columns: Columns, names: list[str], schema: Schema, apart: bool) -> None:
+        self.apart = apart
+        listed = [["" if text in schema.missing else text for text in cell_texts(columns[name])] for name in names]
+        self.cells = [
+            (np.array([*texts, ""], dtype=object), columns[name].codes) for name, texts in zip(names, listed, strict=True)
+        ]
+
+    def of(self, rows: Rows) -> list[tuple[str, ...]]:
+        """What these rows say, in an order that does not tell whose it is."""
+        columns = [texts[codes[rows]].tolist() for texts, codes in self.cells]
+        if self.apart:
+            return [tuple(sorted(column)) for column in columns]
+        return sorted(zip(*columns, strict=True))
+
+    def chosen(self, rows: Rows) -> Rows:
+        """A few of them, spread over what they say."""
+        columns = [texts[codes[rows]].tolist() for texts, codes in self.cells]
+        ordered = sorted(range(len(rows)), key=lambda i: [column[i] for column in columns])
+        few = np.unique(np.linspace(0, len(rows) - 1, SAMPLE).round().astype(int))
+        return np.sort(rows[np.array(ordered)[few]])
+
+
+class _ByClass:
+    """The rows of each class; rows without a class are left out."""
+
+    def __init__(self, class_of: NDArray[np.int32], count: int) -> None:
+        kept = np.flatnonzero(class_of >= 0)
+        self.rows = kept[np.argsort(class_of[kept], kind="stable")]
+        self.starts = np.append(0, np.cumsum(np.bincount(class_of[kept], minlength=count)))
+
+    def __getitem__(self, label: int) -> Rows:
+        return self.rows[self.starts[label] : self.starts[label + 1]]
+
+
+class _Boxes:
+    """Where the rows of a table lie, and whether they lie in the cells of a written row; each column is read when needed."""
+
+    def __init__(self, table: Columns, schema: Schema, published: Published) -> None:
+        self.table, self.schema, self.written = table, schema, published.columns
+        self.axes = axes_of(table, schema)
+        self.read: dict[str, tuple[Ends, Ends]] = {}
+
+    def hold(self, members: Rows, row: int) -> bool:
+        """Whether every member lies in the cells of this row."""
+        return all(self._fits(name, members, row) for name in self.schema.quasi)
+
+    def _fits(self, name: str, members: Rows, row: int) -> bool:
+        raw, written = self._ends(name)
+        low, high = (ends[members] for ends in raw)
+        lo, hi = (ends[row] for ends in written)
+        first, last = self.axes[name].ends
+        anything = np.isnan(lo) or (lo <= first and hi >= last)  # what a cell with missing values must say
+        return bool(np.all(np.where(np.isnan(low), anything, (lo <= low) & (high <= hi))))
+
+    def _ends(self, name: str) -> tuple[Ends, Ends]:
+        """Both ends of each row's cell, in the table and in the release."""
+        if name not in self.read:
+            axis, column, cells = self.axes[name], self.table[name], self.written[name]
+            column = axis.leaf_column(column, self.schema) if axis.leaves else column
+            ends = [[end[part.codes] for end in axis.ranges(part)] for part in (column, cells)]
+            self.read[name] = ((ends[0][0], ends[0][1]), (ends[1][0], ends[1][1]))
+        return self.read[name]

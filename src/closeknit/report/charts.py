@@ -1,0 +1,129 @@
+"""Charts as SVG text: drawn by altair and vl-convert, without a script and without a request to any host.
+
+Numbers and names of the data are values in a chart, never parts of its description, so no cell can change what is drawn.
+Colours are those of Okabe and Ito, which people with any kind of colour vision can tell apart; a table has the same numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
+PALETTE = (BLUE, ORANGE, GREEN, PURPLE)
+WIDTH = 300  # of the plot: with its labels it fits a phone
+LABELS = 150  # pixels that a name may take before it is cut
+LONGEST = 60  # signs of it
+TAG = re.compile(r"<[^<>]*>")
+NEEDLESS = re.compile(r' (class|role|aria-[a-z]+|pointer-events)="[^"]*"')  # the page styles nothing by them
+Rows = Sequence[Mapping[str, Any]]
+
+
+def bars(rows: Rows, *, value: str, title: str, most: float | None = None) -> str:
+    """Lying bars: a row has a `name` and a `value`.
+
+    >>> bars([{"name": "age", "value": 0.4}], value="loss", title="Loss by column").startswith("<svg")
+    True
+    """
+    import altair as alt
+
+    scale = alt.Scale(domain=[0, most], nice=False) if most else alt.Scale(domainMin=0)
+    shape = alt.Chart(_data(rows)).mark_bar(color=BLUE).encode(
+        x=alt.X("value:Q", title=value, axis=alt.Axis(tickCount=5), scale=scale),
+        y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=LABELS)),
+    )  # fmt: skip
+    return _svg(shape, 22 * len(rows), title)
+
+
+def standing(rows: Rows, *, name: str, value: str, title: str) -> str:
+    """Standing bars side by side, in the order of the rows.
+
+    >>> standing([{"name": "5", "value": 3}], name="rows", value="classes", title="Class sizes").startswith("<svg")
+    True
+    """
+    import altair as alt
+
+    turned = {"labelAngle": -40, "labelAlign": "right"} if len(rows) > 5 else {"labelAngle": 0}
+    shape = alt.Chart(_data(rows)).mark_bar(color=BLUE).encode(
+        x=alt.X("name:N", sort=None, title=name, axis=alt.Axis(labelLimit=LABELS, **turned)),
+        y=alt.Y("value:Q", title=value, axis=alt.Axis(tickCount=4, tickMinStep=1), scale=alt.Scale(domainMin=0)),
+    )  # fmt: skip
+    return _svg(shape, 170, title)
+
+
+def shares(rows: Rows, series: Sequence[str], *, title: str) -> str:
+    """Lying bars in groups: a row has a `name`, and a share of each of the series in `values`.
+
+    >>> shares([{"name": "flu", "values": [0.4, 0.5]}], ["all rows", "class 1"], title="disease").startswith("<svg")
+    True
+    """
+    import altair as alt
+
+    names = _apart(str(row["name"]) for row in rows)
+    values = [
+        {"name": name, "value": share, "series": told}
+        for name, row in zip(names, rows, strict=True)
+        for told, share in zip(series, row["values"], strict=True)
+    ]
+    colours = alt.Scale(domain=list(series), range=list(PALETTE[: len(series)]))
+    legend = alt.Legend(title=None, orient="top", direction="vertical", labelLimit=WIDTH)
+    shape = alt.Chart(alt.InlineData(values=values)).mark_bar().encode(
+        x=alt.X("value:Q", title="share of the rows", axis=alt.Axis(format="~%", tickCount=5), scale=alt.Scale(domainMin=0)),
+        y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=LABELS), scale=alt.Scale(paddingInner=0.25)),
+        yOffset=alt.YOffset("series:N", sort=list(series)),
+        color=alt.Color("series:N", scale=colours, legend=legend),
+    )  # fmt: skip
+    return _svg(shape, max(9 * len(values), 60), title)
+
+
+def _data(rows: Rows) -> Any:
+    import altair as alt
+
+    names = _apart(str(row["name"]) for row in rows)
+    return alt.InlineData(values=[{"name": name, "value": row["value"]} for name, row in zip(names, rows, strict=True)])
+
+
+def _apart(names: Iterable[str]) -> list[str]:
+    """Names that a picture can show; equal ones are told apart by spaces that nobody sees, or their bars would be added up."""
+    seen: set[str] = set()
+    found = []
+    for name in names:
+        shown = "".join(sign if sign.isprintable() else " " for sign in name[:LONGEST]) or "\u00a0"
+        while shown in seen:
+            shown += "\u00a0"
+        seen.add(shown)
+        found.append(shown)
+    return found
+
+
+def _svg(chart: Any, height: int, title: str) -> str:
+    sized = chart.properties(width=WIDTH, height=height)
+    looks = sized.configure(aria=False, font="sans-serif", background="transparent")
+    looks = looks.configure_view(stroke=None).configure_axis(
+        labelFontSize=12, titleFontSize=12, titleFontWeight="normal", labelColor="#222", titleColor="#222", gridColor="#ddd"
+    )
+    return labelled(json.dumps(looks.configure_legend(labelFontSize=12, labelColor="#222").to_dict(validate=False)), title)
+
+
+@functools.lru_cache(maxsize=64)
+def labelled(spec: str, title: str) -> str:
+    """A description as SVG that says what it shows to whoever cannot see it; both pages of a release share it.
+
+    >>> bare = '{"data": {"values": [{}]}, "mark": "point"}'
+    >>> labelled(bare, "A <point>")[:43]
+    '<svg role="img" aria-label="A &lt;point&gt;'
+    """
+    import vl_convert
+
+    drawn = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[], show_warnings=False)
+    head, rest = drawn.split(">", 1)
+    size = re.search(r'width="([\d.]+)" height="([\d.]+)"', head)
+    assert size is not None
+    said = html.escape(title, quote=True)
+    box = f'width="{size[1]}" height="{size[2]}" viewBox="0 0 {size[1]} {size[2]}"'
+    bare = TAG.sub(lambda tag: NEEDLESS.sub("", tag[0]), rest)
+    return f'<svg role="img" aria-label="{said}" {box}>{bare}'

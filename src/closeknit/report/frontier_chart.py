@@ -1,0 +1,99 @@
+"""Privacy against loss as a picture: a point for each release, a line for each method, a step for what no point beats.
+
+Every method has a colour of Okabe and Ito and a shape of its own, so that it is told apart without the colour. Points that no
+other beats are filled, the others hollow.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from closeknit.report.charts import labelled
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
+WIDTH, HEIGHT = 440, 300
+WIDE = 20  # from here on a ratio of levels needs a logarithmic axis
+LONGEST = 44  # signs of a name
+NOTE = "Filled, on the grey line: no other point is as safe and loses less."
+NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'  # a name; nothing is asked of that host
+
+
+def frontier_svg(points: Sequence[Mapping[str, Any]], *, level: str, higher_is_safer: bool, title: str) -> str:
+    """A picture, as SVG for a page: points have `method`, `level`, `loss`, `front` and, of a curve, `asked`.
+
+    >>> points = [{"method": "sabre", "level": 0.2, "loss": 0.4, "front": True, "asked": 0.2}]
+    >>> frontier_svg(points, level="t", higher_is_safer=False, title="Privacy against loss").startswith("<svg")
+    True
+    """
+    shown = [_shown(point) for point in points if point["level"] is not None and point["loss"] is not None]
+    safer = f"{'larger' if higher_is_safer else 'smaller'} is safer"
+    return labelled(json.dumps(_chart(shown, f"{level} reached ({safer})").to_dict()), title)
+
+
+def standalone(svg: str) -> bytes:
+    """A picture of a page as a file of its own, on white paper.
+
+    >>> standalone('<svg role="img" width="1"></svg>')[:25]
+    b'<?xml version="1.0" encod'
+    """
+    paper = svg.replace("<svg ", f'<svg {NAMESPACE} style="background: white" ', 1)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{paper}\n'.encode()
+
+
+def _shown(point: Mapping[str, Any]) -> dict[str, Any]:
+    name = "".join(sign if sign.isprintable() else " " for sign in str(point["method"]))
+    name = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+    asked = point.get("asked")
+    return {"method": name, "level": point["level"], "loss": point["loss"], "front": bool(point["front"]), "asked": str(asked)}
+
+
+def _chart(points: list[dict[str, Any]], level: str) -> Any:
+    import altair as alt
+
+    if not points:
+        return alt.Chart(alt.InlineData(values=[{}])).mark_text(text="there is no release to show", font="sans-serif")
+    methods = list(dict.fromkeys(point["method"] for point in points))
+    numbered = [{**point, "order": i} for i, point in enumerate(points)]
+    edge = sorted((point for point in numbered if point["front"]), key=lambda point: point["loss"])
+    x = alt.X(
+        "loss:Q", title="loss (General Loss Metric A)", axis=alt.Axis(tickCount=6), scale=alt.Scale(zero=False, padding=8)
+    )
+    y = alt.Y("level:Q", title=level, axis=alt.Axis(format="~g", tickCount=6), scale=_scale(points))
+    front = alt.Chart(alt.InlineData(values=edge)).encode(x=x, y=y)
+    base = alt.Chart(alt.InlineData(values=numbered)).encode(x=x, y=y, color=_named("color", methods))
+    marks = base.encode(shape=_named("shape", methods))
+    layers = alt.layer(
+        front.mark_line(interpolate="step-after", color="#bbb", strokeWidth=5, opacity=0.6),
+        base.mark_line(strokeWidth=1.5).encode(detail="method:N", order="order:Q"),
+        marks.transform_filter("datum.front").mark_point(filled=True, size=85, opacity=1),
+        marks.transform_filter("!datum.front").mark_point(fill="white", size=55, opacity=1, strokeWidth=1.5),
+    )
+    note = alt.TitleParams(NOTE, orient="bottom", anchor="start", fontSize=12, fontWeight="normal", color="#222", offset=12)
+    looks = layers.properties(width=WIDTH, height=HEIGHT, title=note)
+    looks = looks.configure(aria=False, font="sans-serif", background="transparent").configure_view(stroke=None)
+    return looks.configure_axis(
+        labelFontSize=12, titleFontSize=12, titleFontWeight="normal", labelColor="#222", titleColor="#222", gridColor="#ddd"
+    ).configure_legend(labelFontSize=12, labelColor="#222", labelLimit=WIDTH, symbolSize=80)
+
+
+def _scale(points: Sequence[Mapping[str, Any]]) -> Any:
+    """Logarithmic where the levels need it, as those of beta and k do."""
+    import altair as alt
+
+    levels = [point["level"] for point in points]
+    wide = bool(levels) and min(levels) > 0 and max(levels) / min(levels) > WIDE
+    return alt.Scale(type="log", padding=8) if wide else alt.Scale(zero=False, nice=True)
+
+
+def _named(channel: str, methods: Sequence[str]) -> Any:
+    """A colour or a shape for each method, the same in every picture of the same methods."""
+    import altair as alt
+
+    signs = COLOURS if channel == "color" else SHAPES
+    scale = alt.Scale(domain=list(methods), range=[signs[i % len(signs)] for i in range(len(methods))])
+    legend = alt.Legend(title=None, orient="top", columns=3)
+    kind = alt.Color if channel == "color" else alt.Shape
+    return kind("method:N", scale=scale, legend=legend)

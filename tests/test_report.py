@@ -1,0 +1,298 @@
+"""The two reports of a release: what they say, and what they never say."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import closeknit
+import closeknit as ck
+from closeknit.api.reporting import saved
+from closeknit.core.columns import Columns
+from closeknit.core.frontier import Frontier, Measure, Point
+from closeknit.core.method import promised
+from closeknit.models import REGISTRY as MODELS
+from closeknit.release.words import WORDS, meaning
+from closeknit.report import PrivateReport, PublicReport
+from closeknit.report.page import private_page, public_page
+from report_pages import SEED, Page, asks_nobody, hospital
+
+
+@pytest.fixture(scope="module")
+def release() -> ck.Release:
+    return hospital()
+
+
+def test_numbers_are_those_of_the_certificate(release: ck.Release) -> None:
+    certificate, said = release.certificate, Page(release.report()).said
+    for promise in certificate.promises:
+        assert promise.text in said and promise.asked in said and f"{promise.reached:.4g}" in said
+        assert promise.worst is not None
+        assert all(f"{name} {cell}" in said for name, cell in promise.worst.cells.items())
+    for name, (a, b) in certificate.loss.columns.items():
+        assert f"{name} {a:.4f} {b:.4f}" in said
+    assert f"{certificate.rows:,}" in said and f"{certificate.loss.a:.4f}" in said and certificate.content_sha256 in said
+    assert all(note in said for note in certificate.notes)
+    record = release.public_record()
+    assert sum(bar.classes for bar in record.measures.sizes.bars) == certificate.classes.count
+    assert all(sum(spread.overall) == certificate.rows for spread in record.secrets)
+
+
+def test_spreads_are_those_of_the_written_rows(release: ck.Release) -> None:
+    schema = ck.datasets.hospital_schema()
+    cells = {name: ["" if c is None else str(c) for c in release.columns[name].cells()] for name in release.columns}
+    spread = release.public_record().secrets[0]
+    assert spread.column == "disease" and spread.worst
+    named = spread.values[:-1] if spread.gathered else spread.values
+    for value, count in zip(named, spread.overall, strict=False):
+        assert cells["disease"].count(value) == count
+    for shown in spread.worst:
+        assert set(shown.cells) == set(schema.quasi)
+        rows = [i for i in range(release.columns.rows) if all(cells[name][i] == cell for name, cell in shown.cells.items())]
+        assert len(rows) == shown.rows == sum(shown.counts)
+        inside = [cells["disease"][i] for i in rows]
+        assert [inside.count(value) for value in named] == list(shown.counts[: len(named)])
+
+
+FORMS: dict[str, Any] = {
+    "bucketized": "bucketized",
+    "multiset": "multiset",
+    "sliced": {"sliced": {"columns": [["age", "sex"], ["zip", "job", "admission"], ["disease"], ["stay"], ["charge"]]}},
+}
+STRANGER = """
+import sys
+from pathlib import Path
+from closeknit.api.reporting import saved
+for folder in sorted(Path('.').iterdir()):
+    release = saved(folder)
+    Path(folder, 'again.html').write_text(release.report(), encoding='utf-8')
+    Path(folder, 'again.json').write_text(release.public_record().to_json(), encoding='utf-8')
+"""
+
+
+def test_a_stranger_makes_the_same_page(tmp_path: Path) -> None:
+    """In a process that has the public folders and nothing else, from CSV and Parquet, in every form."""
+    models = [ck.LDiversity("disease", 2)]
+    made = {"csv": hospital(), "parquet": hospital(models=[ck.KAnonymity(3)])}
+    made |= {name: hospital(120, models=models, method=ck.Mondrian(), form=form) for name, form in FORMS.items()}
+    made["perturbed"] = perturbed()
+    made["persons"] = persons()
+    made["numbers"] = odd_numbers()
+    home, public = tmp_path / "home", tmp_path / "public"
+    home.mkdir(), public.mkdir()
+    for name, each in made.items():
+        each.save(home / name, "parquet" if name in ("parquet", "sliced", "numbers") else "csv")
+        shutil.copytree(home / name, public / name, ignore=shutil.ignore_patterns("report.*"))
+    shutil.move(home, tmp_path / "gone")
+    bare = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(Path(closeknit.__file__).resolve().parents[1])}
+    done = subprocess.run([sys.executable, "-c", STRANGER], cwd=public, env=bare, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for name in made:
+        for kind in ("html", "json"):
+            then, now = tmp_path / "gone" / name / f"report.{kind}", public / name / f"again.{kind}"
+            assert then.read_bytes() == now.read_bytes(), (name, kind)
+
+
+def perturbed() -> ck.Release:
+    tree = ck.Hierarchy.from_nested({"any": ["flu", "gout", "acne"]})
+    schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": tree})
+    table = Columns.of({"age": [20 + i % 30 for i in range(90)], "ill": [("flu", "gout", "acne")[i % 3] for i in range(90)]})
+    models = [ck.KAnonymity(3), ck.PosteriorBound("ill", 6)]
+    return ck.anonymize(table, schema, models, ck.Mondrian(), form={"perturbed": {"retain": 0.5}}, seed=SEED)
+
+
+def persons() -> ck.Release:
+    schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()}, person="who")
+    cells = {"who": [f"Person-{i // 2}" for i in range(60)], "age": [20 + i // 6 for i in range(60)]}
+    table = Columns.of({**cells, "ill": [("flu", "gout", "acne", "cold")[i % 4] for i in range(60)]})  # type: ignore[dict-item]
+    return ck.anonymize(table, schema, [ck.KAnonymity(3), ck.LDiversity("ill", 2)], seed=SEED)
+
+
+def odd_numbers() -> ck.Release:
+    """Floats, large ones, negative ones and missing cells: their text must not depend on where they are read from."""
+    schema = ck.Schema(quasi={"x": ck.numeric()}, sensitive={"y": ck.numeric(), "z": ck.flat()})
+    x = [0.1 * i if i % 7 else None for i in range(60)]
+    y = [(-1.0) ** i * 1e17 * i + 0.0 for i in range(60)]
+    table = Columns.of({"x": x, "y": y, "z": ["true" if i % 3 else None for i in range(60)]})  # type: ignore[dict-item]
+    return ck.anonymize(table, schema, [ck.KAnonymity(5)], seed=SEED)
+
+
+@pytest.mark.parametrize("make", [perturbed, persons, odd_numbers])
+def test_odd_releases_have_both_pages(make: Any) -> None:
+    made = make()
+    for page in (made.report(), made.report(private=True)):
+        asks_nobody(page)
+        assert all(promise.text in Page(page).said for promise in made.certificate.promises)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_every_form_has_both_pages(form: Any) -> None:
+    made = hospital(120, models=[ck.LDiversity("disease", 2)], method=ck.Mondrian(), form=form)
+    said = Page(made.report()).said
+    assert "buckets" in said and "rows of a bucket" in said
+    asks_nobody(made.report(private=True))
+
+
+def test_attested_promises_tell_only_that_they_hold() -> None:
+    made = persons()
+    record, home = made.public_record(), made.private_record()
+    assert [told.promise.status for told in record.promises] == ["attested", "attested"]
+    assert [told.promise.reached for told in record.promises] == [None, None]
+    assert "not told" in Page(made.report()).said and "at least 3 people" in record.promises[0].means
+    assert [level.asked for level in home.levels] == [">= 3", ">= 2"]
+    assert home.levels[0].reached == home.levels[0].persons >= 3 and home.levels[0].rows == 2 * home.levels[0].persons
+    assert "persons in the worst class" not in made.report() and "persons in the worst class" in made.report(private=True)
+
+
+def test_nothing_of_the_table_is_on_the_public_page(tmp_path: Path) -> None:
+    table, schema = ck.datasets.hospital(200), ck.datasets.hospital_schema()
+    file = tmp_path / "patients-of-dr-quill.csv"
+    from closeknit.doors.files import write_csv
+
+    write_csv(table, file)
+    made = ck.anonymize(file, schema, [ck.KAnonymity(4)], seed=SEED)
+    made.save(tmp_path / "out")
+    public = "".join((tmp_path / "out" / name).read_text("utf-8") for name in ("report.html", "report.json"))
+    private = (tmp_path / "out.private" / "report.html").read_text("utf-8")
+    for word in (str(SEED), "quill", "stack_and_deal", "recipe", str(tmp_path)):
+        assert word not in public
+    assert str(SEED) in private and "quill" in private and "stack_and_deal" in private
+    written = {str(cell) for name in made.columns for cell in made.columns[name].cells()}
+    raw = {str(cell) for name in ("admission", "zip", "name") for cell in table[name].cells()} - written
+    assert len(raw) > 100 and [cell for cell in raw if cell in public] == []
+    assert any(cell in private for cell in raw)
+    assert not any(str(cell) in private for cell in table["name"].cells()), "identifiers stay out of both"
+
+
+def test_records_read_back_and_draw_the_same_page(release: ck.Release) -> None:
+    public, home = release.public_record(), release.private_record()
+    assert public_page(PublicReport.from_json(public.to_json())) == release.report() == release.report()
+    assert private_page(PrivateReport.from_json(home.to_json())) == release.report(private=True)
+    assert set(json.loads(public.to_json())) >= {"promises", "loss", "secrets", "findings", "measures", "notes"}
+
+
+def test_before_and_after_are_the_same_people(release: ck.Release) -> None:
+    sample = release.private_record().sample
+    assert sample is not None and 1 < len(sample.raw) == len(sample.written) <= 6
+    secrets = [
+        sorted([row[names.index(name)] for name in ("disease", "stay", "charge")] for row in rows)
+        for rows, names in ((sample.raw, sample.raw_columns), (sample.written, sample.written_columns))
+    ]
+    assert secrets[0] == secrets[1] and "name" not in sample.raw_columns
+    ages, written = sample.raw_columns.index("age"), sample.written_columns.index("age")
+    low, high = (int(end) for end in sample.written[0][written].strip("[]").split(", "))
+    assert all(low <= int(row[ages]) <= high for row in sample.raw)
+
+
+def test_a_release_without_its_original_says_so(release: ck.Release) -> None:
+    copy = pickle.loads(pickle.dumps(release))
+    assert copy.report() == release.report()
+    home = copy.private_record()
+    assert home.sample is None and home.queries == () and home.input_rows is None and home.recipe == {}
+    assert "came without the table it was made of" in Page(copy.report(private=True)).said
+    assert SEED.to_bytes(16, "big") not in pickle.dumps(release) and str(SEED).encode() not in pickle.dumps(release)
+
+
+def test_no_secret_and_nothing_generalized() -> None:
+    bare = ck.anonymize(
+        Columns.of({"age": [1, 1, 2, 2]}), ck.Schema(quasi={"age": ck.numeric()}), [ck.KAnonymity(2)], seed=SEED
+    )
+    record = bare.public_record()
+    assert record.secrets == () and record.loss.a == 0
+    asks_nobody(bare.report())
+    asks_nobody(bare.report(private=True))
+
+
+def test_a_replayed_stream_has_both_pages() -> None:
+    schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"ill": ck.flat()})
+    table = Columns.of({"age": [30 + i % 20 for i in range(40)], "ill": ["flu" if i % 2 else "gout" for i in range(40)]})
+    made = ck.replay(ck.Castle(schema, k=4, delta=10, seed=SEED), table, order="shuffled")
+    home = made.private_record()
+    assert home.sample is not None and home.input_rows == 40 and "closeknit stream" in home.command
+    asks_nobody(made.report())
+
+
+def test_frontier_is_shown_on_the_private_page_alone(release: ck.Release) -> None:
+    t = Measure(name="t of disease", parameter="t", text="t-closeness of disease", higher_is_safer=False)
+    points = tuple(
+        Point(method={name: {}}, parameter="t of disease", asked=asked, ok=True, reached=(asked,), level=asked, seconds=1,
+              loss=release.certificate.loss.model_copy(update={"a": 0.5 - asked}), classes=release.certificate.classes)
+        for name in ("sabre", "<b>mondrian</b>") for asked in (0.1, 0.2)
+    )  # fmt: skip
+    found = Frontier(closeknit="0.1.0", rows=200, seed=7, promises=("t",), measures=(t,), points=points)
+    page = release.report(private=True, frontier=found)
+    asks_nobody(page)
+    assert "What other settings would cost" in page and "<b>mondrian" not in page and "0.3000" in Page(page).said
+    assert "was not computed" in release.report(private=True) and "was not computed" not in page
+
+
+def test_every_promise_has_its_own_words(release: ck.Release) -> None:
+    assert set(WORDS) == set(MODELS)
+    schema = ck.datasets.hospital_schema()
+    asked = [
+        ck.LDiversity("disease", 3, kind=kind, c=2 if kind == "recursive" else None)
+        for kind in ("distinct", "entropy", "recursive", "frequency")
+    ]
+    asked += [ck.BetaLikeness("disease", 2, kind="semantic", below=1), ck.BetaLikeness("stay", 2, kind="range", eps=1)]  # type: ignore[list-item]
+    asked += [ck.BetaLikeness("disease", 2), ck.BetaLikeness("disease", 2, kind="basic"), ck.DeltaDisclosure("disease", 1)]  # type: ignore[list-item]
+    asked += [
+        ck.TCloseness(("disease", "stay"), 0.5),
+        ck.KAnonymity(3),
+        ck.DiverseSlicing("disease", 3),
+        ck.PosteriorBound("disease", 3),
+    ]  # type: ignore[list-item]
+    from closeknit.core.certificate import Promise, model_form
+
+    assert len(promised(ck.Mondrian(), schema, asked)) == len(asked)
+    words = set()
+    for model in asked:
+        promise = Promise(
+            model=model_form(model), text="t", column=model.column, asked=model.asked, held=True, status="recomputable"
+        )
+        words.add(meaning(promise))
+    assert len(words) == len(asked) and all(len(said) > 40 and said.endswith(".") for said in words)
+    foreign = Promise(model={"mine": {}}, text="my own promise", column=None, asked="", held=True, status="recomputable")
+    assert meaning(foreign) == "my own promise"
+
+
+def test_the_seed_shows_in_no_byte_of_the_public_page() -> None:
+    one, two = hospital(), hospital(seed=SEED + 1)
+    assert one.certificate == two.certificate and one.report() == two.report()
+
+
+def test_what_was_changed_is_refused(release: ck.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out", report=False)
+    file = tmp_path / "out" / "release.csv"
+    assert saved(tmp_path / "out").report() == saved(file).report() == release.report()
+    lines = file.read_text("utf-8").splitlines()
+    file.write_text("\n".join([lines[0], lines[2], lines[1], *lines[3:]]) + "\n", encoding="utf-8")
+    with pytest.raises(ck.BadInput, match="not what its certificate speaks of"):
+        saved(tmp_path / "out")
+    file.unlink()
+    with pytest.raises(ck.BadInput, match="no release stands beside"):
+        saved(tmp_path / "out")
+    (tmp_path / "out" / "certificate.json").unlink()
+    with pytest.raises(ck.BadInput, match=r"certificate\.json"):
+        saved(tmp_path / "out")
+    with pytest.raises(ck.BadInput, match="no such file or folder"):
+        saved(tmp_path / "nowhere")
+
+
+def test_what_cannot_be_compared_is_said(release: ck.Release, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refused(*_: object) -> None:
+        raise ck.BadInput("cannot be compared <here>", column="disease", right="nothing would be")
+
+    monkeypatch.setattr("closeknit.release.private.at_home", refused)
+    home = release.private_record()
+    assert home.findings == () and home.sample is not None
+    assert any("Attacks that need the original could not be made" in sentence for sentence in home.missing)
+    release.save(tmp_path / "out")
+    assert "cannot be compared &lt;here&gt;" in (tmp_path / "out.private" / "report.html").read_text("utf-8")
