@@ -12,7 +12,7 @@ import pytest
 
 from stream_runs import Run, write_recipe
 
-redis = pytest.importorskip("redis")
+redis = pytest.importorskip("redis", reason="the client of Redis is not installed: pip install 'closeknit[redis]'")
 
 
 class Server:

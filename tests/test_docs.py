@@ -96,7 +96,7 @@ def test_every_page_is_linked_and_in_the_site() -> None:
 
 def test_site_asks_no_other_host(tmp_path: Path) -> None:
     """Built strictly; no script, style, picture or font of a page comes from elsewhere."""
-    pytest.importorskip("mkdocs")
+    pytest.importorskip("mkdocs", reason="mkdocs, which builds the site, is not installed")
     build = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path)]
     made = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
     assert made.returncode == 0, made.stdout + made.stderr

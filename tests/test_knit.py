@@ -168,7 +168,7 @@ def _columns(rows: int, seed: int = 0) -> Columns:
     return frame if isinstance(frame, Columns) else Columns.of({name: frame[name].to_list() for name in frame.columns})
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(20))
 @given(st.integers(0, 2**32))
 def test_random_tables_and_promises(seed: int) -> None:
     kept_or_refused(*random_tables(1, seed))

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from closeknit.attacks.beliefs import NoMeaning
-from closeknit.attacks.covering import Covering, coverings, people_of
+from closeknit.attacks.covering import Covering, covering_of
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.words import IN_TABLE, certainty, counted
 from closeknit.core.schema import Schema
-from closeknit.forms.reading import Published, reading_of
+from closeknit.forms.reading import Published
 
 
 def candidate_rows(published: Published, original: Any, schema: Schema | None = None) -> Finding:
@@ -33,13 +32,7 @@ def candidate_rows(published: Published, original: Any, schema: Schema | None = 
     >>> found.number, found.details["fewest"]
     (0.5, 2)
     """
-    reading = reading_of(published)
-    if reading.column_groups:
-        right = "ask for matching_buckets, or for record_linkage of a secret"
-        raise NoMeaning("quasi-identifiers stand in clear here, and a row of them tells no more than they do", right=right)
-    people = people_of(original, reading, schema)
-    (covering,) = coverings(reading, people, schema)
-    return _of(covering)
+    return _of(covering_of(published, original, schema))
 
 
 def _of(covering: Covering) -> Finding:

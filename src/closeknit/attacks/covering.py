@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from closeknit.attacks.beliefs import NoMeaning
 from closeknit.core.cell_ranges import cell_ranges, counts_leaves
 from closeknit.core.columns import Column, Columns
 from closeknit.core.dates import date
@@ -31,6 +32,7 @@ from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
 from closeknit.doors.files import read
+from closeknit.forms.reading import Published, reading_of
 from closeknit.kernels.overlaps import BoxTree, box_tree, overlapping, overlapping_weight
 
 Int32 = NDArray[np.int32]
@@ -122,6 +124,22 @@ def coverings(reading: Reading, people: Columns, schema: Schema | None = None) -
     together = reading.column_groups or (tuple(known),)
     groups_of = [[name for name in group if name in known] for group in together]
     return [Covering.of(reading.columns, people, raw, names) for names in groups_of if names]
+
+
+def covering_of(published: Published, people: Any, schema: Schema | None = None) -> Covering:
+    """People under the rows of a release whose cells belong together; where quasi-identifiers stand in clear it is refused.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
+    >>> int(covering_of(ck.anonymize(table, schema, [ck.KAnonymity(5)]), table, schema).people.sum())
+    60
+    """
+    reading = reading_of(published)
+    if reading.column_groups:
+        right = "ask for matching_buckets, or for record_linkage of a secret"
+        raise NoMeaning("quasi-identifiers stand in clear here, and a row of them tells no more than they do", right=right)
+    (covering,) = coverings(reading, people_of(people, reading, schema), schema)
+    return covering
 
 
 def people_of(people: Any, reading: Reading, schema: Schema | None = None) -> Columns:

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from closeknit.attacks.beliefs import NoMeaning
-from closeknit.attacks.covering import Covering, coverings, people_of
+from closeknit.attacks.covering import Covering, covering_of
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.words import counted
 from closeknit.core.schema import Schema
-from closeknit.forms.reading import Published, reading_of
+from closeknit.forms.reading import Published
 
 KNOWS = "names and quasi-identifiers of everybody in a population of which the table is a part"
 
@@ -36,13 +35,7 @@ def population_linkage(published: Published, population: Any, schema: Schema | N
     >>> population_linkage(release, Columns.of({"age": [30, 32, 38, 40, 41]})).number
     0.25
     """
-    reading = reading_of(published)
-    if reading.column_groups:
-        right = "ask for matching_buckets, or for record_linkage of a secret"
-        raise NoMeaning("quasi-identifiers stand in clear here, and a row of them tells no more than they do", right=right)
-    people = people_of(population, reading, schema)
-    (covering,) = coverings(reading, people, schema)
-    return _of(covering)
+    return _of(covering_of(published, population, schema))
 
 
 def _of(covering: Covering) -> Finding:
