@@ -1,10 +1,13 @@
-"""Profiles of the randomised tests, the mark `soak`, and the folder of public tables."""
+"""Profiles of the randomised tests, the mark `soak`, the folder of public tables, and the session of Spark."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -24,6 +27,9 @@ def examples(usual: int) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # What uses Spark comes first: a process of `-n 2` begins with the first tests and is robbed of its last ones only, so all
+    # of these meet in one process and share one session.
+    items.sort(key=lambda item: "java" not in getattr(item, "fixturenames", ()))
     if SOAK:
         return
     for item in items:
@@ -39,3 +45,24 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip("the public tables are not here: set CLOSEKNIT_DATA to their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    """Spark is there, and what it runs on."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'closeknit[spark]'")
+    if shutil.which("java") is None:
+        pytest.skip("there is no Java: install openjdk-17-jre-headless")
+
+
+@pytest.fixture(scope="session")
+def spark(java: None) -> Iterator[Any]:
+    """One session of this machine for all tests."""
+    from closeknit.engines.spark_session import session
+
+    # Many short jobs: a compiler that is quick is better than one that is good.
+    os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+    found = session("local[2]")
+    found.conf.set("spark.sql.shuffle.partitions", "3")
+    yield found
+    found.stop()

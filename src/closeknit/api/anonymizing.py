@@ -130,7 +130,8 @@ def _before(form: Form, table: Table, seed: int) -> Table:
 
 def _refuse_withholding(share: object) -> None:
     if share:
-        raise BadInput("rows cannot be withheld on Spark yet", right="leave suppress out, or anonymize without an engine")
+        what = "rows cannot be withheld on Spark: which ones to leave out is weighed over all rows at once"
+        raise BadInput(what, right="leave suppress out, or anonymize without an engine")
 
 
 def run(recipe: Recipe, progress: Progress | None = None, engine: str | None = None, master: str | None = None) -> Release:

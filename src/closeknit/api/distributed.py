@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,15 @@ from closeknit.core.model import Model
 from closeknit.core.params import choice
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form
+from closeknit.doors.arrow import columns_from_arrow
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.folders import save_folders, write_inside
 from closeknit.recipe import recipe_forms
 from closeknit.release import FORMATS, Release
+from closeknit.release.release import report_files
 
 ENGINES = ("local", "spark")
+PAGE = 200_000  # rows of a release that the driver reads again for its page
 
 
 def wants_spark(data: Any, engine: str | None, master: str | None) -> bool:
@@ -47,9 +50,9 @@ def wants_spark(data: Any, engine: str | None, master: str | None) -> bool:
 class SparkRelease(Release):
     """A release whose rows are on Spark: `frame` is a Spark frame in the order of the release; the rest is as everywhere."""
 
-    def __init__(self, frame: Any, certificate: Certificate, recipe: dict[str, Any]) -> None:
+    def __init__(self, frame: Any, in_files: Callable[[], Any], certificate: Certificate, recipe: dict[str, Any]) -> None:
         self.certificate = certificate
-        self._frame, self._recipe = frame, recipe
+        self._frame, self._in_files, self._recipe = frame, in_files, recipe
 
     @property
     def frame(self) -> Any:  # type: ignore[override]
@@ -79,7 +82,7 @@ class SparkRelease(Release):
         from closeknit.engines.spark_session import sentences
 
         with sentences(path):
-            writer = self._frame.write.mode("errorifexists")
+            writer = self._in_files().write.mode("errorifexists")
             if format == "parquet":
                 writer.parquet(path)
             else:
@@ -89,16 +92,28 @@ class SparkRelease(Release):
              frontier: Any = None) -> None:  # fmt: skip
         """`folder/` with part files and certificate, `folder.private/` with the recipe; each whole or not at all.
 
-        Executors write the part files, so the folder must be one that all of them see. There is no page yet: what a page
-        shows of the cells is on Spark.
+        Executors write the part files, so the folder must be one that all of them see. With `report` a release of at most
+        `PAGE` rows gets its public page, made from what was written; the private one compares with rows that are on Spark.
         """
         format = format or "parquet"
         choice("format", format, FORMATS)
         public = Path(folder).absolute()
         private = public.with_name(public.name + ".private")
-        save_folders(
-            public, private, lambda f: self._write_public(f, format), lambda f: self._write_private(f, format), force, _ours
-        )
+
+        def write_public(place: Path) -> None:
+            self._write_public(place, format)
+            if report and self.certificate.rows <= PAGE:
+                self._write_page(place)
+
+        save_folders(public, private, write_public, lambda f: self._write_private(f, format), force, _ours)
+
+    def _write_page(self, folder: Path) -> None:
+        """What leaves, read again, and what a page says of it."""
+        from closeknit.report.page import public_page
+
+        record = Release(columns_from_arrow(self._frame.toArrow()), self.certificate).public_record()
+        for name, text in report_files(record, public_page(record)).items():
+            write_inside(folder / name, text.encode())
 
     def _write_public(self, folder: Path, format: str) -> None:
         name = f"release.{format}"
@@ -118,7 +133,7 @@ class SparkRelease(Release):
 
 
 def _ours(name: str) -> bool:
-    return name in ("release.parquet", "release.csv", "certificate.json", "recipe.yaml")
+    return name in ("release.parquet", "release.csv", "certificate.json", "recipe.yaml", "report.html", "report.json")
 
 
 def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Method, form: Form, seed: int, *, tell: Progress,
@@ -152,7 +167,7 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         )  # fmt: skip
     tell("done", 1.0)
     recipe = recipe_forms(schema, list(models), method, written.form, 0.0, seed, described, written.notes)
-    return SparkRelease(written.frame, certificate, recipe)
+    return SparkRelease(written.frame, written.in_files, certificate, recipe)
 
 
 def seen_on_spark(data: Any, schema: Schema, models: Sequence[Model], form: Form, withheld: int, csv: CsvFormat | None,

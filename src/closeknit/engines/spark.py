@@ -24,11 +24,11 @@ from closeknit.engines.spark_hash import content_hash_of, offsets
 from closeknit.engines.spark_judging import Judge, Measured
 from closeknit.engines.spark_ranks import RankedMethod, ranked
 from closeknit.engines.spark_shards import SHARD, sharded
-from closeknit.engines.spark_writing import Cells, in_order, shown_columns, shown_frame
+from closeknit.engines.spark_writing import Cells, in_files, in_order, shown_columns, shown_frame
 from closeknit.forms.cells import label_column
 
 OTHERS = (
-    "mondrian, microaggregation, incognito, sabre or burel with fill='sweep', polish=False and slack=False, "
+    "mondrian, knit, microaggregation, incognito, sabre or burel with fill='sweep', polish=False and slack=False, "
     "or stack_and_deal with dealing='literal'"
 )
 
@@ -56,6 +56,10 @@ class WrittenOnSpark:
     def frame(self) -> DataFrame:
         """The release."""
         return shown_frame(self.ordered, self.coding, self.cells)
+
+    def in_files(self) -> DataFrame:
+        """The release with a partition for each file; files end at fixed ranks, so where they end tells nothing."""
+        return shown_frame(in_files(self.ordered, self.coding, self.places), self.coding, self.cells)
 
     def content_hash(self) -> str:
         """As of the same release in a file."""
@@ -98,12 +102,13 @@ class WrittenOnSpark:
 def refuse_unscaled(method: Method, schema: Schema, form: Form) -> None:
     """What has to see all rows in one place says so."""
     if schema.person is not None:
-        right = "count rows as persons of their own (drop the column), or anonymize without an engine"
-        raise BadInput("persons cannot be counted on Spark yet", column=schema.person, right=right)
+        what = "persons cannot be counted on Spark: cuts and ranks would part the rows of one person"
+        right = "anonymize without an engine, or a table with one row a person and without this column"
+        raise BadInput(what, column=schema.person, right=right)
     if usual_form(method) != "generalized" or form.name != "generalized":
         other = form.name if form.name != "generalized" else usual_form(method)
-        right = "choose 'generalized', or anonymize without an engine"
-        raise BadInput(f"the form '{other}' cannot be written on Spark yet", right=right)
+        right = f"without an engine one machine writes it; on Spark choose {OTHERS}"
+        raise BadInput(f"the form '{other}' cannot be written on Spark: its buckets are numbered over all rows", right=right)
 
 
 def coded_on_spark(frame: DataFrame, schema: Schema, models: Sequence[Model]) -> tuple[Coding, DataFrame]:

@@ -48,7 +48,8 @@ def content_hash_of(frame: DataFrame, columns_of: Callable[[Block], Columns], na
         return _pieces(columns_of(block), before.value[(place_of_partition(),)])
 
     types = {"block": "bigint", "first": "bigint", "whole": "binary", "text": "binary"}
-    found = each_group(each_partition(frame, pieces, types), "block", _joined, {"block": "bigint", "whole": "binary"})
+    split = each_partition(frame, pieces, types)
+    found = each_group(split, "block", BLOCK_ROWS * len(places), _joined, {"block": "bigint", "whole": "binary"})
     lists = told(found.toArrow())
     digests: dict[Any, Any] = dict(zip(lists["block"], lists["whole"], strict=True))
     nothing = Column(np.empty(0, dtype=object), np.empty(0, dtype=np.int32))

@@ -27,7 +27,7 @@ from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.doors.batches import Block, codes_in, numbers_in, texts_block, told
 from closeknit.engines.spark_coding import Combinations
-from closeknit.engines.spark_maps import each_partition
+from closeknit.engines.spark_maps import each_partition, partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,13 +67,16 @@ class Judge:
         return [f"s{j}" for j in range(len(self.secrets))]
 
     def measured(self, frame: DataFrame, rows: int, withheld: int = 0) -> Measured:
-        """All of it, by one shuffle of the rows."""
+        """All of it, from counted rows."""
         shared = frame.sparkSession.sparkContext.broadcast(self)
 
         def judged(block: Block) -> Block:
             return texts_block({"record": [shared.value.record(block)]})
 
-        counted = frame.repartition(*self.quasi_names).groupBy(*self.quasi_names, *self.secret_names).count()
+        counted = frame.groupBy(
+            *self.quasi_names, *self.secret_names
+        ).count()  # counted first, a large class moves as a small one
+        counted = counted.repartition(partitions(frame, rows), *self.quasi_names)
         found = told(each_partition(counted, judged, {"record": "string"}).toArrow())["record"]
         records = [json.loads(str(record)) for record in found]
         return Measured(

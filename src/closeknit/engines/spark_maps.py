@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from closeknit.doors.batches import Batch, Block, batches_of, block_of
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Work = Callable[[Block], Block | None]
 Types = dict[str, str]
+
+FEW = 20_000  # rows that are worth a task of their own
+MANY = 1_000_000  # rows of a partition at most, where nothing holds them together
 
 
 def each_batch(frame: DataFrame, work: Work, types: Types) -> DataFrame:
@@ -47,15 +50,33 @@ def each_partition(frame: DataFrame, work: Work, types: Types) -> DataFrame:
     return frame.mapInArrow(mapped, ddl(types))
 
 
-def each_group(frame: DataFrame, by: str, work: Work, types: Types) -> DataFrame:
-    """All rows with the same number in a column at once, wherever they were."""
+def each_group(frame: DataFrame, by: str, rows: int, work: Work, types: Types) -> DataFrame:
+    """All rows with the same number in a column at once, wherever they were; `rows`: of the whole frame, about."""
 
     def mapped(block: Block) -> Block:
         done = work(block)
         assert done is not None, "a group that came has rows"
         return done
 
-    return frame.groupBy(by).applyInArrow(mapped, ddl(types))
+    return frame.repartition(partitions(frame, rows), by).groupBy(by).applyInArrow(mapped, ddl(types))
+
+
+def in_order_of(frame: DataFrame, names: Sequence[str], rows: int) -> DataFrame:
+    """All rows sorted by these columns.
+
+    Rows that are equal in all of them may be more than a partition should hold: these are parted by where they lay.
+    """
+    from pyspark.sql import functions as F
+
+    salted = frame.withColumn("salt", F.spark_partition_id())
+    by = [*names, "salt"]
+    return salted.repartitionByRange(partitions(frame, rows), *by).sortWithinPartitions(*by).drop("salt")
+
+
+def partitions(frame: DataFrame, rows: int) -> int:
+    """How many partitions so many rows are worth: one for each core while there is work for it, more where there are many."""
+    cores = frame.sparkSession.sparkContext.defaultParallelism
+    return max(min(cores, rows // FEW), -(-rows // MANY), 1)
 
 
 def ddl(types: Types) -> str:

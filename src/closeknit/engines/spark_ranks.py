@@ -24,7 +24,7 @@ from closeknit.core.table import Form, Partition
 from closeknit.doors.batches import Block, block_from, codes_in, numbers_in
 from closeknit.engines.spark_coding import Coding
 from closeknit.engines.spark_hash import offsets
-from closeknit.engines.spark_maps import Work, each_batch, each_group, each_in_turn, place_of_partition
+from closeknit.engines.spark_maps import Work, each_batch, each_group, each_in_turn, in_order_of, place_of_partition
 from closeknit.engines.spark_writing import written_block, written_types
 from closeknit.fills.candidates import Candidates
 from closeknit.kernels.shelves import curve
@@ -60,7 +60,8 @@ def ranked(coding: Coding, coded: DataFrame, method: RankedMethod, models: Seque
         return written_block(coding, form, block, order, table, candidates.finished(), seed)
 
     kept = _sorted(coding, coded, plan)
-    return each_group(_classed(coding, kept, plan, per_block), "block", written, written_types(coding)), kept
+    classed = _classed(coding, kept, plan, per_block)
+    return each_group(classed, "block", coding.rows, written, written_types(coding)), kept
 
 
 def _sorted(coding: Coding, coded: DataFrame, plan: Ranks) -> DataFrame:
@@ -78,7 +79,8 @@ def _sorted(coding: Coding, coded: DataFrame, plan: Ranks) -> DataFrame:
         return block_from({**keys, **{name: block.column(name) for name in coding.types}})
 
     types = {"bucket": "int", **dict.fromkeys(words, "bigint"), **coding.types}
-    return each_batch(coded, keyed, types).orderBy("bucket", *words, *coding.types).drop(*words).persist()
+    by = ["bucket", *words, *coding.types]
+    return in_order_of(each_batch(coded, keyed, types), by, coding.rows).drop(*words).persist()
 
 
 def _leaves(coding: Coding, secret: Secret | None, block: Block) -> NDArray[np.int32]:

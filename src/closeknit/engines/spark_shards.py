@@ -101,7 +101,7 @@ def sharded(coding: Coding, coded: DataFrame, method: Method, models: Sequence[M
         return written_block(coding, outcome.form or form, block, order, table, outcome.partition, own)
 
     rows = each_batch(coded, numbered, {"shard": "int", **coding.types})
-    return each_group(rows, "shard", written, written_types(coding)), shards
+    return each_group(rows, "shard", coding.rows, written, written_types(coding)), shards
 
 
 def _seed_of(seed: int, shard: int) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 from closeknit.core.columns import Column, Columns
 from closeknit.core.table import Form, Partition, Table
 from closeknit.doors.batches import Block, block_from, cells_in, codes_in, taken
+from closeknit.doors.canonical import BLOCK_ROWS
 from closeknit.engines.spark_coding import Coding, Counted, histograms
-from closeknit.engines.spark_maps import each_batch
+from closeknit.engines.spark_maps import Work, each_batch, each_in_turn, in_order_of, place_of_partition
 from closeknit.forms.cells import compact, label_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+FILE = 16 * BLOCK_ROWS  # rows of a file of a release
 KINDS = {"i": "bigint", "u": "bigint", "f": "double", "b": "boolean", "M": "date", "O": "string"}
 
 
@@ -92,12 +94,32 @@ def in_order(written: DataFrame, coding: Coding, cells: Cells) -> DataFrame:
         ranks = {name: _ranks(columns[name], ranks) for name, ranks in shared.value.items()}
         return block_from({**ranks, **{name: block.column(name) for name in kept}})
 
-    return each_batch(written, ranked, coding.types).orderBy(*coding.names, *coding.plain_names)
+    return in_order_of(each_batch(written, ranked, coding.types), [*coding.names, *coding.plain_names], coding.rows)
 
 
 def _ranks(column: Column, rank_of: Mapping[str | None, int]) -> NDArray[np.int32]:
     ranks = [*(rank_of[value] for value in column.values.tolist()), rank_of.get(None, -1)]
     return np.array(ranks, dtype=np.int32)[column.codes]
+
+
+def in_files(ordered: DataFrame, coding: Coding, places: Mapping[tuple[Any, ...], int]) -> DataFrame:
+    """Sorted rows with a partition for each `FILE` ranks; `places` are the frame's `offsets`."""
+    shared = ordered.sparkSession.sparkContext.broadcast(places)
+
+    def begin() -> Work:
+        reached = shared.value.get((place_of_partition(),), 0)
+
+        def ranked(block: Block) -> Block:
+            nonlocal reached
+            ranks = np.arange(reached, reached + block.num_rows, dtype=np.int64)
+            reached += block.num_rows
+            cells = {name: block.column(name) for name in coding.types}
+            return block_from({"file": (ranks // FILE).astype(np.int32), "rank": ranks, **cells})
+
+        return ranked
+
+    placed = each_in_turn(ordered, begin, {"file": "int", "rank": "bigint", **coding.types})
+    return placed.repartitionById(-(-coding.rows // FILE), "file").sortWithinPartitions("rank").drop("file", "rank")
 
 
 def shown_frame(ordered: DataFrame, coding: Coding, cells: Cells) -> DataFrame:
