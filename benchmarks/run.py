@@ -14,6 +14,7 @@
     measures  how long measuring takes on SAL: divergence, reached levels, distances, queries
     workload  COUNT queries and a classifier on generalized, bucketized and sliced releases of Adult
     stream_speed  rows a second of every stream, and memory over 50,000,000 rows
+    spark    Mondrian and SABRE on 1,000,000 to 100,000,000 generated rows on Spark, beside its own reading, sorting and writing
     arx      quoted figures of ARX on Adult beside ours on the same rows
     rivals   pycanon measuring the same release, anjana making one
 
@@ -38,6 +39,7 @@ import incognito
 import machine
 import measures
 import mondrian
+import on_spark
 import rivals
 import sabre
 import sal
@@ -65,6 +67,7 @@ BENCHMARKS = {
     "measures": ("Measuring releases: how long it takes on SAL", measures.run),
     "workload": ("Worth of a release: COUNT queries and learning on Adult", workload.run),
     "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
+    "spark": ("Spark: large tables on this machine", on_spark.run),
     "arx": ("ARX, quoted, on Adult's training rows", arx.run),
     "rivals": ("Other tools on Adult", rivals.run),
 }
