@@ -15,6 +15,8 @@ from hypothesis import settings
 SOAK = os.environ.get("CLOSEKNIT_SOAK") == "1"
 SOAK_SEED = int(os.environ.setdefault("CLOSEKNIT_SOAK_SEED", str(secrets.randbelow(2**32))))  # all processes of a run share it
 
+BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # most of what Spark costs in small tests is compiling itself
+
 # `make test` must say the same thing twice; fresh randomness is the work of `make soak`.
 settings.register_profile("default", deadline=None, max_examples=50, derandomize=True)
 settings.register_profile("soak", deadline=None, max_examples=2000, derandomize=False, print_blob=True)
@@ -53,6 +55,7 @@ def java() -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'closeknit[spark]'")
     if shutil.which("java") is None:
         pytest.skip("there is no Java: install openjdk-17-jre-headless")
+    os.environ.setdefault("JDK_JAVA_OPTIONS", BRIEF_JAVA)
 
 
 @pytest.fixture(scope="session")
@@ -60,9 +63,10 @@ def spark(java: None) -> Iterator[Any]:
     """One session of this machine for all tests."""
     from closeknit.engines.spark_session import session
 
-    # Many short jobs: a compiler that is quick is better than one that is good.
-    os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
     found = session("local[2]")
     found.conf.set("spark.sql.shuffle.partitions", "3")
+    # Java that Spark writes and compiles for each query is not worth it on a few rows.
+    found.conf.set("spark.sql.codegen.wholeStage", "false")
+    found.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield found
     found.stop()
