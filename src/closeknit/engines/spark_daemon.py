@@ -1,7 +1,7 @@
 """The process on an executor that Python workers are copies of: what they all need is loaded here once, not in each of them.
 
 Spark starts it by its name, `spark.python.daemon.module`; without it workers start some seconds later, and each of their
-tasks takes two tenths of a second more, and that is all.
+tasks takes more than a tenth of a second more, and that is all.
 """
 
 from __future__ import annotations
