@@ -138,7 +138,6 @@ def test_secret_of_months_is_published_in_months() -> None:
     ("models", "said"),
     [
         ([], "no promise was asked for"),
-        ([ck.TCloseness("disease", 0.2)], "needs k"),
         ([ck.KAnonymity(2), ck.TCloseness("age", 0.2)], "column 'age'.*not sensitive.*disease"),
         ([ck.KAnonymity(2), ck.TCloseness("disease", 0.2, "ordered")], "column 'disease'.*ordered distance"),
         ([ck.KAnonymity(2), ck.TCloseness("nowhere", 0.2)], "nowhere"),

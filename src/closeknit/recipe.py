@@ -19,7 +19,7 @@ from closeknit.core.table import Form
 from closeknit.doors.csv import CsvFormat
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.methods import REGISTRY as METHODS
-from closeknit.methods import Mondrian, StackAndDeal
+from closeknit.methods import Knit, Mondrian
 from closeknit.models import REGISTRY as MODELS
 from closeknit.release import FORMATS
 from closeknit.streams.asking import StreamAsked
@@ -49,7 +49,7 @@ class Recipe:
 
     >>> recipe = Recipe.of({"data": "a.csv", "schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}]})
     >>> recipe.models, recipe.method
-    ([KAnonymity(k=5)], StackAndDeal(order='value', dealing='aware', column=None))
+    ([KAnonymity(k=5)], Knit(proposals=None))
     """
 
     def __init__(self, keys: _Keys, base: Path | None, file: object) -> None:
@@ -99,22 +99,15 @@ class Recipe:
         """From a YAML file; paths in it are relative to it."""
         file = Path(path)
         try:
-            forms = yaml.load(file.read_text(encoding="utf-8"), _EachKeyOnce)  # a safe loader
+            text = file.read_text(encoding="utf-8")
         except OSError as error:
             raise BadInput(f"cannot be read ({error.strerror})", file=file, right="name a recipe file") from None
         except UnicodeDecodeError:
             raise BadInput("is not UTF-8 text", file=file, right="name a recipe file") from None
-        except (yaml.YAMLError, ValueError, AttributeError, RecursionError) as error:  # also 2024-13-45 and !!int x
-            mark = getattr(error, "problem_mark", None)
-            where = f" at line {mark.line + 1}" if mark else ""
-            twice = f": {problem}" if (problem := getattr(error, "problem", None)) and "stands there twice" in problem else ""
-            raise BadInput(
-                f"is not valid YAML{where}{twice}", file=file, right="correct it, or make one with 'closeknit inspect'"
-            ) from None
-        return cls.of(forms, file.parent, file)
+        return cls.of(forms_in(text, file), file.parent, file)
 
 
-class _EachKeyOnce(yaml.SafeLoader):
+class EachKeyOnce(yaml.SafeLoader):
     """Refuses a key that stands twice: the second would silently replace the first, and a promise be lost."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
@@ -124,6 +117,23 @@ class _EachKeyOnce(yaml.SafeLoader):
                 raise yaml.constructor.ConstructorError(None, None, f"the key '{key.value}' stands there twice", key.start_mark)
             seen.add((key.tag, key.value))
         return super().construct_mapping(node, deep)
+
+
+def forms_in(text: str, file: object, loader: type[yaml.SafeLoader] = EachKeyOnce) -> Any:
+    """What a recipe's text says; `file` is what it is called where it is no YAML.
+
+    >>> forms_in("k: 6\\nk: 7", "the recipe")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: the recipe: is not valid YAML at line 2: the key 'k' stands there twice; correct it, ...
+    """
+    try:
+        return yaml.load(text, loader)  # a safe one
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:  # also 2024-13-45 and !!int x
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark else ""
+        twice = f": {problem}" if (problem := getattr(error, "problem", None)) and "stands there twice" in problem else ""
+        right = "correct it, or make one with 'closeknit inspect'"
+        raise BadInput(f"is not valid YAML{where}{twice}", file=file, right=right) from None
 
 
 def _key_names() -> list[str]:
@@ -152,12 +162,12 @@ def form_of(asked: Asked | None) -> Form | None:
 
 
 def usual_method(form: Form | None) -> Method:
-    """The method where none is asked for: classes for ranges are dealt, buckets with exact cells are cut.
+    """The method where none is asked for: classes for ranges are knit, buckets with exact cells are cut.
 
     >>> usual_method(None).name, usual_method(form_of("bucketized")).name
-    ('stack_and_deal', 'mondrian')
+    ('knit', 'mondrian')
     """
-    return Mondrian() if form is not None and form.added else StackAndDeal()
+    return Mondrian() if form is not None and form.added else Knit()
 
 
 def recipe_forms(schema: Schema, models: list[Model], method: Any, form: Any, suppress: float, seed: int,

@@ -5,23 +5,22 @@ The cuts themselves are in `kernels.knit_cuts`. Classes are cut independently of
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
 
 from closeknit.core.table import Partition
-from closeknit.fills.loom import THREADS, Loom
+from closeknit.fills.loom import Loom, in_threads
 from closeknit.kernels.boxes import Codes, Ints
 from closeknit.kernels.knit_cuts import careful
 from closeknit.kernels.knit_guard import Guard
 
 GAIN = 1e-9
+PARTS, FEW = 8, 4096  # parts of the rows that are cut in threads, and rows that are not worth it
 
 
-def cut(loom: Loom, partition: Partition, guard: Guard) -> Partition:
-    """The partition with every cut that pays and that the guard allows; no row may be withheld.
+def cut(loom: Loom, partition: Partition, guard: Guard, enough: int = 1) -> Partition:
+    """The partition with every cut that pays and that the guard allows, of classes with more than `enough` rows.
 
     >>> import closeknit as ck
     >>> from closeknit.plans.guards import guard_of
@@ -34,18 +33,16 @@ def cut(loom: Loom, partition: Partition, guard: Guard) -> Partition:
     """
     rows = np.argsort(partition.class_of, kind="stable").astype(np.int32)
     starts = np.searchsorted(partition.class_of[rows], np.arange(partition.count + 1)).astype(np.int64)
-    return _cut(loom, guard, rows, starts)
+    return _cut(loom, guard, rows, starts, enough)
 
 
-def recut(loom: Loom, partition: Partition, guards: list[Guard], pooled: int, rng: np.random.Generator) -> Partition:
-    """Runs of `pooled` classes along a curve are joined and cut anew by each guard in turn; what loses less stays."""
+def recut(loom: Loom, partition: Partition, pooled: int, rng: np.random.Generator) -> Partition:
+    """Runs of `pooled` classes along a curve are joined and cut anew; what loses less stays."""
     pool = np.empty(partition.count, dtype=np.int64)
     pool[loom.class_order(partition, rng)] = (np.arange(partition.count) + int(rng.integers(pooled))) // pooled
-    pool = np.unique(pool, return_inverse=True)[1]
+    pool -= pool.min()
     joined = Partition(pool[partition.class_of].astype(np.int32), int(pool.max()) + 1)
-    anew = joined
-    for guard in guards:
-        anew = cut(loom, anew, guard)
+    anew = cut(loom, joined, loom.guard)
     owner = np.empty(anew.count, dtype=np.int64)
     owner[anew.class_of] = joined.class_of
     before = np.bincount(pool, weights=loom.losses(partition), minlength=joined.count)
@@ -55,19 +52,19 @@ def recut(loom: Loom, partition: Partition, guards: list[Guard], pooled: int, rn
     return Partition.of(np.where(better[joined.class_of], anew.class_of + partition.count, partition.class_of))
 
 
-def _cut(loom: Loom, guard: Guard, rows: Codes, starts: Ints) -> Partition:
-    """In threads, a few parts for each; numbered as if there were one."""
-    threads = min(THREADS, os.cpu_count() or 1, len(starts) - 1)
-    ends = np.searchsorted(starts, np.linspace(0, len(rows), 2 * threads + 1 if threads > 1 else 2)).tolist()
-    ends = sorted({0, len(starts) - 1, *ends[1:-1]})
+def _cut(loom: Loom, guard: Guard, rows: Codes, starts: Ints, enough: int) -> Partition:
+    """In threads; numbered as if there were one."""
+    parts = PARTS if len(rows) > FEW else 1
+    ends = np.searchsorted(starts, np.linspace(0, len(rows), parts + 1)[1:-1]).tolist()
+    pieces = list(pairwise(sorted({0, len(starts) - 1, *ends})))
 
-    def part(a: int, b: int) -> tuple[Codes, int]:
-        mine = rows[starts[a] : starts[b]]
-        return careful(loom.costs, guard, loom.buckets, loom.table.quasi, mine, starts[a : b + 1] - starts[a])
+    def cut_part(piece: tuple[int, int]) -> tuple[Codes, int]:
+        first, end = starts[piece[0]], starts[piece[1]]
+        places = starts[piece[0] : piece[1] + 1] - first
+        return careful(loom.costs, guard, loom.buckets, loom.table.quasi, rows[first:end], places, enough)
 
     class_of, count = np.empty(len(rows), dtype=np.int32), 0
-    with ThreadPoolExecutor(threads) as threads_:
-        for (a, b), (found, classes) in zip(pairwise(ends), list(threads_.map(part, ends, ends[1:])), strict=True):
-            class_of[rows[starts[a] : starts[b]]] = found + count
-            count += classes
+    for (a, b), (found, classes) in zip(pieces, in_threads(cut_part, pieces), strict=True):
+        class_of[rows[starts[a] : starts[b]]] = found + count
+        count += classes
     return Partition(class_of, count)

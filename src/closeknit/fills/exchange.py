@@ -6,17 +6,14 @@ once in a sweep; then the models judge, and a change after which one of its two 
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from closeknit.core.table import Partition
-from closeknit.fills.loom import THREADS, Loom
-from closeknit.kernels.knit_exchange import sweep
+from closeknit.fills.loom import Loom, in_threads
+from closeknit.kernels.knit_exchange import WIDTH, sweep
 from closeknit.kernels.knit_state import State, state_of
 
-GROUPS, FEWEST = 4, 4096  # parts that are swept at the same time, and classes of each: rows at an edge lack neighbours
+GROUPS, FEWEST = 2, 256  # parts that are swept at the same time, and classes of each
 
 
 def exchanged(loom: Loom, partition: Partition, sweeps: int, heat: float, rng: np.random.Generator) -> Partition:
@@ -44,17 +41,15 @@ def exchanged(loom: Loom, partition: Partition, sweeps: int, heat: float, rng: n
 
 
 def _swept(loom: Loom, state: State, heat: float, once: bool, rng: np.random.Generator) -> None:
-    """One sweep, in groups of neighbouring classes; how many there are depends on the table alone."""
+    """One sweep, in groups of classes that are drawn anew each time; how many there are depends on the table alone."""
     count = len(state.size)
     groups = int(np.clip(count // FEWEST, 1, GROUPS))
-    group = np.zeros(count, dtype=np.int32)
-    if groups > 1:
-        group[loom.class_order(Partition(state.class_of, count), rng)] = np.arange(count) * groups // count
+    group = (rng.permutation(count) % groups).astype(np.int32)
     order, visit = loom.row_order(rng), rng.permutation(len(state.class_of)).astype(np.int32)
+    width = WIDTH * groups  # a row sees as many classes as without groups
     seeds = rng.integers(1 << 62, size=groups).tolist()
 
     def one(mine: int) -> int:
-        return int(sweep(loom.costs, loom.guard, state, order, visit, group, mine, heat, once, seeds[mine]))
+        return int(sweep(loom.costs, loom.guard, state, order, visit, group, mine, width, heat, once, seeds[mine]))
 
-    with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1, groups)) as threads:
-        list(threads.map(one, range(groups)))
+    in_threads(one, range(groups))

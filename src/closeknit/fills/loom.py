@@ -5,14 +5,19 @@ Promises that the guard does not speak of are judged by their models, on whole p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.domain import Domain
 from closeknit.core.geometry import points, scales
+from closeknit.core.joint import Secret
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
 from closeknit.fills.repair import failing
@@ -27,6 +32,22 @@ LEVELS = 3  # how coarsely an order may see a column: value by value, or twice m
 ROUGHER = 4  # parts of an axis, and parts of these
 LONGEST_KEY = 1 << 63
 THREADS = 4  # at most; nothing depends on how many there are
+
+Part = TypeVar("Part")
+Found = TypeVar("Found")
+
+
+def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:
+    """What becomes of each part, in their order.
+
+    >>> in_threads(abs, [-1, 2])
+    [1, 2]
+    """
+    threads = min(THREADS, os.cpu_count() or 1, len(parts))
+    if threads <= 1:
+        return [work(part) for part in parts]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +69,16 @@ class Loom:
         geometry = scales(table)
         rough = [[_rough(domain, level) for level in range(LEVELS)] for domain in table.quasi_domains]
         return cls(table, geometry, costs(geometry), guard, asked, _buckets(guard, len(table)), points(table), rough)
+
+    @cached_property
+    def whole(self) -> dict[Secret, Ints]:
+        """How often each value of every secret stands in the whole table."""
+        return {name: histogram.reference for name, histogram in self.table.one_class().histograms.items()}
+
+    def part(self, rows: Ints) -> Loom:
+        """Some rows under the same guard: shares are still measured against those of the whole table."""
+        table = replace(self.table.take(rows), references=self.whole)
+        return Loom.of(table, self.guard._replace(node=self.guard.node[rows]), self.asked)
 
     def loss(self, partition: Partition) -> float:
         """Mean loss of a row."""

@@ -16,6 +16,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from closeknit.kernels.bare import bare
+
 Codes = NDArray[np.int32]
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -61,7 +63,7 @@ def flat_scales(sizes: list[int], numeric: bool = True) -> Scales:
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@bare
 def range_loss(scales: Scales, j: int, lo: int, hi: int) -> float:
     """Loss of publishing the codes lo..hi of column j as one cell.
 

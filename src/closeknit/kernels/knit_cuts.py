@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from closeknit.kernels.bare import bare
 from closeknit.kernels.boxes import Codes, Ints
 from closeknit.kernels.cutting import ascend
 from closeknit.kernels.knit_guard import Guard, allowed, count_row
@@ -22,6 +23,7 @@ GAIN = 1e-9
 PARTS = 8  # a column is cut near each eighth of its rows
 LARGE = 4096  # rows of a class from which on it is cut near quarters, and of a hundred times as many near the middle
 CHILDREN = 8  # and around its children, the first so many
+COUNTED = 4096  # codes of a class up to which it is sorted by counting
 STEPS = 6  # halvings of the search for a share
 
 
@@ -43,16 +45,19 @@ class Room(NamedTuple):
     have: Ints  # [buckets] rows of the class
     run: Ints  # [buckets] rows of the run
     goes: Ints  # [buckets]
-    left: Codes  # [nodes]
-    right: Codes  # [nodes]
-    whole: Codes  # [nodes]
+    left: Codes  # [1, nodes] under every node, of the side that goes
+    whole: Codes  # [2, nodes] of nobody, and of the class
+    codes: Ints  # [codes] where the rows of a code begin
+    lo: Codes  # [3, d] boxes: of the side that stays, of the one that goes, of the class
+    hi: Codes
 
 
 @njit(cache=True, nogil=True)
-def careful(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes, starts: Ints) -> tuple[Codes, int]:
+def careful(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes, starts: Ints, enough: int
+            ) -> tuple[Codes, int]:  # fmt: skip
     """Class of each place of `rows` (class by class from `starts` on) after all cuts that pay, and how many classes there are.
 
-    `rows` is reordered in place, so that the rows of a class stand together.
+    Classes of at most `enough` rows are cut no further. `rows` is reordered in place: the rows of a class stand together.
 
     >>> from closeknit.kernels.boxes import flat_scales
     >>> from closeknit.kernels.knit_guard import one_cap
@@ -60,15 +65,15 @@ def careful(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Co
     >>> secret, quasi = np.array([0, 0, 1, 0, 1, 1], np.int32), np.arange(6, dtype=np.int32).reshape(6, 1)
     >>> price, rows = costs(flat_scales([6])), np.arange(6, dtype=np.int32)
     >>> pairs = Buckets(secret, np.array([0, 2], np.int32))
-    >>> class_of, count = careful(price, one_cap(secret, 2), pairs, quasi, rows, np.array([0, 6]))
+    >>> class_of, count = careful(price, one_cap(secret, 2), pairs, quasi, rows, np.array([0, 6]), 1)
     >>> count, [rows[class_of == c].tolist() for c in range(count)]
     (3, [[0, 2], [1, 4], [3, 5]])
     """
-    n, nodes, b = len(quasi), len(guard.parent), len(buckets.sample)
+    n, nodes, b, d = len(quasi), len(guard.parent), len(buckets.sample), quasi.shape[1]
     room = Room(
         np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(b, np.int64), np.zeros(1, np.int64),
-        np.zeros(b, np.int64), np.zeros(b, np.int64), np.zeros(b, np.int64), np.zeros(nodes, np.int32),
-        np.zeros(nodes, np.int32), np.zeros(nodes, np.int32),
+        np.zeros(b, np.int64), np.zeros(b, np.int64), np.zeros(b, np.int64), np.zeros((1, nodes), np.int32),
+        np.zeros((2, nodes), np.int32), np.empty(COUNTED, np.int64), np.empty((3, d), np.int32), np.empty((3, d), np.int32),
     )  # fmt: skip
     class_of, count = np.empty(len(rows), np.int32), 0
     stack = np.empty((len(rows) + 1, 2), np.int64)
@@ -78,7 +83,7 @@ def careful(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Co
         while depth > 0:
             depth -= 1
             a, z = stack[depth]
-            goes = _cut(costs, guard, buckets, quasi, rows[a:z], room)
+            goes = _cut(costs, guard, buckets, quasi, rows[a:z], room) if z - a > enough else 0
             if goes == 0:
                 class_of[a:z] = count
                 count += 1
@@ -95,21 +100,29 @@ def _cut(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes
     s, d = len(rows), quasi.shape[1]
     if s < 2 * guard.k or s < 2:
         return 0
-    lo, hi = np.full(d, np.iinfo(np.int32).max, np.int32), np.full(d, -1, np.int32)
     _count(guard, buckets, rows, room)
-    for row in rows:
-        for j in range(d):
-            lo[j], hi[j] = min(lo[j], quasi[row, j]), max(hi[j], quasi[row, j])
+    _boxed(quasi, rows, room)
     lost = 0.0
     for j in range(d):
-        lost += range_cost(costs, j, lo[j], hi[j])
+        lost += range_cost(costs, j, room.lo[2, j], room.hi[2, j])
     best, goes = s * lost - GAIN * s, 0
     for j in range(d):
-        if range_cost(costs, j, lo[j], hi[j]) > 0.0:
-            best, goes = _column(costs, guard, buckets, quasi, rows, j, lo[j], hi[j], best, goes, room)
+        lo, hi = room.lo[2, j], room.hi[2, j]
+        if range_cost(costs, j, lo, hi) > 0.0:
+            best, goes = _column(costs, guard, buckets, quasi, rows, j, lo, hi, best, goes, room)
     if goes > 0:
         rows[:] = room.best[:s]
     return goes
+
+
+@bare
+def _boxed(quasi: Codes, rows: Codes, room: Room) -> None:
+    """The box of the class."""
+    for j in range(quasi.shape[1]):
+        lo, hi = np.iinfo(np.int32).max, -1
+        for x in range(len(rows)):
+            lo, hi = min(lo, quasi[rows[x], j]), max(hi, quasi[rows[x], j])
+        room.lo[2, j], room.hi[2, j] = lo, hi
 
 
 @njit(cache=True, nogil=True)
@@ -127,9 +140,9 @@ def _count(guard: Guard, buckets: Buckets, rows: Codes, room: Room) -> None:
         room.have[b] += 1
     ascend(room.active[:used])
     room.used[0] = used
-    room.whole[:] = 0
+    room.whole[1] = 0
     for b in room.active[:used]:
-        count_row(guard, room.whole, buckets.sample[b], room.have[b])
+        count_row(guard, room.whole, 1, buckets.sample[b], room.have[b])
 
 
 @njit(cache=True, nogil=True)
@@ -137,11 +150,14 @@ def _column(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Co
             goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
     """The best of all runs of one column, if better than what was found before."""
     s = len(rows)
-    for x in range(s):
-        room.order[x] = np.int64(quasi[rows[x], j]) * s + x
-    ascend(room.order[:s])
-    for x in range(s):
-        room.order[x] = rows[room.order[x] % s]
+    if hi - lo < min(2 * s, len(room.codes) - 1):
+        _sorted(quasi, rows, j, lo, hi, room)
+    else:
+        for x in range(s):
+            room.order[x] = np.int64(quasi[rows[x], j]) * s + x
+        ascend(room.order[:s])
+        for x in range(s):
+            room.order[x] = rows[room.order[x] % s]
     last, parts = -1, PARTS if s < LARGE else PARTS // 2 if s < 100 * LARGE else PARTS // 4
     for part in range(1, parts):
         p = s * part // parts
@@ -158,7 +174,21 @@ def _column(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Co
     return best, goes
 
 
-@njit(cache=True, nogil=True)
+@bare
+def _sorted(quasi: Codes, rows: Codes, j: int, lo: int, hi: int, room: Room) -> None:
+    """The rows in the order of their codes, by counting these."""
+    room.codes[: hi - lo + 2] = 0
+    for x in range(len(rows)):
+        room.codes[quasi[rows[x], j] - lo + 1] += 1
+    for code in range(hi - lo):
+        room.codes[code + 1] += room.codes[code]
+    for x in range(len(rows)):
+        code = quasi[rows[x], j] - lo
+        room.order[room.codes[code]] = rows[x]
+        room.codes[code] += 1
+
+
+@bare
 def _children(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, j: int, lo: int, hi: int, best: float,
               goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
     """Rows under each child of the node over the class, against all others."""
@@ -182,12 +212,12 @@ def _children(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int
     return best, goes
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _over(node_lo: Codes, node_hi: Codes, node: int, lo: int, hi: int) -> bool:
     return node_lo[node] <= lo and hi <= node_hi[node]
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _run(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float,
          goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
     """The places a..z as they are, or else trimmed as little as the promises ask for."""
@@ -215,7 +245,7 @@ def _run(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: 
     return _measured(costs, guard, buckets, quasi, s, a, z, backwards, best, goes, room)
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _trimmed(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, share: float,
              best: float, goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
     """A fixed share of every bucket."""
@@ -227,7 +257,7 @@ def _trimmed(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int,
     return best, goes
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _shared(room: Room, share: float) -> int:
     """At most this share of every bucket goes; rounding is carried over to the next bucket. How many rows go."""
     carried, size = 0.5, 0
@@ -245,7 +275,7 @@ def _shared(room: Room, share: float) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _allowed(guard: Guard, buckets: Buckets, size: int, s: int, room: Room) -> bool:
     """Whether both sides keep the promises, `room.goes` of every bucket on one of them."""
     if size < guard.k or s - size < guard.k or size == 0 or size == s:
@@ -253,21 +283,18 @@ def _allowed(guard: Guard, buckets: Buckets, size: int, s: int, room: Room) -> b
     room.left[:] = 0
     for b in room.active[: room.used[0]]:
         if room.goes[b] > 0:
-            count_row(guard, room.left, buckets.sample[b], room.goes[b])
-    for x in range(len(room.left)):
-        room.right[x] = room.whole[x] - room.left[x]
-    return allowed(guard, room.left, size) and allowed(guard, room.right, s - size)
+            count_row(guard, room.left, 0, buckets.sample[b], room.goes[b])
+    return allowed(guard, room.whole, 0, room.left[0], 1, size) and allowed(guard, room.whole, 1, room.left[0], -1, s - size)
 
 
-@njit(cache=True, nogil=True)
-def _measured(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float,
-              goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
-    """Which rows go, and whether both sides lose less than the best cut so far; if so it is written down."""
-    d = quasi.shape[1]
+@bare
+def _lost(costs: Costs, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float, room: Room
+          ) -> tuple[float, int]:  # fmt: skip
+    """Which rows go, `room.goes` of every bucket; what both sides lose, as far as that is less than `best`; how many go."""
     room.side[:s] = 0
     for b in room.active[: room.used[0]]:
         room.run[b] = room.goes[b]
-    size = 0
+    size, lost = 0, 0.0
     for i in range(z - a):
         x = z - 1 - i if backwards else a + i
         b = buckets.of[room.order[x]]
@@ -275,17 +302,18 @@ def _measured(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int
             room.run[b] -= 1
             room.side[x] = 1
             size += 1
-    box = np.empty((2, 2, d), np.int32)
-    box[0], box[1] = np.iinfo(np.int32).max, -1
-    for x in range(s):
-        row, side = room.order[x], room.side[x]
-        for j in range(d):
-            box[0, side, j] = min(box[0, side, j], quasi[row, j])
-            box[1, side, j] = max(box[1, side, j], quasi[row, j])
-    lost = 0.0
-    for j in range(d):
-        lost += size * range_cost(costs, j, box[0, 1, j], box[1, 1, j])
-        lost += (s - size) * range_cost(costs, j, box[0, 0, j], box[1, 0, j])
+    for j in range(quasi.shape[1]):
+        lost += _sides(costs, quasi, s, size, j, room)
+        if lost >= best:
+            break
+    return lost, size
+
+
+@bare
+def _measured(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float,
+              goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
+    """Whether both sides lose less than after the best cut so far; if so it is written down."""
+    lost, size = _lost(costs, buckets, quasi, s, a, z, backwards, best, room)
     if lost >= best:
         return best, goes
     one, other = 0, size
@@ -297,3 +325,18 @@ def _measured(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int
             room.best[other] = room.order[x]
             other += 1
     return lost, size
+
+
+@bare
+def _sides(costs: Costs, quasi: Codes, s: int, size: int, j: int, room: Room) -> float:
+    """What both sides lose in one column."""
+    if room.lo[2, j] == room.hi[2, j]:
+        return 0.0
+    for side in range(2):
+        room.lo[side, j], room.hi[side, j] = np.iinfo(np.int32).max, -1
+    for x in range(s):
+        q, side = quasi[room.order[x], j], room.side[x]
+        room.lo[side, j], room.hi[side, j] = min(room.lo[side, j], q), max(room.hi[side, j], q)
+    return size * range_cost(costs, j, room.lo[1, j], room.hi[1, j]) + (s - size) * range_cost(
+        costs, j, room.lo[0, j], room.hi[0, j]
+    )

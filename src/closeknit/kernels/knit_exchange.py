@@ -16,12 +16,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from closeknit.kernels.bare import bare
 from closeknit.kernels.boxes import Codes, Ints
 from closeknit.kernels.knit_guard import Guard, alike, allowed_after
-from closeknit.kernels.knit_state import State, loss_after, take
-from closeknit.kernels.ranges import Costs
+from closeknit.kernels.knit_state import State, take
+from closeknit.kernels.ranges import Costs, range_cost
 
-WIDTH = 16  # neighbours of a row on either side whose classes it is offered
+WIDTH = 16  # neighbours of a row on either side whose classes it is offered, as a rule
 GAIN = 1e-9  # rounding of sums is no gain
 
 
@@ -34,12 +35,15 @@ class Search(NamedTuple):
     touched: NDArray[np.bool_]  # [classes]
     group: Codes  # [classes]
     mine: int  # the group that is swept
+    width: int  # neighbours on either side
     counts: Codes  # [nodes]
+    lo: Codes  # [d] box of the class without the row
+    hi: Codes
 
 
 @njit(cache=True, nogil=True)
-def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, group: Codes, mine: int, heat: float,
-          once: bool, seed: int) -> int:  # fmt: skip
+def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, group: Codes, mine: int, width: int,
+          heat: float, once: bool, seed: int) -> int:  # fmt: skip
     """Offers the rows of group `mine`, in the order of `visit`, the classes of their neighbours along `order`.
 
     How many changes were made.
@@ -51,13 +55,14 @@ def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, 
     >>> quasi, price = np.array([[0], [9], [8], [1]], np.int32), costs(flat_scales([10]))
     >>> guard, rows = one_cap(np.array([0, 0, 1, 1], np.int32), 2), np.arange(4, dtype=np.int32)
     >>> state = state_of(price, guard, quasi, np.array([0, 1, 0, 1], np.int32), 2)
-    >>> sweep(price, guard, state, rows, rows, np.zeros(2, np.int32), 0, 0.0, False, 1), state.class_of.tolist()
+    >>> sweep(price, guard, state, rows, rows, np.zeros(2, np.int32), 0, 2, 0.0, False, 1), state.class_of.tolist()
     (1, [1, 0, 0, 1])
     """
     n, changes = len(order), 0
     search = Search(
-        heat, once, np.array([seed | 1], np.uint64), np.zeros(len(state.size), np.bool_), group, mine,
-        np.empty(len(guard.parent), np.int32),
+        heat, once, np.array([seed | 1], np.uint64), np.zeros(len(state.size), np.bool_), group, mine, width,
+        np.zeros(len(guard.parent), np.int32), np.empty(state.quasi.shape[1], np.int32),
+        np.empty(state.quasi.shape[1], np.int32),
     )  # fmt: skip
     place, seen = np.empty(n, np.int64), np.full(len(state.size), -1, np.int64)
     for x in range(n):
@@ -73,32 +78,35 @@ def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, 
     return changes
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _offered(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: int, row: int, seen: Ints,
              turn: int) -> bool:  # fmt: skip
     """The classes of the neighbours, the nearest first, until one of them takes the row."""
     c, may_leave = state.class_of[row], -1  # not known yet
-    size = state.size[c]
-    alone = loss_after(costs, state, c, row, -1)
-    moved, shrunk = size * state.loss[c] - (size - 1) * alone, size * (state.loss[c] - alone)
-    for step in range(2, 2 * WIDTH + 2):
+    size, worse = state.size[c], _luck(search)
+    shrink = state.loss[c] - _without(costs, state, search, c, row)
+    moved, swapped = state.loss[c] + (size - 1) * shrink + worse, size * shrink + worse if shrink > 0.0 else 0.0
+    for step in range(2, 2 * search.width + 2):
         at = place + step // 2 if step % 2 == 0 else place - step // 2
         to = state.class_of[order[at]] if 0 <= at < len(order) else -1
-        if to < 0 or search.group[to] != search.mine or seen[to] == turn or (search.once and search.touched[to]):
+        if to < 0 or seen[to] == turn or search.group[to] != search.mine or (search.once and search.touched[to]):
             continue
         seen[to] = turn
-        worse = _luck(search)
         there = state.size[to]
-        more = (there + 1) * loss_after(costs, state, to, -1, row) - there * state.loss[to]
-        if may_leave != 0 and more < moved + worse:
+        may_move = (moved - state.loss[to]) / (there + 1) if may_leave != 0 else 0.0
+        most = max(may_move, swapped / there)
+        if most <= 0.0:
+            continue
+        more = _stretched(costs, state, to, row, most)
+        if more < may_move:
             if may_leave < 0:
-                may_leave = 1 if allowed_after(guard, state.under[c], size, row, -1, search.counts) else 0
-            if may_leave == 1 and allowed_after(guard, state.under[to], there, -1, row, search.counts):
+                may_leave = 1 if allowed_after(guard, state.under, c, size, row, -1, search.counts) else 0
+            if may_leave == 1 and allowed_after(guard, state.under, to, there, -1, row, search.counts):
                 take(costs, guard, state, row, to)
                 search.touched[c] = search.touched[to] = True
                 return True
-        if shrunk > 0.0:
-            other = _partner(costs, guard, state, search, row, to, shrunk, worse)
+        if there * more < swapped:
+            other = _partner(costs, guard, state, search, row, to, swapped - there * more)
             if other >= 0:
                 take(costs, guard, state, row, to)
                 take(costs, guard, state, other, c)
@@ -107,32 +115,69 @@ def _offered(costs: Costs, guard: Guard, state: State, search: Search, order: Co
     return False
 
 
-@njit(cache=True, nogil=True)
-def _partner(costs: Costs, guard: Guard, state: State, search: Search, row: int, to: int, shrunk: float, worse: float) -> int:
-    """The row of class `to` with which changing places loses least, -1 where none is allowed and good enough."""
-    c, best, found = state.class_of[row], worse, -1
-    size, there = state.size[c], state.size[to]
-    y = state.first[to]
+@bare
+def _without(costs: Costs, state: State, search: Search, c: int, row: int) -> float:
+    """Loss of class c without one of its rows; the box it has then is written down."""
+    total = 0.0
+    for j in range(state.quasi.shape[1]):
+        q, lo, hi = state.quasi[row, j], state.ends[c, j, 0], state.ends[c, j, 3]
+        if q == lo and state.ends[c, j, 1] == 1:
+            lo = state.ends[c, j, 2]
+        if q == hi and state.ends[c, j, 4] == 1:
+            hi = state.ends[c, j, 5]
+        search.lo[j], search.hi[j] = lo, hi
+        total += range_cost(costs, j, lo, hi)
+    return total
+
+
+@bare
+def _stretched(costs: Costs, state: State, c: int, row: int, most: float) -> float:
+    """What a row of class c loses more if one row is added; it is not counted further than `most`."""
+    more = 0.0
+    for j in range(state.quasi.shape[1]):
+        q, lo, hi = state.quasi[row, j], state.ends[c, j, 0], state.ends[c, j, 3]
+        if q < lo:
+            more += range_cost(costs, j, q, hi) - range_cost(costs, j, lo, hi)
+        elif q > hi:
+            more += range_cost(costs, j, lo, q) - range_cost(costs, j, lo, hi)
+        if more >= most:
+            break
+    return more
+
+
+@bare
+def _partner(costs: Costs, guard: Guard, state: State, search: Search, row: int, to: int, room: float) -> int:
+    """The row of class `to` that stretches what is left of the class of `row` least, -1 where none is allowed."""
+    found, size, y = -1, state.size[state.class_of[row]], state.first[to]
+    most = room / size
     while y >= 0:
-        change = there * (loss_after(costs, state, to, y, row) - state.loss[to])
-        if change - shrunk < best:
-            change += size * (loss_after(costs, state, c, row, y) - state.loss[c])
-            if change < best and _may_change(guard, state, search, row, y):
-                best, found = change, y
+        more = 0.0
+        for j in range(state.quasi.shape[1]):
+            q, lo, hi = state.quasi[y, j], search.lo[j], search.hi[j]
+            if q < lo:
+                more += range_cost(costs, j, q, hi) - range_cost(costs, j, lo, hi)
+            elif q > hi:
+                more += range_cost(costs, j, lo, q) - range_cost(costs, j, lo, hi)
+            if more >= most:
+                break
+        if more < most and _may_change(guard, state, search, row, y):
+            found, most = y, more
+            if more <= 0.0:
+                break
         y = state.after[y]
     return found
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _may_change(guard: Guard, state: State, search: Search, row: int, other: int) -> bool:
     c, to = state.class_of[row], state.class_of[other]
     return alike(guard, row, other) or (
-        allowed_after(guard, state.under[c], state.size[c], row, other, search.counts)
-        and allowed_after(guard, state.under[to], state.size[to], other, row, search.counts)
+        allowed_after(guard, state.under, c, state.size[c], row, other, search.counts)
+        and allowed_after(guard, state.under, to, state.size[to], other, row, search.counts)
     )
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _luck(search: Search) -> float:
     """How much worse the next change may be: exponential with mean `heat` (xorshift); a gain where it is 0."""
     x = search.luck[0]

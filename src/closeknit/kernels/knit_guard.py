@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from closeknit.kernels.bare import bare
 from closeknit.kernels.boxes import Codes, Ints, Reals
 
 CLOSENESS, CAPS, VALUES, ENTROPY = range(4)
@@ -58,30 +58,29 @@ def one_cap(secret: Codes, k: int) -> Guard:
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
-def count_row(guard: Guard, under: Codes, row: int, by: int) -> None:
-    """`by` more rows like this one under all nodes above it.
+@bare
+def count_row(guard: Guard, under: Codes, c: int, row: int, by: int) -> None:
+    """`by` more rows like this one in line c, under all nodes above it.
 
-    >>> under = np.zeros(3, np.int32)
-    >>> count_row(one_cap(np.array([0, 1], np.int32), 1), under, 1, 5)
+    >>> under = np.zeros((1, 3), np.int32)
+    >>> count_row(one_cap(np.array([0, 1], np.int32), 1), under, 0, 1, 5)
     >>> under.tolist()
-    [5, 0, 5]
+    [[5, 0, 5]]
     """
     for v in range(len(guard.kind)):
         x = guard.node[row, v]
-        while True:
-            under[x] += by
-            if guard.parent[x] == x:
-                break
+        under[c, x] += by
+        while guard.parent[x] != x:
             x = guard.parent[x]
+            under[c, x] += by
 
 
-@njit(cache=True, nogil=True)
-def allowed(guard: Guard, under: Codes, size: int) -> bool:
-    """Whether a class of `size` rows, counted under every node, keeps all promises.
+@bare
+def allowed(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size: int) -> bool:
+    """Whether a class of `size` rows, `under[c] + sign * shift` of them under every node, keeps all promises.
 
-    >>> guard = one_cap(np.array([0, 1], np.int32), 2)
-    >>> [allowed(guard, np.array([a + b, a, b], np.int32), a + b) for a, b in ((2, 2), (2, 1), (1, 0))]
+    >>> guard, nobody = one_cap(np.array([0, 1], np.int32), 2), np.zeros(3, np.int32)
+    >>> [allowed(guard, np.array([[a + b, a, b]], np.int32), 0, nobody, 1, a + b) for a, b in ((2, 2), (2, 1), (1, 0))]
     [True, False, False]
     """
     if size < guard.k:
@@ -89,60 +88,64 @@ def allowed(guard: Guard, under: Codes, size: int) -> bool:
     for v in range(len(guard.kind)):
         a, b, kind = guard.start[v], guard.start[v + 1], guard.kind[v]
         if kind == CLOSENESS:
-            if not _close(guard, under, size, v, a, b):
-                return False
+            most, n, moved = guard.most[v, size], guard.rows[a], 0
+            for x in range(a, b):
+                moved += guard.weight[x] * abs(n * (under[c, x] + sign * shift[x]) - size * guard.rows[x])
+                if moved > most:
+                    return False
         elif kind == CAPS:
             for x in range(a, b):
-                u = np.int64(under[x])
+                u = np.int64(under[c, x] + sign * shift[x])
                 if u * guard.cap_den[x] > size * guard.cap_num[x] or u * guard.low_den[x] < size * guard.low_num[x]:
                     return False
-        elif not _diverse(guard, under, size, v, a, b):
+        elif not _diverse(guard, under, c, shift, sign, size, v):
             return False
     return True
 
 
-@njit(cache=True, nogil=True)
-def _close(guard: Guard, under: Codes, size: int, v: int, a: int, b: int) -> bool:
-    most, n, moved = guard.most[v, size], guard.rows[a], 0
-    for x in range(a, b):
-        moved += guard.weight[x] * abs(n * under[x] - size * guard.rows[x])
-        if moved > most:
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _diverse(guard: Guard, under: Codes, size: int, v: int, a: int, b: int) -> bool:
+@bare
+def _diverse(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size: int, v: int) -> bool:
     values, entropy = 0, 0.0
-    for x in range(a, b):
-        if guard.leaf[x] == 1 and under[x] > 0:
+    for x in range(guard.start[v], guard.start[v + 1]):
+        u = under[c, x] + sign * shift[x]
+        if guard.leaf[x] == 1 and u > 0:
             values += 1
             if guard.kind[v] == ENTROPY:
-                share = under[x] / size
-                entropy -= share * np.log(share)
+                entropy -= u / size * np.log(u / size)
     return values >= guard.values[v] and entropy >= guard.entropy[v]
 
 
-@njit(cache=True, nogil=True)
-def allowed_after(guard: Guard, under: Codes, size: int, out: int, in_: int, scratch: Codes) -> bool:
-    """Whether a class may lose row `out` and gain row `in_` (-1: none); `scratch` has room for a count of every node.
+@bare
+def allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in_: int, shift: Codes) -> bool:
+    """Whether class c may lose row `out` and gain row `in_` (-1: none); `shift` is scratch, 0 before and after.
 
-    >>> guard, under = one_cap(np.array([0, 1], np.int32), 2), np.array([3, 1, 2], np.int32)
-    >>> [allowed_after(guard, under, 3, *change, np.empty(3, np.int32)) for change in ((1, -1), (-1, 0), (1, 0))]
+    >>> guard, under = one_cap(np.array([0, 1], np.int32), 2), np.array([[3, 1, 2]], np.int32)
+    >>> [allowed_after(guard, under, 0, 3, *change, np.zeros(3, np.int32)) for change in ((1, -1), (-1, 0), (1, 0))]
     [True, True, False]
     """
     size += (in_ >= 0) - (out >= 0)
     if size < guard.k:
         return False
-    scratch[:] = under
-    if out >= 0:
-        count_row(guard, scratch, out, -1)
-    if in_ >= 0:
-        count_row(guard, scratch, in_, 1)
-    return allowed(guard, scratch, size)
+    _shift(guard, shift, out, -1)
+    _shift(guard, shift, in_, 1)
+    fine = allowed(guard, under, c, shift, 1, size)
+    _shift(guard, shift, out, 1)
+    _shift(guard, shift, in_, -1)
+    return fine
 
 
-@njit(cache=True, nogil=True)
+@bare
+def _shift(guard: Guard, shift: Codes, row: int, by: int) -> None:
+    if row >= 0:
+        for v in range(len(guard.kind)):
+            x = guard.node[row, v]
+            shift[x] += by
+            while guard.parent[x] != x:
+                x = guard.parent[x]
+                shift[x] += by
+
+
+@bare
 def alike(guard: Guard, one: int, other: int) -> bool:
     """Whether two rows have the same place in every view: exchanged, they change no count.
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from closeknit.kernels.bare import bare
 from closeknit.kernels.boxes import Codes, Ints, Reals
 from closeknit.kernels.knit_guard import Guard, count_row
 from closeknit.kernels.ranges import Costs, range_cost
@@ -51,7 +52,7 @@ def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes:
     for r in range(n - 1, -1, -1):
         if class_of[r] >= 0:
             _link(state, r, class_of[r])
-            count_row(guard, state.under[class_of[r]], r, 1)
+            count_row(guard, state.under, class_of[r], r, 1)
     for c in range(classes):
         for j in range(d):
             _survey(state, c, j)
@@ -59,7 +60,7 @@ def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes:
     return state
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _link(state: State, row: int, c: int) -> None:
     old = state.first[c]
     state.after[row], state.before[row] = old, -1
@@ -70,7 +71,7 @@ def _link(state: State, row: int, c: int) -> None:
     state.size[c] += 1
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _unlink(state: State, row: int) -> None:
     c, a, b = state.class_of[row], state.before[row], state.after[row]
     if a >= 0:
@@ -82,7 +83,7 @@ def _unlink(state: State, row: int) -> None:
     state.size[c] -= 1
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _survey(state: State, c: int, j: int) -> None:
     """Both ends of one column, from all members."""
     end = state.ends[c, j]
@@ -107,7 +108,7 @@ def _survey(state: State, c: int, j: int) -> None:
     end[0], end[1], end[2], end[3], end[4], end[5] = lo, lo_rows, lo_next, hi, hi_rows, hi_next
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _loss(costs: Costs, state: State, c: int) -> float:
     total = 0.0
     if state.size[c] > 0:
@@ -116,37 +117,7 @@ def _loss(costs: Costs, state: State, c: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
-def loss_after(costs: Costs, state: State, c: int, out: int, in_: int) -> float:
-    """Loss of one row of class c without row `out` and with row `in_` (-1: none). A class of one row must not lose it.
-
-    >>> from closeknit.kernels.boxes import flat_scales
-    >>> from closeknit.kernels.knit_guard import one_cap
-    >>> from closeknit.kernels.ranges import costs
-    >>> quasi, price, guard = np.array([[0], [4], [1]], np.int32), costs(flat_scales([5])), one_cap(np.zeros(3, np.int32), 1)
-    >>> state = state_of(price, guard, quasi, np.array([0, 0, 1], np.int32), 2)
-    >>> loss_after(price, state, 0, 1, 2), loss_after(price, state, 1, -1, 1)
-    (0.25, 0.75)
-    """
-    total = 0.0
-    for j in range(state.quasi.shape[1]):
-        end = state.ends[c, j]
-        lo, hi = end[0], end[3]
-        if out >= 0:
-            q = state.quasi[out, j]
-            if q == lo and end[1] == 1:
-                lo = end[2]
-            if q == hi and end[4] == 1:
-                hi = end[5]
-        if in_ >= 0:
-            q = state.quasi[in_, j]
-            lo, hi = min(lo, q), max(hi, q)
-        if lo < hi:
-            total += range_cost(costs, j, lo, hi)
-    return total
-
-
-@njit(cache=True, nogil=True)
+@bare
 def take(costs: Costs, guard: Guard, state: State, row: int, to: int) -> None:
     """Row `row` leaves its class for another one.
 
@@ -162,31 +133,43 @@ def take(costs: Costs, guard: Guard, state: State, row: int, to: int) -> None:
     c = state.class_of[row]
     _unlink(state, row)
     _link(state, row, to)
-    count_row(guard, state.under[c], row, -1)
-    count_row(guard, state.under[to], row, 1)
+    count_row(guard, state.under, c, row, -1)
+    count_row(guard, state.under, to, row, 1)
     for j in range(state.quasi.shape[1]):
-        q, end = state.quasi[row, j], state.ends[c, j]
-        if q <= end[2] or q >= end[5] or end[0] == end[3]:
-            _survey(state, c, j)
-        _stretch(state.ends[to, j], q)
+        _shrink(state, c, j, state.quasi[row, j])
+        _stretch(state, to, j, state.quasi[row, j])
     state.loss[c], state.loss[to] = _loss(costs, state, c), _loss(costs, state, to)
 
 
-@njit(cache=True, nogil=True)
-def _stretch(end: Codes, q: int) -> None:
+@bare
+def _shrink(state: State, c: int, j: int, q: int) -> None:
+    """One row with code q less; all members are looked at only where an end or the code next to it may be gone."""
+    low, high = q == state.ends[c, j, 0], q == state.ends[c, j, 3]
+    gone = (low and state.ends[c, j, 1] == 1) or (high and state.ends[c, j, 4] == 1)
+    next_to = not low and not high and (q == state.ends[c, j, 2] or q == state.ends[c, j, 5])
+    if gone or next_to:
+        _survey(state, c, j)
+    else:
+        state.ends[c, j, 1] -= low
+        state.ends[c, j, 4] -= high
+
+
+@bare
+def _stretch(state: State, c: int, j: int, q: int) -> None:
     """One more row with code q."""
-    if q < end[0]:
-        end[2], end[0], end[1] = end[0], q, 1
-    elif q == end[0]:
-        end[1] += 1
-    elif q < end[2]:
-        end[2] = q
-    if q > end[3]:
-        end[5], end[3], end[4] = end[3], q, 1
-    elif q == end[3]:
-        end[4] += 1
-    elif q > end[5]:
-        end[5] = q
+    ends = state.ends
+    if q < ends[c, j, 0]:
+        ends[c, j, 2], ends[c, j, 0], ends[c, j, 1] = ends[c, j, 0], q, 1
+    elif q == ends[c, j, 0]:
+        ends[c, j, 1] += 1
+    elif q < ends[c, j, 2]:
+        ends[c, j, 2] = q
+    if q > ends[c, j, 3]:
+        ends[c, j, 5], ends[c, j, 3], ends[c, j, 4] = ends[c, j, 3], q, 1
+    elif q == ends[c, j, 3]:
+        ends[c, j, 4] += 1
+    elif q > ends[c, j, 5]:
+        ends[c, j, 5] = q
 
 
 @njit(cache=True, nogil=True)

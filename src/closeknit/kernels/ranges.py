@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from closeknit.kernels.bare import bare
 from closeknit.kernels.boxes import Ints, Reals, Scales, range_loss
 
 TABLED = 256  # leaves of a column up to which the costs of all its ranges are looked up
@@ -21,7 +22,7 @@ class Costs(NamedTuple):
     table_start: Ints  # [d] where column j begins; -1: too large for a table
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _computed(scales: Scales, squares: bool, j: int, lo: int, hi: int) -> float:
     if squares:
         length = scales.position[scales.leaf_start[j] + hi] - scales.position[scales.leaf_start[j] + lo]
@@ -54,7 +55,7 @@ def costs(scales: Scales, squares: bool = False) -> Costs:
     return Costs(scales, squares, table, start)
 
 
-@njit(cache=True, nogil=True)
+@bare
 def range_cost(costs: Costs, j: int, lo: int, hi: int) -> float:
     """Cost of the codes lo..hi of column j."""
     if costs.table_start[j] >= 0:

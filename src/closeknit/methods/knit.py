@@ -8,14 +8,16 @@ Source: our own; docs/knit.md has the derivation, the experiments and what did n
 
 Steps:
 1. careful cuts: top-down like Mondrian, yet where a promise vetoes a cut the side is trimmed, bucket by bucket of the secret,
-   until it is allowed. Several starts, with part of the room that the promises leave kept for later (`SLACKS`);
+   until it is allowed. They first use a part of the room that the promises leave, then all of it;
 2. exchange: rows move to near classes or change places with a row there while the loss falls;
 3. cycles of rounds: neighbouring classes are pooled and cut anew, then rows are exchanged, at first also where a little is
-   lost. A cycle that ends better than it began is kept. Each is twice as long as the one before; more budget never loses more.
+   lost. A cycle that ends better than it began is kept. Each is four times as long as the one before; more budget never loses
+   more.
 
-Small tables also start from what Mondrian, SABRE, BUREL and Stack & Deal make of them, so Knit never loses more there.
-The budget is counted in proposals, pairs of a row and a class. Cost: a sweep offers each row up to 32 classes; a proposal takes
-as long as there are quasi columns, and where it pays as long as there are values of the secrets.
+Small tables have several starts, Mondrian's among them. Large ones are first cut into shards, each of which is knit alone,
+against the shares of the whole table. The budget is counted in proposals, pairs of a row and a class. Cost: a sweep offers each
+row up to 32 classes; a proposal takes as long as there are quasi columns, and where it pays as long as there are values of the
+secrets.
 """
 
 from __future__ import annotations
@@ -25,38 +27,36 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.method import Method, Progress, silent
+from closeknit.core.method import Progress, silent
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import whole as whole_number
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.fills.careful_cuts import cut, recut
 from closeknit.fills.exchange import exchanged
-from closeknit.fills.loom import Loom
+from closeknit.fills.loom import Loom, in_threads
 from closeknit.fills.refine import root_holds
 from closeknit.fills.repair import repaired
 from closeknit.kernels.knit_exchange import WIDTH
-from closeknit.methods.burel import Burel
 from closeknit.methods.mondrian import Mondrian
-from closeknit.methods.sabre import Sabre
-from closeknit.methods.stack_and_deal import StackAndDeal
 from closeknit.plans.guards import guard_of, tightened
 
-SLACKS = (0.85, 0.5, 1.0, 0.7)  # share of the room that the first cuts may use; large tables try the first ones only
-MANY = 100_000  # rows of all starts together
-SMALL = 4_096  # rows up to which other methods' outcomes are starts too
+SLACKS = (0.85, 0.5, 1.0, 0.7)  # share of the room that the first cuts may use
+SMALL = 4_096  # rows up to which there are several starts; larger tables have the first only
+SHARD = 200_000  # rows from which on a table is cut into shards
 HOPELESS = 1.3  # a start that loses so many times what the best so far loses is not worth an exchange
 SWEEPS = 2  # of each round
-POOLED = (2, 3, 4, 8)  # classes that are cut anew together, in turns
+LONGER = 4  # times as many rounds has the next cycle
+POOLED = (2, 3, 4)  # classes that are cut anew together, in turns
 HEAT = 0.6  # mean loss that a change may add when a cycle begins, beside what a row loses then
-VISITS = 2_000_000  # rows visited in all sweeps of the default budget
-MOST_SWEEPS = 254
+TINY, OF_TINY = 150, 170  # rows up to which there are so many sweeps by default
+USUAL, VISITS = 42, 1_400_000  # sweeps by default, and rows visited in all of them
 
 
 @dataclass(frozen=True)
 class Knit:
-    """For any promises; `proposals` is the budget of the search, by default about 2 million visits of rows.
+    """For any promises; `proposals` is the budget of the search, by default 42 sweeps of 32 for each row.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -79,15 +79,17 @@ class Knit:
             whole_number("proposals", self.proposals, least=0)
 
     def sweeps(self, n: int) -> int:
-        """Sweeps over a table of n rows that the budget allows.
+        """Sweeps over a table of n rows that the budget allows; by default fewer on large tables, yet one round.
 
-        >>> Knit().sweeps(300), Knit().sweeps(30_000), Knit(proposals=0).sweeps(300)
-        (254, 66, 0)
+        >>> [Knit().sweeps(n) for n in (30, 3_000, 30_000, 100_000, 1_000_000)], Knit(proposals=10_000).sweeps(100)
+        ([170, 42, 42, 14, 2], 3)
         """
-        return min(MOST_SWEEPS, VISITS // max(n, 1)) if self.proposals is None else self.proposals // max(1, 2 * WIDTH * n)
+        if self.proposals is not None:
+            return self.proposals // max(1, 2 * WIDTH * n)
+        return OF_TINY if n <= TINY else min(max(VISITS // n, SWEEPS), USUAL)
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        """Start well, then cycle by cycle as long as the budget lasts."""
+        """Knit the whole table, or each of its shards."""
         whole = Partition(np.zeros(len(table), dtype=np.int32), 1)
         if not root_holds(table, models):
             return Outcome(whole)
@@ -95,56 +97,71 @@ class Knit:
             return Outcome(whole)
         guarded = guard_of(table, models)
         loom = Loom.of(table, guarded.guard, guarded.asked)
-        best, loss = self._start(loom, models, seed, progress)
-        left, length = self.sweeps(len(table)), 1
-        while left >= SWEEPS * length:
-            progress("exchanging", 0.8 - 0.4 * left / max(self.sweeps(len(table)), 1))
-            ended = _kept(loom, models, _cycle(loom, best, length, np.random.default_rng([seed, length])))
-            if loom.loss(ended) < loss:
-                best, loss = ended, loom.loss(ended)
-            left, length = left - SWEEPS * length, 2 * length
-        return Outcome(best)
+        shards, sweeps = _shards(loom), self.sweeps(len(table))
+        if len(shards) == 1:
+            return Outcome(repaired(table, _knit(loom, models, sweeps, [seed], progress), models))
 
-    def _start(self, loom: Loom, models: Sequence[Model], seed: int, progress: Progress) -> tuple[Partition, float]:
-        """The start that loses least after a short exchange."""
-        best, loss = Partition(np.zeros(len(loom.table), dtype=np.int32), 1), np.inf
-        for i, start in enumerate(_starts(loom, models, seed)):
-            progress("cutting", 0.4 - 0.2 * 0.7**i)
-            kept = _kept(loom, models, start)
-            found = [kept]
-            if loom.loss(kept) <= HOPELESS * loss:
-                rng = np.random.default_rng([seed, 0, i])
-                found.append(_kept(loom, models, exchanged(loom, kept, SWEEPS, 0.0, rng)))
-            for one in found:
-                if loom.loss(one) < loss:
-                    best, loss = one, loom.loss(one)
-        return best, loss
+        def knitted(i: int) -> Partition:
+            return _knit(loom.part(shards[i]), models, sweeps, [seed, i], silent)
+
+        class_of, count = whole.class_of, 0
+        for rows, part in zip(shards, in_threads(knitted, range(len(shards))), strict=True):
+            class_of[rows] = part.class_of + count
+            count += part.count
+        return Outcome(repaired(table, Partition(class_of, count), models))
 
 
-def _starts(loom: Loom, models: Sequence[Model], seed: int) -> Iterator[Partition]:
-    """Careful cuts with more and less slack, Mondrian's cuts, and on small tables what planning methods make."""
+def _shards(loom: Loom) -> list[NDArray[np.int64]]:
+    """Rows of each shard: cuts with some slack, until none has too many rows. Judges need the whole table, and so one shard."""
+    shard_of = np.zeros(len(loom.table), dtype=np.int32)
+    if len(loom.table) > SHARD and not loom.asked:
+        shard_of = cut(loom, Partition(shard_of, 1), tightened(loom.guard, SLACKS[1]), SHARD).class_of
+    order = np.argsort(shard_of, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(shard_of[order])) + 1)
+
+
+def _knit(loom: Loom, models: Sequence[Model], sweeps: int, seed: Sequence[int], progress: Progress) -> Partition:
+    """Start well, then cycle by cycle as long as the budget lasts."""
+    best, loss = _start(loom, models, seed, progress)
+    left, length = sweeps, 1
+    while left >= SWEEPS * length:
+        progress("exchanging", 0.8 - 0.4 * left / sweeps)
+        ended = _cycle(loom, best, length, np.random.default_rng([*seed, length]))
+        if loom.loss(ended) < loss:
+            best, loss = ended, loom.loss(ended)
+        left, length = left - SWEEPS * length, LONGER * length
+    return best
+
+
+def _start(loom: Loom, models: Sequence[Model], seed: Sequence[int], progress: Progress) -> tuple[Partition, float]:
+    """The start that loses least after a short exchange."""
+    best, loss = Partition(np.zeros(len(loom.table), dtype=np.int32), 1), np.inf
+    for i, start in enumerate(_starts(loom, models)):
+        progress("cutting", 0.4 - 0.2 * 0.7**i)
+        found = [repaired(loom.table, start, models) if loom.asked else start]
+        if loom.loss(found[0]) <= HOPELESS * loss:
+            found.append(exchanged(loom, found[0], SWEEPS, 0.0, np.random.default_rng([*seed, 0, i])))
+        for one in found:
+            if loom.loss(one) < loss:
+                best, loss = one, loom.loss(one)
+    return best, loss
+
+
+def _starts(loom: Loom, models: Sequence[Model]) -> Iterator[Partition]:
+    """Careful cuts with more and less slack, and Mondrian's cuts."""
     whole = Partition(np.zeros(len(loom.table), dtype=np.int32), 1)
-    for slack in SLACKS[: max(1, MANY // len(loom.table))]:
+    small = len(loom.table) <= SMALL
+    for slack in SLACKS if small else SLACKS[:1]:
         begun = cut(loom, whole, tightened(loom.guard, slack)) if slack < 1 else whole
         yield cut(loom, begun, loom.guard)
-    others: tuple[Method, ...] = (Sabre(), Burel(), StackAndDeal()) if len(loom.table) <= SMALL else ()
-    for method in (Mondrian(), *others):
-        try:
-            yield method.run(loom.table, models, seed, silent).partition
-        except (BadInput, Unsatisfiable):
-            continue  # it plans for other promises than these
+    if small:
+        yield Mondrian().run(loom.table, models, 0, silent).partition
 
 
 def _cycle(loom: Loom, partition: Partition, length: int, rng: np.random.Generator) -> Partition:
     """Rounds of pooling, cutting and exchanging that cool down."""
     heat = HEAT * loom.loss(partition)
     for i in range(length):
-        guards = [loom.guard] if rng.integers(2) else [tightened(loom.guard, SLACKS[0]), loom.guard]
-        partition = recut(loom, partition, guards, POOLED[i % len(POOLED)], rng)
+        partition = recut(loom, partition, POOLED[i % len(POOLED)], rng)
         partition = exchanged(loom, partition, SWEEPS, heat * (1 - (i + 1) / length), rng)
     return partition
-
-
-def _kept(loom: Loom, models: Sequence[Model], partition: Partition) -> Partition:
-    """The partition as the models want it: usually as it is."""
-    return repaired(loom.table, partition, models)

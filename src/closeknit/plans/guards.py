@@ -86,21 +86,22 @@ def guard_of(table: Table, models: Sequence[Model]) -> Guarded:
 def _view(table: Table, model: Model, secret: Histogram) -> View | None:
     """A promise as a view, where it is one."""
     asked = cast(Any, model)
+    kind = getattr(model, "kind", None)
     if model.family == "closeness":
         return _closeness(table, cast(Closeness, model), secret)
-    if model.family == "likeness" and asked.kind in ("basic", "enhanced"):
-        return _flat(secret, CAPS, cap=_likeness(number("beta", asked.beta), asked.kind == "enhanced"))
-    if model.family == "disclosure":
+    if model.family == "likeness" and kind in ("basic", "enhanced"):
+        return _flat(secret, CAPS, cap=_likeness(number("beta", asked.beta), kind == "enhanced"))
+    if model.family == "disclosure" and hasattr(model, "delta"):
         delta = float(number("delta", asked.delta))
         return _flat(
             secret, CAPS, cap=lambda p: _safe(np.exp(delta) * float(p), -1), low=lambda p: _safe(np.exp(-delta) * float(p), 1)
         )
-    if model.family == "diversity" and asked.kind == "frequency":
+    if model.family == "diversity" and kind == "frequency":
         share = 1 / number("l", asked.l)
         return _flat(secret, CAPS, cap=lambda p: share)
-    if model.family == "diversity" and asked.kind == "distinct":
+    if model.family == "diversity" and kind == "distinct":
         return _flat(secret, VALUES, values=int(asked.l))
-    if model.family == "diversity" and asked.kind == "entropy":
+    if model.family == "diversity" and kind == "entropy":
         return _flat(secret, ENTROPY, entropy=log(float(number("l", asked.l))) + ENOUGH)
     return None
 

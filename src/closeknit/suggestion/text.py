@@ -40,7 +40,7 @@ def recipe_text(suggestion: Suggestion, path: str, csv: Mapping[str, Any]) -> st
     blocks += ["", "models:", *(f"  - {line}" for line in _models(suggestion))]
     if not suggestion.schema.sensitive:
         blocks += [f"  # and for each sensitive column:  - t_closeness: {{column: COLUMN, t: {T}}}"]
-    blocks += ["method: stack_and_deal", ""]
+    blocks += ["method: knit", ""]
     return "\n".join(blocks)
 
 
