@@ -21,15 +21,12 @@ from closeknit.core.model import Model
 from closeknit.core.params import choice
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form
-from closeknit.doors.arrow import columns_from_arrow
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.folders import save_folders, write_inside
 from closeknit.recipe import recipe_forms
 from closeknit.release import FORMATS, Release
-from closeknit.release.release import report_files
 
 ENGINES = ("local", "spark")
-PAGE = 200_000  # rows of a release that the driver reads again for its page
 
 
 def wants_spark(data: Any, engine: str | None, master: str | None) -> bool:
@@ -92,28 +89,16 @@ class SparkRelease(Release):
              frontier: Any = None) -> None:  # fmt: skip
         """`folder/` with part files and certificate, `folder.private/` with the recipe; each whole or not at all.
 
-        Executors write the part files, so the folder must be one that all of them see. With `report` a release of at most
-        `PAGE` rows gets its public page, made from what was written; the private one compares with rows that are on Spark.
+        Executors write the part files, so the folder must be one that all of them see. No page is made, since no row
+        comes to the driver: `closeknit report folder/` makes it where the release fits.
         """
         format = format or "parquet"
         choice("format", format, FORMATS)
         public = Path(folder).absolute()
         private = public.with_name(public.name + ".private")
-
-        def write_public(place: Path) -> None:
-            self._write_public(place, format)
-            if report and self.certificate.rows <= PAGE:
-                self._write_page(place)
-
-        save_folders(public, private, write_public, lambda f: self._write_private(f, format), force, _ours)
-
-    def _write_page(self, folder: Path) -> None:
-        """What leaves, read again, and what a page says of it."""
-        from closeknit.report.page import public_page
-
-        record = Release(columns_from_arrow(self._frame.toArrow()), self.certificate).public_record()
-        for name, text in report_files(record, public_page(record)).items():
-            write_inside(folder / name, text.encode())
+        save_folders(
+            public, private, lambda f: self._write_public(f, format), lambda f: self._write_private(f, format), force, _ours
+        )
 
     def _write_public(self, folder: Path, format: str) -> None:
         name = f"release.{format}"
