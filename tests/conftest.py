@@ -16,6 +16,10 @@ SOAK = os.environ.get("CLOSEKNIT_SOAK") == "1"
 SOAK_SEED = int(os.environ.setdefault("CLOSEKNIT_SOAK_SEED", str(secrets.randbelow(2**32))))  # all processes of a run share it
 
 BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # most of what Spark costs in small tests is compiling itself
+BRIEF_SPARK = {  # so is Java that Spark writes and compiles for each query, and planning anew what is planned on a few rows
+    "spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false", "spark.sql.parquet.compression.codec": "uncompressed",
+}  # fmt: skip
 
 # `make test` must say the same thing twice; fresh randomness is the work of `make soak`.
 settings.register_profile("default", deadline=None, max_examples=50, derandomize=True)
@@ -64,9 +68,7 @@ def spark(java: None) -> Iterator[Any]:
     from closeknit.engines.spark_session import session
 
     found = session("local[2]")
-    found.conf.set("spark.sql.shuffle.partitions", "3")
-    # Java that Spark writes and compiles for each query is not worth it on a few rows.
-    found.conf.set("spark.sql.codegen.wholeStage", "false")
-    found.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    for name, value in BRIEF_SPARK.items():
+        found.conf.set(name, value)
     yield found
     found.stop()

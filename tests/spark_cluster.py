@@ -18,7 +18,7 @@ import closeknit as ck
 KILLED_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
 EXECUTOR = {
     "spark.executor.memory": "512m", "spark.executor.cores": 1, "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 2,
+    "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false",
     "spark.python.daemon.module": "closeknit.engines.spark_daemon",
 }  # fmt: skip
 SCHEMA = ck.Schema(
@@ -71,7 +71,7 @@ class Cluster:
         import pyspark
 
         self.folder, self._started = folder, list[Process]()
-        self._run = Path(pyspark.__file__).parent / "bin" / "spark-class"
+        self._jars = Path(pyspark.__file__).parent / "jars" / "*"
         master = self._start("master", "org.apache.spark.deploy.master.Master", "--port", 0)
         self.url = master.said(r"Starting Spark master at (\S+)")[1]
         self.master = master
@@ -85,15 +85,18 @@ class Cluster:
 
     def _start(self, name: str, kind: str, *words: Any) -> Process:
         process = Process(
-            self.folder / f"{name}.log", [self._run, kind, "--host", "127.0.0.1", "--webui-port", 0, *words],
-            SPARK_DAEMON_MEMORY="256m", PYTHONPATH=os.pathsep.join(sys.path),
+            self.folder / f"{name}.log",
+            ["java", "-Xmx256m", "-cp", self._jars, kind, "--host", "127.0.0.1", "--webui-port", 0, *words],
+            SPARK_HOME=str(self._jars.parents[1]), SPARK_SCALA_VERSION="2.13", PYTHONPATH=os.pathsep.join(sys.path),
         )  # fmt: skip
         self._started.append(process)
         return process
 
     def driver(self, name: str, *words: Any) -> Process:
         """A driver of its own: this file with other words."""
-        asked = " ".join(f"--conf {key}={value}" for key, value in EXECUTOR.items())
+        from conftest import BRIEF_SPARK
+
+        asked = " ".join(f"--conf {key}={value}" for key, value in {**EXECUTOR, **BRIEF_SPARK}.items())
         process = Process(
             self.folder / f"{name}.log", [sys.executable, "-u", __file__, self.url, *words],
             PYSPARK_SUBMIT_ARGS=f"{asked} pyspark-shell", PYSPARK_PYTHON=sys.executable, PYTHONPATH=os.pathsep.join(sys.path),
@@ -129,8 +132,8 @@ def stream(url: str, folder: Path, end: bool) -> None:
     spark, home = session(url), folder / "home"
     rows = spark.readStream.schema(TYPES).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     left = ck.stream_on_spark(rows, castle(), home, **SHARDS)  # type: ignore[arg-type]
-    query = left.writeStream.option("checkpointLocation", str(home)).trigger(availableNow=True).start(str(folder / "out"))
-    query.awaitTermination()
+    writer = left.writeStream.option("checkpointLocation", str(home))
+    (writer.trigger(availableNow=True) if end else writer).start(str(folder / "out")).awaitTermination()
     if end:
         found = [*spark.read.parquet(str(folder / "out")).collect(), *ck.rest_on_spark(castle(), home).collect()]
         (folder / "found.json").write_text(json.dumps([row.asDict() for row in found]))

@@ -15,9 +15,9 @@ from closeknit.core.columns import Column, Columns
 from closeknit.doors.files import write_parquet
 from closeknit.engines.spark_stream_shards import Shards
 from closeknit.engines.spark_streams import Operator
-from spark_cluster import SCHEMA, SHARDS, Cluster, castle
+from spark_cluster import SCHEMA, SHARDS, Cluster, Process, castle
 
-FILES, ROWS = 6, 150
+FILES, ROWS = 4, 100
 
 
 def people(rows: int, first: int = 0) -> Columns:
@@ -29,30 +29,43 @@ def people(rows: int, first: int = 0) -> Columns:
 
 
 def test_a_killed_worker_and_a_killed_driver_change_nothing(java: None, tmp_path: Path) -> None:
-    table, inbox = people(3000), tmp_path / "in"
+    table, inbox = people(1000), tmp_path / "in"
     table = Columns({name: table[name] for name in SCHEMA.used}, table.rows)
     write_parquet(table, tmp_path / "table.parquet")
     inbox.mkdir()
     came = [people(ROWS, first) for first in range(0, FILES * ROWS, ROWS)]
-    for i, rows in enumerate(came):
-        write_parquet(rows, inbox / f"{i}.parquet")
-        os.utime(inbox / f"{i}.parquet", (10**9 + i,) * 2)  # Spark takes them by their age
+    for i in range(2):
+        arrive(inbox, i, came[i])
     with Cluster(tmp_path) as cluster:
         driver = cluster.driver("first", tmp_path, "batch")
         driver.said("^now working")
         cluster.workers[0].kill()
         there = driver.said("^hash (.+)$")[1]
         cluster.master.said("Removing worker|Worker .* lost|got disassociated")
-        while not (tmp_path / "home" / "commits" / "1").exists():
-            assert driver.process.poll() is None, driver.log.read_text()[-4000:]
-            time.sleep(0.02)
-        driver.kill()
-        assert not (tmp_path / "home" / "commits" / str(FILES - 1)).exists(), "it was killed too late"
+        wait_for(tmp_path / "home" / "commits" / "1", driver)
+        arrive(inbox, 2, came[2])
+        wait_for(tmp_path / "home" / "offsets" / "2", driver)
+        driver.kill()  # with a micro-batch that was planned, and is not finished
+        arrive(inbox, 3, came[3])
         cluster.driver("second", tmp_path, "end").said("^done")
     method, models = ck.Sabre(fill="sweep", polish=False, slack=False), [ck.KAnonymity(5), ck.TCloseness("disease", 0.3)]
     here = ck.anonymize(table, SCHEMA, models, method, seed=2**100 + 1)
     assert there == here.certificate.content_sha256
     assert sorted(map(repr, json.loads((tmp_path / "found.json").read_text()))) == sorted(map(repr, left_here(came)))
+
+
+def arrive(inbox: Path, number: int, rows: Columns) -> None:
+    """One more file, whole at once."""
+    beside = inbox.with_name("arriving")
+    write_parquet(rows, beside)
+    os.utime(beside, (10**9 + number,) * 2)  # Spark takes them by their age
+    beside.rename(inbox / f"{number}.parquet")
+
+
+def wait_for(file: Path, driver: Process) -> None:
+    while not file.exists():
+        assert driver.process.poll() is None, driver.log.read_text()[-4000:]
+        time.sleep(0.01)
 
 
 def left_here(came: list[Columns]) -> list[dict[str, Any]]:
