@@ -208,6 +208,14 @@ def test_certificate_of_another_format_is_refused(saved: Path) -> None:
         changed(saved, put("format", 2))
 
 
+def test_certificate_does_not_choose_which_files_are_read(saved: Path) -> None:
+    record = json.loads((saved / "certificate.json").read_text(encoding="utf-8"))
+    record["columns"]["quasi"]["job"] = {"csv": "/etc/passwd"}
+    (saved / "certificate.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(ck.BadInput, match=r"column 'job'.*a file of its own.*written out"):
+        ck.audit(saved / "release.csv", certificate=saved / "certificate.json")
+
+
 def test_nothing_to_audit_against(release: ck.Release) -> None:
     with pytest.raises(ck.BadInput, match="nothing to audit against"):
         ck.audit(release.columns)

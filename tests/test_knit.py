@@ -32,6 +32,7 @@ from closeknit.kernels.knit_guard import Guard, allowed, allowed_after, count_ro
 from closeknit.kernels.knit_state import state_of, take, total_loss
 from closeknit.methods import Knit, knit
 from closeknit.plans.guards import guard_of, tightened
+from closeknit.recipe import Recipe
 from conftest import SOAK_SEED, examples
 
 QUICK = Knit(proposals=32 * 80 * 6)
@@ -257,6 +258,17 @@ def test_the_seed_and_nothing_else_decides(monkeypatch: pytest.MonkeyPatch) -> N
     first = made(1)
     monkeypatch.setattr(looms, "THREADS", 1)
     assert made(1) == first
+
+
+@pytest.mark.parametrize("shard", [10_000, 150])
+def test_what_was_done_in_time_is_repeated_by_its_count(shard: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knit, "SHARD", shard)
+    table, schema, models = ck.datasets.hospital(400), ck.datasets.hospital_schema(), [ck.KAnonymity(4)]
+    release = ck.anonymize(table, schema, models, Knit(seconds=0.1), seed=2**80)
+    release.save(tmp_path / "out", report=False)
+    again = Recipe.read(tmp_path / "out.private" / "recipe.yaml")
+    assert again.method.seconds is None and again.method.proposals % 400 == 0
+    assert ck.anonymize(table, schema, models, again.method, seed=2**80).certificate == release.certificate
 
 
 def test_shards_are_knit_against_the_shares_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:

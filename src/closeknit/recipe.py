@@ -49,7 +49,7 @@ class Recipe:
 
     >>> recipe = Recipe.of({"data": "a.csv", "schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}]})
     >>> recipe.models, recipe.method
-    ([KAnonymity(k=5)], Knit(proposals=None))
+    ([KAnonymity(k=5)], Knit(proposals=None, seconds=None))
     """
 
     def __init__(self, keys: _Keys, base: Path | None, file: object) -> None:

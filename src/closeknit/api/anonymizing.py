@@ -77,11 +77,11 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
         partition=partition,
         parts=done.form.parts(done.columns, Schema.from_forms(done.certificate.columns)),
         advice=done.form.advice,
-        recipe=recipe_forms(schema, list(models), method, done.form, suppress, seed, described, done.notes),
+        recipe=recipe_forms(schema, list(models), done.method, done.form, suppress, seed, described, done.notes),
         like=None if described or isinstance(data, Columns) else data,
         format="parquet" if parquet else "csv",
         types=parquet_types(data) if parquet else None,
-        origin=Origin(columns, schema, tuple(models), method, seed, at_home(done.table, partition)),
+        origin=Origin(columns, schema, tuple(models), done.method, seed, at_home(done.table, partition)),
     )
 
 
@@ -94,6 +94,7 @@ class Released:
     columns: Columns
     certificate: Certificate
     form: Form
+    method: Method  # that repeats it
     notes: tuple[str, ...]
 
 
@@ -112,7 +113,7 @@ def released(table: Table, models: Sequence[Model], method: Method, *, suppress:
     tell("writing", 0.8)
     partition, columns, certificate = _best(table, models, outcome, shape, method, seed)
     tell("done", 1.0)
-    return Released(table, partition, columns, certificate, shape, tuple(outcome.notes))
+    return Released(table, partition, columns, certificate, shape, outcome.repeat or method, tuple(outcome.notes))
 
 
 def check_asked(schema: Schema, models: Sequence[Model], method: Method, form: Form | None) -> list[Model]:

@@ -31,6 +31,7 @@ from closeknit.apps.options import (
 )
 from closeknit.apps.plainly import leave, plainly, say
 from closeknit.apps.report import report
+from closeknit.apps.serve import serve, ui
 from closeknit.apps.stream import stream
 
 app = typer.Typer(
@@ -90,6 +91,8 @@ def closeknit(
     closeknit compare recipe.yaml                    see which method loses least under these promises
     closeknit frontier recipe.yaml                   see what a stricter or looser promise would cost
     closeknit stream recipe.yaml < in > out          let rows leave in batches while they come
+    closeknit ui                                     do all this on a page in the browser
+    closeknit serve --token-file tokens ...          the same page and a service for a team
 
     Exit status: 0 done; 1 a promise cannot be kept or is not kept; 2 bad input or usage.
     """
@@ -332,6 +335,8 @@ app.command(short_help="See what a release still gives away.")(attack)
 app.command(short_help="See what a stricter or looser promise would cost.")(frontier)
 app.command(short_help="Make the page of a release anew.")(report)
 app.command(short_help="Let rows leave under promises while they come.")(stream)
+app.command(short_help="Open the page in the browser.")(ui)
+app.command(short_help="Serve page and service to a team.")(serve)
 
 
 if __name__ == "__main__":

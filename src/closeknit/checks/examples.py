@@ -133,7 +133,10 @@ LIMITS = {
 REFUSED: dict[str, list[Params]] = {
     "stack_and_deal": [{"order": "random"}, {"dealing": 3}, {"order": None}, {"column": 3}],
     "sabre": [{"fill": "random"}, {"bound": "tight"}, {"bound": None}, {"polish": "no"}, {"slack": 2}],
-    "knit": [{"proposals": -1}, {"proposals": "many"}, {"proposals": 0.5}],
+    "knit": [
+        {"proposals": -1}, {"proposals": "many"}, {"proposals": 0.5}, {"seconds": -1}, {"seconds": "all"},
+        {"seconds": 1, "proposals": 9},
+    ],
     "incognito": [{"most": 0}, {"most": "many"}, {"most": 2.5}],
     "anatomy": [{"l": 1}, {"l": "many"}, {"rows": "far"}, {"column": 3}],
     "slicing": [

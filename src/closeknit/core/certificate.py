@@ -23,7 +23,7 @@ from closeknit.core.model import Model, ReleaseModel, least_rows
 from closeknit.core.params import spec
 from closeknit.core.perturbation import estimated_counts
 from closeknit.core.published import Reading
-from closeknit.core.schema import Schema, explained
+from closeknit.core.schema import Schema, explained, refuse_files
 
 if TYPE_CHECKING:
     from closeknit.core.method import Method
@@ -62,6 +62,7 @@ class Paper(Record):
         if read.format != FORMAT:
             what = f"{cls.what} has format {read.format}, made by closeknit {read.closeknit}"
             raise BadInput(what, file=file, right=f"this version reads format {FORMAT}")
+        refuse_files(getattr(read, "columns", None), "a certificate has its hierarchies written out", file)
         return read
 
 

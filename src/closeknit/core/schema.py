@@ -36,6 +36,7 @@ def _listed(given: object) -> tuple[Any, ...]:
 Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 Markers = Annotated[tuple[str, ...], BeforeValidator(lambda marks: tuple(str(mark) for mark in _listed(marks)))]
 ROLES = ("identifier", "quasi", "sensitive", "plain", "person")
+KINDED = ("quasi", "sensitive")  # those whose columns have a kind
 
 
 class Schema(BaseModel):
@@ -244,6 +245,20 @@ def _kind(name: object, form: object, base: Path | None) -> Kind:
         if bad.column is not None:
             raise
         raise BadInput(bad.what, file=bad.file, column=str(name), row=bad.row, right=bad.right) from None
+
+
+def refuse_files(forms: object, right: str, file: object = None) -> None:
+    """Refuse columns whose hierarchy would be read from a file: who sends a schema must not choose what is read here.
+
+    >>> refuse_files({"quasi": {"job": {"csv": "job.csv"}}}, "write it out")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: column 'job': its hierarchy is a file of its own; write it out
+    """
+    for role in KINDED:
+        kinds = forms.get(role) if isinstance(forms, Mapping) else None
+        for name, form in kinds.items() if isinstance(kinds, Mapping) else ():
+            if form == "csv" or (isinstance(form, Mapping) and "csv" in form):
+                raise BadInput("its hierarchy is a file of its own", file=file, column=str(name), right=right)
 
 
 def explained(error: ValidationError, where: str) -> BadInput:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,9 +187,11 @@ class Outcome:
 
     `notes` are private remarks on how it worked (which variant ran): they go into the recipe at home and nowhere else.
     `settled`: what it promises is not one about each class, so classes must not be merged to mend them.
+    `repeat`: the method that gives the same again, where the one that ran looked at a clock.
     """
 
     partition: Partition
     form: Form | None = None
     notes: tuple[str, ...] = ()
     settled: bool = False
+    repeat: Any = None

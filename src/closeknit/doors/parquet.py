@@ -40,6 +40,24 @@ def read_parquet(path: str | PathLike[str], columns: Wanted = None) -> Columns:
     return columns_from_arrow(table, file)
 
 
+def parquet_size(path: str | PathLike[str]) -> tuple[int, int]:
+    """Rows, and bytes when unpacked, as the end of the file says: to refuse what is too large before it is read.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"age": [30, 41]}), f"{folder}/people.parquet")
+    ...     parquet_size(f"{folder}/people.parquet")[0]
+    2
+    """
+    try:
+        told = pq.read_metadata(path)
+    except pa.ArrowException:
+        raise BadInput("this is not a whole Parquet file", file=path, right="give a Parquet or a CSV file") from None
+    except OSError as error:
+        raise refused(error, path) from None
+    return told.num_rows, sum(told.row_group(i).total_byte_size for i in range(told.num_row_groups))
+
+
 def parquet_types(path: str | PathLike[str]) -> dict[str, pa.DataType]:
     """The type of each column, to be handed to `table_from_columns` so that untouched columns keep theirs.
 

@@ -126,11 +126,12 @@ def allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in_: 
     size += (in_ >= 0) - (out >= 0)
     if size < guard.k:
         return False
-    _shift(guard, shift, out, -1)
-    _shift(guard, shift, in_, 1)
-    fine = allowed(guard, under, c, shift, 1, size)
-    _shift(guard, shift, out, 1)
-    _shift(guard, shift, in_, -1)
+    more, less = np.int64(1), np.int64(-1)
+    _shift(guard, shift, out, less)
+    _shift(guard, shift, in_, more)
+    fine = allowed(guard, under, c, shift, more, size)
+    _shift(guard, shift, out, more)
+    _shift(guard, shift, in_, less)
     return fine
 
 

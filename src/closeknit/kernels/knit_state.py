@@ -50,9 +50,10 @@ def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes:
         np.zeros(classes),
     )  # fmt: skip
     for r in range(n - 1, -1, -1):
-        if class_of[r] >= 0:
-            _link(state, r, class_of[r])
-            count_row(guard, state.under, class_of[r], r, 1)
+        c = np.int64(class_of[r])
+        if c >= 0:
+            _link(state, r, c)
+            count_row(guard, state.under, c, r, np.int64(1))
     for c in range(classes):
         for j in range(d):
             _survey(state, c, j)
@@ -130,11 +131,11 @@ def take(costs: Costs, guard: Guard, state: State, row: int, to: int) -> None:
     >>> state.class_of.tolist(), state.loss.tolist(), total_loss(state)
     ([1, 0, 1], [0.0, 0.25], 0.5)
     """
-    c = state.class_of[row]
+    c = np.int64(state.class_of[row])
     _unlink(state, row)
     _link(state, row, to)
-    count_row(guard, state.under, c, row, -1)
-    count_row(guard, state.under, to, row, 1)
+    count_row(guard, state.under, c, row, np.int64(-1))
+    count_row(guard, state.under, to, row, np.int64(1))
     for j in range(state.quasi.shape[1]):
         _shrink(state, c, j, state.quasi[row, j])
         _stretch(state, to, j, state.quasi[row, j])

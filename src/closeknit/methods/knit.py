@@ -22,15 +22,18 @@ secrets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.errors import BadInput
 from closeknit.core.method import Progress, silent
 from closeknit.core.model import Model, least_rows
+from closeknit.core.params import number
 from closeknit.core.params import whole as whole_number
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.fills.careful_cuts import cut, recut
@@ -52,11 +55,14 @@ POOLED = (2, 3, 4)  # classes that are cut anew together, in turns
 HEAT = 0.6  # mean loss that a change may add when a cycle begins, beside what a row loses then
 TINY, OF_TINY = 150, 170  # rows up to which there are so many sweeps by default
 USUAL, VISITS = 42, 1_400_000  # sweeps by default, and rows visited in all of them
+ENDLESS = 1 << 40  # sweeps: the clock decides
 
 
 @dataclass(frozen=True)
 class Knit:
     """For any promises; `proposals` is the budget of the search, by default 42 sweeps of 32 for each row.
+
+    With `seconds` a clock decides when to stop. What was done by then goes into the recipe as `proposals`, which repeat it.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -73,10 +79,15 @@ class Knit:
     scale: ClassVar[str] = "shard"
 
     proposals: int | None = None
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
         if self.proposals is not None:
             whole_number("proposals", self.proposals, least=0)
+        if self.seconds is not None:
+            number("seconds", self.seconds, least=0)
+            if self.proposals is not None:
+                raise BadInput("knit has seconds and proposals", right="give one of them")
 
     def sweeps(self, n: int) -> int:
         """Sweeps over a table of n rows that the budget allows; by default fewer on large tables, yet one round.
@@ -84,6 +95,8 @@ class Knit:
         >>> [Knit().sweeps(n) for n in (30, 3_000, 30_000, 100_000, 1_000_000)], Knit(proposals=10_000).sweeps(100)
         ([170, 42, 42, 14, 2], 3)
         """
+        if self.seconds is not None:
+            return ENDLESS
         if self.proposals is not None:
             return self.proposals // max(1, 2 * WIDTH * n)
         return OF_TINY if n <= TINY else min(max(VISITS // n, SWEEPS), USUAL)
@@ -99,16 +112,24 @@ class Knit:
         loom = Loom.of(table, guarded.guard, guarded.asked)
         shards, sweeps = _shards(loom), self.sweeps(len(table))
         if len(shards) == 1:
-            return Outcome(repaired(table, _knit(loom, models, sweeps, [seed], progress), models))
+            part, done = _knit(loom, models, sweeps, [seed], progress, self.seconds)
+            return self._outcome(repaired(table, part, models), done)
 
         def knitted(i: int) -> Partition:
-            return _knit(loom.part(shards[i]), models, sweeps, [seed, i], silent)
+            return _knit(loom.part(shards[i]), models, sweeps, [seed, i], silent)[0]
 
+        if self.seconds is not None:  # the first shard tells how much can be done in time
+            sweeps = _knit(loom.part(shards[0]), models, sweeps, [seed, 0], progress, self.seconds / (len(shards) + 1))[1]
         class_of, count = whole.class_of, 0
         for rows, part in zip(shards, in_threads(knitted, range(len(shards))), strict=True):
             class_of[rows] = part.class_of + count
             count += part.count
-        return Outcome(repaired(table, Partition(class_of, count), models))
+        return self._outcome(repaired(table, Partition(class_of, count), models), sweeps)
+
+    def _outcome(self, partition: Partition, sweeps: int) -> Outcome:
+        """With the count that repeats it, where a clock decided."""
+        counted = None if self.seconds is None else Knit(proposals=sweeps * 2 * WIDTH * len(partition.class_of))
+        return Outcome(partition, repeat=counted)
 
 
 def _shards(loom: Loom) -> list[NDArray[np.int64]]:
@@ -120,17 +141,29 @@ def _shards(loom: Loom) -> list[NDArray[np.int64]]:
     return np.split(order, np.flatnonzero(np.diff(shard_of[order])) + 1)
 
 
-def _knit(loom: Loom, models: Sequence[Model], sweeps: int, seed: Sequence[int], progress: Progress) -> Partition:
-    """Start well, then cycle by cycle as long as the budget lasts."""
+def _knit(loom: Loom, models: Sequence[Model], sweeps: int, seed: Sequence[int], progress: Progress,
+          seconds: float | None = None) -> tuple[Partition, int]:  # fmt: skip
+    """Start well, then cycle by cycle as long as the budget lasts; and how many sweeps that were.
+
+    By the clock a cycle begins only where it should end in time, LONGER times as long as the one before it.
+    """
+    begun, took = time.monotonic(), 0.0
     best, loss = _start(loom, models, seed, progress)
-    left, length = sweeps, 1
-    while left >= SWEEPS * length:
-        progress("exchanging", 0.8 - 0.4 * left / sweeps)
-        ended = _cycle(loom, best, length, np.random.default_rng([*seed, length]))
+    done, length = 0, 1
+    while done + SWEEPS * length <= sweeps:
+        at = time.monotonic()
+        if seconds is not None and at - begun + LONGER * took >= seconds:
+            break
+        share, each = (done / sweeps, SWEEPS / sweeps) if seconds is None else ((at - begun) / seconds, 0.0)
+
+        def tell(i: int, share: float = share, each: float = each) -> None:
+            progress("exchanging", 0.4 + 0.4 * (share + i * each))
+
+        ended = _cycle(loom, best, length, np.random.default_rng([*seed, length]), tell)
         if loom.loss(ended) < loss:
             best, loss = ended, loom.loss(ended)
-        left, length = left - SWEEPS * length, LONGER * length
-    return best
+        done, length, took = done + SWEEPS * length, LONGER * length, time.monotonic() - at
+    return best, done
 
 
 def _start(loom: Loom, models: Sequence[Model], seed: Sequence[int], progress: Progress) -> tuple[Partition, float]:
@@ -158,10 +191,11 @@ def _starts(loom: Loom, models: Sequence[Model]) -> Iterator[Partition]:
         yield Mondrian().run(loom.table, models, 0, silent).partition
 
 
-def _cycle(loom: Loom, partition: Partition, length: int, rng: np.random.Generator) -> Partition:
+def _cycle(loom: Loom, partition: Partition, length: int, rng: np.random.Generator, tell: Callable[[int], None]) -> Partition:
     """Rounds of pooling, cutting and exchanging that cool down."""
     heat = HEAT * loom.loss(partition)
     for i in range(length):
+        tell(i)
         partition = recut(loom, partition, POOLED[i % len(POOLED)], rng)
         partition = exchanged(loom, partition, SWEEPS, heat * (1 - (i + 1) / length), rng)
     return partition

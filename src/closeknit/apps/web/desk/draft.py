@@ -1,0 +1,105 @@
+"""A draft: the recipe under way, in the plain forms that a recipe file has. Every change gives a new draft.
+
+A draft that comes from outside may name files: those of hierarchies (`csv: FILE`) and the table itself. On a server that would
+let anybody read anything, so `confined` lets a draft speak of the one table it belongs to and of nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from closeknit.core.errors import BadInput
+from closeknit.core.schema import refuse_files
+from closeknit.doors.csv import CsvFormat
+from closeknit.recipe import EachKeyOnce, Recipe, forms_in
+from closeknit.suggestion import Suggestion
+
+Draft = dict[str, Any]
+FORMAT_KEYS = tuple(field.name for field in fields(CsvFormat))
+LONGEST_TEXT = 8 << 20  # signs of a recipe: a tree with a hundred thousand leaves is shorter
+
+
+def begun(suggestion: Suggestion, path: str, csv: Mapping[str, Any] | None = None) -> Draft:
+    """The draft to begin with: what `closeknit inspect` prints, as forms.
+
+    >>> from closeknit.core.columns import Columns
+    >>> from closeknit.suggestion import suggest
+    >>> draft = begun(suggest(Columns.of({"name": ["Ann", "Bob"], "age": [41, 30], "disease": ["flu", "gout"]})), "table.csv")
+    >>> draft["schema"]["quasi"], draft["models"][1]
+    ({'age': 'numeric'}, {'t_closeness': {'column': 'disease', 't': 0.2}})
+    """
+    return read_draft(suggestion.to_recipe(path, csv))
+
+
+def draft_text(draft: Mapping[str, Any]) -> str:
+    """The draft as a recipe file.
+
+    >>> draft_text({"data": "a.csv", "schema": {"quasi": {"age": "numeric"}}})
+    'data: a.csv\\nschema:\\n  quasi:\\n    age: numeric\\n'
+    """
+    return str(yaml.dump(dict(draft), Dumper=_NoAliases, sort_keys=False, allow_unicode=True))
+
+
+def read_draft(text: str) -> Draft:
+    """A recipe's text as forms; what is no recipe, and what unfolds into more than it says, is refused.
+
+    >>> read_draft("models: [{k_anonymity: {k: 6}}]")
+    {'models': [{'k_anonymity': {'k': 6}}]}
+    >>> read_draft("a: &x [1]\\nb: *x")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: the recipe refers to itself with '*x'; write the part out
+    """
+    if len(text) > LONGEST_TEXT:
+        raise BadInput(f"the recipe has {len(text):,} signs", right=f"it may have {LONGEST_TEXT:,}")
+    forms = forms_in(text, "the recipe", _NoReferences)
+    if not isinstance(forms, Mapping):
+        raise BadInput("this is not a recipe", right="it must have the keys data, schema and models")
+    return {str(key): part for key, part in forms.items()}
+
+
+def confined(forms: Mapping[str, Any], path: str) -> Draft:
+    """The same request about the table at `path`; forms that would read any other file are refused.
+
+    >>> confined({"data": {"path": "../secret", "delimiter": ";"}, "schema": {}}, "table.csv")["data"]
+    {'path': 'table.csv', 'delimiter': ';'}
+    >>> confined({"schema": {"quasi": {"job": {"csv": "job.csv"}}}}, "table.csv")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: column 'job': its hierarchy is a file of its own; import it, so that it stands in the recipe
+    """
+    draft = dict(forms)
+    given = draft.get("data")
+    kept = {key: given[key] for key in FORMAT_KEYS if key in given} if isinstance(given, Mapping) else {}
+    draft["data"] = {"path": path, **kept} if kept else path
+    refuse_files(draft.get("schema"), "import it, so that it stands in the recipe")
+    return draft
+
+
+def recipe_of(draft: Mapping[str, Any], folder: Path | None = None) -> Recipe:
+    """The draft as a recipe; `folder` is where its table lies.
+
+    >>> recipe_of({"schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}]}).models
+    [KAnonymity(k=5)]
+    """
+    return Recipe.of(dict(draft), folder)
+
+
+class _NoReferences(EachKeyOnce):
+    """Refuses references: a few lines of them stand for more than any memory holds."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            anchor = self.peek_event().anchor
+            raise BadInput(f"the recipe refers to itself with '*{anchor}'", right="write the part out")
+        return super().compose_node(parent, index)
+
+
+class _NoAliases(yaml.SafeDumper):
+    """Writes parts that two keys share twice, as a person would."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

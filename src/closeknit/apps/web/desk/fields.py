@@ -1,0 +1,79 @@
+"""Fields of a form: what may be typed into one, and what is meant by the text that came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from closeknit.core.errors import BadInput
+from closeknit.core.exact import fraction
+
+TRUE = ("true", "on", "yes", "1")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One parameter: `type` is whole, number, text, choice, yes or list (of numbers); limits say what is taken."""
+
+    name: str
+    type: str
+    means: str
+    needed: bool = False
+    default: Any = None
+    least: float | None = None
+    above: float | None = None  # more than this, where the end itself is not taken
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+    only: tuple[str, tuple[str, ...]] | None = None  # another field and the values of it with which this one has a meaning
+
+    def record(self) -> dict[str, Any]:
+        """As JSON takes it."""
+        return asdict(self)
+
+
+def typed(fields: Sequence[Field], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a person typed, as the values that are meant; empty fields are left out, unknown ones refused.
+
+    >>> fields = [Field("k", "whole", "rows"), Field("edges", "list", "ends"), Field("t", "number", "limit")]
+    >>> typed(fields, {"k": " 6 ", "edges": "0, 18 65", "t": "1/6", "other": ""})
+    {'k': 6, 'edges': [0, 18, 65], 't': '1/6'}
+    """
+    known = {field.name: field for field in fields}
+    meant = {}
+    for name, value in given.items():
+        if value is None or (isinstance(value, str) and not value.strip()):
+            continue
+        if name not in known:
+            raise BadInput(f"there is no field '{name}'", right="there are: " + ", ".join(known))
+        meant[name] = _typed(known[name], value)
+    for field in fields:
+        if field.needed and field.name not in meant:
+            raise BadInput(f"'{field.name}' is empty", right=f"give {field.means}")
+    return meant
+
+
+def _typed(field: Field, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if field.type in ("whole", "number"):
+        return number_of(field.name, text)
+    if field.type == "list":
+        parts = text.replace(";", " ").replace(",", " ").split()
+        return parts if field.choices else [number_of(field.name, part) for part in parts]
+    if field.type == "yes":
+        return text.lower() in TRUE
+    return text
+
+
+def number_of(name: str, text: str) -> int | float | str:
+    """The number in a text; a fraction stays as it was written.
+
+    >>> number_of("t", "0.20"), number_of("k", "6"), number_of("t", "1/3")
+    (0.2, 6, '1/3')
+    """
+    exact = fraction(name, text)
+    if exact.denominator == 1:
+        return int(exact)
+    return text if "/" in text else float(text)

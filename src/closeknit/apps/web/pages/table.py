@@ -1,0 +1,124 @@
+"""The first step: the table as it was read, and how it should be read where that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Request, UploadFile
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
+from closeknit.apps.web.answers import templates
+from closeknit.apps.web.desk.draft import confined, draft_text, read_draft, recipe_of
+from closeknit.apps.web.desk.table import csv_format
+from closeknit.apps.web.pages.columns import modest
+from closeknit.apps.web.pages.drafts import change, mark
+from closeknit.apps.web.pages.shown import STEP_OF, UNFIT, Work, begun, onward, page, work_of
+from closeknit.apps.web.rest import small
+from closeknit.apps.web.routing import AllCases, AllTasks, LimitedRoute, Mine
+from closeknit.apps.web.work import draft_of
+from closeknit.core.errors import BadInput
+from closeknit.core.schema import KINDED
+
+router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
+Text = Annotated[str, Form(max_length=20)]
+
+
+@router.get("/tables/{id}")
+def table(request: Request, case: Mine, tasks: AllTasks) -> Response:
+    """Preview, types, missing values and distinct counts."""
+    return _page(request, case, tasks)
+
+
+def _page(request: Request, case: Mine, tasks: AllTasks, errors: dict[str, str] | None = None) -> Response:
+    work = work_of(tasks, case, "look")
+    asked = work.task.asked.get("csv") if work.task else None
+    csv = asked or (work.found or {}).get("csv") or {}
+    return page(request, case, tasks, "table", UNFIT if errors else 200, work=work, csv=csv, errors=errors or {})
+
+
+@router.post("/tables/{id}/format")
+def reading(request: Request, case: Mine, tasks: AllTasks, delimiter: Text = "", encoding: Text = "", decimal: Text = "",
+            quote: Text = "") -> Response:  # fmt: skip
+    """Look again, with what was said about how the file is written."""
+    given = {"delimiter": "\t" if delimiter == "tab" else delimiter, "encoding": encoding, "decimal": decimal, "quote": quote}
+    told = {key: value for key, value in given.items() if value}
+    try:
+        csv_format(told)
+    except BadInput as bad:
+        return _page(request, case, tasks, {"format": str(bad)})
+    tasks.start(case, "look", csv=told or None)
+    return onward(case)
+
+
+@router.post("/tables/{id}/recipe")
+def recipe(request: Request, case: Mine, cases: AllCases, tasks: AllTasks, recipe: UploadFile) -> Response:
+    """Begin with a recipe that was made before; it speaks of this table and of no other file."""
+    begun(case)
+    try:
+        draft = confined(read_draft(small(recipe, cases.settings, "recipe").decode("utf-8-sig")), case.table.name)
+        recipe_of(draft, case.folder)
+        for params in kind_params(draft):
+            modest(params)
+    except UnicodeDecodeError:
+        return _page(request, case, tasks, {"recipe": "the recipe is not UTF-8 text; save it as UTF-8"})
+    except BadInput as bad:
+        return _page(request, case, tasks, {"recipe": str(bad)})
+    change(case, draft)
+    return onward(case, "roles")
+
+
+def kind_params(draft: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The parameters of every kind of column in a draft.
+
+    >>> kind_params({"schema": {"quasi": {"age": {"numeric": {"bins": 5}}, "sex": "flat"}}})
+    [{'bins': 5}]
+    """
+    kinds = [form for role in KINDED for form in (draft["schema"].get(role) or {}).values()]
+    return [params for form in kinds if isinstance(form, Mapping) for params in form.values() if isinstance(params, Mapping)]
+
+
+@router.get("/tables/{id}/recipe.yaml")
+def recipe_file(case: Mine) -> Response:
+    """The recipe as it stands now, to be kept at home."""
+    begun(case)
+    headers = {"content-disposition": 'attachment; filename="recipe.yaml"'}
+    return PlainTextResponse(
+        draft_text({**draft_of(case), "data": named(draft_of(case).get("data"), case.name)}), headers=headers
+    )
+
+
+def named(data: Any, name: str) -> Any:
+    """The table of a recipe by the name that its owner gave it.
+
+    >>> named({"path": "table.csv", "delimiter": ";"}, "people.csv"), named("table.csv", "people.csv")
+    ({'path': 'people.csv', 'delimiter': ';'}, 'people.csv')
+    """
+    return {**data, "path": name} if isinstance(data, dict) else name
+
+
+@router.post("/tables/{id}/promises/look")
+def reach(case: Mine, tasks: AllTasks) -> Response:
+    """Count what the raw table reaches today, where that is not known yet."""
+    now = mark(draft_of(case), "data", "schema")
+    work = work_of(tasks, case, "reach", now)
+    if not (work.fresh and (work.running or work.found)):
+        tasks.start(case, "reach", of=now)
+    return onward(case, "promises")
+
+
+@router.get("/tables/{id}/work/{number}")
+async def progress(request: Request, case: Mine, tasks: AllTasks, number: int) -> Response:
+    """The bar of a task, asked for again and again; when it is over, the page is to be shown anew."""
+    task = tasks.status(case, number)
+    if task is None or task.over:
+        return HTMLResponse("", headers={"hx-refresh": "true"})
+    return templates().TemplateResponse(request, "progress.html", {"case": case, "work": Work(task, None, True)})
+
+
+@router.post("/tables/{id}/work/{number}/cancel")
+def cancel(case: Mine, tasks: AllTasks, number: int) -> Response:
+    """End a task."""
+    task = tasks.status(case, number)
+    tasks.cancel(case, number)
+    return onward(case, *(STEP_OF.get(task.kind, ()) if task else ()))

@@ -1,0 +1,204 @@
+"""The pages in a real browser: from a table to a release that passes an audit, by mouse, by keyboard and without scripts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from typer.testing import CliRunner
+
+from closeknit.apps.cli import app
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
+PATIENCE = 120_000  # milliseconds: only a page that never comes reaches it
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Of `closeknit ui`, with its code."""
+    words = [sys.executable, "-m", "closeknit.apps.cli", "ui", "--no-browser"]
+    server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert server.stdout is not None
+    yield server.stdout.readline().strip()
+    server.terminate()
+    server.communicate()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as play:
+        alone = ["--no-sandbox"] if os.geteuid() == 0 else []  # chromium's own rule for root
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=alone)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def login(browser: Any, address: str) -> Any:
+    """What the browser keeps after the one-time code: the cookie."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(address)
+    assert "code" not in page.url
+    return context.storage_state()
+
+
+@pytest.fixture
+def visitor(browser: Any, login: Any, address: str, request: Any) -> Iterator[Any]:
+    """A page; at the end nothing may have been complained of, and nothing asked of another host."""
+    context = browser.new_context(storage_state=login, java_script_enabled=getattr(request, "param", True))
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda each: asked.append(each.url))
+    page.goto("{0.scheme}://{0.netloc}/".format(urlsplit(address)))
+    yield page
+    context.close()
+    assert said == []
+    assert {urlsplit(url).hostname for url in asked} == {"127.0.0.1"}
+
+
+def role(page: Any, column: str, chosen: str) -> None:
+    box = page.get_by_role("combobox", name=column, exact=False)
+    box.focus()
+    box.select_option(chosen)
+    page.locator(f"tr.role-{chosen}", has=page.locator(f"th:text('{column}')")).wait_for()
+
+
+def onward(page: Any, what: str) -> None:
+    """Click what leads to a page that has the same things on it: only then the next one is clicked."""
+    with page.expect_navigation():
+        page.click(what)
+
+
+def promise(page: Any, key: str, **values: str) -> None:
+    """Type limits into the card of a promise and send it."""
+    for name, value in values.items():
+        page.fill(f"#{key}-{name}", value)
+    onward(page, f"#{key} button >> nth=0")
+
+
+def compare(page: Any, *names: str) -> None:
+    page.click("summary:has-text('Which methods')")
+    for box in page.locator("input[name=name]").all():
+        box.set_checked(box.get_attribute("value") in names)
+    page.fill("#sample", "400")
+    page.click("text=Compare on a sample")
+    page.wait_for_selector("svg.frontier")
+
+
+def audited(page: Any, folder: Path) -> None:
+    """Both downloads, which have no file in common; the release passes its audit."""
+    found = {}
+    for name in ("release", "private"):
+        with page.expect_download() as started:
+            page.click(f"#download-{name}")
+        started.value.save_as(folder / f"{name}.zip")
+        with zipfile.ZipFile(folder / f"{name}.zip") as pack:
+            pack.extractall(folder / name)
+            found[name] = set(pack.namelist())
+    assert found["release"] == {"release.csv", "certificate.json", "report.html", "report.json"}
+    assert "recipe.yaml" in found["private"] and "release.csv" not in found["private"]
+    outcome = CliRunner().invoke(app, ["audit", str(folder / "release" / "release.csv")])
+    assert outcome.exit_code == 0, outcome.output
+
+
+def test_the_whole_way_on_the_built_in_table(visitor: Any, tmp_path: Path) -> None:
+    page = visitor
+    page.click("text=Take the built-in")
+    page.click("text=Yes, say what the columns are")
+    role(page, "stay", "identifier")
+    assert page.locator("#role-7").evaluate("each => each === document.activeElement"), "the changed field keeps the focus"
+
+    page.click("a[aria-label='Hierarchy of age: numeric']")
+    page.click("a:text-is('intervals')")
+    page.fill("#build-width", "25")
+    page.wait_for_selector("#tried td:has-text('[25, 50)')")  # the preview follows what is typed
+    onward(page, "text=Use it")
+    page.check("input[aria-label='tick [0, 50)']")
+    page.fill("#label", "young")
+    onward(page, "text=Rename")
+    page.wait_for_selector(".levels td:has-text('young')")
+    onward(page, "text=Undo the last change")
+    assert page.locator(".levels td:has-text('young')").count() == 0
+
+    onward(page, "text=Back to all columns")
+    onward(page, "text=On to the promises")
+    page.wait_for_selector("text=stand alone today")
+    assert "shared by 1 row" in page.inner_text("#asked-0"), "an example from this very table"
+    promise(page, "asked-0", k="8")
+    promise(page, "asked-1", t="0.3")
+    assert page.inner_text("#asked-1-head").startswith("t-closeness of disease, t = 0.3")
+
+    onward(page, "text=On to the methods")
+    compare(page, "mondrian", "incognito")
+    point = page.locator("svg.frontier a[aria-label^=incognito]")
+    point.focus()
+    page.keyboard.press("Enter")  # pointed at without a mouse
+    page.wait_for_selector("#chosen h3:has-text('incognito')")
+    page.go_back()
+    page.wait_for_selector("#chosen h3:has-text('mondrian')")
+    page.click("text=Make the release with mondrian")
+    page.wait_for_selector("text=Every promise is kept")
+    assert page.locator("figure img").evaluate_all("all => all.every(each => each.naturalWidth > 0)")
+    audited(page, tmp_path)
+    page.click("text=closeknit >> nth=0")
+    page.click("a:has-text('hospital.csv') >> nth=0")  # left, and found again
+    page.wait_for_selector("text=Every promise is kept")
+
+
+def test_the_whole_way_on_adult(visitor: Any, tmp_path: Path, data_folder: Path) -> None:
+    page = visitor
+    page.set_input_files("#table", data_folder / "adult" / "adult.csv.gz")
+    page.click("text=Look at it")
+    page.click("text=Yes, say what the columns are")
+    for column in ("fnlwgt", "capital-gain", "capital-loss"):
+        role(page, column, "identifier")
+    page.click("a[aria-label='Hierarchy of hours-per-week: numeric']")
+    page.click("a:text-is('quantiles')")
+    page.wait_for_selector("text=So it would read")
+    page.fill("#build-bins", "4")
+    onward(page, "text=Use it")
+    onward(page, "text=Back to all columns")
+    onward(page, "text=On to the promises")
+    page.wait_for_selector("text=stand alone today")
+    promise(page, "asked-0", k="10")
+    promise(page, "asked-1", t="0.25")
+    onward(page, "text=On to the methods")
+    compare(page, "mondrian")
+    page.click("text=Make the release with mondrian")
+    page.wait_for_selector("text=Every promise is kept")
+    audited(page, tmp_path)
+
+
+@pytest.mark.parametrize("visitor", [False], indirect=True)
+def test_the_main_way_needs_no_script(visitor: Any, tmp_path: Path) -> None:
+    page = visitor
+    rows = "".join(f"{20 + i % 40},{'fm'[i % 2]},{('flu', 'gout', 'burn')[i % 3]}\n" for i in range(120))
+    (tmp_path / "people.csv").write_text("age,sex,disease\n" + rows, encoding="utf-8")
+    page.set_input_files("#table", tmp_path / "people.csv")
+    page.click("text=Look at it")
+    page.click("text=Yes, say what the columns are")
+    page.get_by_role("combobox", name="sex").select_option("plain")
+    onward(page, "tr:has(#role-1) button")
+    assert page.locator("#role-1").input_value() == "plain"
+    onward(page, "text=On to the promises")
+    onward(page, "text=On to the methods")  # when the count is over
+    page.click("text=Choose a method without comparing")
+    page.check("input[value=mondrian][type=radio]")
+    page.click("button:has-text('Make the release')")
+    page.wait_for_selector("text=Every promise is kept")
+    audited(page, tmp_path)

@@ -1,0 +1,305 @@
+"""The logic behind the pages: every record says what the library itself says, and no draft can break what it describes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import xml.etree.ElementTree as ET
+from collections import Counter
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import closeknit as ck
+from closeknit.apps.web.desk import choices, draft, promises, result, roles, table
+from closeknit.apps.web.desk.chart import frontier_svg
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.core.schema import Schema
+from closeknit.doors.files import write_ndjson, write_parquet
+from closeknit.models import REGISTRY
+from closeknit.recipe import models_from
+from conftest import examples
+
+HOSPITAL = ck.datasets.hospital(300)
+DRAFT: dict[str, Any] = ck.datasets.hospital_recipe("table.csv")
+
+
+# The draft.
+
+
+def test_a_draft_comes_back_from_its_text() -> None:
+    again = draft.read_draft(draft.draft_text(DRAFT))
+    assert again == DRAFT
+    assert draft.recipe_of(again).schema == ck.datasets.hospital_schema()
+
+
+@pytest.mark.parametrize(
+    "text", ["a: &a [1, 2]\nb: [*a, *a]", "schema: {}\nschema: {}", "- 1", "a: [", "7", "a: !!python/object:os.system {}"]
+)
+def test_what_is_no_plain_recipe_is_refused(text: str) -> None:
+    with pytest.raises(BadInput):
+        draft.read_draft(text)
+
+
+@pytest.mark.parametrize("form", ["csv", {"csv": "/etc/passwd"}, {"delimiter": ":", "csv": "../x"}])
+@pytest.mark.parametrize("role", ["quasi", "sensitive"])
+def test_a_confined_draft_reads_no_other_file(form: object, role: str) -> None:
+    with pytest.raises(BadInput, match="'job'"):
+        draft.confined({"schema": {role: {"job": form}}}, "table.csv")
+    with pytest.raises(BadInput, match="'job'"):
+        roles.with_kind(DRAFT, "job", form)
+    told = draft.confined({"data": {"path": "/etc/passwd", "encoding": "latin-1"}, "schema": {}}, "table.csv")
+    assert told["data"] == {"path": "table.csv", "encoding": "latin-1"}
+    assert draft.confined({"data": ["/etc/passwd"]}, "table.csv")["data"] == "table.csv"
+
+
+# The table.
+
+
+def test_every_door_gives_the_same_look(tmp_path: Path) -> None:
+    cells = Columns.of({"age": [41, 30, None], "job": ["cook", "?", "cook"]})
+    write_parquet(cells, tmp_path / "t.parquet")
+    write_ndjson(cells, tmp_path / "t.ndjson")
+    (tmp_path / "t.csv").write_text("age,job\n41,cook\n30,?\n,cook\n", encoding="utf-8")
+    (tmp_path / "t.txt").write_text("age|job\n41|cook\n30|?\n|cook\n", encoding="utf-8")
+    looks = [table.look(table.open_table(tmp_path / f"t.{kind}", "t")[0]) for kind in ("parquet", "ndjson", "csv", "txt")]
+    assert all(look == looks[0] for look in looks)
+    age, job = looks[0].columns
+    assert (age.type, age.missing, age.distinct, age.low, age.high) == ("whole numbers", 1, 2, "30", "41")
+    assert (job.missing, job.markers, job.frequent) == (1, ("?",), (table.Frequent("cook", 2),))
+    assert looks[0].first == (("41", "cook"), ("30", "?"), (None, "cook"))
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "says"),
+    [
+        ("t.csv", b"a,b\n1,2\n3,4\n5,6\n", "3 rows"),
+        ("t.csv", b"a,b,c\n1,2,3\n", "3 columns"),
+        ("t.csv", b"", "empty"),
+        ("t.csv", b"a,b\n1\n", "row 1"),
+        ("t.csv", b"\xff\xfe\x00", "encoding"),
+        ("t.parquet", b"PAR1 no", "my table"),
+        ("t.csv.gz", gzip.compress(b"a,b\n" + b"1,1\n" * 5000), "unpacks to more"),
+        ("t.csv.gz", b"\x1f\x8bdamaged", "gzip"),
+        ("t.exe", b"a", "suffix"),
+    ],
+)
+def test_a_bad_table_is_one_sentence_about_its_name(tmp_path: Path, file: str, content: bytes, says: str) -> None:
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(BadInput) as caught:
+        table.read_table(tmp_path / file, "my table", table.Limits(rows=2, columns=2, unpacked=10_000))
+    assert says in str(caught.value) and str(tmp_path) not in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_long_cells_and_many_values_stay_short() -> None:
+    seen = table.look(Columns.of({"text": ["x" * 500 + str(i) for i in range(30)]}))
+    assert len(seen.first) == 10 and len(seen.columns[0].frequent) == 5 and seen.columns[0].distinct == 30
+    assert max(len(row[0] or "") for row in seen.first) <= table.LONGEST >= max(len(f.value) for f in seen.columns[0].frequent)
+
+
+def test_looking_at_a_file_gives_a_draft_that_runs(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    table.built_in(path, rows=200)
+    cells, form = table.open_table(path, "hospital.csv")
+    guess = ck.suggest(path)
+    recipe = draft.recipe_of(draft.begun(guess, path.name, form), tmp_path)
+    assert (recipe.schema, recipe.data_path) == (guess.schema, path)
+    told = json.loads(json.dumps(roles.suggested(cells, guess)))
+    rows = roles.role_rows(cells, draft.begun(guess, path.name), told)
+    assert [row.role for row in rows] == [row.suggested for row in rows] and all(row.reason for row in rows)
+    assert all(row.fault is None for row in rows) and json.dumps(table.look(cells).record())
+
+
+# Roles.
+
+
+@settings(max_examples=examples(30))
+@given(st.lists(st.tuples(st.sampled_from(["disease", "age", "name", "stay"]), st.sampled_from(roles.CHOICES)), max_size=8))
+@example([("disease", "plain")])
+@example([("age", "person"), ("name", "person"), ("age", "quasi")])
+def test_any_clicks_leave_a_draft_that_says_one_thing_of_each_column(clicks: list[tuple[str, str]]) -> None:
+    before = draft.draft_text(DRAFT)
+    changed: dict[str, Any] = roles.with_importance(DRAFT, "age", 2)
+    for name, role in clicks:
+        changed = roles.with_role(changed, name, role)
+        assert roles.role_of(changed, name) == role
+    recipe = draft.recipe_of(changed)
+    assert sorted(set(recipe.schema.needed(list(HOSPITAL)) + list(recipe.schema.identifier))) == sorted(HOSPITAL)
+    assert all(model.column is None or model.column in recipe.schema.sensitive for model in recipe.models)
+    assert draft.draft_text(DRAFT) == before
+    assert draft.read_draft(draft.draft_text(changed)) == changed
+
+
+def test_faults_are_those_of_the_library() -> None:
+    cells = Columns.of({"age": ["41", "old", "30"], "ward": ["A", "B", "B"], "pid": ["1", None, "2"], "zip": ["1", "2", "2"]})
+    told = {"schema": {"quasi": {"age": "numeric", "gone": "flat"}, "plain": ["ward"], "person": "pid", "identifier": ["zip"]}}
+    found = roles.column_faults(cells, told)
+    assert set(found) == {"age", "ward", "pid", "gone"}
+    with pytest.raises(BadInput) as caught:
+        Schema(quasi={"age": "numeric"}).encode(cells)
+    assert found["age"] == str(caught.value)
+    mended = roles.with_missing(roles.with_unique(told, "ward", True), ["old"])
+    assert set(roles.column_faults(cells, mended)) == {"pid", "gone"}
+
+
+def test_a_request_without_meaning_is_told_before_it_runs() -> None:
+    assert roles.draft_faults(DRAFT) == []
+    sliced = {**DRAFT, "method": "slicing"}
+    assert "k_anonymity has no meaning in the form 'sliced'" in roles.draft_faults(sliced)[0]
+    assert len(roles.draft_faults({"schema": {}, "models": []})) == 2
+    assert "wage" in roles.draft_faults({**DRAFT, "models": [{"t_closeness": {"column": "wage", "t": 0.1}}]})[0]
+
+
+# Promises.
+
+
+def test_every_promise_is_described_as_it_is() -> None:
+    for name, model in REGISTRY.items():
+        listed = {field.name: field for field in promises.fields_of(name)}
+        assert set(listed) == {field.name for field in fields(model) if field.init}  # type: ignore[arg-type]
+        column = {"column": "disease"} if "column" in listed else {}
+        base = {**column, **{f.name: f.default for f in listed.values() if f.needed and f.name != "column"}}
+        for field in listed.values():
+            beside = {} if field.only is None else {field.only[0]: field.only[1][0]}
+            for end, taken, out in ((field.least, 0, -1), (field.above, 1, 0), (field.most, 0, 1)):
+                if end is not None:
+                    models_from([{name: {**base, **beside, field.name: end + taken}}])
+                    with pytest.raises(BadInput):
+                        models_from([{name: {**base, **beside, field.name: end + out}}])
+            for value in field.choices:
+                needs = {f.name: f.least or 1 for f in listed.values() if f.only == (field.name, (value,)) and f.type != "yes"}
+                assert promises.promise_form(name, {**base, field.name: value, **needs})[name][field.name] == value
+
+
+def test_todays_levels_are_those_of_an_audit_of_the_raw_table() -> None:
+    schema = Schema(
+        quasi={"age": ck.numeric(0, 100), "sex": ck.flat()},
+        sensitive={name: ck.datasets.hospital_schema().sensitive[name] for name in ("disease", "stay")},
+    )
+    cells = Columns({name: HOSPITAL[name] for name in schema.published}, HOSPITAL.rows)
+    found = promises.reach(cells, schema)
+    times = Counter(zip(cells["age"].cells(), cells["sex"].cells(), strict=True))
+    alone = sum(1 for count in times.values() if count == 1)
+    assert (found.combinations, found.smallest, found.alone) == (len(times), min(times.values()), alone)
+    checked = 0
+    for offered in found.offered:
+        model = promises.usual(offered.model, offered.column)
+        if "generalized" in offered.forms and not offered.refused.get(""):
+            (told,) = ck.audit(cells, schema, [model]).promises
+            assert offered.today.level == told.reached
+            checked += 1
+    assert checked == 1 + 4 * 2
+    record = json.loads(json.dumps(found.record()))
+    assert all(offered["example"] and offered["sentence"] for offered in record["offered"])
+
+
+def test_a_promise_that_means_nothing_for_a_column_says_why() -> None:
+    schema = Schema(quasi={"age": "numeric"}, sensitive={"sex": "flat", "stay": "numeric"})
+    found = promises.reach(Columns({name: HOSPITAL[name] for name in schema.published}, HOSPITAL.rows), schema)
+    refused = {(offered.model, offered.column): set(offered.refused) for offered in found.offered}
+    assert refused["t_closeness", "sex"] == {"distance=ordered"} and "distance=hierarchical" in refused["t_closeness", "stay"]
+    assert refused["posterior_bound", "sex"] == {""}
+
+
+def test_examples_count_persons_where_there_are_any() -> None:
+    cells = Columns.of({"pid": [1, 1, 2, 3], "age": [30, 30, 41, 41], "flu": ["y", "n", "y", "n"]})
+    found = promises.reach(cells, Schema(quasi={"age": "numeric"}, sensitive={"flu": "flat"}, person="pid"))
+    assert found.persons and (found.smallest, found.alone) == (1, 1)
+    assert found.offered[0].example == "Today the rarest value of age is shared by 1 person; 1 of 3 people stands alone."
+
+
+def test_promises_of_a_draft_are_added_changed_and_taken_back() -> None:
+    more = promises.with_promise(DRAFT, promises.promise_form("l_diversity", {"column": "disease", "l": "3", "c": "2"}))
+    assert more["models"][-1] == {"l_diversity": {"column": "disease", "l": 3}}  # c belongs to another kind
+    assert promises.without_promise(more, 2) == DRAFT and promises.with_promise(more, more["models"][0]) == more
+    for wrong in (lambda: promises.without_promise(DRAFT, 2), lambda: promises.promise_form("t_closeness", {"t": "2"})):
+        with pytest.raises(BadInput):
+            wrong()
+
+
+# Choices and the picture.
+
+
+@pytest.fixture(scope="module")
+def points() -> choices.Choices:
+    return choices.compared(DRAFT, columns=HOSPITAL, rows=None, names=["mondrian", "sabre", "burel"])
+
+
+def test_a_chosen_point_is_what_the_draft_then_makes(points: choices.Choices) -> None:
+    again = choices.Choices.read(json.loads(json.dumps(points.record())))
+    assert again == points and points.best is not None
+    recipe = draft.recipe_of(choices.chosen(DRAFT, json.loads(json.dumps(points.record()))["points"][points.best]))
+    release = ck.anonymize(HOSPITAL, recipe.schema, recipe.models, recipe.method, seed=2**70)
+    assert recipe.method.name == points.points[points.best].name and release.certificate.ok
+    refused = points.points[-1]
+    assert refused.name == "burel" and refused.loss is None and refused.reason and not refused.ok
+
+
+def test_methods_that_cannot_serve_say_what_they_miss() -> None:
+    offers = {offer.name: offer for offer in choices.methods(DRAFT)}
+    assert offers["sabre"].refused is None and offers["burel"].refused == "it needs a promise of likeness"
+    assert offers["slicing"].refused == "it is not written as generalized" and all(offer.about for offer in offers.values())
+
+
+def test_a_point_of_a_curve_brings_its_promise() -> None:
+    found = choices.varied(DRAFT, columns=HOSPITAL, rows=200, names=["mondrian"], vary={"t": [0.3, 0.6]})
+    assert (found.rows, found.of, found.level) == (200, 300, "t of disease")
+    told = choices.chosen(DRAFT, found.points[1])
+    assert told["models"] == [{"k_anonymity": {"k": 6}}, {"t_closeness": {"column": "disease", "t": 0.6}}]
+
+
+def test_a_sample_takes_whole_persons_and_the_same_rows_again() -> None:
+    persons = np.random.default_rng(3).integers(0, 60, 300)
+    cells = Columns.of({"pid": persons.tolist(), "n": list(range(300))})
+    few = choices.sample(cells, Schema(quasi={"n": "numeric"}, person="pid"), rows=50)
+    taken = Counter(few["pid"].cells())
+    assert 50 <= few.rows < 70 and all(taken[who] == int((persons == who).sum()) for who in taken)
+    assert few["n"].cells() == choices.sample(cells, Schema(quasi={"n": "numeric"}, person="pid"), rows=50)["n"].cells()
+
+
+def test_the_picture_is_links_and_nothing_that_runs(points: choices.Choices) -> None:
+    evil = choices.Choices.read({**points.record(), "level": "<script>alert(1)</script>\"'&"})
+    svg = frontier_svg(evil, lambda point: f'?a=1&point={point.number}"><script>', chosen=0)
+    assert "<script" not in svg and "style=" not in svg and "http" not in svg and " on" not in svg.replace(" on the grey", "")
+    root = ET.fromstring(svg)
+    links = [node for node in root.iter() if node.tag == "a"]
+    shown = [point for point in points.points if point.loss is not None]
+    assert [link.get("href") for link in links] == [f'?a=1&point={point.number}"><script>' for point in shown]
+    assert all(link.find("title").text == link.get("aria-label") for link in links)  # type: ignore[union-attr]
+    assert [link.get("aria-current") for link in links].count("true") == 1
+    box = [float(end) for end in str(root.get("viewBox")).split()]
+    places = [tuple(map(float, str(link.get("transform"))[10:-1].split())) for link in links]
+    assert all(0 < x < box[2] and 0 < y < box[3] for x, y in places)
+    by_loss = [place[0] for place, _ in sorted(zip(places, shown, strict=True), key=lambda pair: pair[1].loss or 0)]
+    assert by_loss == sorted(by_loss)
+    none = choices.Choices.read({**points.record(), "points": points.record()["points"][-1:]})
+    assert "there is no release to show" in frontier_svg(none, lambda point: "?")
+
+
+# The release.
+
+
+def test_the_page_of_a_release_says_what_its_files_say(tmp_path: Path) -> None:
+    recipe = draft.recipe_of(DRAFT)
+    release = ck.anonymize(HOSPITAL, recipe.schema, recipe.models, seed=2**70)
+    release.save(tmp_path / "out")
+    found = result.result(tmp_path / "out", "patients.csv")
+    assert "\n".join(found.lines) == str(release.certificate) and found.ok
+    assert dict(found.loss_by_column) == {name: a for name, (a, _) in release.certificate.loss.columns.items()}
+    assert [kept.held for kept in found.promises] == [True, True] and found.sample is not None
+    assert [attack.risk for attack in found.attacks] == sorted((attack.risk for attack in found.attacks), reverse=True)
+    assert any(attack.needs_original for attack in found.attacks) and not all(attack.needs_original for attack in found.attacks)
+    assert {"recipe.yaml", "classes.csv"} <= {file.name for file in found.stays} and not set(found.leaves) & set(found.stays)
+    assert str(tmp_path) not in json.dumps(found.record()) and "patients.csv" in found.command
+    for file in (tmp_path / "out.private").iterdir():
+        file.unlink()
+    assert result.result(tmp_path / "out").sample is None
+    (tmp_path / "out" / "report.json").unlink()
+    with pytest.raises(BadInput, match=r"report\.json"):
+        result.result(tmp_path / "out")

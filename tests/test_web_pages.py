@@ -1,0 +1,224 @@
+"""The pages as text: nothing of a table becomes a part of a page, every field has a label, errors stand at their fields."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from closeknit.apps.web.work import draft_of
+from web_runs import BOB, HERE, client_of, team
+
+
+def quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+EVIL = "<script>alert(1)</script>"
+SIGNS = ('"><img src=x onerror=alert(1)>', "{{7*191}}", "'><b>", "a&b")
+ROWS = [(20 + i % 30, SIGNS[i % 4], ("flu", "gout", "'\"<i>")[i % 3]) for i in range(60)]
+TABLE = f"age,{EVIL},disease\n" + "".join(f"{age},{quoted(sign)},{quoted(secret)}\n" for age, sign, secret in ROWS)
+PAGES = ("", "/roles", "/columns/0", "/columns/0?builder=intervals", "/columns/1", "/columns/1?builder=rare", "/columns/2",
+         "/promises", "/methods", "/methods?point=0", "/release")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, str, Any]]:
+    """A client, the address of a table that has gone the whole way, and its case."""
+    app = team(tmp_path_factory.mktemp("home"), idle=2)
+    with client_of(app) as client:
+        client.headers["origin"] = HERE
+        at = client.post("/tables", files={"table": ("people.csv", TABLE.encode())}).headers["location"]
+        case = app.state.cases.of("ann", at.rpartition("/")[2])
+        done(app, case)
+        sent(client, f"{at}/roles/1", role="quasi")
+        sent(client, f"{at}/roles/2", role="sensitive")
+        sent(client, f"{at}/promises/look")
+        done(app, case)
+        sent(client, f"{at}/promises", model="k_anonymity", k="3", place="0")
+        sent(client, f"{at}/methods", do="all", name="mondrian")
+        done(app, case)
+        sent(client, f"{at}/release", point="0")
+        done(app, case)
+        yield client, at, case
+
+
+def done(app: Any, case: Any) -> None:
+    while not app.state.tasks.status(case).over:
+        time.sleep(0.05)
+    assert app.state.tasks.status(case).state == "done", app.state.tasks.status(case).sentence
+
+
+def sent(client: Any, address: str, **form: str) -> None:
+    answer = client.post(address, data=form)
+    assert answer.status_code == 303, answer.text
+
+
+class Tags(HTMLParser):
+    """What the browser would make of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.labelled, self.inside = set[str](), 0
+        self.bare: list[str] = []  # fields that have no label
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        given = dict(attrs)
+        self.tags.append((tag, given))
+        if tag == "label":
+            self.labelled.add(given.get("for") or "")
+            self.inside += "for" not in given
+        quiet = given.get("type") == "hidden" or "aria-label" in given or "aria-labelledby" in given or self.inside
+        if tag in ("input", "select", "textarea") and not quiet:
+            self.bare.append(given.get("id") or "?")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "label":
+            self.inside = 0
+
+
+@pytest.mark.parametrize("place", PAGES)
+def test_nothing_of_a_table_becomes_a_part_of_a_page(desk: tuple[Any, str, Any], place: str) -> None:
+    client, at, _ = desk
+    answer = client.get(at + place)
+    assert answer.status_code == 200
+    page = Tags(answer.text)
+    assert [given.get("src") for tag, given in page.tags if tag == "script"] == ["/static/htmx.min.js", "/static/page.js"]
+    assert not [given for _, given in page.tags if any(name == "style" or name.startswith("on") for name in given)]
+    assert {given["src"] for tag, given in page.tags if tag == "img"} <= {"/static/icon.svg", *(
+        f"{at}/pictures/{name}.svg" for name in ("loss", "risk"))}  # fmt: skip
+    assert "1337" not in re.findall(r">(\d+)<", answer.text), "a template in a cell was carried out"
+    assert set(page.bare) <= page.labelled, "a field without a label"
+    ids = [given["id"] for _, given in page.tags if "id" in given]
+    assert len(ids) == len(set(ids))
+
+
+def test_looking_changes_nothing(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = snapshot(case.folder)
+    for place in PAGES:
+        client.get(at + place)
+    assert snapshot(case.folder) == before
+
+
+def snapshot(folder: Path) -> dict[str, str]:
+    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize(
+    "place", [*PAGES, "/report", "/private-report", "/release.zip", "/private.zip", "/columns/0/hierarchy.csv"]
+)
+def test_pages_are_their_owners_alone(desk: tuple[Any, str, Any], place: str) -> None:
+    client, at, _ = desk
+    assert client.get(at + place, headers=BOB).status_code == 404
+
+
+ERRORS = [  # where it is sent, what, and a part of the sentence
+    ("/promises", {"key": "asked-0", "model": "k_anonymity", "place": "0", "k": "0"}, "k=0 is too small"),
+    ("/promises", {"key": "asked-1", "model": "t_closeness", "place": "1", "column": "disease", "t": "x"}, "t"),
+    ("/suppress", {"share": "100"}, "less than 100 percent"),
+    ("/roles/0", {"role": "king"}, "king"),
+    ("/columns/0/kind", {"builder": "intervals", "lo": "0", "hi": "10", "width": "-1"}, "width"),
+    ("/columns/0/kind", {"builder": "quantiles", "bins": "1000000000"}, "bins=1000000000 is too large"),
+    ("/columns/1/tree", {"do": "rename", "label": "x", "node": "[" * 100_000}, "names no node"),
+    ("/columns/0/kind", {"builder": "magic"}, "no builder"),
+    ("/columns/1/tree", {"do": "rename", "label": "x"}, "nothing is ticked"),
+    ("/columns/1/tree", {"do": "rename", "label": "x", "node": "{}"}, "names no node"),
+    ("/columns/0/more", {"importance": "0"}, "more than 0"),
+    ("/methods", {"do": "sample", "rows": "few"}, "rows"),
+    ("/form", {"form": "perturbed", "retain": "2"}, "retain"),
+    ("/form", {"form": "poem"}, "poem"),
+    ("/format", {"delimiter": "long"}, "delimiter"),
+]
+
+
+@pytest.mark.parametrize(("place", "form", "sentence"), ERRORS)
+def test_an_error_is_a_sentence_on_the_page(desk: tuple[Any, str, Any], place: str, form: Any, sentence: str) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+    answer = client.post(at + place, data=form)
+    assert answer.status_code == 422
+    (said,) = re.findall(r'role="alert"[^>]*>([^<]*)<', answer.text)
+    assert sentence in said
+    assert draft_of(case) == before
+
+
+def test_a_change_is_taken_back(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+
+    answer = client.post(f"{at}/columns/1/tree", data={"do": "merge", "label": "both", "node": ['["a&b"]', '["{{7*191}}"]']})
+    assert answer.status_code == 303
+    assert draft_of(case) != before
+    assert "for these roles" in client.get(f"{at}/promises").text, "what was counted for other trees is out of date"
+    assert "has changed since" in client.get(f"{at}/release").text
+    sent(client, f"{at}/undo", to="1")
+    assert draft_of(case) == before
+
+
+def test_a_hierarchy_goes_out_and_comes_in_again(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+    text = client.get(f"{at}/columns/1/hierarchy.csv").content
+    files = {"hierarchy": ("tree.csv", text)}
+    assert client.post(f"{at}/columns/1/import", files=files, data={"from_data": "yes"}).status_code == 303
+    assert client.get(f"{at}/columns/1/hierarchy.csv").content == text
+    sent(client, f"{at}/undo", to="1")
+    assert draft_of(case) == before
+    refused = client.post(f"{at}/columns/1/import", files={"hierarchy": ("tree.csv", b"x;*\n")})
+    assert refused.status_code == 422 and 'role="alert"' in refused.text, "it has no place for the values of the column"
+
+
+def test_a_recipe_goes_out_and_comes_in_again(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+    text = client.get(f"{at}/recipe.yaml").text
+    assert "people.csv" in text and case.table.name not in text
+    assert client.post(f"{at}/recipe", files={"recipe": ("recipe.yaml", text.encode())}).status_code == 303
+    assert draft_of(case) == before
+    for kind, why in (("csv: /etc/passwd", "a file of its own"), ("numeric: {lo: 0, hi: 9, bins: 1000000000}", "is too large")):
+        other = f"schema: {{quasi: {{age: {{{kind}}}}}}}\nmodels: []\n".encode()
+        refused = client.post(f"{at}/recipe", files={"recipe": ("recipe.yaml", other)})
+        assert refused.status_code == 422 and why in refused.text
+
+
+def test_another_form_has_other_promises_and_methods(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+    assert "only in a release that is written as" in client.get(f"{at}/promises").text
+    sent(client, f"{at}/form", form="sliced")
+    assert "k_anonymity has no meaning" in client.get(f"{at}/promises").text
+    sent(client, f"{at}/undo")
+    assert draft_of(case) == before
+
+
+def test_work_is_shown_and_can_be_cancelled(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+    sent(client, f"{at}/promises", model="t_closeness", column="disease", t="0.3")
+    sent(client, f"{at}/methods", do="all", name="knit")
+    tasks = client.app.state.tasks
+    task = tasks.status(case)
+    assert "<progress" in client.get(f"{at}/methods").text
+    assert "hx-get" in client.get(f"{at}/work/{task.number}").text
+    sent(client, f"{at}/work/{task.number}/cancel")
+    assert tasks.status(case).state == "cancelled"
+    assert "this was cancelled" in client.get(f"{at}/methods").text
+    assert client.get(f"{at}/work/{task.number}").headers["hx-refresh"] == "true"
+    while draft_of(case) != before:
+        sent(client, f"{at}/undo")
+
+
+def test_an_address_that_takes_forms_leads_to_their_page(desk: tuple[Any, str, Any]) -> None:
+    client, at, _ = desk
+    for place, page in (("/suppress", "/promises"), ("/missing", "/roles"), ("/columns/1/tree", "/columns/1"), ("/format", "")):
+        answer = client.get(at + place)
+        assert (answer.status_code, answer.headers["location"]) == (303, at + page)
