@@ -13,6 +13,11 @@
     slicing  Slicing and Anatomy: Adult with fifteen columns, SAL against the floor, growth
     measures  how long measuring takes on SAL: divergence, reached levels, distances, queries
     workload  COUNT queries and a classifier on generalized, bucketized and sliced releases of Adult
+    knit     Knit on Adult beside our other methods and ARX's quoted figures: loss, use, processor time
+    knit_large  Knit on 100,000 rows of SAL, and on a million
+    knit_time  what more of Knit's budget is worth, and the picture of it in the docs
+    knit_optimum  how far Knit is from the best possible: all partitions of tiny tables, a lower bound for larger ones
+    knit_attack  what an attacker who knows the method learns from Knit's classes
     stream_speed  rows a second of every stream, and memory over 50,000,000 rows
     spark    Mondrian and SABRE on 1,000,000 to 100,000,000 generated rows on Spark, beside its own reading, sorting and writing
     arx      quoted figures of ARX on Adult beside ours on the same rows
@@ -36,6 +41,11 @@ import arx
 import burel
 import growth
 import incognito
+import knit
+import knit_attack
+import knit_large
+import knit_optimum
+import knit_time
 import machine
 import measures
 import mondrian
@@ -66,6 +76,11 @@ BENCHMARKS = {
     "slicing": ("Slicing and Anatomy: exact values in buckets", slicing.run),
     "measures": ("Measuring releases: how long it takes on SAL", measures.run),
     "workload": ("Worth of a release: COUNT queries and learning on Adult", workload.run),
+    "knit": ("Knit on Adult: loss, use and time", knit.run),
+    "knit_large": ("Knit on more rows", knit_large.run),
+    "knit_time": ("Knit: what a larger budget is worth", knit_time.run),
+    "knit_optimum": ("Knit: how far from the best possible", knit_optimum.run),
+    "knit_attack": ("Knit: what an attacker who knows the method learns", knit_attack.run),
     "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
     "spark": ("Spark: large tables on this machine", on_spark.run),
     "arx": ("ARX, quoted, on Adult's training rows", arx.run),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from closeknit.kernels.bare import truth, whole
 from closeknit.kernels.boxes import Codes, Ints, Scales, range_loss
 from closeknit.kernels.cutting import BEFORE, COLUMN, FIRST, GROUP, TIES, ascend, joint_losses, room_for
 
@@ -60,7 +61,7 @@ def offers(scales: Scales, quasi: Codes, starts: Ints, k: int, relaxed: bool, be
     for c in range(m):
         rows = quasi[starts[c] : starts[c + 1]]
         wide = _widest_first(scales, lo[c], hi[c]) if len(rows) >= 2 * k else np.empty(0, np.int64)
-        count = np.int64(0)
+        count = whole(0)
         for place, j in enumerate(wide):
             before, count = count, _points(scales, rows, j, lo[c, j], hi[c, j], k, relaxed, best, found, count)
             if count > before and by_loss:
@@ -108,13 +109,13 @@ def _points(scales: Scales, rows: Codes, j: int, lo: int, hi: int, k: int, relax
         count = _between_children(scales, ranked, j, k, best, found, count)
     if best:
         for i in range(1, EIGHTHS):
-            count = _between_values(ranked, j, s * i // EIGHTHS, k, np.int64(1), found, start, count)
+            count = _between_values(ranked, j, s * i // EIGHTHS, k, whole(1), found, start, count)
         for i in range(1, QUARTERS if relaxed else 0):
-            count = _through_ties(ranked, j, s * i // QUARTERS, k, np.bool_(False), found, count)
+            count = _through_ties(ranked, j, s * i // QUARTERS, k, truth(False), found, count)
     elif relaxed:
-        count = _through_ties(ranked, j, (s + 1) // 2, k, np.bool_(True), found, count)
+        count = _through_ties(ranked, j, (s + 1) // 2, k, truth(True), found, count)
     else:
-        count = _between_values(ranked, j, (s - 1) // 2, k, np.int64(2), found, start, count)
+        count = _between_values(ranked, j, (s - 1) // 2, k, whole(2), found, start, count)
     return count
 
 

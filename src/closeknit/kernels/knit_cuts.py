@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from closeknit.kernels.bare import bare
+from closeknit.kernels.bare import bare, truth, whole
 from closeknit.kernels.boxes import Codes, Ints
 from closeknit.kernels.cutting import ascend
 from closeknit.kernels.knit_guard import Guard, allowed, count_row
@@ -105,7 +105,7 @@ def _cut(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes
     lost = 0.0
     for j in range(d):
         lost += range_cost(costs, j, room.lo[2, j], room.hi[2, j])
-    best, goes = s * lost - GAIN * s, np.int64(0)
+    best, goes = s * lost - GAIN * s, whole(0)
     for j in range(d):
         lo, hi = room.lo[2, j], room.hi[2, j]
         if range_cost(costs, j, lo, hi) > 0.0:
@@ -142,7 +142,7 @@ def _count(guard: Guard, buckets: Buckets, rows: Codes, room: Room) -> None:
     room.used[0] = used
     room.whole[1] = 0
     for b in room.active[:used]:
-        count_row(guard, room.whole, np.int64(1), np.int64(buckets.sample[b]), room.have[b])
+        count_row(guard, room.whole, whole(1), whole(buckets.sample[b]), room.have[b])
 
 
 @njit(cache=True, nogil=True)
@@ -165,7 +165,7 @@ def _column(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Co
             p += 1
         if p != last and p < s:
             for backwards in (False, True):
-                a, z = (p, s) if backwards else (np.int64(0), p)
+                a, z = (p, s) if backwards else (whole(0), p)
                 best, goes = _run(costs, guard, buckets, quasi, s, a, z, backwards, best, goes, room)
         last = p
     for part in range(1, parts, 2):
@@ -194,7 +194,7 @@ def _children(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int
               goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
     """Rows under each child of the node over the class, against all others."""
     scales = costs.scales
-    first, place, found = scales.leaf_start[j], np.int64(0), 0
+    first, place, found = scales.leaf_start[j], whole(0), 0
     while place < s and found < CHILDREN:
         start, code = place, quasi[room.order[place], j]
         end = code
@@ -208,7 +208,7 @@ def _children(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int
         while place < s and quasi[room.order[place], j] <= end:
             place += 1
         if place - start < s:
-            best, goes = _run(costs, guard, buckets, quasi, s, start, place, np.bool_(False), best, goes, room)
+            best, goes = _run(costs, guard, buckets, quasi, s, start, place, truth(False), best, goes, room)
             found += 1
     return best, goes
 
@@ -254,7 +254,7 @@ def _trimmed(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int,
         room.run[b] = room.have[b]
     size = _shared(room, share)
     if size >= guard.k and s - size >= guard.k and _allowed(guard, buckets, size, s, room):
-        return _measured(costs, guard, buckets, quasi, s, np.int64(0), s, np.bool_(False), best, goes, room)
+        return _measured(costs, guard, buckets, quasi, s, whole(0), s, truth(False), best, goes, room)
     return best, goes
 
 
@@ -284,10 +284,10 @@ def _allowed(guard: Guard, buckets: Buckets, size: int, s: int, room: Room) -> b
     room.left[:] = 0
     for b in room.active[: room.used[0]]:
         if room.goes[b] > 0:
-            count_row(guard, room.left, np.int64(0), np.int64(buckets.sample[b]), room.goes[b])
-    if not allowed(guard, room.whole, np.int64(0), room.left[0], np.int64(1), size):
+            count_row(guard, room.left, whole(0), whole(buckets.sample[b]), room.goes[b])
+    if not allowed(guard, room.whole, whole(0), room.left[0], whole(1), size):
         return False
-    return allowed(guard, room.whole, np.int64(1), room.left[0], np.int64(-1), s - size)
+    return allowed(guard, room.whole, whole(1), room.left[0], whole(-1), s - size)
 
 
 @bare
@@ -297,7 +297,7 @@ def _lost(costs: Costs, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, 
     room.side[:s] = 0
     for b in room.active[: room.used[0]]:
         room.run[b] = room.goes[b]
-    size, lost = np.int64(0), 0.0
+    size, lost = whole(0), 0.0
     for i in range(z - a):
         x = z - 1 - i if backwards else a + i
         b = buckets.of[room.order[x]]

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from closeknit.kernels.bare import bare
+from closeknit.kernels.bare import bare, whole
 from closeknit.kernels.boxes import Codes, Ints
 from closeknit.kernels.knit_guard import Guard, alike, allowed_after
 from closeknit.kernels.knit_state import State, take
@@ -24,7 +24,7 @@ from closeknit.kernels.ranges import Costs, range_cost
 
 WIDTH = 16  # neighbours of a row on either side whose classes it is offered, as a rule
 GAIN = 1e-9  # rounding of sums is no gain
-NOBODY = np.int64(-1)
+NOBODY = whole(-1)
 
 
 class Search(NamedTuple):
@@ -69,7 +69,7 @@ def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, 
     for x in range(n):
         place[order[x]] = x
     for i in range(len(visit)):
-        row = np.int64(visit[i])
+        row = whole(visit[i])
         c = state.class_of[row]
         if c < 0 or group[c] != mine:
             continue
@@ -83,13 +83,13 @@ def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, 
 def _offered(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: int, row: int, seen: Ints,
              turn: int) -> bool:  # fmt: skip
     """The classes of the neighbours, the nearest first, until one of them takes the row."""
-    c, may_leave = np.int64(state.class_of[row]), -1  # not known yet
+    c, may_leave = whole(state.class_of[row]), -1  # not known yet
     size, worse = state.size[c], _luck(search)
     shrink = state.loss[c] - _without(costs, state, search, c, row)
     moved, swapped = state.loss[c] + (size - 1) * shrink + worse, size * shrink + worse if shrink > 0.0 else 0.0
     for step in range(2, 2 * search.width + 2):
         at = place + step // 2 if step % 2 == 0 else place - step // 2
-        to = np.int64(state.class_of[order[at]] if 0 <= at < len(order) else -1)
+        to = whole(state.class_of[order[at]] if 0 <= at < len(order) else -1)
         if to < 0 or seen[to] == turn or search.group[to] != search.mine or (search.once and search.touched[to]):
             continue
         seen[to] = turn
@@ -149,7 +149,7 @@ def _stretched(costs: Costs, state: State, c: int, row: int, most: float) -> flo
 @bare
 def _partner(costs: Costs, guard: Guard, state: State, search: Search, row: int, to: int, room: float) -> int:
     """The row of class `to` that stretches what is left of the class of `row` least, -1 where none is allowed."""
-    found, size, y = NOBODY, state.size[state.class_of[row]], np.int64(state.first[to])
+    found, size, y = NOBODY, state.size[state.class_of[row]], whole(state.first[to])
     most = room / size
     while y >= 0:
         more = 0.0
@@ -165,13 +165,13 @@ def _partner(costs: Costs, guard: Guard, state: State, search: Search, row: int,
             found, most = y, more
             if more <= 0.0:
                 break
-        y = np.int64(state.after[y])
+        y = whole(state.after[y])
     return found
 
 
 @bare
 def _may_change(guard: Guard, state: State, search: Search, row: int, other: int) -> bool:
-    c, to = np.int64(state.class_of[row]), np.int64(state.class_of[other])
+    c, to = whole(state.class_of[row]), whole(state.class_of[other])
     return alike(guard, row, other) or (
         allowed_after(guard, state.under, c, state.size[c], row, other, search.counts)
         and allowed_after(guard, state.under, to, state.size[to], other, row, search.counts)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from closeknit.kernels.bare import bare
+from closeknit.kernels.bare import bare, whole
 from closeknit.kernels.boxes import Codes, Ints, Reals
 
 CLOSENESS, CAPS, VALUES, ENTROPY = range(4)
@@ -95,7 +95,7 @@ def allowed(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size: i
                     return False
         elif kind == CAPS:
             for x in range(a, b):
-                u = np.int64(under[c, x] + sign * shift[x])
+                u = whole(under[c, x] + sign * shift[x])
                 if u * guard.cap_den[x] > size * guard.cap_num[x] or u * guard.low_den[x] < size * guard.low_num[x]:
                     return False
         elif not _diverse(guard, under, c, shift, sign, size, v):
@@ -126,7 +126,7 @@ def allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in_: 
     size += (in_ >= 0) - (out >= 0)
     if size < guard.k:
         return False
-    more, less = np.int64(1), np.int64(-1)
+    more, less = whole(1), whole(-1)
     _shift(guard, shift, out, less)
     _shift(guard, shift, in_, more)
     fine = allowed(guard, under, c, shift, more, size)

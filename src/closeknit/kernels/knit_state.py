@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from closeknit.kernels.bare import bare
+from closeknit.kernels.bare import bare, whole
 from closeknit.kernels.boxes import Codes, Ints, Reals
 from closeknit.kernels.knit_guard import Guard, count_row
 from closeknit.kernels.ranges import Costs, range_cost
@@ -50,10 +50,10 @@ def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes:
         np.zeros(classes),
     )  # fmt: skip
     for r in range(n - 1, -1, -1):
-        c = np.int64(class_of[r])
+        c = whole(class_of[r])
         if c >= 0:
             _link(state, r, c)
-            count_row(guard, state.under, c, r, np.int64(1))
+            count_row(guard, state.under, c, r, whole(1))
     for c in range(classes):
         for j in range(d):
             _survey(state, c, j)
@@ -131,11 +131,11 @@ def take(costs: Costs, guard: Guard, state: State, row: int, to: int) -> None:
     >>> state.class_of.tolist(), state.loss.tolist(), total_loss(state)
     ([1, 0, 1], [0.0, 0.25], 0.5)
     """
-    c = np.int64(state.class_of[row])
+    c = whole(state.class_of[row])
     _unlink(state, row)
     _link(state, row, to)
-    count_row(guard, state.under, c, row, np.int64(-1))
-    count_row(guard, state.under, to, row, np.int64(1))
+    count_row(guard, state.under, c, row, whole(-1))
+    count_row(guard, state.under, to, row, whole(1))
     for j in range(state.quasi.shape[1]):
         _shrink(state, c, j, state.quasi[row, j])
         _stretch(state, to, j, state.quasi[row, j])

@@ -3,15 +3,13 @@
 document.documentElement.classList.add("js");
 
 // A file that is dropped on the form is the file of the form.
-for (const form of document.querySelectorAll("[data-drop]")) {
-  const input = form.querySelector("input[type=file]");
-  for (const kind of ["dragenter", "dragover"]) {
-    form.addEventListener(kind, (event) => { event.preventDefault(); form.classList.add("over"); });
-  }
-  for (const kind of ["dragleave", "drop"]) form.addEventListener(kind, () => form.classList.remove("over"));
-  form.addEventListener("drop", (event) => {
+for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
+  document.addEventListener(kind, (event) => {
+    const form = event.target.closest?.("[data-drop]");
+    if (!form) return;
     event.preventDefault();
-    if (event.dataTransfer.files.length) input.files = event.dataTransfer.files;
+    form.classList.toggle("over", kind === "dragenter" || kind === "dragover");
+    if (kind === "drop" && event.dataTransfer.files.length) form.querySelector("input[type=file]").files = event.dataTransfer.files;
   });
 }
 

@@ -1,0 +1,172 @@
+"""The minimality attack on Knit beside Mondrian and Stack & Deal: how much the method tells beyond what its classes say.
+
+The attacker knows the method and its budget, all quasi-identifiers, who stands in which class, and every secret outside one
+class. All ways to deal the secrets of this class to its members are tried, each with several seeds.
+
+- *Seed known*: ways after which the same seed gives the same release are left (`closeknit.attacks.minimality`).
+- *Seed unknown*: a way counts as often as there are seeds after which these very members are a class again: by Bayes' rule
+  that is the attacker's posterior, up to what else the release tells.
+
+Guessed: how often the attacker is right who names the likeliest secret of a member, on average over members; from the class
+alone that is the largest share of a secret in it. Where seeds are drawn, one half of them chooses the secret and the other half
+tells how likely it is, so that luck of the draw is not counted.
+
+`python benchmarks/knit_attack.py "k = 4"` prints a single promise.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+import closeknit as ck
+from closeknit.attacks.deals import Deals
+from closeknit.core.columns import Columns
+from closeknit.core.method import Method
+from closeknit.core.model import Model
+from closeknit.doors.canonical import content_hash
+from sections import Section
+
+ROWS, TABLES, SEEDS, WAYS, CLASSES = 36, 4, 8, 60, 3  # seeds of each way; ways of a class at most; classes of a table
+FIRST = 2**127  # seeds are long, so that nothing is said about them
+SCHEMA = ck.Schema(quasi={"age": ck.numeric(), "sex": ck.flat(), "zip": ck.numeric()}, sensitive={"ill": ck.flat()})
+PROMISES: dict[str, list[Model]] = {
+    "k = 4": [ck.KAnonymity(4)],
+    "k = 3, t = 0.25": [ck.KAnonymity(3), ck.TCloseness("ill", "0.25")],
+    "k = 3, l = 1.5 (frequency)": [ck.KAnonymity(3), ck.LDiversity("ill", 1.5, "frequency")],
+}
+METHODS: dict[str, Method] = {"Mondrian": ck.Mondrian(), "Stack & Deal": ck.StackAndDeal(), "Knit": ck.Knit(proposals=20_000)}
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one class tells: by itself, with the method and its seed, with the method alone."""
+
+    alone: float
+    seed_known: float
+    seed_unknown: float
+    sure: bool  # somebody's secret is told for sure, with the seed
+    ways: int
+    left: int  # ways that give the release, with the seed
+    again: float  # share of seeds after which the class comes again, with the true secrets
+
+
+def run(section: Section, rows: int | None) -> None:
+    """Every promise and method; in a quick run one promise and two seeds."""
+    report(section, list(PROMISES) if rows is None else list(PROMISES)[1:2], *((TABLES, SEEDS) if rows is None else (1, 2)))
+
+
+def report(section: Section, names: Sequence[str], tables: int, seeds: int) -> None:
+    """The named promises."""
+    found = []
+    for name in names:
+        for method_name, method in METHODS.items():
+            told = [one for table in range(tables) for one in classes_told(table, PROMISES[name], method, seeds)]
+            found.append([name, method_name, *_summed(told)])
+    section.say(
+        f"{tables} generated tables of {ROWS} rows (age, sex, zip; an illness of three values that leans on age), up to "
+        f"{CLASSES} classes of each with at most {WAYS} ways to deal its secrets; {seeds} seeds for each way. The attacker "
+        "knows all secrets outside the class. Guessed right: mean over the members of these classes."
+    )
+    section.table(
+        ["promises", "method", "classes", "ways", "left, seed known", "told for sure, seed known", "guessed right, class alone",
+         "with the method and its seed", "with the method, seed unknown", "seeds that give the class again"],
+        found,
+    )  # fmt: skip
+
+
+def _summed(told: Sequence[Told]) -> list[str]:
+    def mean(values: Sequence[float]) -> float:
+        return float(np.mean(values)) if values else float("nan")
+
+    return [
+        f"{len(told)}", f"{mean([one.ways for one in told]):.1f}", f"{mean([one.left for one in told]):.1f}",
+        f"{sum(one.sure for one in told)} of {len(told)}", f"{mean([one.alone for one in told]):.1%}",
+        f"{mean([one.seed_known for one in told]):.1%}", f"{mean([one.seed_unknown for one in told]):.1%}",
+        f"{mean([one.again for one in told]):.0%}",
+    ]  # fmt: skip
+
+
+def patients(seed: int) -> Columns:
+    """A small table in which the illness leans on age."""
+    rng = np.random.default_rng([2026, seed])
+    age = rng.integers(20, 70, ROWS)
+    ill = np.minimum(rng.integers(0, 3, ROWS), (age + rng.integers(-20, 20, ROWS)) // 25)
+    names = np.array(["flu", "gout", "ulcer"])
+    cells = {"age": age, "sex": rng.choice(["f", "m"], ROWS), "zip": rng.integers(0, 9, ROWS), "ill": names[np.clip(ill, 0, 2)]}
+    return Columns.of({name: column.tolist() for name, column in cells.items()})
+
+
+def classes_told(number: int, models: Sequence[Model], method: Method, seeds: int) -> list[Told]:
+    """What the classes with the fewest ways tell."""
+    table = patients(number)
+    release = ck.anonymize(table, SCHEMA, models, method, seed=FIRST)
+    goal = content_hash(release.columns)
+    few = [c for c, ways in Deals.of(table, release.partition, SCHEMA).fewest_first(1 << 16) if ways <= WAYS][:CLASSES]
+    return [_told(table, models, method, seeds, release.partition, c, goal) for c in few]
+
+
+def _told(table: Columns, models: Sequence[Model], method: Method, seeds: int, class_of: NDArray[np.integer], number: int,
+          goal: str) -> Told:  # fmt: skip
+    deals = Deals.of(table, class_of, SCHEMA, [number])
+    like = deals.slots[1]
+    value = table["ill"].codes[like].astype(np.int64)
+    true = table["ill"].codes[deals.members]
+    has, gives, again = [], [], []
+    for slots in deals.every():
+        here = deals.table(table, slots)
+        has.append(value[slots])
+        hits = np.zeros(seeds)
+        for i in range(seeds):
+            made = ck.anonymize(here, SCHEMA, models, method, seed=FIRST + i)
+            hits[i] = _stands(made.partition, deals.members)
+            if i == 0:
+                gives.append(float(content_hash(made.columns) == goal))
+        again.append(hits)
+    secrets, kept, drawn = np.array(has), np.array(gives), np.array(again)
+    even = np.ones(len(secrets))
+    posterior = _shares(secrets, kept)
+    return Told(
+        alone=_guessed(secrets, even, even), seed_known=_guessed(secrets, kept, kept),
+        seed_unknown=(_guessed(secrets, *(drawn[:, half::2].sum(axis=1) for half in (0, 1)))
+                      + _guessed(secrets, *(drawn[:, half::2].sum(axis=1) for half in (1, 0)))) / 2,
+        sure=bool(posterior.max() > 1 - 1e-9), ways=len(secrets), left=int(kept.sum()),
+        again=float(drawn[(secrets == true).all(axis=1)].mean()),
+    )  # fmt: skip
+
+
+def _stands(class_of: NDArray[np.integer], members: NDArray[np.int64]) -> bool:
+    """Whether these rows and no others are a class."""
+    there = class_of[members]
+    return bool((there == there[0]).all() and (class_of == there[0]).sum() == len(members))
+
+
+def _shares(secrets: NDArray[np.int64], weight: Reals) -> Reals:
+    """Posterior of each member's secrets: [members, values]; ways that all weigh nothing tell nothing."""
+    weight = weight if weight.sum() > 0 else np.ones(len(weight))
+    values = range(int(secrets.max()) + 1)
+    return np.array([[weight[column == v].sum() for v in values] for column in secrets.T]) / weight.sum()
+
+
+def _guessed(secrets: NDArray[np.int64], choosing: Reals, telling: Reals) -> float:
+    """How often the likeliest secret by one weight is right by the other, on average over members."""
+    chosen = _shares(secrets, choosing).argmax(axis=1)
+    return float(_shares(secrets, telling)[np.arange(len(chosen)), chosen].mean())
+
+
+def main(names: Sequence[str]) -> None:
+    """Print single promises, without writing them anywhere."""
+    section = Section("Knit and the minimality attack")
+    report(section, names or list(PROMISES), TABLES, SEEDS)
+    print(section.text())
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main(sys.argv[1:])
