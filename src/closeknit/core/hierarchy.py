@@ -231,6 +231,8 @@ def _pairs(edges: Sequence[Any], size: int) -> Edges:
     pairs = list(edges) if edges and isinstance(edges[0], list | tuple) else list(pairwise(edges))
     if len(pairs) != size:
         raise BadInput(f"a hierarchy with {size} leaves has edges for {len(pairs)}", right="give one edge more than leaves")
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        raise BadInput("the edges of a hierarchy are no pairs", right="give two for each leaf, or one more than leaves")
     exact = tuple((float(number("edge", a)), float(number("edge", b))) for a, b in pairs)
     ends = [end for pair in exact for end in pair]
     if ends != sorted(ends) or any(a == b for a, b in exact[:-1]):

@@ -14,8 +14,8 @@ Steps:
    lost. A cycle that ends better than it began is kept. Each is four times as long as the one before; more budget never loses
    more.
 
-Small tables have several starts, Mondrian's among them. Large ones are first cut into shards, each of which is knit alone,
-against the shares of the whole table. The budget is counted in proposals, pairs of a row and a class. Cost: a sweep offers each
+Small tables have several starts, Mondrian's among them, and up to 64 rows those of all others. Large ones are first cut into
+shards, each of which is knit alone, against the shares of the whole table. The budget is counted in proposals, pairs of a row and a class. Cost: a sweep offers each
 row up to 32 classes; a proposal takes as long as there are quasi columns, and where it pays as long as there are values of the
 secrets.
 """
@@ -24,14 +24,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.errors import BadInput
-from closeknit.core.method import Progress, silent
+from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.method import Method, Progress, silent
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import number
 from closeknit.core.params import whole as whole_number
@@ -42,11 +43,15 @@ from closeknit.fills.loom import Loom, in_threads
 from closeknit.fills.refine import root_holds
 from closeknit.fills.repair import repaired
 from closeknit.kernels.knit_exchange import WIDTH
+from closeknit.methods.burel import Burel
 from closeknit.methods.mondrian import Mondrian
+from closeknit.methods.sabre import Sabre
+from closeknit.methods.stack_and_deal import StackAndDeal
 from closeknit.plans.guards import guard_of, tightened
 
 SLACKS = (0.85, 0.5, 1.0, 0.7)  # share of the room that the first cuts may use
 SMALL = 4_096  # rows up to which there are several starts; larger tables have the first only
+FEW = 64  # rows up to which other methods' outcomes are starts too: the search may end above them there
 SHARD = 200_000  # rows from which on a table is cut into shards
 HOPELESS = 1.3  # a start that loses so many times what the best so far loses is not worth an exchange
 SWEEPS = 2  # of each round
@@ -169,7 +174,7 @@ def _knit(loom: Loom, models: Sequence[Model], sweeps: int, seed: Sequence[int],
 def _start(loom: Loom, models: Sequence[Model], seed: Sequence[int], progress: Progress) -> tuple[Partition, float]:
     """The start that loses least after a short exchange."""
     best, loss = Partition(np.zeros(len(loom.table), dtype=np.int32), 1), np.inf
-    for i, start in enumerate(_starts(loom, models)):
+    for i, start in enumerate(_starts(loom, models, seed[0])):
         progress("cutting", 0.4 - 0.2 * 0.7**i)
         found = [repaired(loom.table, start, models) if loom.asked else start]
         if loom.loss(found[0]) <= HOPELESS * loss:
@@ -180,8 +185,8 @@ def _start(loom: Loom, models: Sequence[Model], seed: Sequence[int], progress: P
     return best, loss
 
 
-def _starts(loom: Loom, models: Sequence[Model]) -> Iterator[Partition]:
-    """Careful cuts with more and less slack, and Mondrian's cuts."""
+def _starts(loom: Loom, models: Sequence[Model], seed: int) -> Iterator[Partition]:
+    """Careful cuts with more and less slack, Mondrian's cuts, and for a few rows what planning methods make."""
     whole = Partition(np.zeros(len(loom.table), dtype=np.int32), 1)
     small = len(loom.table) <= SMALL
     for slack in SLACKS if small else SLACKS[:1]:
@@ -189,6 +194,10 @@ def _starts(loom: Loom, models: Sequence[Model]) -> Iterator[Partition]:
         yield cut(loom, begun, loom.guard)
     if small:
         yield Mondrian().run(loom.table, models, 0, silent).partition
+    others: tuple[Method, ...] = (Sabre(), Burel(), StackAndDeal()) if len(loom.table) <= FEW else ()
+    for method in others:
+        with suppress(BadInput, Unsatisfiable):  # it plans for other promises than these
+            yield repaired(loom.table, method.run(loom.table, models, seed, silent).partition, models)
 
 
 def _cycle(loom: Loom, partition: Partition, length: int, rng: np.random.Generator, tell: Callable[[int], None]) -> Partition:

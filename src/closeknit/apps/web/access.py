@@ -10,6 +10,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 
 from closeknit.apps.web.answers import refusal
+from closeknit.apps.web.peers import of_another_user
 from closeknit.apps.web.settings import Settings
 from closeknit.apps.web.tokens import Logins
 
@@ -70,6 +71,9 @@ def enter(request: Request, code: str = "") -> Response:
     """The address that `closeknit ui` opens."""
     if "prefetch" in request.headers.get("sec-purpose", ""):
         return Response(status_code=503)  # a browser that looks ahead must not use up the code
+    port = request.app.state.settings.port
+    if request.client is not None and of_another_user(request.client.port, port):
+        return refusal(request.scope, 403, "this page is another user's of this machine")  # and the code stays good for him
     cookie = request.app.state.logins.enter(code)
     if cookie is None:
         return refusal(request.scope, 401, USED)

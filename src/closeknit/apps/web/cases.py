@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from closeknit.apps.web.desk.tree_edits import PASSING
 from closeknit.apps.web.settings import Settings
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.doors.files import kind_of
@@ -192,7 +193,11 @@ class Cases:
 
     def _find(self, folder: Path) -> None:
         """A folder of an earlier run; one without a record is what is left of a broken upload."""
-        if not re.fullmatch(r"[0-9a-f]{32}", folder.name) or folder.is_symlink() or not folder.is_dir():
+        if folder.is_symlink() or not folder.is_dir():
+            return
+        if folder.name.startswith(PASSING):
+            shutil.rmtree(folder, ignore_errors=True)
+        if not re.fullmatch(r"[0-9a-f]{32}", folder.name):
             return
         try:
             case = Case.read(folder)

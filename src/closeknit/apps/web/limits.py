@@ -15,6 +15,23 @@ from closeknit.apps.web.cases import SPACE
 from closeknit.apps.web.settings import Settings
 
 CLOSE = {"connection": "close"}
+STRANGER = 16 * 1024  # bytes of somebody who has not shown a token yet: enough for the form with it
+
+
+class Turns:
+    """So many requests of one owner are answered at the same time, and the others wait: nobody can take all threads."""
+
+    def __init__(self, app: Any, settings: Settings) -> None:
+        self.app, self.settings = app, settings
+        self._turns: dict[str, asyncio.Semaphore] = {}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        owner = scope.get("state", {}).get("owner", "")
+        if not owner:  # strangers must not wait for each other: they are given little to do
+            await self.app(scope, receive, send)
+            return
+        async with self._turns.setdefault(owner, asyncio.Semaphore(self.settings.turns)):
+            await self.app(scope, receive, send)
 
 
 class BodyLimits:
@@ -32,25 +49,33 @@ class BodyLimits:
             return
         owner = scope.get("state", {}).get("owner", "")
         large = not length.isdigit() or int(length) > self.settings.text or b"transfer-encoding" in given
-        if (why := self._why_not(owner, length, large)) is not None:
+        most = self._most(owner, given.get(b"content-type", b""))
+        if (why := self._why_not(owner, length, large, most)) is not None:
             await refusal(scope, *why, CLOSE)(scope, receive, send)
             return
         self._coming[owner] += large
         try:
-            await self.app(scope, self._counted(receive), send)
+            await self.app(scope, self._counted(receive, most), send)
         finally:
             self._coming[owner] -= large
 
-    def _why_not(self, owner: str, length: bytes, large: bool) -> tuple[int, str] | None:
-        if not length.isdigit() or int(length) > self.settings.body:
-            return 413, self._too_large()
+    def _most(self, owner: str, kind: bytes) -> int:
+        """Only the files of a form are written to the disk as they come: everything else is held in memory."""
+        if not owner:
+            return STRANGER
+        spooled = kind.partition(b";")[0].strip().lower() == b"multipart/form-data"
+        return self.settings.body if spooled else min(self.settings.body, self.settings.text)
+
+    def _why_not(self, owner: str, length: bytes, large: bool, most: int) -> tuple[int, str] | None:
+        if not length.isdigit() or int(length) > most:
+            return 413, _too_large(most)
         if large and self._coming[owner] >= self.settings.uploads:
             return 429, "too many uploads of yours are coming already; wait until one of them is done"
         if large and shutil.disk_usage(self.settings.home).free < SPACE + 2 * int(length):
             return 429, "the disk of this server is nearly full; try again later"
         return None
 
-    def _counted(self, receive: Any) -> Any:
+    def _counted(self, receive: Any, most: int) -> Any:
         began, taken, over = time.monotonic(), 0, False
 
         async def counted() -> Any:
@@ -63,13 +88,14 @@ class BodyLimits:
                 raise HTTPException(408, "the upload stood still for too long; try again", CLOSE) from None
             taken += len(message.get("body", b""))
             over = not message.get("more_body", False)
-            if taken > self.settings.body:
-                raise HTTPException(413, self._too_large(), CLOSE)
+            if taken > most:
+                raise HTTPException(413, _too_large(most), CLOSE)
             if time.monotonic() - began > self.settings.patience + taken / self.settings.slowest:
                 raise HTTPException(408, "the upload comes too slowly; try again", CLOSE)
             return message
 
         return counted
 
-    def _too_large(self) -> str:
-        return f"that is more than this server takes at once: {self.settings.body:,} bytes"
+
+def _too_large(most: int) -> str:
+    return f"that is more than this server takes at once: {most:,} bytes"

@@ -20,6 +20,7 @@ from closeknit.core.errors import BadInput, CloseknitError
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 STATUS = {NotYours: 404, Gone: 410, TooMuch: 429, BadInput: 400, NotYet: 409}
+LONGEST_FIELD = 128 * 1024  # bytes of a field beside files, whose form may be large: all fields are held in memory
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 
 
@@ -31,9 +32,11 @@ class LimitedRoute(APIRoute):
         usual = super().get_route_handler()
 
         async def handler(request: Request) -> Response:
-            if request.headers.get("content-type", "").partition(";")[0].strip().lower() in FORMS:
+            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind in FORMS:
                 limits: Settings = request.app.state.settings
-                await request.form(max_files=limits.files, max_fields=limits.fields, max_part_size=limits.text)
+                longest = min(limits.text, LONGEST_FIELD) if kind == FORMS[0] else limits.text
+                await request.form(max_files=limits.files, max_fields=limits.fields, max_part_size=longest)
             return await usual(request)
 
         return handler
@@ -55,8 +58,13 @@ async def _case(request: Request, id: Annotated[str, PathParameter(max_length=64
     return (await _cases(request)).of(await _owner(request), id)
 
 
+async def _typed(request: Request) -> dict[str, str]:
+    return {key: str(value) for key, value in (await request.form()).items()}
+
+
 Owner = Annotated[str, Depends(_owner)]
 Mine = Annotated[Case, Depends(_case)]  # of a path with {id}
+Typed = Annotated[dict[str, str], Depends(_typed)]  # a form of any fields, so that its route need not run in the loop of all
 AllCases = Annotated[Cases, Depends(_cases)]
 AllTasks = Annotated[Tasks, Depends(_tasks)]
 
@@ -71,7 +79,8 @@ async def refused(request: Request, error: Exception) -> Response:
         where = " ".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
         return refusal(request.scope, 422, f"{where}: {first['msg']}")
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 409)
-    return refusal(request.scope, status, str(error))
+    home = str(request.app.state.settings.home)  # a full disk, or a case that is being removed, is told with its file
+    return refusal(request.scope, status, str(error).replace(f"{home}/", ""))
 
 
 REFUSED: tuple[type[Exception], ...] = (HTTPException, RequestValidationError, CloseknitError)

@@ -23,6 +23,7 @@ from closeknit.core.errors import BadInput
 
 HEADERS = 32 * 1024  # bytes of the head of a request
 PATIENCE_WITH_HEADS = 15.0  # seconds for the head of a request, from the connection or from the answer before
+PATIENCE_WITH_READERS = 60.0  # seconds for a client that takes nothing of its answer
 GRACE = 3  # seconds for answers under way when the server ends
 
 
@@ -33,6 +34,7 @@ def serve(settings: Settings, tokens: dict[str, bytes] | None, opened: Callable[
     settings = replace(settings, port=listening.getsockname()[1])
     app = make_app(settings, tokens)
     logging.basicConfig(level=logging.WARNING, format="closeknit: %(message)s")
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it tells of signs in broken forms
     tempfile.tempdir = str(settings.home)  # uploads are spooled to files without a name: on this disk, not in memory
     # A server passes the signal that stopped it on when it has ended; either of them is an ordinary end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -94,7 +96,12 @@ class Telling(uvicorn.Server):
 
 
 class PatientProtocol(H11Protocol):
-    """Closes a connection on which no whole head of a request comes: otherwise a few clients could hold all of them."""
+    """Closes a connection on which no whole head of a request comes, or whose client does not take its answer.
+
+    Otherwise a few clients could hold all of them.
+    """
+
+    _reader: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """The clock starts."""
@@ -104,7 +111,19 @@ class PatientProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """No clock is needed any more."""
         self._clock.cancel()
+        self._taken()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Much is waiting to be taken: the clock of the reader starts."""
+        super().pause_writing()
+        self._taken()
+        self._reader = self.loop.call_later(PATIENCE_WITH_READERS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Something was taken."""
+        super().resume_writing()
+        self._taken()
 
     def on_response_complete(self) -> None:
         """It starts again for the next request."""
@@ -112,6 +131,12 @@ class PatientProtocol(H11Protocol):
         self._clock.cancel()
         self._clock = self.loop.call_later(PATIENCE_WITH_HEADS, self._late)
 
+    def _taken(self) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+
     def _late(self) -> None:
         if self.cycle is None or self.cycle.response_complete:
+            if self.transport.get_write_buffer_size():  # to close it would be to wait until all is taken
+                self.transport.abort()
             self.transport.close()

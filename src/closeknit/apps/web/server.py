@@ -18,7 +18,7 @@ from closeknit.apps.web import access, pages, rest
 from closeknit.apps.web.cases import Cases
 from closeknit.apps.web.guard import Guard
 from closeknit.apps.web.headers import Headers
-from closeknit.apps.web.limits import BodyLimits
+from closeknit.apps.web.limits import BodyLimits, Turns
 from closeknit.apps.web.routing import REFUSED, refused
 from closeknit.apps.web.settings import Settings
 from closeknit.apps.web.tasks import Tasks
@@ -50,6 +50,7 @@ def make_app(settings: Settings, tokens: dict[str, bytes] | None = None) -> Fast
     app.mount("/static", Static(directory=Path(__file__).with_name("static")), name="static")
     for layer, given in (  # the last one is the outermost
         (BodyLimits, {"settings": settings}),
+        (Turns, {"settings": settings}),
         (access.Access, {"settings": settings, "logins": app.state.logins}),
         (Guard, {"settings": settings}),
         (Headers, {"secure": settings.secure}),

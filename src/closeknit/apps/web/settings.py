@@ -45,6 +45,7 @@ class Settings:
     patience: float = 20.0  # seconds without a byte
     slowest: int = 20_000  # bytes a second of a body, beyond the first seconds of patience
     connections: int = 500
+    turns: int = 12  # requests of one owner that are answered at the same time; there are 40 threads for all
     uploads: int = 8  # large bodies of one owner that come at the same time
     spare: bool = True  # keep a process ready for the next case
     idle: int = 2  # processes that keep the table of a case after its task

@@ -97,7 +97,7 @@ def without_places(sentence: str, case: Case) -> str:
         sentence = sentence.replace(str(place), case.name)
     for folder in (case.folder, case.folder.resolve()):
         sentence = sentence.replace(f"{folder}/", "")
-    return sentence
+    return sentence.encode("utf-8", "replace").decode()  # half a sign, which JSON may name, would break every answer
 
 
 def die_with_parent() -> None:

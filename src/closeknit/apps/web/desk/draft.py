@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from closeknit.suggestion import Suggestion
 
 Draft = dict[str, Any]
 FORMAT_KEYS = tuple(field.name for field in fields(CsvFormat))
+DIGITS, SIXTIES = 600, 60  # signs of a number, and of one with colons in it
 LONGEST_TEXT = 8 << 20  # signs of a recipe: a tree with a hundred thousand leaves is shorter
 
 
@@ -59,7 +61,22 @@ def read_draft(text: str) -> Draft:
     forms = forms_in(text, "the recipe", _NoReferences)
     if not isinstance(forms, Mapping):
         raise BadInput("this is not a recipe", right="it must have the keys data, schema and models")
-    return {str(key): part for key, part in forms.items()}
+    return {str(key): _plain(part) for key, part in forms.items()}
+
+
+def _plain(form: Any) -> Any:
+    """The same form, if every page can write it down again: YAML has keys and texts that JSON does not have.
+
+    >>> _plain({date(2024, 1, 31): [1]})
+    {'2024-01-31': [1]}
+    """
+    if isinstance(form, Mapping):
+        return {str(key) if isinstance(key, date) else _plain(key): _plain(part) for key, part in form.items()}
+    if isinstance(form, list):
+        return [_plain(part) for part in form]
+    if isinstance(form, str) and any("\ud800" <= sign <= "\udfff" for sign in form):
+        raise BadInput("the recipe has half of a sign in it", right="write it as UTF-8, without \\ud800 to \\udfff")
+    return form
 
 
 def confined(forms: Mapping[str, Any], path: str) -> Draft:
@@ -96,6 +113,17 @@ class _NoReferences(EachKeyOnce):
             anchor = self.peek_event().anchor
             raise BadInput(f"the recipe refers to itself with '*{anchor}'", right="write the part out")
         return super().compose_node(parent, index)
+
+
+def _number(loader: Any, node: Any) -> Any:
+    """Numbers to the base of sixty, as YAML has them, grow with the square of their length."""
+    if len(node.value) > (SIXTIES if ":" in node.value else DIGITS):
+        raise BadInput(f"the recipe has a number of {len(node.value):,} signs", right="write a shorter one")
+    return yaml.SafeLoader.yaml_constructors[node.tag](loader, node)
+
+
+for _tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+    _NoReferences.add_constructor(_tag, _number)
 
 
 class _NoAliases(yaml.SafeDumper):

@@ -26,6 +26,7 @@ from closeknit.core.tree import STAR
 
 NodePath = Sequence[str]
 DELIMITER = ";"
+PASSING = "closeknit-hierarchy-"  # folders that a killed server may leave; the next one knows them by their names
 LONGEST_TEXT = 16 << 20
 
 
@@ -239,7 +240,7 @@ def import_csv(text: str, *, from_data: bool, delimiter: str = DELIMITER) -> Hie
     """
     if len(text) > LONGEST_TEXT:
         raise BadInput(f"the hierarchy has {len(text):,} signs", right=f"it may have {LONGEST_TEXT:,}")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix=PASSING) as folder:
         file = Path(folder, "hierarchy.csv")
         file.write_text(text, encoding="utf-8", newline="")
         try:

@@ -27,7 +27,7 @@ from closeknit.apps.web.pages.drafts import change, changes
 from closeknit.apps.web.pages.roles import column_name, columns_of
 from closeknit.apps.web.pages.shown import UNFIT, begun, onward, page
 from closeknit.apps.web.rest import small
-from closeknit.apps.web.routing import AllCases, AllTasks, LimitedRoute, Mine
+from closeknit.apps.web.routing import AllCases, AllTasks, LimitedRoute, Mine, Typed
 from closeknit.apps.web.tasks import Tasks
 from closeknit.apps.web.work import draft_of
 from closeknit.core.columns import Column
@@ -113,6 +113,10 @@ def modest(given: Mapping[str, Any]) -> None:
         value = given.get(name)
         if value not in (None, "") and fraction(name, value) > MOST:
             raise BadInput(f"{name}={value} is too large", right=f"on a page it may be at most {MOST:,}")
+    if all(given.get(name) not in (None, "") for name in ("lo", "hi", "width")):
+        lo, hi, width = (fraction(name, given[name]) for name in ("lo", "hi", "width"))
+        if width > 0 and (hi - lo) / width > MOST:
+            raise BadInput(f"width={given['width']} is too small", right=f"on a page there may be at most {MOST:,} intervals")
 
 
 def path_of(text: str) -> Path:
@@ -137,11 +141,9 @@ def _inner(node: Any) -> list[Path]:
 
 
 @router.post("/tables/{id}/columns/{number}/kind")
-async def kind(request: Request, case: Mine, tasks: AllTasks, number: int) -> Response:
+def kind(request: Request, case: Mine, tasks: AllTasks, number: int, typed: Typed) -> Response:
     """Take what a builder makes."""
     begun(case)
-    form = await request.form()
-    typed = {key: str(value) for key, value in form.items()}
     name, draft = column_name(columns_of(case), number), draft_of(case)
     column, missing = columns_of(case)[name], missing_of(draft)
     builders = fitting(column, name, missing)

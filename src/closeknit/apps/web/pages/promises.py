@@ -16,12 +16,12 @@ from closeknit.apps.web.desk.promises import explained, fields_of, promise_form,
 from closeknit.apps.web.desk.roles import draft_faults
 from closeknit.apps.web.pages.drafts import change, mark
 from closeknit.apps.web.pages.shown import UNFIT, begun, onward, page, work_of
-from closeknit.apps.web.routing import AllTasks, LimitedRoute, Mine
+from closeknit.apps.web.routing import AllTasks, LimitedRoute, Mine, Typed
 from closeknit.apps.web.tasks import Tasks
 from closeknit.apps.web.work import draft_of
 from closeknit.core.errors import BadInput
 from closeknit.core.method import usual_form
-from closeknit.core.params import choice
+from closeknit.core.params import choice, number
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
 FORMS = {  # how a release can be written
@@ -74,7 +74,7 @@ def _page(request: Request, case: Case, tasks: Tasks, errors: Mapping[str, str] 
         "asked": asked,
         "others": {column: [card for card in others if card.column == column] for column in _in_order(others)},
         "faults": draft_faults(draft),
-        "suppress": draft.get("suppress", 0),
+        "suppress": float(number("suppress", draft.get("suppress") or 0)),  # a recipe may say 1/3
         "forms": FORMS,
         "form": form_name(draft),
         "retain": retained(draft),
@@ -112,10 +112,10 @@ def _offer(offer: Mapping[str, Any], form: str) -> Card:
 
 
 @router.post("/tables/{id}/promises")
-async def ask(request: Request, case: Mine, tasks: AllTasks) -> Response:
+def ask(request: Request, case: Mine, tasks: AllTasks, typed: Typed) -> Response:
     """Ask for a promise, or for another limit of one that is asked for."""
     begun(case)
-    form = {key: str(value) for key, value in (await request.form()).items()}
+    form = dict(typed)
     key, model, place = form.pop("key", ""), form.pop("model", ""), form.pop("place", "")
     try:
         known = {each.name for each in fields_of(model)}

@@ -49,7 +49,7 @@ def given(request: Request, owner: Owner, cases: AllCases, tasks: AllTasks, tabl
         case = cases.new(owner, table.filename, table.file)
     except BadInput as bad:
         return _page(request, owner, cases, tasks, str(bad))
-    tasks.start(case, "look")
+    started(cases, tasks, case)
     if "hx-request" in request.headers:  # the browser goes there by itself, so that the address is the page's own
         return Response(status_code=200, headers={"hx-redirect": address(case)})
     return onward(case)
@@ -59,8 +59,17 @@ def given(request: Request, owner: Owner, cases: AllCases, tasks: AllTasks, tabl
 def built_in(owner: Owner, cases: AllCases, tasks: AllTasks) -> Response:
     """The hospital table that comes along."""
     case = cases.new(owner, "hospital.csv", None)
-    tasks.start(case, "look", builtin=True)
+    started(cases, tasks, case, builtin=True)
     return onward(case)
+
+
+def started(cases: Cases, tasks: Tasks, case: Case, **asked: bool) -> None:
+    """Look at a new table; where that is refused, nothing of it stays."""
+    try:
+        tasks.start(case, "look", **asked)
+    except BaseException:
+        cases.remove(case)
+        raise
 
 
 @router.post("/tables/{id}/remove")

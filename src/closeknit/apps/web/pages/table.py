@@ -57,9 +57,9 @@ def recipe(request: Request, case: Mine, cases: AllCases, tasks: AllTasks, recip
     begun(case)
     try:
         draft = confined(read_draft(small(recipe, cases.settings, "recipe").decode("utf-8-sig")), case.table.name)
-        recipe_of(draft, case.folder)
-        for params in kind_params(draft):
+        for params in kind_params(draft):  # before anything is built of them
             modest(params)
+        recipe_of(draft, case.folder)
     except UnicodeDecodeError:
         return _page(request, case, tasks, {"recipe": "the recipe is not UTF-8 text; save it as UTF-8"})
     except BadInput as bad:
@@ -74,7 +74,9 @@ def kind_params(draft: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     >>> kind_params({"schema": {"quasi": {"age": {"numeric": {"bins": 5}}, "sex": "flat"}}})
     [{'bins': 5}]
     """
-    kinds = [form for role in KINDED for form in (draft["schema"].get(role) or {}).values()]
+    schema = draft.get("schema")
+    roles = [schema.get(role) for role in KINDED] if isinstance(schema, Mapping) else []
+    kinds = [form for role in roles if isinstance(role, Mapping) for form in role.values()]
     return [params for form in kinds if isinstance(form, Mapping) for params in form.values() if isinstance(params, Mapping)]
 
 
