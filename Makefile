@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 PIP    := -m pip --disable-pip-version-check install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint redis bench rivals experiments docs constraints clean
+.PHONY: help demo test soak lint redis java bench rivals experiments docs constraints clean
 
 help:            ## this list
 	@awk -F ':.*## *' '/^[a-z]+:.*##/ { printf "%-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,10 +15,10 @@ help:            ## this list
 demo: .venv/ready   ## the whole way on a built-in table, in seconds
 	@$(BIN)/closeknit demo
 
-test: lint redis   ## lint, then all tests and doctests once
+test: lint redis java   ## lint, then all tests and doctests once
 	@$(PYTEST)
 
-soak: .venv/ready redis   ## the large versions of the randomised and fault tests
+soak: .venv/ready redis java   ## the large versions of the randomised and fault tests
 	@CLOSEKNIT_SOAK=1 $(PYTEST) --hypothesis-profile=soak -m "soak or hypothesis"
 
 lint: .venv/ready   ## style, types, import layers
@@ -27,13 +27,18 @@ lint: .venv/ready   ## style, types, import layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-# Its tests start a server of their own; where there is none and none may be installed, they are skipped.
+# $(call from_debian,COMMAND,PACKAGE): tests that need the command are skipped where it is missing and may not be installed.
+from_debian = command -v $(1) > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
+	    && echo "Installing $(2) (once) ..." && export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+	    && { timeout 300 apt-get install -qq --no-install-recommends $(2) > /dev/null 2>&1 \
+	    || { timeout 60 apt-get update -qq && timeout 300 apt-get install -qq --no-install-recommends $(2); } \
+	    > /dev/null 2>&1; }; } || echo "There is no $(1): its tests will be skipped."
+
 redis:           ## a redis-server for the tests, where it is missing and may be installed
-	@command -v redis-server > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
-	    && echo "Installing redis-server (once) ..." && export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-	    && { timeout 60 apt-get install -qq --no-install-recommends redis-server > /dev/null 2>&1 \
-	    || { timeout 60 apt-get update -qq && timeout 60 apt-get install -qq --no-install-recommends redis-server; } \
-	    > /dev/null 2>&1; }; } || echo "There is no redis-server: its tests will be skipped."
+	@$(call from_debian,redis-server,redis-server)
+
+java:            ## a Java for the tests of Spark, where it is missing and may be installed
+	@$(call from_debian,java,openjdk-17-jre-headless)
 
 bench: .venv/ready   ## speed, memory and loss beside the floor and the rivals
 	@$(MAKE) --no-print-directory rivals || echo "The benchmarks go on without the rivals."

@@ -59,12 +59,12 @@ def grown(seconds: dict[tuple[str, str, int], float], method: str, options: str,
     return f"{seconds[method, options, size] / tenth:.1f} ({10 * math.log(size) / math.log(size // 10):.1f})"
 
 
-def table(rows: int) -> tuple[Any, Any]:
+def table(rows: int, seed: int = 20_07) -> tuple[Any, Any]:
     """Columns and schema, without any frame or file."""
     import closeknit as ck
     from closeknit.core.columns import Column, Columns
 
-    rng = np.random.default_rng(20_07)
+    rng = np.random.default_rng(seed)
     hidden = rng.normal(size=rows).astype(np.float32)
     columns = {}
     for name, leaves in SHAPE.items():

@@ -19,6 +19,7 @@
     knit_optimum  how far Knit is from the best possible: all partitions of tiny tables, a lower bound for larger ones
     knit_attack  what an attacker who knows the method learns from Knit's classes
     stream_speed  rows a second of every stream, and memory over 50,000,000 rows
+    spark    Mondrian and SABRE on 1,000,000 to 100,000,000 generated rows on Spark, beside its own reading, sorting and writing
     arx      quoted figures of ARX on Adult beside ours on the same rows
     rivals   pycanon measuring the same release, anjana making one
 
@@ -48,6 +49,7 @@ import knit_time
 import machine
 import measures
 import mondrian
+import on_spark
 import rivals
 import sabre
 import sal
@@ -80,6 +82,7 @@ BENCHMARKS = {
     "knit_optimum": ("Knit: how far from the best possible", knit_optimum.run),
     "knit_attack": ("Knit: what an attacker who knows the method learns", knit_attack.run),
     "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
+    "spark": ("Spark: large tables on this machine", on_spark.run),
     "arx": ("ARX, quoted, on Adult's training rows", arx.run),
     "rivals": ("Other tools on Adult", rivals.run),
 }

@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from closeknit import attacks as attacks
     from closeknit import datasets as datasets
     from closeknit import metrics as metrics
-    from closeknit.api import anonymize, attack, audit, choose_k, compare, frontier, replay, suggest
+    from closeknit.api import (
+        anonymize,
+        attack,
+        audit,
+        certificate_on_spark,
+        choose_k,
+        compare,
+        frontier,
+        replay,
+        rest_on_spark,
+        stream_on_spark,
+        suggest,
+    )
     from closeknit.core.certificate import Certificate
     from closeknit.core.dates import date
     from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
@@ -101,6 +113,9 @@ _HOME = {
     "numeric": "closeknit.core.kinds",
     "prefix": "closeknit.core.kinds",
     "replay": "closeknit.api",
+    "rest_on_spark": "closeknit.api",
+    "stream_on_spark": "closeknit.api",
+    "certificate_on_spark": "closeknit.api",
     "suggest": "closeknit.api",
 }
 _ROOMS = ("attacks", "datasets", "metrics")
@@ -142,6 +157,7 @@ __all__ = [
     "attacks",
     "audit",
     "bucketized",
+    "certificate_on_spark",
     "choose_k",
     "compare",
     "datasets",
@@ -156,7 +172,9 @@ __all__ = [
     "perturbed",
     "prefix",
     "replay",
+    "rest_on_spark",
     "sliced",
+    "stream_on_spark",
     "suggest",
 ]
 

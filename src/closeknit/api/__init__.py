@@ -7,6 +7,7 @@ from closeknit.api.auditing import audit
 from closeknit.api.choosing_k import choose_k
 from closeknit.api.comparing import compare, compare_recipe, save_comparison
 from closeknit.api.replaying import replay
+from closeknit.api.streaming import certificate_on_spark, rest_on_spark, stream_on_spark
 from closeknit.api.weighing import frontier, frontier_recipe, save_frontier
 
 __all__ = [
@@ -14,14 +15,17 @@ __all__ = [
     "anonymize",
     "attack",
     "audit",
+    "certificate_on_spark",
     "choose_k",
     "compare",
     "compare_recipe",
     "frontier",
     "frontier_recipe",
     "replay",
+    "rest_on_spark",
     "run",
     "save_comparison",
     "save_frontier",
+    "stream_on_spark",
     "suggest",
 ]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.api.asking import check_method, check_models, check_request
+from closeknit.api.distributed import anonymized, wants_spark
 from closeknit.api.publishing import published
 from closeknit.api.reporting import at_home
 from closeknit.core.certificate import Certificate
@@ -42,8 +43,10 @@ SHORT_SEED = 2**64
 
 def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method | None = None, *, suppress: float = 0.0,
               form: Asked | None = None, seed: int | None = None, csv: CsvFormat | None = None,
-              progress: Progress | None = None) -> Release:  # fmt: skip
+              progress: Progress | None = None, engine: str | None = None, master: str | None = None) -> Release:  # fmt: skip
     """A certified release of a frame or file, or `Unsatisfiable`; nothing is written.
+
+    `engine="spark"` leaves the rows on Spark, at the cluster `master`; so does a Spark frame.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital(200)
@@ -57,11 +60,15 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     check_method(method)
     models = check_asked(schema, models, method, asked)
     seed = _seed(seed)
+    described = _data_form(data, csv)
+    if wants_spark(data, engine, master):
+        _refuse_withholding(suppress)
+        shape = asked or made("form", usual_form(method), FORMS)
+        return anonymized(data, schema, models, method, shape, seed, master=master, csv=csv, described=described, tell=tell)
     tell("reading", 0.0)
     columns = read(data, csv, schema.needed)
     tell("encoding", 0.1)
     done = released(schema.encode(columns), models, method, suppress=suppress, form=asked, seed=seed, tell=tell)
-    described = _data_form(data, csv)
     parquet = described is not None and kind_of(data) == ".parquet"
     partition = _by_input_row(done.table, done.partition)
     return Release(
@@ -122,13 +129,19 @@ def _before(form: Form, table: Table, seed: int) -> Table:
     return before(table, seed) if before else table
 
 
-def run(recipe: Recipe, progress: Progress | None = None) -> Release:
+def _refuse_withholding(share: object) -> None:
+    if share:
+        what = "rows cannot be withheld on Spark: which ones to leave out is weighed over all rows at once"
+        raise BadInput(what, right="leave suppress out, or anonymize without an engine")
+
+
+def run(recipe: Recipe, progress: Progress | None = None, engine: str | None = None, master: str | None = None) -> Release:
     """The release that a recipe describes."""
     if recipe.data_path is None:
         raise BadInput("the recipe names no data", right="add the key data with the path of the table")
     return anonymize(
         recipe.data_path, recipe.schema, recipe.models, recipe.method, suppress=recipe.suppress, form=recipe.form,
-        seed=recipe.seed, csv=recipe.csv, progress=progress,
+        seed=recipe.seed, csv=recipe.csv, progress=progress, engine=engine, master=master,
     )  # fmt: skip
 
 

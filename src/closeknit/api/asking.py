@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
+from closeknit.core.classes import Classes
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.joint import named, parts
 from closeknit.core.method import Method
@@ -16,6 +17,13 @@ from closeknit.core.table import Form, Table
 def check_request(table: Table, models: Sequence[Model], method: Method) -> None:
     """Refuse what cannot be meant or kept before any work is done."""
     schema = table.schema
+    check_roles(schema, models, method)
+    check_plain(table)
+    check_whole(table.one_class(), schema, models, table.parts_persons, bool(table.withholdable))
+
+
+def check_roles(schema: Schema, models: Sequence[Model], method: Method) -> None:
+    """Refuse what no table can serve."""
     if not models:
         raise BadInput("no promise was asked for", right="give at least one model, such as KAnonymity(6)")
     if not schema.quasi:
@@ -24,8 +32,6 @@ def check_request(table: Table, models: Sequence[Model], method: Method) -> None
         if name in schema.sensitive and not method.serves_both:
             right = f"give it one role; {method.name} cannot serve a column that is both"
             raise BadInput("is listed as quasi and as sensitive", column=name, right=right)
-    check_plain(table)
-    _check_whole_table(table, models)
 
 
 def check_method(method: object) -> None:
@@ -52,24 +58,25 @@ def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
 def check_plain(table: Table) -> None:
     for name, column in table.plain.items():
         alone = int((column.counts == 1).sum()) + int((column.codes < 0).sum() == 1)  # a missing cell is a value too
-        if alone and name not in table.schema.allow_unique:
-            right = "make it quasi, sensitive or identifier, or name it in allow_unique"
-            raise BadInput(
-                f"is plain, and {alone:,} of its values occur in one row only: it may identify that row",
-                column=name,
-                right=right,
-            )
+        refuse_unique(table.schema, name, alone)
 
 
-def _check_whole_table(table: Table, models: Sequence[Model]) -> None:
+def refuse_unique(schema: Schema, name: str, alone: int) -> None:
+    """A plain column may identify a row if so many of its values occur in one row only."""
+    if alone and name not in schema.allow_unique:
+        what = f"is plain, and {alone:,} of its values occur in one row only: it may identify that row"
+        raise BadInput(what, column=name, right="make it quasi, sensitive or identifier, or name it in allow_unique")
+
+
+def check_whole(classes: Classes, schema: Schema, models: Sequence[Model], parts_persons: bool = False,
+                withholds: bool = False) -> None:  # fmt: skip
     """A monotone promise that the table as one class does not keep cannot be kept by any partition of all its rows."""
-    classes = table.one_class()
-    for name in table.schema.sensitive:
+    for name in schema.sensitive:
         if (classes.histograms[name].reference > 0).sum() == 1:
             warnings.warn(f"column '{name}': every row has the same secret, so every release tells it", stacklevel=4)
     for model in models:
         model.refuse(classes)
-        surely = merging_holds(model, table.parts_persons) and not table.withholdable
+        surely = merging_holds(model, parts_persons) and not withholds
         if surely and not model.holds(classes).all():
             domain = classes.histograms[model.column].domain if model.column else None
             reached = f"the whole table as one class reaches {model.levels(classes)[0]:.6g}"

@@ -10,22 +10,13 @@ from typing import Any
 import numpy as np
 
 from closeknit.api.asking import check_models
+from closeknit.api.distributed import seen_on_spark, wants_spark
 from closeknit.api.publishing import all_secrets
-from closeknit.core.audit import Audit, Checked, differences, finer_secrets
-from closeknit.core.certificate import (
-    Certificate,
-    Promise,
-    class_sizes,
-    joint_distance,
-    judge,
-    loss_record,
-    unprotected,
-)
+from closeknit.core.audit import Audit, Checked, Seen, differences, finer_secrets
+from closeknit.core.certificate import Certificate, Promise, unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
-from closeknit.core.loss import measure
-from closeknit.core.model import Model, joints, least_rows
-from closeknit.core.published import Reading
+from closeknit.core.model import Model, joints
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form
 from closeknit.doors.canonical import content_hash
@@ -39,8 +30,10 @@ PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate 
 
 def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | None = None, *,
           certificate: Certificate | str | PathLike[str] | None = None, form: Asked | None = None,
-          csv: CsvFormat | None = None) -> Audit:  # fmt: skip
+          csv: CsvFormat | None = None, engine: str | None = None, master: str | None = None) -> Audit:  # fmt: skip
     """Recompute every promise of a release made by anyone, from its cells alone.
+
+    `engine="spark"` leaves the rows on Spark, at the cluster `master`; so does a Spark frame.
 
     Either say what the columns are and what is to be checked (`schema`, `models`, and the `form` unless cells are generalized),
     or give the certificate that came with it.
@@ -61,40 +54,49 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
         raise BadInput("no column is quasi, so there are no classes to judge", right=right)
     shape: Form = form_of(claimed.form if claimed and form is None else form) or generalized()
     check_models(schema, models, shape)
-    columns = read(data, csv)
-    if columns.rows == 0:
-        raise BadInput("the release has no rows", right="give a table with at least one row")
+    withheld = claimed.withheld if claimed else 0
+    if wants_spark(data, engine, master):
+        columns, seen, content = seen_on_spark(data, schema, models, shape, withheld, csv, master)
+        persons = False
+        findings = _check_columns(columns, schema, shape.added)
+    else:
+        columns = read(data, csv)
+        if columns.rows == 0:
+            raise BadInput("the release has no rows", right="give a table with at least one row")
+        findings, seen, persons = _seen(columns, schema, models, shape, withheld)
+        findings += _bytes(data, claimed) + _beside(data, shape.parts(columns, schema), claimed) if claimed else []
+        content = content_hash(columns) if claimed else ""
+    findings += [*(_identity(seen.rows, content, claimed) if claimed else ()), *finer_secrets(columns, schema)]
+    attested = (
+        {promise.text for promise in claimed.promises if promise.status == "attested" and not promise.why} if claimed else set()
+    )
+    there = zip(seen.promises, models, strict=True)
+    checked = [_checked(promise, model, schema, persons, attested) for promise, model in there]
+    if claimed and len(checked) == len(claimed.promises):
+        then = zip(checked, claimed.promises, models, strict=True)
+        checked = [found if "release" in model.needs else _beyond(found, said) for found, said, model in then]
+    findings += differences(seen, claimed) if claimed else []
+    return Audit(
+        promises=tuple(checked),
+        findings=tuple(findings),
+        rows=seen.rows,
+        classes=seen.classes,
+        joint=seen.joint,
+        notes=tuple(unprotected(schema, models) + _ground_notes(seen, models)),
+        loss=None if np.isnan(seen.loss.a) else seen.loss,
+    )
+
+
+def _seen(columns: Columns, schema: Schema, models: Sequence[Model], shape: Form,
+          withheld: int) -> tuple[list[str], Seen, bool]:  # fmt: skip
+    """What is found in a release that lies here, what is wrong with its columns, and whether it tells of persons."""
     findings = _check_columns(columns, schema, shape.added)
-    findings += _identity(data, columns, claimed) if claimed else []
-    findings += _beside(data, shape.parts(columns, schema), claimed) if claimed else []
     heads = columns[schema.person].codes.astype(np.int64) if schema.person and schema.person in columns else None
     persons = None if heads is None else dict.fromkeys(schema.published, heads)
     joint = all_secrets(schema)
     reading = shape.read(columns, schema, persons, joints([*models, *filter(None, [joint])]))
     joint = joint if joint and reading.joins(joint.column) else None
-    findings += [*shape.disorder(columns, schema), *finer_secrets(columns, schema)]
-    attested = (
-        {promise.text for promise in claimed.promises if promise.status == "attested" and not promise.why} if claimed else set()
-    )
-    promises = judge(reading, models)
-    checked = [_checked(p, model, schema, persons is not None, attested) for p, model in zip(promises, models, strict=True)]
-    if claimed and len(checked) == len(claimed.promises):
-        there = zip(checked, claimed.promises, models, strict=True)
-        checked = [found if "release" in model.needs else _beyond(found, then) for found, then, model in there]
-    withheld = claimed.withheld if claimed else 0
-    loss = loss_record(measure(columns, schema, withheld))
-    sizes = class_sizes(reading, least_rows(models))
-    together = joint_distance(reading, joint)
-    findings += differences(reading, promises, sizes, loss, together, claimed) if claimed else []
-    return Audit(
-        promises=tuple(checked),
-        findings=tuple(findings),
-        rows=columns.rows,
-        classes=sizes,
-        joint=together,
-        notes=tuple(unprotected(schema, models) + _ground_notes(reading, models)),
-        loss=None if np.isnan(loss.a) else loss,
-    )
+    return [*findings, *shape.disorder(columns, schema)], Seen.of(reading, models, joint, withheld), persons is not None
 
 
 def read_certificate(given: Certificate | str | PathLike[str]) -> Certificate:
@@ -108,13 +110,13 @@ def read_certificate(given: Certificate | str | PathLike[str]) -> Certificate:
         raise BadInput(f"cannot be read ({error})", file=file, right="name a certificate.json") from None
 
 
-def _ground_notes(reading: Reading, models: Sequence[Model]) -> list[str]:
+def _ground_notes(seen: Seen, models: Sequence[Model]) -> list[str]:
     """Where a distance counts values that nobody has: many of them make every distance small."""
     notes = []
     for name in dict.fromkeys(model.column for model in models if model.family == "closeness" and model.column):
-        histogram = reading.of(name).classes.histograms[name]
-        size, present = histogram.domain.size, int((histogram.reference[:-1] > 0).sum())
-        if histogram.domain.declared and present < size:
+        domain, reference = seen.references[name]
+        size, present = domain.size, int((reference[:-1] > 0).sum())
+        if domain.declared and present < size:
             notes.append(f"column '{name}': its declared domain has {size:,} values, {present:,} of them occur")
     return notes
 
@@ -132,24 +134,30 @@ def _check_columns(columns: Columns, schema: Schema, added: Sequence[str]) -> li
     return [f"column '{name}' identifies people and must not be in a release" for name in leaked]
 
 
-def _identity(data: Any, columns: Columns, claimed: Certificate) -> list[str]:
-    """Whether this is the release that the certificate speaks of: its rows, its content, the bytes of its file."""
+def _identity(rows: int, content: str, claimed: Certificate) -> list[str]:
+    """Whether this is the release that the certificate speaks of: its rows and its content."""
     findings = [
         f"the certificate has the key '{key}' under columns, which a certificate never has"
         for key in claimed.columns  # markers of missing values would join cells that differ
         if key not in PUBLISHED
     ]
-    if columns.rows != claimed.rows:
-        findings.append(f"the release has {columns.rows:,} rows, its certificate says {claimed.rows:,}")
-    if content_hash(columns) != claimed.content_sha256:
+    if rows != claimed.rows:
+        findings.append(f"the release has {rows:,} rows, its certificate says {claimed.rows:,}")
+    if content != claimed.content_sha256:
         findings.append("the content differs from what was certified: its content hash is another one")
-    if isinstance(data, str | PathLike):
-        for file in claimed.files:
-            if file.name == Path(data).name and file.sha256 != sha256_of(data):
-                findings.append(f"the bytes of {file.name} differ from what was certified: its SHA-256 is another one")
-            if file.rows != claimed.rows:
-                findings.append(f"the certificate says {claimed.rows:,} rows, and {file.rows:,} of its file {file.name}")
+    for file in claimed.files:
+        if file.rows != claimed.rows:
+            findings.append(f"the certificate says {claimed.rows:,} rows, and {file.rows:,} of its file {file.name}")
     return findings
+
+
+def _bytes(data: Any, claimed: Certificate) -> list[str]:
+    """Whether a file is byte for byte the one that was certified."""
+    return [
+        f"the bytes of {file.name} differ from what was certified: its SHA-256 is another one"
+        for file in (claimed.files if isinstance(data, str | PathLike) else ())
+        if file.name == Path(data).name and file.sha256 != sha256_of(data)
+    ]
 
 
 def _beside(data: Any, parts: Mapping[str, Columns], claimed: Certificate) -> list[str]:

@@ -53,7 +53,7 @@ def _certified(table: Table, partition: Partition, models: Sequence[Model], form
     profiles = partial(_profiles, reading, written) if reading.column_groups else None
     certificate = certify(
         reading, models, version=__version__, form=model_form(form), withheld=len(table) - written.columns.rows,
-        home=Home(persons is not None, profiles), notes=_notes(table, models, form, int((~classed).sum())),
+        home=Home(persons is not None, profiles), notes=notes_on(table, models, form, int((~classed).sum())),
         joint=joint if joint and reading.joins(joint.column) else None,
     )  # fmt: skip
     return written.columns, certificate
@@ -115,7 +115,7 @@ def published_schema(table: Table, columns: Columns) -> Schema:
     return Schema(quasi=quasi, sensitive=secret, plain=schema.plain, importance=schema.importance)
 
 
-def _notes(table: Table, models: Sequence[Model], form: Form, starred: int) -> list[str]:
+def notes_on(table: Table, models: Sequence[Model], form: Form, starred: int) -> list[str]:
     """What a reader of the certificate has to know beside the numbers."""
     schema = table.schema
     notes = ["promises cover the published rows only, and refer to how secrets are spread over them"]

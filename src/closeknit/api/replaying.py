@@ -48,7 +48,7 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
     >>> release.columns["age"].cells(), release.partition.tolist(), release.certificate.ok
     (['[30, 32]', '[30, 32]', '[70, 71]', '[70, 71]'], [0, 1, 0, 1], True)
     """
-    _refuse(stream)
+    refuse_begun(stream)
     choice("order", order, ORDERS)
     columns = read(table, None, stream.schema.needed)
     if columns.rows == 0:
@@ -76,7 +76,8 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
     )
 
 
-def _refuse(stream: object) -> None:
+def refuse_begun(stream: object) -> None:
+    """What is no stream, or no new one."""
     if not isinstance(stream, Stream):
         raise BadInput(f"{stream!r} is no stream", right="give an instance, such as Castle(schema, k=100, delta=10_000)")
     if stream.position or stream.ended:

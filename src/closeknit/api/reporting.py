@@ -12,17 +12,21 @@ from numpy.typing import NDArray
 
 from closeknit.core.certificate import Certificate
 from closeknit.core.classes import Classes
+from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.table import Partition, Table
 from closeknit.doors.files import read
 from closeknit.recipe import Recipe
 from closeknit.release import FORMATS, Origin, Release
+from closeknit.streams.writing import joined
 
 CERTIFICATE = "certificate.json"
 
 
 def saved(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None) -> Release:
     """The release in a folder (or file), with its certificate; refused where these do not belong together.
+
+    Spark writes a release as a folder of part files, which follow each other in the order of their names.
 
     With the private recipe the original is read too, and the class of each row from `classes.csv` beside the recipe.
 
@@ -34,7 +38,7 @@ def saved(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None
     True
     """
     file, certificate = _found(Path(folder))
-    columns = read(file)
+    columns = _cells(file)
     home = (None, None, None) if recipe is None else _home(Path(recipe))
     release = Release(columns, certificate, recipe=home[0], origin=home[1], partition=home[2])
     if release.certificate.content_sha256 != certificate.content_sha256 or columns.rows != certificate.rows:
@@ -48,7 +52,7 @@ def saved(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None
 
 
 def _found(place: Path) -> tuple[Path, Certificate]:
-    """The file of the release and its certificate."""
+    """The file of the release, or the folder of its parts, and its certificate."""
     if not place.exists():
         raise BadInput("there is no such file or folder", file=place, right="name the folder of a release")
     folder = place if place.is_dir() else place.parent
@@ -59,10 +63,20 @@ def _found(place: Path) -> tuple[Path, Certificate]:
     if not place.is_dir():
         return place, certificate
     listed = [Path(file.name).name for file in certificate.files] + [f"release.{format}" for format in FORMATS]
-    file = next((folder / name for name in listed if (folder / name).is_file()), None)
+    file = next((folder / name for name in listed if (folder / name).exists()), None)
     if file is None:
         raise BadInput("no release stands beside the certificate", file=folder, right="it needs release.csv or release.parquet")
     return file, certificate
+
+
+def _cells(file: Path) -> Columns:
+    """One file, or a folder of parts as Spark writes them, beside its own marks."""
+    if not file.is_dir():
+        return read(file)
+    parts = [read(part) for part in sorted(file.iterdir()) if not part.name.startswith((".", "_"))]
+    if not parts:
+        raise BadInput("this folder is empty", file=file, right="it needs the part files of the release")
+    return joined(parts)
 
 
 def _home(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.int32] | None]:

@@ -17,8 +17,10 @@ from closeknit.apps.attack import attack
 from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, csv_form, csv_format, refuse_other_delimiter
 from closeknit.apps.frontier import frontier
 from closeknit.apps.options import (
+    Engine,
     Force,
     Json,
+    Master,
     certificate_beside,
     free_folder,
     methods_of,
@@ -199,6 +201,8 @@ def anonymize(
     ],
     format: Annotated[FileFormat | None, typer.Option(help="How the release is saved; else as the recipe says.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Repeat a release; else as the recipe says, or drawn anew.")] = None,
+    engine: Engine = None,
+    master: Master = None,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Whether each folder gets a page, report.html.")] = True,
     force: Force = False,
     as_json: Json = False,
@@ -212,6 +216,7 @@ def anonymize(
     closeknit anonymize recipe.yaml -o out/
     closeknit anonymize recipe.yaml -o out/ --format parquet --force
     closeknit anonymize recipe.yaml -o out/ --json | jq .loss.a
+    closeknit anonymize recipe.yaml -o out/ --engine spark --master spark://host:7077
     """
     with plainly():
         from closeknit.api import run
@@ -223,7 +228,7 @@ def anonymize(
         asked = Recipe.read(recipe)
         asked.seed = asked.seed if seed is None else seed
         with ProgressBar() as bar:
-            release = run(asked, progress=bar)
+            release = run(asked, progress=bar, engine=engine, master=master)
         release.save(folder, format=format.value if format else asked.format, force=force, report=report)
         certificate = (folder / "certificate.json").read_text(encoding="utf-8")
         if as_json:
@@ -231,10 +236,11 @@ def anonymize(
             return
         name, (file, *parts) = shown(folder), [listed["name"] for listed in json.loads(certificate)["files"]]
         print_utf8(f"{release.certificate}\n\n")
-        page = ", report.html" if report else ""
+        page = ", report.html" if report and engine != "spark" else ""
         typer.echo(f"{name}/          {', '.join([file, *parts])}, certificate.json{page}: what may leave")
-        typer.echo(f"{name}.private/  recipe.yaml, classes.csv{page}: what stays at home")
-        typer.echo(f"next: closeknit audit {name}/{file}")
+        classes = "" if engine == "spark" else ", classes.csv"
+        typer.echo(f"{name}.private/  recipe.yaml{classes}{page}: what stays at home")
+        typer.echo(f"next: closeknit audit {name}/{file}{' --engine spark' if engine == 'spark' else ''}")
 
 
 @app.command(short_help="Recompute the promises of a release.")
@@ -245,6 +251,8 @@ def audit(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
+    engine: Engine = None,
+    master: Master = None,
     as_json: Json = False,
 ) -> None:
     """Recompute every promise from the cells of a release alone. Status 0 only if all could be checked and hold.
@@ -253,6 +261,7 @@ def audit(
     closeknit audit out/release.csv
     closeknit audit received.csv --certificate mailed/certificate.json
     closeknit audit made_elsewhere.csv --recipe recipe.yaml --json
+    closeknit audit out/release.parquet --engine spark
     """
     if certificate is not None and recipe is not None:
         raise typer.BadParameter("give --certificate or --recipe, not both")
@@ -263,9 +272,10 @@ def audit(
         csv = csv_format(delimiter, encoding, decimal)
         if recipe is not None:
             asked = Recipe.read(recipe)
-            found = audited(file, asked.schema, asked.models, form=asked.form, csv=csv)
+            found = audited(file, asked.schema, asked.models, form=asked.form, csv=csv, engine=engine, master=master)
         else:
-            found = audited(file, certificate=certificate or certificate_beside(file), csv=csv)
+            beside = certificate or certificate_beside(file, folders=engine == "spark")
+            found = audited(file, certificate=beside, csv=csv, engine=engine, master=master)
         if as_json:
             print_utf8(found.to_json())
         else:

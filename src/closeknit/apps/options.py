@@ -12,6 +12,12 @@ import typer
 from closeknit.core.errors import BadInput
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
+Engine = Annotated[
+    str | None, typer.Option(help="Where the rows are worked on: local, or spark (closeknit[spark]).", metavar="NAME")
+]
+Master = Annotated[
+    str | None, typer.Option(help="Address of the Spark cluster, such as spark://host:7077; else this machine.", metavar="URL")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace what stands there already.")]
 
 
@@ -49,10 +55,12 @@ def refuse_existing(place: Path, force: bool) -> None:
         raise BadInput("it exists already", file=place, right="choose another name, or use --force to replace it")
 
 
-def certificate_beside(file: Path) -> Path:
+def certificate_beside(file: Path, folders: bool = False) -> Path:
+    """The certificate of a release; `folders`: it may be a folder of files, as Spark writes them."""
     from closeknit.doors.files import kind_of
 
-    kind_of(file)
+    if not folders:
+        kind_of(file)
     beside = file.parent / "certificate.json"
     if not file.exists():
         raise BadInput("there is no such file or folder", file=file, right="check the path")

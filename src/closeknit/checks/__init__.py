@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from closeknit.checks import examples, forms, hierarchies, methods, models, streams
+from closeknit.checks import engines, examples, forms, hierarchies, methods, models, streams
 from closeknit.checks.broken import Broken, need
 from closeknit.checks.known import KNOWN
 from closeknit.checks.stream_cases import StreamCase, edge_streams, random_streams
@@ -53,6 +53,19 @@ def method_checks(method: Any, tables: Iterable[Case], thing: str | None = None)
     for table in filter(None, (suited(method, table) for table in tables)):
         for check in methods.CHECKS:
             yield Check(thing or repr(method), check.__name__, table.name, partial(check, method, table))
+
+
+def engine_checks(engine: str, random: int = 1, seed: int = 0, turns: int = 24) -> Iterator[Check]:
+    """Every method on an engine beside one machine; each example takes one in `turns` of the tables."""
+    tables, turn = [*edge_tables(), *tables_of_both_roles(), *random_tables(random, seed)], 0
+    for name, thing in METHODS.items():
+        for params in _examples(examples.METHODS, name):
+            method, turn = thing(**params), turn + 1
+            for table in filter(None, (suited(method, table) for table in tables[turn % turns :: turns])):
+                check = partial(engines.same_as_on_one_machine, engine, method, table)
+                yield Check(
+                    _titled(f"{engine} method", name, params), engines.same_as_on_one_machine.__name__, table.name, check
+                )
 
 
 def form_checks(form: Any, tables: Iterable[Case], thing: str | None = None) -> Iterator[Check]:

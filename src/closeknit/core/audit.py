@@ -4,14 +4,34 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from closeknit.core.certificate import Certificate, ClassSizes, Joint, LossRecord, Promise, Record, WorstClass, estimates
+from closeknit.core.certificate import (
+    Certificate,
+    ClassSizes,
+    Estimated,
+    Joint,
+    LossRecord,
+    Promise,
+    Record,
+    WorstClass,
+    class_sizes,
+    estimates,
+    joint_distance,
+    judge,
+    loss_record,
+)
 from closeknit.core.columns import Columns
+from closeknit.core.domain import Domain
+from closeknit.core.joint import Secret
 from closeknit.core.kinds import texts_of
+from closeknit.core.loss import measure
+from closeknit.core.model import Model, least_rows
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
@@ -80,22 +100,52 @@ class Audit(Record):
         return "\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in lines)
 
 
-def differences(reading: Reading, promises: Sequence[Promise], classes: ClassSizes, loss: LossRecord, joint: Joint | None,
-                claimed: Certificate) -> Iterator[str]:  # fmt: skip
+@dataclass(frozen=True)
+class Seen:
+    """What a stranger finds in a release, wherever its rows are."""
+
+    rows: int
+    promises: Sequence[Promise]
+    classes: ClassSizes
+    loss: LossRecord
+    joint: Joint | None
+    estimates: Mapping[str, Estimated]
+    references: Mapping[Secret, tuple[Domain, NDArray[np.int64]]]  # of every promised secret its leaves and their rows
+    rows_of: Callable[[Secret | None, WorstClass], int]  # how many rows have the cells of a class
+
+    @classmethod
+    def of(cls, reading: Reading, models: Sequence[Model], joint: Model | None, withheld: int) -> Seen:
+        """Measured on what was read; `joint` measures all secrets as one."""
+        histograms = {
+            model.column: reading.of(model.column).classes.histograms[model.column] for model in models if model.column
+        }
+        return cls(
+            rows=reading.columns.rows,
+            promises=judge(reading, models),
+            classes=class_sizes(reading, least_rows(models)),
+            loss=loss_record(measure(reading.columns, reading.schema, withheld)),
+            joint=joint_distance(reading, joint),
+            estimates=estimates(reading),
+            references={name: (histogram.domain, histogram.reference) for name, histogram in histograms.items()},
+            rows_of=lambda secret, worst: _rows_of(reading.of(secret), worst),
+        )
+
+
+def differences(seen: Seen, claimed: Certificate) -> Iterator[str]:
     """Every number of a certificate that a recomputation does not give again, one sentence each."""
     certified = [promise for promise in claimed.promises if promise.status == "recomputable"]
     for then in certified:
-        for now in promises:
+        for now in seen.promises:
             if now.model == then.model:
                 yield from _promise_differences(now, then)
         if then.worst is None:
             yield f"{then.text}: its certificate names no worst class"
-        elif _rows_of(reading.of(then.column), then.worst) != then.worst.rows:
+        elif seen.rows_of(then.column, then.worst) != then.worst.rows:
             yield f"{then.text}: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
-    yield from _joint_differences(reading, joint, claimed.joint)
-    yield from _estimate_differences(reading, claimed)
-    yield from _number_differences("classes", classes.model_dump(), claimed.classes.model_dump())
-    yield from _number_differences("loss", _flat(loss), _flat(claimed.loss))
+    yield from _joint_differences(seen, claimed.joint)
+    yield from _estimate_differences(seen.estimates, claimed)
+    yield from _number_differences("classes", seen.classes.model_dump(), claimed.classes.model_dump())
+    yield from _number_differences("loss", _flat(seen.loss), _flat(claimed.loss))
 
 
 def finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
@@ -119,19 +169,19 @@ def _promise_differences(now: Promise, then: Promise) -> Iterator[str]:
         yield f"{now.text}: recomputed {_said(now)}, asked {now.asked}; its certificate says {said}"
 
 
-def _joint_differences(reading: Reading, now: Joint | None, then: Joint | None) -> Iterator[str]:
+def _joint_differences(seen: Seen, then: Joint | None) -> Iterator[str]:
     if then is None:
         return  # certificates once had no such record
+    now = seen.joint
     same = now is not None and (now.columns, now.exact) == (then.columns, then.exact)
     if now is None or not same or not _equal(now.reached, then.reached) or not _equal(now.least, then.least):
         found = "nothing" if now is None else f"{now.line()} (exactly {now.exact})"
         yield f"joint distance: recomputed {found}; its certificate says {then.line()} (exactly {then.exact})"
-    if now is None or _rows_of(reading.of(now.columns), then.worst) != then.worst.rows:
+    if now is None or seen.rows_of(now.columns, then.worst) != then.worst.rows:
         yield f"joint distance: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
 
 
-def _estimate_differences(reading: Reading, claimed: Certificate) -> Iterator[str]:
-    found = estimates(reading)
+def _estimate_differences(found: Mapping[str, Estimated], claimed: Certificate) -> Iterator[str]:
     for name in dict.fromkeys([*found, *claimed.estimates]):
         here, there = found.get(name, {}), claimed.estimates.get(name, {})
         for value in dict.fromkeys([*here, *there]):

@@ -295,13 +295,7 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
     `joint` measures all secrets as one, where there are several.
     """
     promises = judge(reading, models, home)
-    for promise in promises:
-        if not promise.held:
-            level = "no bound" if promise.reached is None else f"{promise.reached:.6g}"
-            reached = (
-                "counted at home, it is not kept" if promise.status == "attested" else f"the written release reaches {level}"
-            )
-            raise Unsatisfiable(promise.text, reached, promise.why or "ask for less, or choose another method")
+    refuse_broken(promises)
     k = least_rows(models)
     return Certificate(
         closeknit=version,
@@ -316,6 +310,17 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
         estimates=estimates(reading),
         notes=tuple(notes),
     )
+
+
+def refuse_broken(promises: Sequence[Promise]) -> None:
+    """What is not kept is not certified."""
+    for promise in promises:
+        if not promise.held:
+            level = "no bound" if promise.reached is None else f"{promise.reached:.6g}"
+            reached = (
+                "counted at home, it is not kept" if promise.status == "attested" else f"the written release reaches {level}"
+            )
+            raise Unsatisfiable(promise.text, reached, promise.why or "ask for less, or choose another method")
 
 
 def loss_record(loss: Loss) -> LossRecord:

@@ -35,19 +35,26 @@ class Histogram:
 
     @classmethod
     def of(cls, class_of: NDArray[np.int32], count: int, codes: NDArray[np.int32], domain: Domain,
-           reference: Int64 | None = None) -> Histogram:  # fmt: skip
-        """Counted from rows; rows without a class (-1) or with a withheld secret (-1) do not count."""
+           reference: Int64 | None = None, weights: Int64 | None = None) -> Histogram:  # fmt: skip
+        """Counted from rows; rows without a class (-1) or with a withheld secret (-1) do not count.
+
+        `weights`: how many equal rows each one stands for, where it is not one.
+        """
         width = domain.size + 1
         seen = (class_of >= 0) & (codes >= 0)
         keys = class_of[seen].astype(np.int64) * width + codes[seen]
+        many = None if weights is None else weights[seen]
         if count * width <= 16 * len(keys):
-            dense = np.bincount(keys, minlength=count * width)
+            dense = np.bincount(keys, many, minlength=count * width)
             cells = np.flatnonzero(dense)
             counts = dense[cells]
-        else:
+        elif many is None:
             cells, counts = np.unique(keys, return_counts=True)
+        else:
+            cells, where = np.unique(keys, return_inverse=True)
+            counts = np.bincount(where, many, minlength=len(cells))
         if reference is None:
-            reference = np.bincount(codes[seen], minlength=width)
+            reference = np.bincount(codes[seen], many, minlength=width).astype(np.int64)
         starts = np.searchsorted(cells, np.arange(count + 1, dtype=np.int64) * width)
         return cls(starts.astype(np.int64), (cells % width).astype(np.int32), counts.astype(np.int64), reference, domain)
 
@@ -110,15 +117,19 @@ class Classes:
 
     @classmethod
     def of(cls, class_of: NDArray[np.int32], count: int, secrets: Mapping[Secret, CodedSecret],
-           persons: NDArray[np.int64] | None = None, references: Mapping[Secret, Int64] | None = None) -> Classes:  # fmt: skip
+           persons: NDArray[np.int64] | None = None, references: Mapping[Secret, Int64] | None = None,
+           weights: Int64 | None = None) -> Classes:  # fmt: skip
         """Counted from rows. `persons`: the person of each row, where rows are not persons of their own.
 
         `references`: counts of every leaf of a secret to judge its classes against, where these are not all there is.
+        `weights`: how many equal rows each one stands for; without persons only.
         """
-        sizes = np.bincount(class_of[class_of >= 0], minlength=count)
+        classed = class_of >= 0
+        sizes = np.bincount(class_of[classed], None if weights is None else weights[classed], minlength=count).astype(np.int64)
         given = references or {}
         histograms = {
-            name: Histogram.of(class_of, count, codes, domain, given.get(name)) for name, (codes, domain) in secrets.items()
+            name: Histogram.of(class_of, count, codes, domain, given.get(name), weights)
+            for name, (codes, domain) in secrets.items()
         }
         if persons is None:
             return cls(sizes, sizes, histograms)

@@ -6,6 +6,7 @@ A withheld row counts 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -57,17 +58,30 @@ def measure(columns: Columns, schema: Schema, withheld: int = 0) -> Loss:
     >>> measure(Columns.of({"age": ["[20, 40]", "[20, 40]"], "sex": ["*", "*"]}), schema).a
     0.4
     """
+    losses = cell_losses(columns, schema)
+    counts = {name: np.bincount(columns[name].codes + 1, minlength=len(lost)) for name, lost in losses.items()}
+    return weighed(losses, {name: np.roll(rows, -1) for name, rows in counts.items()}, schema, columns.rows, withheld)
+
+
+def weighed(losses: Mapping[str, Losses], counts: Mapping[str, NDArray[np.int64]], schema: Schema, rows: int,
+            withheld: int = 0) -> Loss:  # fmt: skip
+    """Loss of cells of which is known how many rows have each; the missing one stands last.
+
+    >>> from closeknit.core.kinds import flat
+    >>> schema = Schema(quasi={"sex": flat()})
+    >>> weighed({"sex": np.array([[1.0, 1.0], [0.0, 0.0]])}, {"sex": np.array([3, 1])}, schema, 4).a
+    0.75
+    """
     per_column: dict[str, tuple[float, float]] = {}
-    for name, losses in cell_losses(columns, schema).items():
-        counts = np.bincount(columns[name].codes + 1, minlength=len(losses))
-        mean = np.roll(counts, -1) @ losses / max(columns.rows, 1)  # code -1, the missing cell, stands last
-        per_column[name] = (float(mean[0]), float(mean[1]))
+    for name, lost in losses.items():
+        a, b = (math.fsum(variant) / max(rows, 1) for variant in (counts[name][:, None] * lost).T)  # in any order of cells
+        per_column[name] = (a, b)
     weights = np.array(schema.weights())
-    a, b = (weights / weights.sum()) @ np.array(list(per_column.values())) if per_column else (0.0, 0.0)
-    every = columns.rows + withheld
+    total_a, total_b = (weights / weights.sum()) @ np.array(list(per_column.values())) if per_column else (0.0, 0.0)
+    every = rows + withheld
     if every:
-        a, b = ((x * columns.rows + withheld) / every for x in (a, b))
-    return Loss(float(a), float(b), per_column)
+        total_a, total_b = ((x * rows + withheld) / every for x in (total_a, total_b))
+    return Loss(float(total_a), float(total_b), per_column)
 
 
 def class_losses(columns: Columns, schema: Schema, class_of: NDArray[np.int32], count: int) -> NDArray[np.float64]:

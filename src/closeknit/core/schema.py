@@ -150,12 +150,12 @@ class Schema(BaseModel):
             raise BadInput("the table has no rows", right="give at least one row")
         quasi = [self.coded(columns[name], name, kind) for name, kind in self.quasi.items()]
         secret = [self.coded(columns[name], name, kind) for name, kind in self.sensitive.items()]
-        plain = {name: _ranked(columns[name]) for name in self.plain}
+        plain = {name: ranked(columns[name]) for name in self.plain}
         persons = None
         if self.person is not None:
             if (columns[self.person].codes < 0).any():
                 raise BadInput("a row has no person", column=self.person, right="fill it in: rows of nobody cannot be counted")
-            persons = _ranked(columns[self.person]).codes.astype(np.int64)
+            persons = ranked(columns[self.person]).codes.astype(np.int64)
         keys: list[Coded] = [(codes, domain.size + 1) for codes, domain, _ in (*quasi, *secret)]
         keys += [(column.codes + 1, len(column.values) + 1) for column in plain.values()]
         keys += [] if persons is None else [(persons, int(persons.max()) + 1)]
@@ -221,7 +221,7 @@ def _shown(domain: Domain, values: NDArray[np.generic], leaves: Int32) -> NDArra
     return np.array(domain.texts, dtype=object)
 
 
-def _ranked(column: Column) -> Column:
+def ranked(column: Column) -> Column:
     """The same column with its distinct values in order, so that codes do not depend on the order of the input."""
     occurs = np.flatnonzero(column.counts > 0)
     texts = column.values[occurs]

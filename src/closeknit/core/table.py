@@ -42,9 +42,15 @@ class Table:
     withholdable: int = 0  # rows that a method may leave out
     perturbed: bool = False  # whether its form has replaced secrets already, before any method saw them
     references: Mapping[Secret, NDArray[np.int64]] = field(default_factory=dict)  # of a secret, a count for every leaf
+    weights: NDArray[np.int64] | None = None  # how many equal rows each one stands for, where rows came counted
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def weight(self) -> int:
+        """Rows that it stands for."""
+        return len(self) if self.weights is None else int(self.weights.sum())
 
     def joined(self, joints: Iterable[tuple[str, ...]]) -> Table:
         """The same table that also counts these secrets as one; their combinations are found here, once."""
@@ -71,6 +77,7 @@ class Table:
             self.withholdable,
             self.perturbed,
             self.references,
+            None if self.weights is None else self.weights[rows],
         )
 
     def secret(self, name: Secret) -> tuple[Int32, Domain]:
@@ -92,7 +99,7 @@ class Table:
         """The classes of a partition as the models see them, before anything is written."""
         names: tuple[Secret, ...] = (*self.schema.sensitive, *self.joints)
         secrets = {name: self.secret(name) for name in names}
-        return Classes.of(partition.class_of, partition.count, secrets, self.persons, self.references)
+        return Classes.of(partition.class_of, partition.count, secrets, self.persons, self.references, self.weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,19 +21,22 @@ neighbour whose joint loss grows least, both sides counted. Cost: planning takes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, cast
 
 from closeknit.core.classes import Histogram
+from closeknit.core.joint import Secret
 from closeknit.core.method import Progress
 from closeknit.core.model import Likeness, Model, least_rows
 from closeknit.core.params import choice, number
+from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Table
 from closeknit.fills.fill import REGISTRY as FILLS
 from closeknit.methods.planned import GAMMAS, largest, planned, planned_for
 from closeknit.plans import Plan, burel_plan
+from closeknit.plans.ranks import Ranks
 
 NOMINAL = (Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3), Fraction(5))  # times beta
 
@@ -70,6 +73,17 @@ class Burel:
         k = max(least_rows(models), 1)
         plans = self._plans(table.own(column), cast(Likeness, model), k)
         return Outcome(planned(table, models, table.secret(column)[0], plans, self.fill, self.polish, seed, progress))
+
+    @property
+    def by_rank(self) -> bool:
+        """Whether a row's class follows from its rank in its bucket."""
+        return self.fill == "sweep" and not (self.polish or self.slack)
+
+    def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
+        """The plan as ranks, for rows that no machine sees whole."""
+        model, column = planned_for(self, models, self.column)
+        plan = next(self._plans(own(column), cast(Likeness, model), max(least_rows(models), 1)))
+        return Ranks.of_plan(column, plan)
 
     def _plans(self, secret: Histogram, model: Likeness, k: int) -> Iterator[Plan]:
         """The plan for beta; with slack also, for each nominal beta, the one with most classes over all gammas."""

@@ -245,16 +245,16 @@ class _Search:
             rows = np.bincount(self.bottom.nodes[:, axis], weights=self.bottom.sizes)
             lost = np.array([ladder.lost(step, rows) for step in range(len(ladder.levels))])
             losses += np.expand_dims(weight * lost, [i for i in range(len(self.shape)) if i != axis])
-        return np.round(losses / len(self.table), DIGITS)
+        return np.round(losses / self.table.weight, DIGITS)
 
     def _loss(self, groups: Groups, kept: Flags) -> float:
         """With the other groups withheld: cells are measured on the published rows alone."""
         bottom, group_of = groups.group_of()
         published = bottom.sizes * kept[group_of]
-        lost = float(len(self.table) - published.sum())
+        lost = float(self.table.weight - published.sum())
         for axis, (weight, ladder, step) in enumerate(zip(self.weights, self.ladders, groups.vector, strict=True)):
             lost += weight * ladder.lost(step, np.bincount(bottom.nodes[:, axis], weights=published))
-        return round(lost / len(self.table), DIGITS)
+        return round(lost / self.table.weight, DIGITS)
 
 
 @dataclass(eq=False)

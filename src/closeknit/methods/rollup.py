@@ -143,7 +143,8 @@ class Groups:
         nodes[of_row] = np.stack(cells, axis=1)
         counted = Counted(table, ladders, of_row, frozenset(secrets))
         columns = tuple(range(len(ladders)))
-        return cls(counted, columns, (0,) * len(columns), nodes, np.bincount(of_row, minlength=count))
+        sizes = np.bincount(of_row, table.weights, minlength=count).astype(np.int64)
+        return cls(counted, columns, (0,) * len(columns), nodes, sizes)
 
     def rolled(self, columns: tuple[int, ...], vector: Vector) -> Groups:
         """The groups of a more general vector, over some or all of these columns."""

@@ -33,19 +33,21 @@ Cost: one dealing is O(n log n + n * window^2), literal O(n log n), halving O(n 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.classes import Classes, Histogram
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.geometry import scales
-from closeknit.core.joint import parts
+from closeknit.core.joint import CodedSecret, Secret, parts
 from closeknit.core.method import Progress
 from closeknit.core.model import Closeness, Model, least_rows
 from closeknit.core.params import choice
+from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.fills.candidates import Candidates
 from closeknit.fills.polish import Polish
@@ -57,7 +59,8 @@ from closeknit.kernels.shelves import curve
 from closeknit.kernels.sweeps import WIDTH, default_sweeps
 from closeknit.methods.planned import ENDINGS, MOST_ENDED
 from closeknit.plans.metric_tree import ground_distance
-from closeknit.plans.stack import Stack, banded, cells, stacked
+from closeknit.plans.ranks import Ranks, dealt_classes
+from closeknit.plans.stack import Stack, banded, cells, stack_places, stacked
 
 QUICK = 4  # sweeps of a dealing that is only compared with others
 BANDS = (32, 16, 8, 4, 2, 1)  # through which a freer halving sees each secret
@@ -107,7 +110,7 @@ class StackAndDeal:
         if len(table) < k:
             raise Unsatisfiable(f"{k}-anonymity", f"the table has {len(table):,} rows", "no class of it can have k")
         free = any(model.family == "closeness" for model in models)
-        columns, both = self._columns(table, models), self._two_orders(table, models)
+        columns, both = self._columns(table.schema, models), self._two_orders(table, models)
         found = {}
         for names in dict.fromkeys([columns, both or columns]) if self.dealing != "halving" else ():
             dealer = _Dealer(Candidates(table, models, progress, "dealing"), stacked(table, names, self.order), self.dealing)
@@ -118,25 +121,57 @@ class StackAndDeal:
         best = min(found, key=lambda name: _loss(table, found[name]))
         return Outcome(found[best], notes=(f"{best} lost least",) if len(found) > 1 else ())
 
+    @property
+    def by_rank(self) -> bool:
+        """Whether a row's class follows from its rank in the stack."""
+        return self.dealing == "literal" and len(self._named()) < 2
+
+    def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
+        """The literal dealing as ranks, for rows that no machine sees whole; of the smallest classes that hold.
+
+        Only promises about the stacked secret and about sizes are looked at: the others are mended by merging.
+        """
+        columns = self._columns(schema, models)
+        k = least_rows(models)
+        if k == 0:
+            raise BadInput("Stack & Deal needs k", right="add KAnonymity(k) to the models")
+        if not columns:
+            raise BadInput("Stack & Deal has nothing to stack", right="name a sensitive column")
+        whole = own(columns[0])
+        place = stack_places(whole.counts, False, self.order)
+        bucket_of, sizes = np.full(len(whole.reference), -1, dtype=np.int32), np.empty_like(whole.counts)
+        bucket_of[whole.values], sizes[place] = place, whole.counts
+        asked = [model for model in models if model.column in (None, columns[0])]
+        n, leaves = int(whole.counts.sum()), np.argsort(np.where(bucket_of < 0, len(bucket_of), bucket_of))
+
+        def holds(size: int) -> bool:
+            e = max(n // size, 1)
+            class_of, buckets = dealt_classes(sizes, e)
+            secret: dict[Secret, CodedSecret] = {columns[0]: (leaves[buckets].astype(np.int32), whole.domain)}
+            classes = Classes.of(class_of, int(class_of.max()) + 1, secret, None, {columns[0]: whole.reference})
+            return all(model.holds(classes).all() for model in asked)
+
+        return Ranks.dealt(columns[0], bucket_of, sizes, max(n // smallest_size(k, n, holds), 1))
+
     def _named(self) -> tuple[str, ...]:
         if self.column is None or isinstance(self.column, str):
             return () if self.column is None else (self.column,)
         return tuple(self.column) if isinstance(self.column, Sequence) else (self.column,)
 
-    def _columns(self, table: Table, models: Sequence[Model]) -> tuple[str, ...]:
+    def _columns(self, schema: Schema, models: Sequence[Model]) -> tuple[str, ...]:
         """The secrets that are stacked: those that were named, else the first promised."""
         for name in self._named():
-            if name not in table.schema.sensitive:
-                right = "sensitive columns are: " + (", ".join(table.schema.sensitive) or "none")
+            if name not in schema.sensitive:
+                right = "sensitive columns are: " + (", ".join(schema.sensitive) or "none")
                 raise BadInput("cannot be stacked, it is not sensitive", column=name, right=right)
         promised = [name for model in models for name in parts(model.column)]
-        return self._named() or (*promised, *table.schema.sensitive)[:1]
+        return self._named() or (*promised, *schema.sensitive)[:1]
 
     def _orders(self, table: Table, models: Sequence[Model]) -> tuple[str, ...]:
         """The secrets that are halved by: those that were named, else the first two, promises of ordered closeness first."""
         promised = [name for model in models for name in parts(model.column)]
         known = dict.fromkeys([*_ordered(table, models), *promised, *table.schema.sensitive])
-        return self._columns(table, models) if self._named() else tuple(known)[:2]
+        return self._columns(table.schema, models) if self._named() else tuple(known)[:2]
 
     def _two_orders(self, table: Table, models: Sequence[Model]) -> tuple[str, ...]:
         """Two ordered secrets that are promised to be close, where it was left to us what to look at; else none."""
@@ -152,6 +187,21 @@ def _ordered(table: Table, models: Sequence[Model]) -> list[str]:
     """The secrets with a promise of closeness in their order."""
     close = [cast(Closeness, model) for model in models if model.family == "closeness"]
     return list(dict.fromkeys(str(model.column) for model in close if ground_distance(table, model) == "ordered"))
+
+
+def smallest_size(k: int, n: int, holds: Callable[[int], bool]) -> int:
+    """Doubled from k on until it holds, then bisection to a size that holds, at most an eighth above one that does not.
+
+    >>> smallest_size(4, 1000, lambda size: size >= 23)
+    24
+    """
+    size, fails = k, 0
+    while not holds(size) and size < n:  # one class of everything: what it breaks was refused before
+        size, fails = min(2 * size, n), size
+    while fails and size - fails > max(1, size // 8):  # within an eighth: each trial is a whole dealing
+        middle = (size + fails) // 2
+        size, fails = (middle, fails) if holds(middle) else (size, middle)
+    return size
 
 
 class _Dealer:
@@ -189,13 +239,8 @@ class _Dealer:
         return holds
 
     def enlarge(self, k: int) -> None:
-        """Strictest dealings from size k on, doubling until one holds, then bisection to the smallest size that does."""
-        size, fails = k, 0
-        while not self.deal(size, BY_VALUE) and size < self.n:  # one class of everything: what it breaks was refused before
-            size, fails = min(2 * size, self.n), size
-        while fails and size - fails > max(1, size // 8):  # within an eighth: each trial is a whole dealing
-            middle = (size + fails) // 2
-            size, fails = (middle, fails) if self.deal(middle, BY_VALUE) else (size, middle)
+        """Strictest dealings from size k on."""
+        smallest_size(k, self.n, lambda size: self.deal(size, BY_VALUE))
 
     def free(self, k: int) -> None:
         """Super-rounds of k rows a class: the whole class from one of them, half of it, a quarter, ..., two rows."""

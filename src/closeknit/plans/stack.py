@@ -35,14 +35,23 @@ def stacked(table: Table, columns: Sequence[str], order: str) -> Stack:
     (True, True)
     """
     codes = cells(table, columns)
-    if order == "frequency":
-        counts = np.bincount(codes, minlength=1)
-        ties = np.arange(len(counts)) if len(columns) > 1 else -np.arange(len(counts))
-        rank = np.empty(len(counts), dtype=np.int64)
-        rank[np.lexsort((ties, -counts))] = np.arange(len(counts))
-        codes = rank[codes]
+    codes = stack_places(np.bincount(codes, minlength=1), len(columns) > 1, order)[codes]
     rows = np.argsort(codes, kind="stable")
     return Stack(rows, codes[rows])
+
+
+def stack_places(counts: Int64, several: bool, order: str) -> Int64:
+    """Where in the stack each value stands, from how many rows have it.
+
+    >>> stack_places(np.array([1, 5, 5]), False, "frequency").tolist()
+    [2, 1, 0]
+    """
+    place = np.arange(len(counts))
+    if order == "frequency":
+        ties = place if several else -place
+        place = np.empty(len(counts), dtype=np.int64)
+        place[np.lexsort((ties, -counts))] = np.arange(len(counts))
+    return place
 
 
 def cells(table: Table, columns: Sequence[str]) -> Int64:

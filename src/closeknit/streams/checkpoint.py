@@ -44,12 +44,41 @@ def save(stream: Stream, path: str | PathLike[str], beside: Mapping[str, Any] | 
     >>> stream.k, beside
     (2, {'offset': 5})
     """
+    content = {**_held(stream), "asked": asked_forms(stream), "beside": dict(beside or {})}
+    write_whole(path, to_bytes(content), MODE)
+
+
+def state_of(stream: Stream) -> bytes:
+    """What a stream holds, without what it was made with: for whoever makes it anew and keeps many such states.
+
+    >>> from closeknit.core.kinds import numeric
+    >>> from closeknit.streams.castle import Castle
+    >>> schema = Schema(quasi={"age": numeric(0, 100)})
+    >>> one, other = Castle(schema, k=2, delta=9), Castle(schema, k=2, delta=9)
+    >>> _ = one.push({"age": 30})
+    >>> put_back(other, state_of(one))
+    >>> other.counters.pending, other.secret == one.secret
+    (1, True)
+    """
+    return to_bytes(_held(stream))
+
+
+def put_back(stream: Stream, state: bytes) -> None:
+    """Go on from what `state_of` gave: `stream` is a new one, made with the same parameters."""
+    _put_back(stream, _checked(from_bytes(state), "the state of a stream"))
+
+
+def with_secret(stream: Stream, secret: bytes) -> None:
+    """A new stream whose choices derive from this secret instead of its own."""
+    _put_back(stream, {**_held(stream), "secret": secret})
+
+
+def _held(stream: Stream) -> dict[str, Any]:
     positions = stream.pending.positions()
-    content = {
+    return {
         "mark": MARK,
         "version": VERSION,
         "stream": stream.name,
-        "asked": asked_forms(stream),
         "secret": stream.secret,
         "position": stream.position,
         "ended": stream.ended,
@@ -58,9 +87,7 @@ def save(stream: Stream, path: str | PathLike[str], beside: Mapping[str, Any] | 
         "positions": positions,
         "rows": stream.pending.take(positions) if len(positions) else None,
         "state": stream._state(),
-        "beside": dict(beside or {}),
     }
-    write_whole(path, to_bytes(content), MODE)
 
 
 def load(path: str | PathLike[str], kind: type[Any]) -> Stream:
@@ -93,10 +120,15 @@ def asked_forms(stream: Stream) -> dict[str, Any]:
 
 def refuse_other(stream: Stream, asked: Stream, path: str | PathLike[str]) -> None:
     """Refuse the stream of a checkpoint that was not made with what is asked for now."""
+    refuse_changed(stream.name, asked_forms(stream), asked, path)
+
+
+def refuse_changed(name: str, then: Mapping[str, Any], asked: Stream, path: str | PathLike[str]) -> None:
+    """The same, of a stream whose name is kept with the forms of what it was made with."""
     right = "use the recipe that it was made with, or begin with another --checkpoint folder"
-    if stream.name != asked.name:
-        raise BadInput(f"this checkpoint is one of {stream.name}, and asked is {asked.name}", file=path, right=right)
-    then, now = asked_forms(stream), asked_forms(asked)
+    if name != asked.name:
+        raise BadInput(f"this checkpoint is one of {name}, and asked is {asked.name}", file=path, right=right)
+    now = asked_forms(asked)
     for name in sorted({*then, *now}):
         if then.get(name) != now.get(name):
             told = "" if name in ("schema", "models") else f" ({then.get(name)!r}, now {now.get(name)!r})"
@@ -105,11 +137,14 @@ def refuse_other(stream: Stream, asked: Stream, path: str | PathLike[str]) -> No
 
 def _content(path: Path) -> dict[str, Any]:
     try:
-        content = from_bytes(path.read_bytes())
+        return _checked(from_bytes(path.read_bytes()), path)
     except OSError as error:
         raise refused(error, path) from None
     except ValueError:
         raise _not_one(path) from None
+
+
+def _checked(content: Any, path: str | PathLike[str]) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("mark") != MARK:
         raise _not_one(path)
     if content.get("version") != VERSION:

@@ -103,6 +103,31 @@ class Counters:
         self.column_rows = (np.array(some) + (rows * (costs > 0)).sum(axis=0)).tolist()
         self.unknown_out += unknown
 
+    def add(self, other: Counters) -> None:
+        """What another part of the same rows has counted.
+
+        >>> one, other = Counters(rows_in=3), Counters(rows_in=4)
+        >>> one.left(np.array([0, 2]), np.array([5, 6]), 0.25, now=2)
+        >>> other.left(np.array([0, 1, 2]), np.array([5, 5, 6]), 0.5, now=3)
+        >>> one.add(other)
+        >>> one.rows_in, one.rows_out, one.batches, one.smallest, one.largest, one.delay_most, one.loss
+        (7, 5, 2, 2, 3, 3, 0.4)
+        """
+        if other.batches:
+            few = [(self.fewest_persons, self.smallest)] if self.batches else []
+            self.fewest_persons, self.smallest = np.min([*few, (other.fewest_persons, other.smallest)], axis=0).tolist()
+        for name in ("rows_in", "rows_out", "suppressed", "unknown", "batches", "squares", "delay_sum", "loss_sum", "reused",
+                     "unknown_out", "broken"):  # fmt: skip
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("largest", "delay_most", "wait_most"):
+            setattr(self, name, max(getattr(self, name), getattr(other, name)))
+        for number, level in other.worst.items():
+            self.reached(number, level)
+        if other.column_losses:
+            columns = len(other.column_losses)
+            self.column_losses = np.add(self.column_losses or [0.0] * columns, other.column_losses).tolist()
+            self.column_rows = np.add(self.column_rows or [0] * columns, other.column_rows).tolist()
+
     def reached(self, number: int, level: float) -> None:
         """The worst level of classes that left, for one promise: the lowest is the worst."""
         self.worst[number] = min(self.worst.get(number, level), level)

@@ -42,7 +42,7 @@ class Delayed(Stream):
         self.asked = {name: value for name, value in self.asked.items() if not callable(value)}  # no file holds a clock
         self.judge = Judge(schema, self.models)
         self.k = self.judge.k
-        self.delta, self.timed = _delay(delta)
+        self.delta, self.timed = delay_of(delta)
         self.clock = clock if clock is not None else time.time
         if not callable(self.clock) and self.clock != TICK:
             raise BadInput(f"clock={clock!r} is no clock", right="give a function that tells seconds, or 'tick'")
@@ -64,6 +64,13 @@ class Delayed(Stream):
     @abstractmethod
     def _expire(self, y: int) -> Iterator[Leavings]:
         """The row at position y, the oldest, has to leave now."""
+
+    @property
+    def due(self) -> float | None:
+        """When the oldest row has to leave."""
+        if not self.timed or (y := self._oldest()) is None:
+            return None
+        return self._time_of(y) + self.delta
 
     def _arrive(self, rows: Arrivals, first: int) -> Iterator[Leavings]:
         i, times = 0, self._read_clock(len(rows), first)
@@ -181,10 +188,10 @@ def _promises(schema: Schema, k: int | None, l: int | None, models: Sequence[Mod
     return asked
 
 
-def _delay(delta: int | str) -> tuple[float, bool]:
+def delay_of(delta: int | str) -> tuple[float, bool]:
     """The delay, and whether it is one in seconds.
 
-    >>> _delay("1.5m"), _delay(100)
+    >>> delay_of("1.5m"), delay_of(100)
     ((90.0, True), (100, False))
     """
     if not isinstance(delta, str):

@@ -110,6 +110,11 @@ class Stream(ABC):
         return _as_rows(self._written(left).columns) if left else []
 
     @property
+    def due(self) -> float | None:
+        """When the next row has to leave, in seconds; None where none waits or no time tells."""
+        return None
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         """What a certificate has to say beside the promises."""
         return ()

@@ -1,0 +1,170 @@
+"""`anonymize` and `audit` where the rows are on Spark: the same questions before, the same certificate after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from closeknit import __version__
+from closeknit.api.asking import check_roles, check_whole, refuse_unique
+from closeknit.api.publishing import all_secrets, notes_on, published_schema
+from closeknit.core.audit import Seen
+from closeknit.core.certificate import Certificate, ReleaseFile, model_form, refuse_broken
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.core.method import Method, Progress
+from closeknit.core.model import Model
+from closeknit.core.params import choice
+from closeknit.core.schema import Schema
+from closeknit.core.table import Form
+from closeknit.doors.csv import CsvFormat
+from closeknit.doors.folders import save_folders, write_inside
+from closeknit.recipe import recipe_forms
+from closeknit.release import FORMATS, Release
+
+ENGINES = ("local", "spark")
+
+
+def wants_spark(data: Any, engine: str | None, master: str | None) -> bool:
+    """Whether the rows are to stay on Spark: they are there, or it was asked for.
+
+    >>> wants_spark("people.csv", None, None), wants_spark("people.csv", "spark", None)
+    (False, True)
+    """
+    from closeknit.engines.spark_session import is_spark_frame
+
+    if engine is not None:
+        choice("engine", engine, ENGINES)
+    if master is not None and engine != "spark":
+        raise BadInput(f"master={master!r} is the address of a Spark cluster", right="add engine='spark'")
+    return engine == "spark" or (engine is None and is_spark_frame(data))
+
+
+class SparkRelease(Release):
+    """A release whose rows are on Spark: `frame` is a Spark frame in the order of the release; the rest is as everywhere."""
+
+    def __init__(self, frame: Any, in_files: Callable[[], Any], certificate: Certificate, recipe: dict[str, Any]) -> None:
+        self.certificate = certificate
+        self._frame, self._in_files, self._recipe = frame, in_files, recipe
+
+    @property
+    def frame(self) -> Any:  # type: ignore[override]
+        """The release as a Spark frame."""
+        return self._frame
+
+    @property
+    def columns(self) -> Columns:  # type: ignore[override]
+        """Rows on Spark have no columns here."""
+        raise BadInput("the rows of this release are on Spark", right="use its frame, or read what save wrote")
+
+    @property
+    def partition(self) -> Any:
+        """Who stands with whom is not kept: rows on Spark have no number."""
+        right = "the private recipe.yaml that save writes repeats the release"
+        raise BadInput("a release made on Spark came without its partition", right=right)
+
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """A folder of CSV files, each with a header line."""
+        self._write(fspath(path), "csv")
+
+    def to_parquet(self, path: str | PathLike[str]) -> None:
+        """A folder of Parquet files."""
+        self._write(fspath(path), "parquet")
+
+    def _write(self, path: str, format: str) -> None:
+        from closeknit.engines.spark_session import sentences
+
+        with sentences(path):
+            writer = self._in_files().write.mode("errorifexists")
+            if format == "parquet":
+                writer.parquet(path)
+            else:
+                writer.csv(path, header=True, quote='"', escape='"', emptyValue="", nullValue="")
+
+    def save(self, folder: str | PathLike[str], format: str | None = None, force: bool = False, report: bool = True,
+             frontier: Any = None) -> None:  # fmt: skip
+        """`folder/` with part files and certificate, `folder.private/` with the recipe; each whole or not at all.
+
+        Executors write the part files, so the folder must be one that all of them see. No page is made, since no row
+        comes to the driver: `closeknit report folder/` makes it where the release fits.
+        """
+        format = format or "parquet"
+        choice("format", format, FORMATS)
+        public = Path(folder).absolute()
+        private = public.with_name(public.name + ".private")
+        save_folders(
+            public, private, lambda f: self._write_public(f, format), lambda f: self._write_private(f, format), force, _ours
+        )
+
+    def _write_public(self, folder: Path, format: str) -> None:
+        name = f"release.{format}"
+        self._write(str(folder / name), format)
+        for mark in [*(folder / name).glob(".*.crc"), *(folder / name).glob("_SUCCESS")]:
+            mark.unlink()
+        listed = ReleaseFile(name=name, rows=self.certificate.rows, sha256="")
+        certificate = self.certificate.model_copy(update={"files": (listed,)})
+        write_inside(folder / "certificate.json", certificate.to_json().encode())
+
+    def _write_private(self, folder: Path, format: str) -> None:
+        recipe = {**(self._recipe or {}), "output": {"format": format}}
+        write_inside(folder / "recipe.yaml", yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True).encode())
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("a release on Spark stays with its session: save it")
+
+
+def _ours(name: str) -> bool:
+    return name in ("release.parquet", "release.csv", "certificate.json", "recipe.yaml", "report.html", "report.json")
+
+
+def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Method, form: Form, seed: int, *, tell: Progress,
+               master: str | None, csv: CsvFormat | None, described: dict[str, Any] | None) -> Release:  # fmt: skip
+    """A certified release whose rows stay on Spark, or `Unsatisfiable`."""
+    from closeknit.engines.spark import coded_on_spark, refuse_unscaled, written_on_spark
+    from closeknit.engines.spark_coding import alone
+    from closeknit.engines.spark_session import read_frame, sentences, session
+
+    refuse_unscaled(method, schema, form)
+    check_roles(schema, models, method)
+    tell("reading", 0.0)
+    frame = read_frame(session(master), data, csv)
+    schema.needed(frame.columns)
+    with sentences():
+        tell("encoding", 0.1)
+        coding, coded = coded_on_spark(frame, schema, models)
+        check_whole(coding.one_class(), schema, models)
+        for name, place in zip(schema.plain, coding.plain_names, strict=True):
+            refuse_unique(schema, name, alone(coded, place))
+        tell("working", 0.2)
+        written = written_on_spark(coding, coded, method, models, form, seed)
+        tell("writing", 0.8)
+        public = published_schema(coding.every_value(), written.columns)
+        found = written.measured(public, models, all_secrets(public))
+        refuse_broken(found.promises)
+        certificate = Certificate(
+            closeknit=__version__, form=model_form(written.form), columns=public.forms(), rows=coding.rows, withheld=0,
+            promises=found.promises, classes=found.classes, loss=found.loss, joint=found.joint,
+            notes=tuple(notes_on(coding.head, models, written.form, 0)), content_sha256=written.content_hash(),
+        )  # fmt: skip
+    tell("done", 1.0)
+    recipe = recipe_forms(schema, list(models), method, written.form, 0.0, seed, described, written.notes)
+    return SparkRelease(written.frame, written.in_files, certificate, recipe)
+
+
+def seen_on_spark(data: Any, schema: Schema, models: Sequence[Model], form: Form, withheld: int, csv: CsvFormat | None,
+                  master: str | None) -> tuple[Columns, Seen, str]:  # fmt: skip
+    """The columns of a release on Spark with each value once, what is found in it, and its content hash."""
+    from closeknit.engines import spark_audit
+    from closeknit.engines.spark_session import sentences, session
+
+    if form.name != "generalized":
+        raise BadInput(f"the form '{form.name}' cannot be audited on Spark yet", right="audit it without an engine")
+    frame = spark_audit.release_frame(session(master), data, csv)
+    with sentences():
+        found = spark_audit.values_of(frame, schema)
+        seen = spark_audit.seen(frame, schema, models, all_secrets(schema), withheld, found)
+        return spark_audit.each_value(frame, found), seen, spark_audit.content_hash(frame)

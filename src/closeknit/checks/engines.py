@@ -1,0 +1,44 @@
+"""Checks of an engine: few rows give the release that one machine gives, so all that is checked there holds here too."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+from closeknit.api import anonymize
+from closeknit.checks.broken import need
+from closeknit.checks.methods import SEED
+from closeknit.checks.tables import Case
+from closeknit.core.errors import BadInput, CloseknitError
+from closeknit.core.method import usual_form
+from closeknit.doors.files import write_parquet
+
+
+def same_as_on_one_machine(engine: str, method: Any, case: Case) -> None:
+    """The same certificate, content hash included, or a refusal of the same kind; what the engine does not serve it says so."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        file = Path(folder, "table.parquet")
+        write_parquet(case.columns, file)
+        there = _made(file, method, case, engine)
+        if case.schema.person is not None or case.suppress or usual_form(method) != "generalized":
+            need(isinstance(there, BadInput) and "on Spark" in str(there), f"what {engine} does not serve is refused: {there}")
+            return
+        here = _made(file, method, case, None)
+    if isinstance(here, CloseknitError):
+        need(type(there) is type(here), f"one machine refuses it ({here}), and {engine} says: {there}")
+        return
+    need(not isinstance(there, CloseknitError), f"one machine makes a release, and {engine} says: {there}")
+    for name, value in here.certificate.model_dump().items():
+        said = there.certificate.model_dump()[name]
+        need(said == value, f"{name} of the certificate is {value}, and from {engine} {said}")
+
+
+def _made(file: Path, method: Any, case: Case, engine: str | None) -> Any:
+    """The release, or why there is none."""
+    try:
+        return anonymize(file, case.schema, list(case.models), method, suppress=case.suppress, seed=SEED, engine=engine)
+    except CloseknitError as refused:
+        return refused

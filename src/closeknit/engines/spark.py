@@ -1,0 +1,162 @@
+"""A table anonymized on Spark: coded, worked on as the method scales, written, sorted, judged. No row comes to the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.core.joint import CodedSecret, Secret
+from closeknit.core.method import Method, usual_form
+from closeknit.core.model import Model, joints
+from closeknit.core.published import secret_codes
+from closeknit.core.schema import Schema
+from closeknit.core.table import Form
+from closeknit.doors.batches import Block
+from closeknit.engines.spark_coding import Coding, Combinations, coded_frame, coding_of, combinations
+from closeknit.engines.spark_counted import counted
+from closeknit.engines.spark_hash import content_hash_of, offsets
+from closeknit.engines.spark_judging import Judge, Measured
+from closeknit.engines.spark_ranks import RankedMethod, ranked
+from closeknit.engines.spark_shards import SHARD, sharded
+from closeknit.engines.spark_writing import Cells, in_files, in_order, shown_columns, shown_frame
+from closeknit.forms.cells import label_column
+
+OTHERS = (
+    "mondrian, knit, microaggregation, incognito, sabre or burel with fill='sweep', polish=False and slack=False, "
+    "or stack_and_deal with dealing='literal'"
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenOnSpark:
+    """Written rows, sorted and kept by Spark, and what the driver knows of their cells."""
+
+    coding: Coding
+    ordered: DataFrame
+    places: dict[tuple[Any, ...], int]  # rows before each of its partitions
+    cells: Cells
+    form: Form
+    notes: tuple[str, ...]
+
+    @property
+    def columns(self) -> Columns:
+        """Each written value at least once."""
+        return self.cells.columns()
+
+    @property
+    def frame(self) -> DataFrame:
+        """The release."""
+        return shown_frame(self.ordered, self.coding, self.cells)
+
+    def in_files(self) -> DataFrame:
+        """The release with a partition for each file; files end at fixed ranks, so where they end tells nothing."""
+        return shown_frame(in_files(self.ordered, self.coding, self.places), self.coding, self.cells)
+
+    def content_hash(self) -> str:
+        """As of the same release in a file."""
+        shared = self.ordered.sparkSession.sparkContext.broadcast((self.coding, self.cells))
+
+        def shown(block: Block) -> Columns:
+            return shown_columns(*shared.value, block)
+
+        return content_hash_of(self.ordered, shown, self.coding.head.schema.published, self.places)
+
+    def measured(self, schema: Schema, models: Sequence[Model], joint: Model | None) -> Measured:
+        """Every promise, sizes and loss, judged on the written cells; `schema` is that of the published columns."""
+        cells, coding = self.cells, self.coding
+        quasi, counts = {}, {}
+        for name, labels in cells.labels.items():
+            quasi[name] = label_column(labels, np.arange(len(labels), dtype=np.int32))
+            empty = np.array([label == "" for label in labels])
+            counts[name] = np.append(cells.counts[name][~empty], cells.counts[name][empty].sum())
+        secrets = {name: secret_codes(column, name, schema) for name, column in cells.shown.items()}
+        references: dict[Secret, NDArray[np.int64]] = {
+            name: np.bincount(leaves, coding.counts[name], domain.size + 1).astype(np.int64)
+            for name, (leaves, domain) in secrets.items()
+        }
+        wanted = joints([*models, *filter(None, [joint])])
+        known = {names: self._combined(names, secrets) for names in wanted}
+        together = {names: found for names, found in known.items() if found is not None}
+        references |= {names: combined.reference for names, combined in together.items()}
+        judge = Judge(
+            schema, models, quasi, counts, secrets, references, together,
+            joint if joint and joint.column in together else None,
+        )  # fmt: skip
+        return judge.measured(self.ordered, coding.rows)
+
+    def _combined(self, names: tuple[str, ...], secrets: Mapping[str, CodedSecret]) -> Combinations | None:
+        """Several secrets as one, in the codes of what was written."""
+        places = [list(self.coding.head.schema.sensitive).index(name) for name in names]
+        return combinations(self.ordered, [f"s{j}" for j in places], [secrets[name] for name in names])
+
+
+def refuse_unscaled(method: Method, schema: Schema, form: Form) -> None:
+    """What has to see all rows in one place says so."""
+    if schema.person is not None:
+        what = "persons cannot be counted on Spark: cuts and ranks would part the rows of one person"
+        right = "anonymize without an engine, or a table with one row a person and without this column"
+        raise BadInput(what, column=schema.person, right=right)
+    if usual_form(method) != "generalized" or form.name != "generalized":
+        other = form.name if form.name != "generalized" else usual_form(method)
+        right = f"without an engine one machine writes it; on Spark choose {OTHERS}"
+        raise BadInput(f"the form '{other}' cannot be written on Spark: its buckets are numbered over all rows", right=right)
+
+
+def coded_on_spark(frame: DataFrame, schema: Schema, models: Sequence[Model]) -> tuple[Coding, DataFrame]:
+    """What is known of a whole frame, and its rows as codes, kept by Spark."""
+    coding = coding_of(frame, schema)
+    coded = coded_frame(frame, coding).persist()
+    return replace(coding.joined(coded, joints(models)), leaves={}), coded  # dictionaries have done their work
+
+
+def written_on_spark(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form,
+                     seed: int) -> WrittenOnSpark:  # fmt: skip
+    """The written rows of a coded frame, in the order of a release."""
+    written, form, notes, kept = _way(method, coding.rows)(coding, coded, method, models, form, seed)
+    written = written.persist()
+    cells = Cells.of(coding, written)
+    ordered = in_order(written, coding, cells).persist()
+    places = offsets(ordered)  # with this it is made, and what it was made of can go
+    for frame in (written, coded, *kept):
+        frame.unpersist()
+    return WrittenOnSpark(coding, ordered, places, cells, form, notes)
+
+
+def _by_shards(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
+    frame, shards = sharded(coding, coded, method, models, form, seed)
+    return frame, form, (f"rows were cut into {shards} shards",) if shards > 1 else (), []
+
+
+def _by_ranks(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
+    frame, kept = ranked(coding, coded, cast(RankedMethod, method), models, form, seed)
+    return frame, form, (), [kept]
+
+
+def _by_counts(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
+    frame, outcome = counted(coding, coded, method, models, form, seed)
+    return frame, outcome.form or form, outcome.notes, []
+
+
+# written rows, the form they have, notes for the recipe, and what Spark keeps until they are sorted
+_Way = tuple["DataFrame", Form, tuple[str, ...], list["DataFrame"]]
+
+
+def _way(method: Method, rows: int) -> Callable[..., _Way]:
+    """How a method scales; one that has to see all rows gets them while they fit one executor."""
+    if method.scale == "count":
+        return _by_counts
+    if getattr(method, "by_rank", False):
+        return _by_ranks
+    if method.scale != "shard" and rows > SHARD:
+        what = f"{method.name}, as it was asked for, has to see all {rows:,} rows in one place"
+        raise BadInput(what, right=f"up to {SHARD:,} rows an executor can; for more choose {OTHERS}")
+    return _by_shards

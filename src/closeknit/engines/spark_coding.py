@@ -1,0 +1,325 @@
+"""From a Spark frame to leaf codes: histograms of columns come to the driver, dictionaries go to the executors, rows stay.
+
+One pass counts the values of every column that is judged; the schema binds these few values as it would a whole table; a second
+pass writes integers in their place. What the driver holds is one entry a different value, and no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.classes import Classes, Histogram
+from closeknit.core.columns import Column, Columns
+from closeknit.core.domain import Domain
+from closeknit.core.errors import BadInput
+from closeknit.core.joint import CodedSecret, Secret, joined
+from closeknit.core.order import row_order
+from closeknit.core.schema import Schema, ranked
+from closeknit.core.table import Table
+from closeknit.doors.batches import Block, block_from, cells_in, codes_in, numbers_in, texts_block, told
+from closeknit.engines.spark_maps import each_batch, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOST = 8_000_000  # different values of all columns, or combinations of several secrets, that come to the driver
+NATIVE = {"string": "string", "boolean": "boolean", "date": "date", "timestamp": "date", "timestamp_ntz": "date"}
+WHOLE = ("tinyint", "smallint", "int", "bigint")
+
+
+class Counted(NamedTuple):
+    """The different values of a column, how many rows have each, and how many have none."""
+
+    values: NDArray[np.generic]
+    counts: NDArray[np.int64]
+    none: int
+
+    @property
+    def rows(self) -> int:
+        """All of them."""
+        return int(self.counts.sum()) + self.none
+
+
+@dataclass(frozen=True, eq=False)
+class Combinations:
+    """The combinations of several secrets' codes that occur, in lexicographic order: each is a leaf of one flat domain.
+
+    >>> flu = Domain(("flu", "gout"))
+    >>> both = Combinations.of(np.array([[1, 0], [0, 1]]), np.array([3, 4]), [flu, flu])
+    >>> both.domain.texts, both.reference.tolist(), both.place(np.array([[1, 0], [0, 1]])).tolist()
+    (('flu; gout', 'gout; flu'), [4, 3, 0], [1, 0])
+    """
+
+    codes: NDArray[np.int32]
+    reference: NDArray[np.int64]
+    domain: Domain
+
+    @classmethod
+    def of(cls, codes: NDArray[np.integer], counts: NDArray[np.int64], domains: Sequence[Domain]) -> Combinations:
+        """From each combination once, in any order; those with a withheld part (-1) do not count."""
+        shown = (codes >= 0).all(axis=1)
+        leaves, counts = codes[shown].astype(np.int32), counts[shown]
+        place, domain = joined([(leaves[:, j], known) for j, known in enumerate(domains)])
+        order = np.argsort(place)
+        return cls(leaves[order], np.append(counts[order], 0).astype(np.int64), domain)
+
+    def place(self, codes: NDArray[np.integer]) -> NDArray[np.int32]:
+        """The combination of each row; -1 where a part of it is withheld."""
+        mine, known = np.zeros(len(codes), dtype=np.int64), np.zeros(len(self.codes), dtype=np.int64)
+        for column, theirs in zip(codes.T, self.codes.T, strict=True):
+            width = int(theirs.max(initial=0)) + 1
+            found, known = np.unique(known * width + theirs, return_inverse=True)
+            mine = np.searchsorted(found, mine * width + np.maximum(column, 0))
+        return np.where((codes >= 0).all(axis=1), mine, -1).astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """What an executor needs to know of the whole table: `head` has its domains and references, and no rows."""
+
+    head: Table
+    leaves: Mapping[str, Mapping[Any, int]]  # of a column, the leaf of each raw value; None is the missing one
+    counts: Mapping[str, NDArray[np.int64]]  # of a column, how many rows have each leaf, the missing one last
+    rows: int
+    plain: Mapping[str, str]  # plain columns and what they are in Spark's words
+    joints: Mapping[tuple[str, ...], Combinations] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Columns of the coded frame: q0, q1, ... and s0, s1, ..."""
+        return [*self.quasi_names, *self.secret_names]
+
+    @property
+    def quasi_names(self) -> list[str]:
+        """Codes of quasi columns."""
+        return [f"q{j}" for j in range(len(self.head.schema.quasi))]
+
+    @property
+    def secret_names(self) -> list[str]:
+        """Codes of secrets."""
+        return [f"s{j}" for j in range(len(self.head.schema.sensitive))]
+
+    @property
+    def plain_names(self) -> list[str]:
+        """Plain columns: p0, p1, ..., so that no name of theirs is one of these."""
+        return [f"p{j}" for j in range(len(self.plain))]
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The coded frame in Spark's words."""
+        return {**dict.fromkeys(self.names, "int"), **dict(zip(self.plain_names, self.plain.values(), strict=True))}
+
+    def own(self, secret: Secret) -> Histogram:
+        """A secret over all rows, as `Table.own` counts it."""
+        domain = self.head.secret(secret)[1] if isinstance(secret, str) else self.joints[secret].domain
+        reference = self.head.references[secret]
+        values = np.flatnonzero(reference).astype(np.int32)
+        return Histogram(np.array([0, len(values)]), values, reference[values], reference, domain)
+
+    def one_class(self) -> Classes:
+        """All rows as one class."""
+        size = np.array([self.rows])
+        return Classes(size, size, {secret: self.own(secret) for secret in self.head.references})
+
+    def joined(self, frame: DataFrame, joints: Iterable[tuple[str, ...]]) -> Coding:
+        """The same that also counts these secrets as one, found in the coded frame."""
+        names = list(self.head.schema.sensitive)
+        domains = {name: self.head.secret(name)[1] for name in names}
+        same = {name: (np.arange(domain.size + 1, dtype=np.int32), domain) for name, domain in domains.items()}
+        found = {
+            joint: combinations(frame, [f"s{names.index(name)}" for name in joint], [same[name] for name in joint])
+            for joint in joints
+        }
+        for joint, counted in found.items():
+            if counted is None:
+                right = "ask for each of them alone"
+                raise BadInput(f"{' and '.join(joint)} have more than {MOST:,} combinations together", right=right)
+        known = {joint: counted for joint, counted in found.items() if counted is not None}
+        references: dict[Secret, NDArray[np.int64]] = dict(self.head.references)
+        references |= {joint: counted.reference for joint, counted in known.items()}
+        return replace(self, head=replace(self.head, references=references), joints=known)
+
+    def table(self, block: Block) -> tuple[Table, NDArray[np.int64]]:
+        """Some coded rows as a table, in canonical order over the domains and references of all; and that order."""
+        schema, d = self.head.schema, len(self.head.schema.quasi)
+        codes = codes_in(block, self.names)
+        cells = cells_in(block, self.plain_names)
+        plain = {name: ranked(cells[place]) for name, place in zip(self.plain, self.plain_names, strict=True)}
+        domains = (*self.head.quasi_domains, *self.head.sensitive_domains)
+        keys: list[Any] = [(codes[:, j], domain.size + 1) for j, domain in enumerate(domains)]
+        keys += [(column.codes + 1, len(column.values) + 1) for column in plain.values()]
+        order = row_order(keys, len(codes))
+        codes, rows = codes[order], np.arange(len(order))
+        names = list(schema.sensitive)
+        joints: dict[tuple[str, ...], CodedSecret] = {
+            joint: (counted.place(codes[:, [d + names.index(name) for name in joint]]), counted.domain)
+            for joint, counted in self.joints.items()
+        }
+        quasi, sensitive = np.ascontiguousarray(codes[:, :d]), np.ascontiguousarray(codes[:, d:])
+        plain = {name: column.take(order) for name, column in plain.items()}
+        return replace(self.head, quasi=quasi, sensitive=sensitive, plain=plain, rows=rows, joints=joints), order
+
+    def every_value(self) -> Table:
+        """A small table in which each leaf that occurs stands at least once: what asks which leaves there are may ask it."""
+        schema = self.head.schema
+        present = {name: np.flatnonzero(counts).astype(np.int32) for name, counts in self.counts.items()}
+        longest = max(map(len, present.values()))
+        columns = {name: np.resize(leaves, longest) for name, leaves in present.items()}
+
+        def stacked(names: Iterable[str]) -> NDArray[np.int32]:
+            chosen = [columns[name] for name in names]
+            return np.stack(chosen, axis=1) if chosen else np.empty((longest, 0), np.int32)
+
+        return replace(self.head, quasi=stacked(schema.quasi), sensitive=stacked(schema.sensitive), rows=np.arange(longest))
+
+
+def combinations(frame: DataFrame, names: Sequence[str], secrets: Sequence[CodedSecret]) -> Combinations | None:
+    """The combinations of columns of codes that occur, and their rows; None where they are too many.
+
+    `secrets`: of each column the leaf of every code, and the domain of these leaves.
+    """
+    found = frame.groupBy(*names).count().limit(MOST + 1).toArrow()
+    if found.num_rows > MOST:
+        return None
+    codes = codes_in(found, names)
+    leaves = [leaf_of[codes[:, j]] for j, (leaf_of, _) in enumerate(secrets)]
+    return Combinations.of(np.stack(leaves, axis=1), numbers_in(found, "count"), [domain for _, domain in secrets])
+
+
+# Values of a frame's columns, counted --------------------------------------------------------------------------------------
+
+
+def histograms(frame: DataFrame, names: Sequence[str]) -> dict[str, Counted]:
+    """Of each column its different values and their rows."""
+    from pyspark.sql import functions as F
+
+    names = list(names)
+    types = {"place": "int", "cell": "string", "rows": "bigint"}
+    found = each_batch(frame.select(*map(quoted, names)), lambda block: _counted(block, names), types)
+    found = found.groupBy("place", "cell").agg(F.sum("rows").alias("rows"))
+    few = found.limit(MOST + 1).toArrow()
+    if few.num_rows > MOST:
+        place, size = max(found.groupBy("place").count().collect(), key=lambda row: row["count"])
+        right = f"at most {MOST:,} of all columns can be handled: give it a coarser kind (numeric(bins=), a shorter prefix)"
+        raise BadInput(f"has {size:,} different values", column=names[place], right=right)
+    lists, cells = told(few), [{} for _ in names]  # type: tuple[dict[str, list[Any]], list[dict[str | None, int]]]
+    for place, cell, rows in zip(lists["place"], lists["cell"], lists["rows"], strict=True):
+        cells[place][cell] = rows
+    return {name: _values(mine) for name, mine in zip(names, cells, strict=True)}
+
+
+def _counted(block: Block, names: Sequence[str]) -> Block:
+    columns = cells_in(block, names)
+    places: list[int] = []
+    cells: list[str | None] = []
+    rows: list[int] = []
+    for place, name in enumerate(names):
+        column = columns[name]
+        none = int((column.codes < 0).sum())
+        cells += [*_tagged(column.values), *([None] if none else [])]
+        rows += [*column.counts.tolist(), *([none] if none else [])]
+        places += [place] * (len(cells) - len(places))
+    return texts_block({"place": np.array(places, np.int32), "cell": cells, "rows": np.array(rows, np.int64)})
+
+
+def _tagged(values: NDArray[np.generic]) -> list[str]:
+    """Values as text that tells their type: one column of all columns' values goes through Spark."""
+    if values.dtype.kind == "M":
+        return ["d" + str(day) for day in values.astype("datetime64[D]").astype(np.int64).tolist()]
+    return [_tag(value) for value in values.tolist()]
+
+
+def _tag(value: Any) -> str:
+    if isinstance(value, str):
+        return "s" + value
+    if isinstance(value, bool):
+        return f"b{int(value)}"
+    return f"i{value}" if isinstance(value, int) else f"f{float(value)!r}"
+
+
+def _values(cells: Mapping[str | None, int]) -> Counted:
+    """In the order of their text: Spark's order is none."""
+    there = sorted(cell for cell in cells if cell is not None)
+    reads: dict[str, Any] = {"s": str, "i": int, "f": float, "b": lambda text: text == "1", "d": int}
+    values = [reads[cell[0]](cell[1:]) for cell in there]
+    kind: Any = object if not there or there[0][0] == "s" else "datetime64[D]" if there[0][0] == "d" else None
+    counts = np.array([cells[cell] for cell in there], dtype=np.int64)
+    return Counted(np.array(values, dtype=kind), counts, cells.get(None, 0))
+
+
+# From values to codes -------------------------------------------------------------------------------------------------------
+
+
+def coding_of(frame: DataFrame, schema: Schema) -> Coding:
+    """Domains, dictionaries and references of a whole frame."""
+    kinds = {**schema.quasi, **schema.sensitive}
+    if not schema.quasi:
+        raise BadInput("the schema has no quasi column", right="name the columns by which a person could be recognised")
+    found = histograms(frame, list(kinds))
+    rows = next(iter(found.values())).rows
+    if rows == 0:
+        raise BadInput("the table has no rows", right="give at least one row")
+    coded, leaves, counts = {}, {}, {}
+    for name, column in found.items():
+        codes, domain, shown = _bound(schema, name, column)
+        leaves[name] = {**dict(zip(column.values.tolist(), codes.tolist(), strict=True)), None: domain.size}
+        reference = np.bincount(codes, weights=column.counts, minlength=domain.size + 1).astype(np.int64)
+        reference[domain.size] += column.none
+        coded[name], counts[name] = (domain, shown), reference
+    nothing = np.empty((0, len(schema.quasi)), np.int32), np.empty((0, len(schema.sensitive)), np.int32)
+    head = Table(
+        schema, *nothing, tuple(coded[name][0] for name in schema.quasi), tuple(coded[name][0] for name in schema.sensitive),
+        tuple(coded[name][1] for name in schema.sensitive), {}, None, np.empty(0, np.int64),
+        references={name: counts[name] for name in schema.sensitive},
+    )  # fmt: skip
+    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    return Coding(head, leaves, counts, rows, {name: _plain_type(types[name]) for name in schema.plain})
+
+
+def _bound(schema: Schema, name: str, column: Counted) -> tuple[NDArray[np.int32], Domain, NDArray[np.generic]]:
+    kind = schema.quasi.get(name) or schema.sensitive[name]
+    try:
+        return schema.coded(Column(column.values, np.arange(len(column.values), dtype=np.int32)), name, kind)
+    except BadInput as bad:
+        many = f" ({column.counts[bad.row - 1]:,} rows have it)" if bad.row else ""
+        raise BadInput(bad.what + many, column=name, right=bad.right) from None
+
+
+def alone(coded: DataFrame, name: str) -> int:
+    """How many values of a plain column of the coded frame occur in one row only; a missing cell is a value too."""
+    from pyspark.sql import functions as F
+
+    return coded.groupBy(name).count().filter(F.col("count") == 1).count()
+
+
+def _plain_type(kind: str) -> str:
+    """What a plain column is once a door has read it."""
+    if kind in WHOLE:
+        return "bigint"
+    return NATIVE.get(kind, "double")  # other types are refused by the door, with a sentence
+
+
+def coded_frame(frame: DataFrame, coding: Coding) -> DataFrame:
+    """The same rows as leaf codes, and their plain cells as a door reads them."""
+    schema = coding.head.schema
+    names, plain = [*schema.quasi, *schema.sensitive], list(schema.plain)
+    shared = frame.sparkSession.sparkContext.broadcast(coding.leaves)
+    places = dict(zip(coding.names, names, strict=True))
+
+    def coded(block: Block) -> Block:
+        columns = cells_in(block, [*names, *plain])
+        codes: dict[str, Any] = {place: _leaves(columns, name, shared.value[name]) for place, name in places.items()}
+        return block_from({**codes, **{f"p{j}": columns[name] for j, name in enumerate(plain)}})
+
+    return each_batch(frame.select(*map(quoted, [*names, *plain])), coded, coding.types)
+
+
+def _leaves(columns: Columns, name: str, leaf_of: Mapping[Any, int]) -> NDArray[np.int32]:
+    column = columns[name]
+    leaves = np.array([*(leaf_of[value] for value in column.values.tolist()), leaf_of[None]], dtype=np.int32)
+    return leaves[column.codes]

@@ -1,0 +1,143 @@
+"""Promises judged on Spark: rows with equal written cells meet in one partition, and each partition tells its worst classes.
+
+Models, records and class order are those of a release on one machine; what is added here is how partial records are merged:
+a promise holds if it holds everywhere, its worst class is the worst of all, and of equals the one whose cells come first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.certificate import ClassSizes, Joint, LossRecord, Promise, WorstClass, joint_distance, judge, loss_record
+from closeknit.core.classes import Classes
+from closeknit.core.columns import Column, Columns
+from closeknit.core.domain import Domain
+from closeknit.core.joint import CodedSecret, Secret
+from closeknit.core.kinds import texts_of
+from closeknit.core.loss import cell_losses, weighed
+from closeknit.core.model import Model, least_rows
+from closeknit.core.order import groups
+from closeknit.core.published import Reading
+from closeknit.core.schema import Schema
+from closeknit.doors.batches import Block, codes_in, numbers_in, texts_block, told
+from closeknit.engines.spark_coding import Combinations
+from closeknit.engines.spark_maps import each_partition, partitions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a certificate or an audit says of the rows."""
+
+    promises: tuple[Promise, ...]
+    classes: ClassSizes
+    joint: Joint | None
+    loss: LossRecord
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """What an executor needs to judge rows of codes q0, q1, ... and s0, s1, ...: the cell of each code, the leaf of each."""
+
+    schema: Schema  # of the published columns
+    models: Sequence[Model]
+    quasi: Mapping[str, Column]  # the written cell of each code
+    counts: Mapping[str, NDArray[np.int64]]  # rows of each distinct cell, the missing one last
+    secrets: Mapping[str, tuple[NDArray[np.int32], Domain]]  # the leaf of each code, -1 where it is withheld
+    references: Mapping[Secret, NDArray[np.int64]]
+    joints: Mapping[tuple[str, ...], Combinations] = field(default_factory=dict)
+    joint: Model | None = None  # measures all secrets as one
+
+    @property
+    def quasi_names(self) -> list[str]:
+        """Columns of codes by which classes are told apart."""
+        return [f"q{j}" for j in range(len(self.quasi))]
+
+    @property
+    def secret_names(self) -> list[str]:
+        """Columns of codes of the secrets."""
+        return [f"s{j}" for j in range(len(self.secrets))]
+
+    def measured(self, frame: DataFrame, rows: int, withheld: int = 0) -> Measured:
+        """All of it, from counted rows."""
+        shared = frame.sparkSession.sparkContext.broadcast(self)
+
+        def judged(block: Block) -> Block:
+            return texts_block({"record": [shared.value.record(block)]})
+
+        counted = frame.groupBy(
+            *self.quasi_names, *self.secret_names
+        ).count()  # counted first, a large class moves as a small one
+        counted = counted.repartition(partitions(frame, rows), *self.quasi_names)
+        found = told(each_partition(counted, judged, {"record": "string"}).toArrow())["record"]
+        records = [json.loads(str(record)) for record in found]
+        return Measured(
+            tuple(self._promise(i, [Promise(**record["promises"][i]) for record in records]) for i in range(len(self.models))),
+            self._sizes([record["classes"] for record in records]),
+            self._joint([Joint(**record["joint"]) for record in records if record["joint"]]),
+            loss_record(weighed(self._losses(), self.counts, self.schema, rows, withheld)),
+        )
+
+    def record(self, block: Block) -> str:
+        """Of the classes in these counted rows: promises with their worst classes, and sizes."""
+        rows = numbers_in(block, "count")
+        codes, secret = codes_in(block, self.quasi_names), codes_in(block, self.secret_names)
+        quasi = {name: column.take(codes[:, j]) for j, (name, column) in enumerate(self.quasi.items())}
+        class_of, count = groups([(c.codes + 1, len(c.values) + 1) for c in quasi.values()], len(rows))
+        leaves = [leaf_of[secret[:, j]] for j, (leaf_of, _) in enumerate(self.secrets.values())]
+        names = list(self.secrets)
+        coded: dict[Secret, CodedSecret] = {name: (leaves[j], self.secrets[name][1]) for j, name in enumerate(names)}
+        coded |= {
+            joint: (known.place(np.stack([leaves[names.index(name)] for name in joint], axis=1)), known.domain)
+            for joint, known in self.joints.items()
+        }
+        classes = Classes.of(class_of, count, coded, None, self.references, rows)
+        reading = Reading(Columns(quasi, len(rows)), self.schema, class_of, classes, tuple(self.quasi))
+        together = joint_distance(reading, self.joint)
+        sizes = classes.sizes
+        return json.dumps({
+            "promises": [promise.model_dump(mode="json") for promise in judge(reading, self.models)],
+            "joint": together and together.model_dump(mode="json"),
+            "classes": [len(sizes), int(sizes.min()), int(sizes.max()), int(sizes.sum()), int((sizes * sizes).sum())],
+        })  # fmt: skip
+
+    def _promise(self, i: int, parts: list[Promise]) -> Promise:
+        safer = self.models[i].higher_is_safer
+
+        def badness(part: Promise) -> tuple[float, Any]:
+            level = np.inf if part.reached is None else part.reached  # without limit: the best of sizes, the worst of gains
+            return (level if safer else -level), self._place(part.worst)
+
+        worst = min(parts, key=badness)
+        return worst.model_copy(update={"held": all(part.held for part in parts)})
+
+    def _joint(self, parts: list[Joint]) -> Joint | None:
+        return min(parts, key=lambda part: (-part.reached, self._place(part.worst)), default=None)
+
+    def _place(self, worst: WorstClass | None) -> tuple[int, ...]:
+        """Where a class stands among all: in the order of its cells, a missing one first."""
+        if worst is None:
+            return ()
+        return tuple(self._codes(name).get(cell, -1) for name, cell in worst.cells.items())
+
+    def _codes(self, name: str) -> dict[str, int]:
+        return {text: code for code, text in enumerate(texts_of(self.quasi[name].values))}
+
+    def _sizes(self, parts: list[list[int]]) -> ClassSizes:
+        count, smallest, largest, rows, squares = zip(*parts, strict=True) if parts else ((0,),) * 5
+        mean, k = sum(rows) / max(sum(count), 1), least_rows(self.models)
+        return ClassSizes(
+            count=sum(count), smallest=min(smallest), mean=mean, largest=max(largest), discernibility=sum(squares),
+            average_ratio=mean / k if k else None,
+        )  # fmt: skip
+
+    def _losses(self) -> dict[str, Any]:
+        return cell_losses(Columns(dict(self.quasi), 0), self.schema)

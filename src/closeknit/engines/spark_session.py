@@ -1,0 +1,114 @@
+"""The door to Spark: a session that is there, or one for this machine or a cluster; frames in; its errors as sentences."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.doors.csv import CsvFormat
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BATCH = 65_536  # rows of an Arrow batch: kernels like them larger than Spark's 10,000
+MACHINE = "local[*]"
+DAEMON = "closeknit.engines.spark_daemon"
+OURS = re.compile(r"^closeknit\.core\.errors\.(BadInput|Unsatisfiable): (.+)$", re.M)
+
+
+def is_spark_frame(data: object) -> bool:
+    """Whether somebody has made a Spark frame; no pyspark is imported to find out.
+
+    >>> is_spark_frame([1, 2])
+    False
+    """
+    module = sys.modules.get("pyspark.sql")
+    return module is not None and isinstance(data, module.DataFrame)
+
+
+def session(master: str | None = None) -> SparkSession:
+    """The session that is active, or a new one at `master` (this machine, where none is named)."""
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise BadInput("pyspark is not installed", right="pip install 'closeknit[spark]'") from None
+    active = SparkSession.getActiveSession()
+    if active is not None and master is None:
+        return active
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors must find the same packages
+    made = SparkSession.builder.appName("closeknit").master(master or MACHINE).config("spark.ui.showConsoleProgress", "false")
+    if (master or MACHINE).startswith("local"):
+        for name in ("spark.driver.host", "spark.driver.bindAddress"):
+            made = made.config(name, "127.0.0.1")
+        made = (
+            made.config("spark.python.daemon.module", DAEMON)
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 2)))
+        )
+    try:
+        found = made.getOrCreate()
+    except (PySparkException, RuntimeError, OSError) as error:
+        right = "install Java 17 or newer (Debian: openjdk-17-jre-headless), and check the master's address"
+        raise BadInput(f"Spark does not start ({str(error).splitlines()[0]})", right=right) from None
+    found.sparkContext.setLogLevel("FATAL")  # errors come as sentences
+    found.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH))
+    return found
+
+
+def read_frame(spark: SparkSession, data: Any, csv: CsvFormat | None = None) -> DataFrame:
+    """A Spark frame as it is; a path as Spark reads it: CSV with all cells as text, or Parquet; else the name of a table."""
+    if is_spark_frame(data):
+        frame: DataFrame = data
+        return frame
+    if not isinstance(data, str | os.PathLike):
+        right = "give a Spark frame, a path or the name of a table; or leave the engine out"
+        raise BadInput(f"a {type(data).__name__} is not what Spark reads", right=right)
+    text = os.fspath(data)
+    if csv is not None and csv.decimal != ".":
+        raise BadInput("Spark reads numbers with a decimal point only", file=text, right="write the numbers so")
+    if csv is not None or re.search(r"\.(csv|tsv|tab|txt)(\.gz)?$", text):
+        usual = "\t" if re.search(r"\.(tsv|tab)(\.gz)?$", text) else ","
+        delimiter, encoding = (csv.delimiter or usual, csv.encoding) if csv else (usual, None)
+        with sentences(text):
+            return spark.read.csv(
+                text, header=True, sep=delimiter, encoding=encoding, quote='"', escape='"', enforceSchema=False, mode="FAILFAST"
+            )
+    table = not re.search(r"[/\\]|\.(parquet|pq)$", text) and not os.path.exists(text)
+    with sentences(text):
+        return spark.table(text) if table else spark.read.parquet(text)
+
+
+@contextmanager
+def sentences(file: object = None) -> Iterator[None]:
+    """What goes wrong in Spark, as a sentence instead of a trace of Java: ours where an executor said one, else Spark's."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import AnalysisException, PySparkException
+
+    try:
+        yield
+    except AnalysisException as error:
+        raise BadInput(_first_sentence(str(error)), file=file, right="name a file or table that Spark can read") from None
+    except (PySparkException, Py4JError) as error:
+        if ours := OURS.search(str(error)):
+            raise _said(*ours.groups()) from None
+        raise BadInput(f"Spark gave up: {_first_sentence(str(error))}", right="its log tells more") from None
+
+
+def _said(kind: str, words: str) -> BadInput | Unsatisfiable:
+    """An error that an executor raised, again: its words crossed from there as text."""
+    if kind == "BadInput":
+        return BadInput(words)
+    asked, _, rest = words.partition(" cannot be kept: ")
+    reached, _, hint = rest.partition("; ")
+    return Unsatisfiable(asked, reached, hint)
+
+
+def _first_sentence(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[0].strip() if lines else "no reason was given"

@@ -1,0 +1,81 @@
+"""`Ranks`: a plan by which a row's class follows from its rank in its bucket alone, so that no machine has to see all rows.
+
+Rows of a bucket are ranked in the order of their Hilbert keys or as they stand, and in both in the order of all their cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.joint import Secret
+from closeknit.plans.plan import Plan
+
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """`bucket_of[code]` is the bucket of a secret's leaf. Either a class takes the next rows of every bucket, up to its `ends`,
+    or rows are dealt one by one to `count` classes, bucket after bucket (`firsts` has the rows before each).
+
+    >>> plan = Plan.of([np.array([0])], np.array([3, 0]), np.array([[2], [1]]))
+    >>> Ranks.of_plan("disease", plan).class_of(np.zeros(3, np.int32), np.arange(3)).tolist()
+    [0, 0, 1]
+    >>> dealt = Ranks.dealt("disease", np.array([0, 1]), np.array([2, 1]), 2)
+    >>> dealt.class_of(np.array([0, 0, 1]), np.array([0, 1, 0])).tolist()
+    [0, 1, 0]
+    """
+
+    secret: Secret | None  # None: all rows stand in bucket 0
+    bucket_of: NDArray[np.int32]
+    count: int
+    ends: Int64 | None = None  # [buckets, classes]: rows of the bucket in this class and those before it
+    firsts: Int64 | None = None  # [buckets]
+
+    @classmethod
+    def of_plan(cls, secret: Secret | None, plan: Plan) -> Ranks:
+        """As the fill `sweep` fills a plan."""
+        return cls(secret, plan.bucket_of, len(plan.allotments), ends=np.cumsum(plan.allotments.T, axis=1))
+
+    @classmethod
+    def dealt(cls, secret: Secret | None, bucket_of: NDArray[np.integer], sizes: Int64, count: int) -> Ranks:
+        """Row z of the stack goes to class z mod count."""
+        return cls(secret, bucket_of.astype(np.int32), count, firsts=np.cumsum(sizes) - sizes)
+
+    @property
+    def curved(self) -> bool:
+        """Whether rows of a bucket stand along the Hilbert curve."""
+        return self.ends is not None
+
+    def class_of(self, buckets: NDArray[np.integer], ranks: Int64) -> NDArray[np.int32]:
+        """Class of each row."""
+        if self.firsts is not None:
+            return ((self.firsts[buckets] + ranks) % self.count).astype(np.int32)
+        assert self.ends is not None
+        classes = np.empty(len(ranks), dtype=np.int32)
+        for bucket in np.unique(buckets).tolist():
+            mine = buckets == bucket
+            classes[mine] = np.searchsorted(self.ends[bucket], ranks[mine], side="right")
+        return classes
+
+
+def dealt_classes(sizes: Int64, count: int) -> tuple[NDArray[np.int32], Int64]:
+    """Of classes that a stack is dealt to, each that differs from the one before: the class and bucket of its rows.
+
+    From one class to the next the buckets of its rows change only where a bucket begins in the stack.
+
+    >>> classes, buckets = dealt_classes(np.array([4, 2]), 3)
+    >>> classes.tolist(), buckets.tolist()
+    ([0, 0, 1, 1], [0, 0, 0, 1])
+    """
+    n, firsts = int(sizes.sum()), np.cumsum(sizes) - sizes
+    chosen = np.unique(np.append(firsts % count, [0, n % count]))
+    chosen = chosen[chosen < count]
+    most = -(-n // count)
+    places = chosen[:, None] + np.arange(most) * count
+    inside = places < n
+    classes = np.broadcast_to(np.arange(len(chosen), dtype=np.int32)[:, None], places.shape)[inside]
+    return classes, np.searchsorted(np.cumsum(sizes), places[inside], side="right")

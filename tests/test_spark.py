@@ -1,0 +1,314 @@
+"""Spark beside one machine: the same releases where that is promised, promises kept by the oracle, and refusals in a sentence.
+
+All tests share one session; without pyspark or Java they are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import closeknit as ck
+from closeknit.api.reporting import saved
+from closeknit.apps.cli import app
+from closeknit.checks.cells import grouped
+from closeknit.checks.methods import judged
+from closeknit.checks.tables import Case
+from closeknit.core.columns import Column, Columns
+from closeknit.core.domain import Domain
+from closeknit.doors.arrow import columns_from_arrow
+from closeknit.doors.files import write_csv, write_parquet
+from closeknit.engines import spark_maps, spark_ranks, spark_shards, spark_writing
+from closeknit.engines.spark_coding import Combinations
+from closeknit.plans.ranks import Ranks, dealt_classes
+
+SEED = 2**100 + 7
+K, T = ck.KAnonymity(5), ck.TCloseness("disease", 0.3)
+PLANS = {
+    "sabre": (ck.Sabre(fill="sweep", polish=False, slack=False), [K, T]),
+    "burel": (ck.Burel(fill="sweep", polish=False, slack=False), [K, ck.BetaLikeness("disease", 3)]),
+    "stack_and_deal": (ck.StackAndDeal(dealing="literal", order="frequency"), [K]),
+}
+
+
+@pytest.fixture(scope="module")
+def patients() -> Columns:
+    """A few columns with gaps, one of them plain."""
+    table = ck.datasets.hospital(700)
+    codes = table["age"].codes.copy()
+    codes[::50] = -1
+    ward = Column(np.array(["north, old", 'the "new" one', "south"], dtype=object), (np.arange(700) % 4 - 1).astype(np.int32))
+    named = {"age": Column(table["age"].values, codes), **{name: table[name] for name in ("zip", "job", "disease", "stay")}}
+    return Columns({**named, "ward": ward}, 700)
+
+
+@pytest.fixture(scope="module")
+def schema() -> ck.Schema:
+    kinds = ck.datasets.hospital_schema()
+    return ck.Schema(
+        quasi={name: kinds.quasi[name] for name in ("age", "zip", "job")},
+        sensitive={name: kinds.sensitive[name] for name in ("disease", "stay")},
+        plain=["ward"],
+        importance={"age": 2},
+    )
+
+
+@pytest.fixture(scope="module")
+def file(patients: Columns, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("table") / "patients.parquet"
+    write_parquet(patients, file)
+    return file
+
+
+def collected(release: ck.Release) -> Columns:
+    return columns_from_arrow(release.frame.toArrow())
+
+
+def same(one: ck.Release, other: ck.Release) -> bool:
+    """Cell by cell and number by number, the worst class of every promise included."""
+    return one.certificate == other.certificate
+
+
+def oracle_agrees(columns: Columns, schema: ck.Schema, models: list[Any]) -> bool:
+    case = Case("spark", columns, schema, tuple(models))
+    classes = grouped(columns, list(schema.quasi)).values()
+    return all(judged(model, columns, rows, None, case) for model in models for rows in classes)
+
+
+# The same as on one machine ----------------------------------------------------------------------------------------------
+
+
+def test_one_shard_is_the_local_release(
+    spark: Any, file: Path, schema: ck.Schema, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_writing, "FILE", 300)
+    monkeypatch.setattr(spark_maps, "FEW", 150)
+    models = [K, T, ck.TCloseness(("disease", "stay"), 0.99)]
+    here = ck.anonymize(file, schema, models, ck.Mondrian(), seed=SEED)
+    there = ck.anonymize(file, schema, models, ck.Mondrian(), seed=SEED, engine="spark")
+    assert same(here, there) and there.loss == here.loss
+    assert there.frame.columns == list(here.columns)
+    with pytest.raises(ck.BadInput, match="recipe"):
+        _ = there.partition
+    with pytest.raises(ck.BadInput, match="Spark"):
+        _ = there.columns
+    audited_alike(spark, there, here, tmp_path)
+
+
+def audited_alike(spark: Any, there: ck.Release, here: ck.Release, folder: Path) -> None:
+    """Saved whole, refused where something stands, and audited with the same numbers as the same file on one machine."""
+    there.save(folder / "out")
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["certificate.json", "release.parquet"]
+    assert saved(folder / "out").public_record() == here.public_record()
+    assert [path.name for path in (folder / "out.private").iterdir()] == ["recipe.yaml"]
+    with pytest.raises(ck.BadInput, match="exists already"):
+        there.save(folder / "out")
+    with pytest.raises(ck.BadInput, match="exist"):
+        there.to_parquet(folder / "out" / "release.parquet")
+    certificate = folder / "out" / "certificate.json"
+    parts = sorted((folder / "out" / "release.parquet").glob("*.parquet"))
+    assert [spark.read.parquet(str(part)).count() for part in parts] == [300, 300, 100]  # at fixed ranks
+    found = ck.audit(folder / "out" / "release.parquet", certificate=certificate, engine="spark")
+    assert found.ok and found == ck.audit(here.frame, certificate=certificate)
+    broken = there.frame.limit(600)
+    found = ck.audit(broken, certificate=certificate)
+    assert not found.ok and found == ck.audit(broken.toArrow(), certificate=certificate)
+
+
+@pytest.mark.parametrize("name", ["sabre", pytest.param("burel", marks=pytest.mark.soak), "stack_and_deal"])
+def test_plans_are_the_local_ones(
+    spark: Any, file: Path, schema: ck.Schema, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In blocks of a few classes, whichever partitions the rows come in."""
+    monkeypatch.setattr(spark_ranks, "BLOCK", 150)
+    monkeypatch.setattr(spark_maps, "FEW", 150)
+    method, models = PLANS[name]
+    here = ck.anonymize(file, schema, models, method, seed=SEED)
+    frame = spark.read.parquet(str(file)).repartition(5, "stay")
+    assert same(here, ck.anonymize(frame, schema, models, method, seed=SEED))
+
+
+def test_a_method_that_needs_all_rows_has_them_while_they_are_few(
+    spark: Any, file: Path, schema: ck.Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = ck.anonymize(file, schema, [K, T], ck.Sabre(), seed=SEED)
+    assert same(here, ck.anonymize(file, schema, [K, T], ck.Sabre(), seed=SEED, engine="spark"))
+    monkeypatch.setattr("closeknit.engines.spark.SHARD", 100)
+    with pytest.raises(ck.BadInput, match=r"sabre.* all 700 rows in one place; up to 100 rows.*mondrian.*fill='sweep'"):
+        ck.anonymize(file, schema, [K, T], ck.Sabre(), seed=SEED, engine="spark")
+
+
+def test_a_table_by_anyone_is_audited_with_the_same_numbers(spark: Any, schema: ck.Schema, tmp_path: Path) -> None:
+    """No certificate came with it, cells are missing and starred, secrets too, and promises are broken."""
+    rng = np.random.default_rng(11)
+    cells = {
+        "age": rng.choice(["[20, 39]", "[40, 59]", "*", ""], 300),
+        "zip": rng.choice(["1*", "2*"], 300),
+        "job": np.full(300, "*"),
+        "disease": rng.choice(["influenza", "asthma", "stroke"], 300, p=[0.8, 0.15, 0.05]),
+        "stay": rng.choice(["1", "2", "9"], 300),
+        "ward": rng.choice(["north", "south"], 300),
+    }
+    table = Columns.of({name: [cell or None for cell in column.tolist()] for name, column in cells.items()})
+    write_csv(table, tmp_path / "theirs.csv")
+    models = [K, T, ck.LDiversity("disease", 3, kind="entropy"), ck.BetaLikeness("stay", 0.1), ck.TCloseness("stay", 0.1)]
+    here = ck.audit(tmp_path / "theirs.csv", schema, models)
+    there = ck.audit(tmp_path / "theirs.csv", schema, models, engine="spark")
+    assert not here.ok and here == there
+    assert {promise.status for promise in here.promises} == {"recomputed", "broken"}
+
+
+# Several shards ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [ck.Mondrian(), ck.Knit(proposals=20_000)], ids=["mondrian", "knit"])
+def test_shards_keep_the_promise(
+    spark: Any, file: Path, patients: Columns, schema: ck.Schema, method: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_shards, "SHARD", 150)
+    models = [K, ck.TCloseness("disease", 0.45)]
+    there = ck.anonymize(file, schema, models, method, seed=SEED, engine="spark")
+    (note,) = there._recipe["notes"]  # type: ignore[index]
+    assert int(note.split()[4]) >= 4
+    columns = collected(there)
+    assert ck.audit(columns, certificate=there.certificate).ok
+    assert oracle_agrees(columns, schema, models)
+    for name in ("disease", "stay", "ward"):
+        assert sorted(map(str, columns[name].cells())) == sorted(map(str, patients[name].cells()))
+    here = ck.anonymize(file, schema, models, method, seed=SEED)
+    assert there.loss < 1.15 * here.loss
+
+
+def test_a_shard_that_no_cut_may_part_is_refused_when_it_is_large(
+    spark: Any, file: Path, schema: ck.Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SHARD", "LARGEST"):
+        monkeypatch.setattr(spark_shards, name, 150)
+    with pytest.raises(ck.BadInput, match="700 rows stand together in one shard"):
+        ck.anonymize(file, schema, [ck.KAnonymity(400)], ck.Mondrian(), seed=SEED, engine="spark")
+
+
+def test_cells_that_most_rows_share_are_parted(
+    spark: Any, patients: Columns, schema: ck.Schema, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Skew: 600 of 700 rows are equal, so one bucket and one place in the order have nearly all of them."""
+    from pyspark.sql import functions as F
+
+    monkeypatch.setattr(spark_maps, "FEW", 150)
+    write_parquet(patients.take(np.append(np.arange(100), np.full(600, 7))), tmp_path / "skewed.parquet")
+    method = PLANS["stack_and_deal"][0]
+    frame = spark.read.parquet(str(tmp_path / "skewed.parquet")).repartition(4)
+    there = ck.anonymize(frame, schema, [K], method, seed=SEED)
+    assert same(there, ck.anonymize(tmp_path / "skewed.parquet", schema, [K], method, seed=SEED))
+    parts = there.frame.groupBy(F.spark_partition_id()).count().toArrow()["count"].to_pylist()
+    assert len(parts) == 2 and max(parts) < 550, "equal rows stand in one partition"
+
+
+# Refusals ------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_value_that_the_hierarchy_lacks_is_named_with_its_rows(spark: Any, file: Path, schema: ck.Schema) -> None:
+    tree = ck.Hierarchy.from_nested({"office": ["clerk", "lawyer"]})
+    narrow = schema.model_copy(update={"quasi": {**schema.quasi, "job": tree}})
+    with pytest.raises(ck.BadInput, match=r"^column 'job': .*\(\d+ rows have it\)") as refused:
+        ck.anonymize(file, narrow, [K], ck.Mondrian(), seed=SEED, engine="spark")
+    assert "java" not in str(refused.value).lower()
+
+
+def test_what_spark_cannot_do_yet_is_said_at_once(file: Path, schema: ck.Schema) -> None:
+    persons = schema.model_copy(update={"plain": (), "person": "ward"})
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("persons.*one row a person", {"schema": persons}),
+        ("withheld.*leave suppress out", {"suppress": 0.1}),
+        ("form 'bucketized'.*mondrian", {"form": "bucketized", "models": [ck.LDiversity("disease", 2)]}),
+        ("form 'sliced'.*mondrian", {"method": ck.Slicing(), "models": [ck.LDiversity("disease", 2)]}),
+        ("form 'bucketized'.*mondrian", {"method": ck.Anatomy(), "models": []}),
+    ]
+    for what, change in asked:
+        with pytest.raises(ck.BadInput, match=what):
+            ck.anonymize(
+                file, **{"schema": schema, "models": [K], "method": ck.Mondrian(), **change}, seed=SEED, engine="spark"
+            )
+    with pytest.raises(ck.BadInput, match="engine='spark'"):
+        ck.anonymize(file, schema, [K], master="local[2]", seed=SEED)
+    with pytest.raises(ck.BadInput, match="choose 'local' or 'spark'"):
+        ck.anonymize(file, schema, [K], engine="flink", seed=SEED)
+
+
+def test_bad_input_on_executors_and_unread_paths_are_sentences(spark: Any, file: Path, schema: ck.Schema) -> None:
+    from pyspark.sql import functions as F
+
+    frame = spark.read.parquet(str(file)).withColumn("stay", F.array("stay"))
+    with pytest.raises(ck.BadInput, match="column 'stay': cells of type list"):
+        ck.anonymize(frame, schema, [K], seed=SEED)
+    with pytest.raises(ck.BadInput, match=r"nowhere\.parquet"):
+        ck.anonymize(file.with_name("nowhere.parquet"), schema, [K], ck.Mondrian(), seed=SEED, engine="spark")
+    with pytest.raises(ck.BadInput, match="not what Spark reads"):
+        ck.anonymize({"age": [1]}, schema, [K], ck.Mondrian(), seed=SEED, engine="spark")
+    unique = schema.model_copy(update={"plain": ("ward", "number")})
+    numbered = spark.read.parquet(str(file)).withColumn("number", F.monotonically_increasing_id())
+    with pytest.raises(ck.BadInput, match="700 of its values occur in one row only"):
+        ck.anonymize(numbered, unique, [K], ck.Mondrian(), seed=SEED)
+
+
+def test_without_pyspark_the_extra_is_named(file: Path, schema: ck.Schema, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyspark"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(ck.BadInput, match=r"pyspark is not installed; pip install 'closeknit\[spark\]'"):
+        ck.anonymize(file, schema, [K], ck.Mondrian(), seed=SEED, engine="spark")
+
+
+# The command line ----------------------------------------------------------------------------------------------------------
+
+
+def test_command_line_and_counted_combinations(spark: Any, patients: Columns, schema: ck.Schema, tmp_path: Path) -> None:
+    """From CSV to CSV, where every cell is text; the levels that Incognito finds are those of one machine."""
+    write_csv(patients, tmp_path / "patients.csv")
+    recipe = {"data": "patients.csv", "schema": schema.forms(), "models": [{"k_anonymity": {"k": 5}}], "method": "incognito"}
+    (tmp_path / "recipe.yaml").write_text(json.dumps(recipe), encoding="utf-8")
+    out, words = str(tmp_path / "out"), ["--engine", "spark", "--format", "csv", "--seed", str(SEED)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = CliRunner().invoke(app, ["anonymize", str(tmp_path / "recipe.yaml"), "-o", out, *words])
+    assert made.exit_code == 0, made.output
+    assert "release.csv, certificate.json" in made.output and "recipe.yaml: what stays at home" in made.output
+    here = ck.anonymize(tmp_path / "patients.csv", schema, [K], ck.Incognito(), seed=SEED)
+    assert saved(out).certificate.model_copy(update={"files": ()}) == here.certificate
+    found = CliRunner().invoke(app, ["audit", f"{out}/release.csv", "--engine", "spark"])
+    assert found.exit_code == 0 and found.output.endswith("ok\n"), found.output
+
+
+# What needs no session -----------------------------------------------------------------------------------------------------
+
+
+def test_ranks_deal_as_the_stack_is_dealt() -> None:
+    sizes = np.array([7, 1, 12, 3])
+    buckets = np.repeat(np.arange(4), sizes)
+    ranks = np.concatenate([np.arange(size) for size in sizes])
+    for count in (1, 2, 5, 23):
+        dealt = Ranks.dealt("x", np.arange(4), sizes, count).class_of(buckets, ranks)
+        assert dealt.tolist() == (np.arange(23) % count).tolist()
+        every = {tuple(np.bincount(buckets[dealt == c], minlength=4)) for c in range(count)}
+        classes, of = dealt_classes(sizes, count)
+        assert {tuple(np.bincount(of[classes == c], minlength=4)) for c in range(classes.max() + 1)} == every
+
+
+def test_combinations_are_found_again() -> None:
+    rng = np.random.default_rng(5)
+    rows = rng.integers(-1, 4, size=(200, 3)).astype(np.int32)
+    seen, counts = np.unique(rows, axis=0, return_counts=True)
+    domain = Domain(("a", "b", "c", "d"))
+    shuffled = rng.permutation(len(seen))
+    known = Combinations.of(seen[shuffled], counts[shuffled], [domain] * 3)
+    place = known.place(rows)
+    assert ((place < 0) == (rows < 0).any(axis=1)).all()
+    assert (known.codes[place[place >= 0]] == rows[place >= 0]).all()
+    assert known.reference[:-1].sum() == (place >= 0).sum()

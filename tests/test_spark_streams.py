@@ -1,0 +1,282 @@
+"""Streams on Spark beside the same streams here: the same rows, promises kept in every shard, nothing lost or told twice.
+
+All tests that need Spark share one session; without pyspark or Java they are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import closeknit as ck
+from closeknit.checks.oracle import oracle_holds
+from closeknit.core.columns import Columns
+from closeknit.doors.batches import block_from
+from closeknit.doors.files import write_parquet
+from closeknit.doors.packets import unpacked
+from closeknit.engines.spark_stream_shards import Shards
+from closeknit.engines.spark_streams import Operator
+
+SEED = 2**100 + 7
+Row = dict[str, Any]
+TREE = ck.Hierarchy.from_nested({"north": ["Oslo", "Turku"], "south": ["Rome", "Nice"]})
+SCHEMA = ck.Schema(
+    identifier=["name"],
+    quasi={"age": ck.numeric(0, 100), "city": TREE},
+    sensitive={"ill": ck.flat(), "cost": ck.numeric()},
+    plain=["tag"],
+    allow_unique=["tag"],
+)
+SPARK_TYPES = "nr bigint, name string, age bigint, city string, ill string, cost double, tag string, seen double, ward string"
+STREAMS = {
+    "castle": lambda: ck.Castle(SCHEMA, k=4, delta=30, models=[ck.LDiversity("ill", 2)], seed=SEED),
+    "knn_stream": lambda: ck.KnnStream(SCHEMA, k=4, delta=30, seed=SEED),
+    "sabre_window": lambda: ck.SabreWindow(SCHEMA, [ck.TCloseness("ill", 0.5)], omega=40, advance=20, k=3, seed=SEED),
+    "burel_window": lambda: ck.BurelWindow(SCHEMA, [ck.BetaLikeness("ill", 3)], omega=40, advance=20, k=3, seed=SEED),
+}
+
+KEPT = ("castle", "sabre_window")  # one that delays and one of windows; the others under soak
+
+
+def some_rows(count: int, first: int = 0) -> list[Row]:
+    chance = random.Random(first + 1)
+    cities, ills = ["Oslo", "Turku", "Rome", "Nice", None], ["flu", "gout", "SARS", None]
+    return [
+        {"nr": first + i, "name": f"n{i}", "age": chance.randrange(100), "city": chance.choice(cities),
+         "ill": chance.choice(ills), "cost": chance.choice([1.5, 2.0]), "tag": f"t{first + i}", "seen": float(1000 + first + i),
+         "ward": "east"}
+        for i in range(count)
+    ]  # fmt: skip
+
+
+def come(folder: Path, rows: Sequence[Row]) -> None:
+    """One more file, which is one micro-batch; its rows stand in no order."""
+    folder.mkdir(exist_ok=True)
+    number, mixed = len(list(folder.iterdir())), random.Random(5).sample(rows, len(rows))
+    file = folder / f"{number}.parquet"
+    write_parquet(Columns.of({name: [row[name] for row in mixed] for name in rows[0]}), file.with_suffix(".part"))
+    os.utime(file.with_suffix(".part"), (10**9 + number,) * 2)  # Spark takes them by their age
+    file.with_suffix(".part").rename(file)
+
+
+def reading(spark: Any, folder: Path, partitions: int = 2, used: Sequence[str] = ()) -> Any:
+    frame = spark.readStream.schema(SPARK_TYPES).option("maxFilesPerTrigger", 1).parquet(str(folder)).repartition(partitions)
+    return frame.select("name", *SCHEMA.used, *used)
+
+
+def started(frame: Any, home: Path, out: Path, **trigger: Any) -> Any:
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(home)).trigger(**trigger)
+    return writer.start(str(out))
+
+
+def worked(frame: Any, home: Path, out: Path) -> None:
+    """All that is there, and no more."""
+    started(frame, home, out, availableNow=True).awaitTermination()
+
+
+def found(frame: Any) -> list[Row]:
+    rows: list[Row] = frame.toArrow().to_pylist()
+    return rows
+
+
+def same(one: Sequence[Row], other: Sequence[Row]) -> bool:
+    return sorted(map(repr, one)) == sorted(map(repr, other))
+
+
+def here(stream: Any, rows: Sequence[Row]) -> list[Row]:
+    return [left for row in rows for left in stream.push({name: row[name] for name in ("name", *SCHEMA.used)})]
+
+
+# The same as here ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*KEPT, *(pytest.param(name, marks=pytest.mark.soak) for name in STREAMS if name not in KEPT)])
+def test_one_shard_is_the_local_stream(spark: Any, name: str, tmp_path: Path) -> None:
+    make, rows, home, out = STREAMS[name], some_rows(150), tmp_path / "home", tmp_path / "out"
+    come(tmp_path / "in", rows[:70])
+    come(tmp_path / "in", rows[70:])
+    worked(ck.stream_on_spark(reading(spark, tmp_path / "in", used=["nr"]), make(), home, order="nr"), home, out)
+    local = make()
+    left = here(local, rows)
+    assert left and same(found(spark.read.parquet(str(out))), left)
+    assert ck.certificate_on_spark(make(), home) == local.certificate
+    assert same(found(ck.rest_on_spark(make(), home)), local.flush())
+    assert name != "castle" or ck.certificate_on_spark(make(), home) == local.certificate
+    with pytest.raises(ck.BadInput, match="has ended"):
+        ck.stream_on_spark(reading(spark, tmp_path / "in", used=["nr"]), make(), home, order="nr")
+
+
+def test_shards_keep_their_promises_however_often_it_is_stopped(spark: Any, tmp_path: Path) -> None:
+    """Three shards in one go, in other partitions; stopped after each file; and with a micro-batch that is done again."""
+    make, rows, folder = STREAMS["castle"], some_rows(240), tmp_path / "in"
+
+    def go_on(home: str, partitions: int) -> None:
+        frame = ck.stream_on_spark(reading(spark, folder, partitions), make(), tmp_path / home, by="age", shards=[40, 70])
+        worked(frame, tmp_path / home, tmp_path / f"{home}-out")
+
+    for first in (0, 120):
+        come(folder, rows[first : first + 120])
+        go_on("stopped", 2)
+    go_on("at-once", 3)
+    (tmp_path / "at-once" / "commits" / "1").unlink()
+    (tmp_path / "at-once" / "commits" / ".1.crc").unlink()
+    with pytest.raises(ck.BadInput, match="not finished"):
+        ck.rest_on_spark(make(), tmp_path / "at-once")
+    go_on("at-once", 3)
+    certificate, results = ck.certificate_on_spark(make(), tmp_path / "stopped"), []
+    for home in ("stopped", "at-once"):
+        left = found(spark.read.parquet(str(tmp_path / f"{home}-out")))
+        results.append([*left, *found(ck.rest_on_spark(make(), tmp_path / home))])
+    assert certificate.ok and certificate.rows == len(left)
+    assert same(*results)
+    assert_kept(results[0], rows)
+
+
+def assert_kept(left: Sequence[Row], rows: Sequence[Row]) -> None:
+    """Every row once at most, with its own secret, in a class of four with two illnesses, and in its own part of the ages."""
+    by_tag, classes = {row["tag"]: row for row in rows}, defaultdict[tuple[Any, ...], list[Row]](list)
+    assert max(Counter(row["tag"] for row in left).values()) == 1 and len(left) > 0.9 * len(rows)
+    for row in left:
+        raw = by_tag[row["tag"]]
+        assert (row["ill"], row["cost"]) == (raw["ill"], raw["cost"])
+        low, high = np.array([*row["age"].strip("[]").split(", ") * 2][:2], dtype=float)
+        assert low <= raw["age"] <= high and len(set(np.searchsorted([40, 70], [low, high], side="right"))) == 1
+        classes[row["age"], row["city"]].append(row)
+    for mine in classes.values():
+        secrets = [row["ill"] for row in mine]
+        assert oracle_holds("k_anonymity", secrets, [], k=4) and oracle_holds("l_diversity", secrets, [], l=2)
+
+
+def test_a_micro_batch_that_is_done_again_tells_the_same(spark: Any, tmp_path: Path) -> None:
+    told = defaultdict[int, list[list[Row]]](list)
+    come(tmp_path / "in", some_rows(100))
+    schema = SCHEMA.model_copy(update={"sensitive": {"ill": ck.flat(), "cost": ck.numeric()}})
+    for _ in range(2):
+        stream = ck.KnnStream(schema, k=4, delta=30)  # a new one each time, and the secret of the first
+        frame = ck.stream_on_spark(reading(spark, tmp_path / "in"), stream, tmp_path / "home", by="city", shards=2)
+        sink = frame.writeStream.foreachBatch(lambda batch, number: told[number].append(found(batch)))
+        sink.option("checkpointLocation", str(tmp_path / "home")).trigger(availableNow=True).start().awaitTermination()
+        for mark in (tmp_path / "home" / "commits").iterdir():
+            mark.unlink()
+    (once, again) = told[0]
+    assert once and same(once, again)
+    kept = tmp_path / "home" / "closeknit"
+    assert kept.stat().st_mode & 0o777 == 0o600 and kept.parent.stat().st_mode & 0o777 == 0o700
+
+
+# Time ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_rows_leave_in_silence_when_their_time_is_over(spark: Any, tmp_path: Path) -> None:
+    come(tmp_path / "in", some_rows(60))
+    stream = ck.Castle(SCHEMA, k=4, delta="500ms", seed=SEED)
+    frame = ck.stream_on_spark(reading(spark, tmp_path / "in"), stream, tmp_path / "home", by="age", shards=2)
+    query = started(frame, tmp_path / "home", tmp_path / "out", processingTime="200 milliseconds")
+    commits, out = tmp_path / "home" / "commits", tmp_path / "out" / "_spark_metadata"
+    while query.isActive and not (commits / "0").exists():
+        query.awaitTermination(0.1)
+    assert not found(spark.read.schema("tag string").parquet(str(tmp_path / "out"))), "they left before their time"
+    while query.isActive and not list(tmp_path.glob("out/*.parquet")) and not (commits / "20").exists():
+        query.awaitTermination(0.1)
+    while query.isActive and len(list(commits.glob("[0-9]*"))) == len(list(out.glob("[0-9]*"))):
+        query.awaitTermination(0.1)
+    query.stop()
+    assert query.exception() is None
+    left = found(spark.read.parquet(str(tmp_path / "out")))
+    assert len(left) == 60 and found(ck.rest_on_spark(stream, tmp_path / "home")) == []
+
+
+def test_rows_that_tell_the_time(spark: Any, tmp_path: Path) -> None:
+    """Two wards: one falls silent, and the rows of the other let its time go on."""
+    east, west = some_rows(40), [{**row, "ward": "west", "seen": row["seen"] + 100} for row in some_rows(40, first=40)]
+    come(tmp_path / "in", east)
+    come(tmp_path / "in", west)
+    stream = ck.Castle(SCHEMA, k=4, delta="30s", seed=SEED)
+    frame = reading(spark, tmp_path / "in", used=["seen", "ward"])
+    frame = ck.stream_on_spark(frame, stream, tmp_path / "home", by="ward", time="seen", late="5s")
+    worked(frame, tmp_path / "home", tmp_path / "out")
+    left = found(spark.read.parquet(str(tmp_path / "out")))
+    rest = found(ck.rest_on_spark(stream, tmp_path / "home"))
+    assert not {row["tag"] for row in rest} & {row["tag"] for row in east}, "the silent ward has waited"
+    operator, expected = Operator(stream, stream.secret, Shards.of(SCHEMA, "ward", 1), {}), [list[Row](), list[Row]()]
+    for rows in (east, west):
+        local = operator.begun("=" + rows[0]["ward"], None)
+        for row in rows:
+            expected[0] += [*local.tick(row["seen"]), *here(local, [row])]
+        expected[0] += local.tick(west[-1]["seen"] - 6)
+        expected[1] += local.flush()
+    assert expected[1] and same(left, expected[0]) and same(rest, expected[1])
+
+
+# Bad input -----------------------------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_is_said(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    frame, castle = reading(spark, tmp_path / "in", used=["seen", "ward"]), STREAMS["castle"]
+
+    def refused(match: str, stream: Any = None, frame: Any = frame, **asked: Any) -> None:
+        with pytest.raises(ck.BadInput, match=match):
+            ck.stream_on_spark(frame, stream or castle(), tmp_path / "home", **{"order": "seen", "by": "ward", **asked})
+
+    with pytest.raises(ck.BadInput, match="cannot read back"):
+        ck.stream_on_spark(frame, castle(), tmp_path / "my home")
+    refused("no streaming frame", frame=spark.range(3))
+    refused("'seen': has no role", order=())
+    refused("'when': is not in the frame", order=["seen", "when"])
+    refused("each of its values is a shard", shards=3)
+    refused("says not what is cut", by=None, shards=3)
+    refused("increasing numbers", by="age", shards=[50, 20])
+    refused("need a quasi column of numbers", by="city", shards=[50, 20])
+    refused("counted in rows", time="seen")
+    refused("no column of times", stream=ck.Castle(SCHEMA, k=4, delta="1s"), time="ward")
+    refused("is no time", time="seen", late=5)
+    refused("not published", stream=STREAMS["sabre_window"]())
+    assert not (tmp_path / "home").exists()
+    ck.stream_on_spark(frame, castle(), tmp_path / "home", order="seen", by="ward")
+    refused("made with another k", stream=ck.Castle(SCHEMA, k=5, delta=30, models=[ck.LDiversity("ill", 2)], seed=SEED))
+    refused("one of castle, and asked is knn_stream", stream=STREAMS["knn_stream"]())
+    refused("made with another order", order=["seen", "ward"])
+    with pytest.raises(ck.BadInput, match="no stream of closeknit"):
+        ck.rest_on_spark(castle(), tmp_path / "elsewhere")
+
+
+# What needs no session -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("by", "shards"), [("age", 7), ("age", [20, 50]), ("city", 2), ("sex", 3)])
+def test_every_row_has_one_shard_and_near_rows_share_it(by: str, shards: Any) -> None:
+    schema = ck.Schema(quasi={"age": ck.numeric(0, 100), "city": TREE, "sex": ck.flat()}, missing=["?"])
+    cells = {"age": list(range(101)), "city": ["Oslo", "Turku", "Rome", "Nice"], "sex": [f"s{i}" for i in range(90)]}[by]
+    columns = Columns.of({by: [*cells, None]})
+    places = Shards.of(schema, by, shards).places(columns, b"secret")
+    count = shards if isinstance(shards, int) else len(shards) + 1
+    assert set(places.tolist()) == set(range(count)) and places[-1] == 0
+    if by != "sex":
+        assert (np.diff(places[:-1]) >= 0).all()
+    else:
+        assert (places != Shards.of(schema, by, shards).places(columns, b"other")).any(), "without a tree the secret draws"
+
+
+def test_the_order_of_a_micro_batch_does_not_come_from_how_it_was_parted() -> None:
+    stream, rows = STREAMS["castle"](), some_rows(50)
+    operator = Operator(stream, stream.secret, Shards(SCHEMA), {}, ["nr"])
+
+    def order(rows: Sequence[Row], operator: Operator) -> list[Any]:
+        columns = Columns.of({name: [row[name] for row in rows] for name in ("nr", *SCHEMA.used)})
+        block = block_from(dict(columns))
+        assert unpacked(operator.shards.packets(block, b"", False).column("rows").to_pylist()).equals(block)
+        return [rows[i]["nr"] for i in operator._order(stream, block, np.zeros(len(rows)))]
+
+    mixed = random.Random(3).sample(rows, len(rows))
+    assert order(mixed, operator) == list(range(50))
+    free = Operator(stream, stream.secret, Shards(SCHEMA), {})
+    drawn = order(rows, free)
+    assert order(mixed, free) == drawn != list(range(50))
