@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 PIP    := -m pip --disable-pip-version-check install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint redis java bench rivals experiments docs constraints clean
+.PHONY: help demo test soak lint redis java chromium bench rivals experiments docs constraints clean
 
 help:            ## this list
 	@awk -F ':.*## *' '/^[a-z]+:.*##/ { printf "%-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,10 +15,10 @@ help:            ## this list
 demo: .venv/ready   ## the whole way on a built-in table, in seconds
 	@$(BIN)/closeknit demo
 
-test: lint redis java   ## lint, then all tests and doctests once
+test: lint redis java chromium   ## lint, then all tests and doctests once
 	@$(PYTEST)
 
-soak: .venv/ready redis java   ## the large versions of the randomised and fault tests
+soak: .venv/ready redis java chromium   ## the large versions of the randomised and fault tests
 	@CLOSEKNIT_SOAK=1 $(PYTEST) --hypothesis-profile=soak -m "soak or hypothesis"
 
 lint: .venv/ready   ## style, types, import layers
@@ -39,6 +39,9 @@ redis:           ## a redis-server for the tests, where it is missing and may be
 
 java:            ## a Java for the tests of Spark, where it is missing and may be installed
 	@$(call from_debian,java,openjdk-17-jre-headless)
+
+chromium:        ## a Chromium for the tests of the page, where it is missing and may be installed
+	@$(call from_debian,chromium,chromium)
 
 bench: .venv/ready   ## speed, memory and loss beside the floor and the rivals
 	@$(MAKE) --no-print-directory rivals || echo "The benchmarks go on without the rivals."
