@@ -46,20 +46,20 @@ def optimum(table: Table, models: Sequence[Model]) -> Partition:
     return Partition.of(_best(costs(scales(table)), guarded(table, models), table.quasi))
 
 
-@njit(cache=True)
+@njit
 def _best(price_of: Costs, guard: Guard, quasi: NDArray[np.int32]) -> NDArray[np.int32]:
     """Sets of rows as bits; the class of the lowest row of a set is chosen, what is left is a smaller set."""
     n, d = quasi.shape
-    price = np.full(1 << n, np.inf)
+    price, nobody = np.full(1 << n, np.inf), np.zeros(len(guard.parent), np.int32)
     for rows in range(1, 1 << n):
-        under, size = np.zeros(len(guard.parent), np.int32), 0
+        under, size = np.zeros((1, len(guard.parent)), np.int32), 0
         lo, hi = np.full(d, 1 << 30, np.int32), np.full(d, -1, np.int32)
         for r in range(n):
             if rows >> r & 1:
                 size += 1
-                count_row(guard, under, r, 1)
+                count_row(guard, under, 0, r, 1)
                 lo, hi = np.minimum(lo, quasi[r]), np.maximum(hi, quasi[r])
-        if allowed(guard, under, size):
+        if allowed(guard, under, 0, nobody, 1, size):
             price[rows] = 0.0
             for j in range(d):
                 price[rows] += size * range_cost(price_of, j, lo[j], hi[j])

@@ -113,7 +113,7 @@ def test_without_the_public_tables_only_quick_runs(
 
 
 EACH = [(source, 1) for source in SOURCES if source != "thesis"]
-SOME = [("thesis", 5), pytest.param("thesis", 1, marks=pytest.mark.soak)]
+SOME = [("thesis", 9), pytest.param("thesis", 1, marks=pytest.mark.soak)]
 
 
 @pytest.mark.parametrize(("source", "step"), [*EACH, *SOME])

@@ -77,7 +77,7 @@ def attack(release: Any, *, original: Any = None, schema: Schema | None = None, 
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
-    >>> release = ck.anonymize(table, schema, [ck.KAnonymity(5)])
+    >>> release = ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.StackAndDeal())
     >>> found = ck.attack(release, original=table, schema=schema)
     >>> [each.risk for each in found.findings if each.attack == "candidate_rows"], found.untried[0]
     ([0.2], 'minimality needs the recipe with its method and seed, to run it again')

@@ -131,7 +131,7 @@ def covering_of(published: Published, people: Any, schema: Schema | None = None)
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
-    >>> int(covering_of(ck.anonymize(table, schema, [ck.KAnonymity(5)]), table, schema).people.sum())
+    >>> int(covering_of(ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.StackAndDeal()), table, schema).people.sum())
     60
     """
     reading = reading_of(published)

@@ -38,7 +38,7 @@ def on_release(published: Published | Reading, baskets: Sequence[str] = ()) -> l
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
-    >>> found = on_release(ck.anonymize(table, schema, [ck.KAnonymity(5)]))
+    >>> found = on_release(ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.StackAndDeal()))
     >>> len(found), found[0].risk, found[0].attack
     (17, 1.0, 'joint_secrets')
     """

@@ -75,7 +75,7 @@ def kl_divergence(published: Published | Reading, original: Any, schema: Schema,
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
-    >>> releases = [ck.anonymize(table, schema, [ck.KAnonymity(k)]) for k in (1, 5, 20)]
+    >>> releases = [ck.anonymize(table, schema, [ck.KAnonymity(k)], ck.StackAndDeal()) for k in (1, 5, 20)]
     >>> [round(kl_divergence(release, table, schema, level=1).kl, 2) for release in releases]
     [0.0, 6.84, 7.38]
     """

@@ -60,7 +60,7 @@ def class_sizes(published: Published | Reading) -> Sizes:
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(103), ck.datasets.hospital_schema()
-    >>> sizes = class_sizes(ck.anonymize(table, schema, [ck.KAnonymity(5)]))
+    >>> sizes = class_sizes(ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.StackAndDeal()))
     >>> [(bar.first, bar.last, bar.classes, bar.rows) for bar in sizes.bars]
     [(5, 5, 17, 85), (6, 6, 3, 18)]
     """
@@ -85,7 +85,8 @@ def discernibility(published: Published | Reading) -> int:
     """Sum of the squared class sizes: pairs of rows that look alike, each row with itself included.
 
     >>> import closeknit as ck
-    >>> discernibility(ck.anonymize(ck.datasets.hospital(100), ck.datasets.hospital_schema(), [ck.KAnonymity(5)]))
+    >>> table, schema = ck.datasets.hospital(100), ck.datasets.hospital_schema()
+    >>> discernibility(ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.StackAndDeal()))
     500
     """
     return certificate.class_sizes(reading_of(published)).discernibility
@@ -96,7 +97,7 @@ def diversity(published: Published | Reading, secret: str | None = None) -> Dive
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(100), ck.datasets.hospital_schema()
-    >>> diversity(ck.anonymize(table, schema, [ck.KAnonymity(20)]), "disease").least
+    >>> diversity(ck.anonymize(table, schema, [ck.KAnonymity(20)], ck.StackAndDeal()), "disease").least
     15
     """
     reading = reading_of(published)
@@ -118,8 +119,8 @@ def classification_metric(published: Published | Reading, column: str) -> float:
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
-    >>> shares = [classification_metric(ck.anonymize(table, schema, [ck.KAnonymity(k)]), "disease") for k in (1, 5, 50)]
-    >>> [round(share, 2) for share in shares]
+    >>> releases = [ck.anonymize(table, schema, [ck.KAnonymity(k)], ck.StackAndDeal()) for k in (1, 5, 50)]
+    >>> [round(classification_metric(release, "disease"), 2) for release in releases]
     [0.0, 0.8, 0.91]
     """
     reading = reading_of(published)

@@ -38,7 +38,7 @@ def one_class(table: Columns, schema: Schema, published: Published, partition: N
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
-    >>> release = ck.anonymize(table, schema, [ck.KAnonymity(5)])
+    >>> release = ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.StackAndDeal())
     >>> one_class(table, schema, release, release.partition).rows
     5
     """

@@ -44,7 +44,8 @@ def measured(measures: Measures) -> list[Line]:
     """Every measure that has a meaning for at least one secret.
 
     >>> import closeknit as ck
-    >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(3)])
+    >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
+    >>> release = ck.anonymize(table, schema, [ck.KAnonymity(3)], ck.StackAndDeal())
     >>> from closeknit.metrics.measures import measures
     >>> next(line.told for line in measured(measures(release)) if line.name == "l, distinct")[0]
     '3'
