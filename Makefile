@@ -30,8 +30,8 @@ lint: .venv/ready   ## style, types, import layers
 # $(call from_debian,COMMAND,PACKAGE): tests that need the command are skipped where it is missing and may not be installed.
 from_debian = command -v $(1) > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
 	    && echo "Installing $(2) (once) ..." && export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-	    && { timeout 300 apt-get install -qq --no-install-recommends $(2) > /dev/null 2>&1 \
-	    || { timeout 60 apt-get update -qq && timeout 300 apt-get install -qq --no-install-recommends $(2); } \
+	    && { timeout 150 apt-get install -qq --no-install-recommends $(2) > /dev/null 2>&1 \
+	    || { timeout 60 apt-get update -qq && timeout 150 apt-get install -qq --no-install-recommends $(2); } \
 	    > /dev/null 2>&1; }; } || echo "There is no $(1): its tests will be skipped."
 
 redis:           ## a redis-server for the tests, where it is missing and may be installed

@@ -112,8 +112,8 @@ def test_without_the_public_tables_only_quick_runs(
 # Every experiment ----------------------------------------------------------------------------------------------------------
 
 
-EACH = [(source, 1) for source in SOURCES if source != "thesis"]
-SOME = [("thesis", 9), pytest.param("thesis", 1, marks=pytest.mark.soak)]
+EACH = [(source, 2 if source == "slicing" else 1) for source in SOURCES if source != "thesis"]
+SOME = [("thesis", 9), *(pytest.param(source, 1, marks=pytest.mark.soak) for source in ("thesis", "slicing"))]
 
 
 @pytest.mark.parametrize(("source", "step"), [*EACH, *SOME])

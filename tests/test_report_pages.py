@@ -168,6 +168,7 @@ def test_a_browser_opens_both_pages(pages: dict[str, Path], tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed to open the pages in")
+@pytest.mark.soak
 def test_a_browser_opens_the_pages_of_adult(data_folder: Path, tmp_path: Path) -> None:
     frame = pl.read_csv(data_folder / "adult" / "adult.csv.gz", infer_schema=False)
     kinds = {

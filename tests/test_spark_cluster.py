@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import closeknit as ck
 from closeknit.core.columns import Column, Columns
@@ -28,6 +29,7 @@ def people(rows: int, first: int = 0) -> Columns:
     return Columns({"nr": Column(numbers, np.arange(rows, dtype=np.int32)), **shown, "tag": tags}, rows)
 
 
+@pytest.mark.soak
 def test_a_killed_worker_and_a_killed_driver_change_nothing(java: None, tmp_path: Path) -> None:
     table, inbox = people(1000), tmp_path / "in"
     table = Columns({name: table[name] for name in SCHEMA.used}, table.rows)
