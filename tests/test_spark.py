@@ -284,6 +284,7 @@ def test_command_line_and_counted_combinations(spark: Any, patients: Columns, sc
     assert saved(out).certificate.model_copy(update={"files": ()}) == here.certificate
     found = CliRunner().invoke(app, ["audit", f"{out}/release.csv", "--engine", "spark"])
     assert found.exit_code == 0 and found.output.endswith("ok\n"), found.output
+    assert CliRunner().invoke(app, ["audit", f"{out}/release.csv"]).output == found.output
 
 
 # What needs no session -----------------------------------------------------------------------------------------------------

@@ -208,11 +208,11 @@ def test_work_is_shown_and_can_be_cancelled(desk: tuple[Any, str, Any]) -> None:
     tasks = client.app.state.tasks
     task = tasks.status(case)
     assert "<progress" in client.get(f"{at}/methods").text
-    assert "hx-get" in client.get(f"{at}/work/{task.number}").text
-    sent(client, f"{at}/work/{task.number}/cancel")
+    assert "hx-get" in client.get(f"{at}/tasks/{task.number}").text
+    sent(client, f"{at}/tasks/{task.number}/cancel")
     assert tasks.status(case).state == "cancelled"
     assert "this was cancelled" in client.get(f"{at}/methods").text
-    assert client.get(f"{at}/work/{task.number}").headers["hx-refresh"] == "true"
+    assert client.get(f"{at}/tasks/{task.number}").headers["hx-refresh"] == "true"
     while draft_of(case) != before:
         sent(client, f"{at}/undo")
 

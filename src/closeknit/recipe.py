@@ -54,10 +54,7 @@ class Recipe:
 
     def __init__(self, keys: _Keys, base: Path | None, file: object) -> None:
         place = {"path": keys.data} if isinstance(keys.data, str) else dict(keys.data or {})
-        path = place.pop("path", None)
-        if path is not None and not str(path).isprintable():
-            raise BadInput(f"the path of the data is {path!r}", file=file, right="name a file")
-        self.data_path = None if path is None else (base or Path()) / str(path)
+        self.data_path = _data_path(place.pop("path", None), place.pop("table", None), base, file)
         self.csv = build("data", CsvFormat, place) if place else None
         self.schema = Schema.from_forms(keys.columns, base)
         self.models = models_from(keys.models)
@@ -105,6 +102,18 @@ class Recipe:
         except UnicodeDecodeError:
             raise BadInput("is not UTF-8 text", file=file, right="name a recipe file") from None
         return cls.of(forms_in(text, file), file.parent, file)
+
+
+def _data_path(path: object, table: object, base: Path | None, file: object) -> Path | str | None:
+    """A file, relative to the recipe; an address (`hdfs://...`) or the name of a Spark table as it stands."""
+    if path is not None and table is not None:
+        raise BadInput("recipe, key 'data' has both path and table", file=file, right="keep one of them")
+    named = path if table is None else table
+    if named is not None and not str(named).isprintable():
+        raise BadInput(f"the path of the data is {named!r}", file=file, right="name a file")
+    if path is None or "://" in str(path):
+        return None if named is None else str(named)
+    return (base or Path()) / str(path)
 
 
 class EachKeyOnce(yaml.SafeLoader):

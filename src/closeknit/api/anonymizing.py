@@ -7,7 +7,7 @@ import secrets
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,7 +27,7 @@ from closeknit.core.params import number, spec, whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Outcome, Partition, Table
 from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import kind_of, read
+from closeknit.doors.files import kind_of, parts_of, read
 from closeknit.doors.parquet import parquet_types
 from closeknit.fills.persons import together
 from closeknit.fills.repair import repaired
@@ -60,8 +60,9 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     check_method(method)
     models = check_asked(schema, models, method, asked)
     seed = _seed(seed)
-    described = _data_form(data, csv)
-    if wants_spark(data, engine, master):
+    on_spark = wants_spark(data, engine, master)
+    described = _data_form(data, csv, on_spark)
+    if on_spark:
         _refuse_withholding(suppress)
         shape = asked or made("form", usual_form(method), FORMS)
         return anonymized(data, schema, models, method, shape, seed, master=master, csv=csv, described=described, tell=tell)
@@ -80,7 +81,7 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
         recipe=recipe_forms(schema, list(models), done.method, done.form, suppress, seed, described, done.notes),
         like=None if described or isinstance(data, Columns) else data,
         format="parquet" if parquet else "csv",
-        types=parquet_types(data) if parquet else None,
+        types=parquet_types(parts_of(data)[0]) if parquet else None,
         origin=Origin(columns, schema, tuple(models), done.method, seed, at_home(done.table, partition)),
     )
 
@@ -163,11 +164,15 @@ def _seed(seed: int | None) -> int:
     return seed
 
 
-def _data_form(data: Any, csv: CsvFormat | None) -> dict[str, Any] | None:
+def _data_form(data: Any, csv: CsvFormat | None, on_spark: bool) -> dict[str, Any] | None:
     """Where the table came from, as a recipe says it; None for a frame."""
     if not isinstance(data, str | PathLike):
         return None
-    return {"path": str(Path(data).resolve()), **(spec(csv) if csv else {})}
+    from closeknit.engines.spark_session import is_table
+
+    text = fspath(data)
+    named = {"path": text if "://" in text else str(Path(data).resolve())}
+    return {**({"table": text} if on_spark and is_table(text) else named), **(spec(csv) if csv else {})}
 
 
 def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, tell: Progress) -> Outcome:

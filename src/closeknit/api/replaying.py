@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from closeknit import __version__
 from closeknit.api.publishing import all_secrets
 from closeknit.core.certificate import Certificate, Home, Promise, certify, model_form
-from closeknit.core.columns import Column, Columns
+from closeknit.core.columns import Column, Columns, joined
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.kinds import Kind, flat
@@ -29,7 +29,7 @@ from closeknit.forms.cells import compact
 from closeknit.release import Origin, Release
 from closeknit.streams.certificate import REFERRING, WINDOW, attested, notes, shown_schema
 from closeknit.streams.stream import Stream
-from closeknit.streams.writing import in_order, joined
+from closeknit.streams.writing import in_order
 
 ORDERS = ("as it stands", "shuffled")
 

@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from closeknit.core.certificate import Certificate
 from closeknit.core.classes import Classes
-from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.table import Partition, Table
 from closeknit.doors.files import read
 from closeknit.recipe import Recipe
 from closeknit.release import FORMATS, Origin, Release
-from closeknit.streams.writing import joined
 
 CERTIFICATE = "certificate.json"
 
@@ -38,7 +36,7 @@ def saved(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None
     True
     """
     file, certificate = _found(Path(folder))
-    columns = _cells(file)
+    columns = read(file)
     home = (None, None, None) if recipe is None else _home(Path(recipe))
     release = Release(columns, certificate, recipe=home[0], origin=home[1], partition=home[2])
     if release.certificate.content_sha256 != certificate.content_sha256 or columns.rows != certificate.rows:
@@ -67,16 +65,6 @@ def _found(place: Path) -> tuple[Path, Certificate]:
     if file is None:
         raise BadInput("no release stands beside the certificate", file=folder, right="it needs release.csv or release.parquet")
     return file, certificate
-
-
-def _cells(file: Path) -> Columns:
-    """One file, or a folder of parts as Spark writes them, beside its own marks."""
-    if not file.is_dir():
-        return read(file)
-    parts = [read(part) for part in sorted(file.iterdir()) if not part.name.startswith((".", "_"))]
-    if not parts:
-        raise BadInput("this folder is empty", file=file, right="it needs the part files of the release")
-    return joined(parts)
 
 
 def _home(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.int32] | None]:

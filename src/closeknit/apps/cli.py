@@ -236,16 +236,20 @@ def anonymize(
             return
         name, (file, *parts) = shown(folder), [listed["name"] for listed in json.loads(certificate)["files"]]
         print_utf8(f"{release.certificate}\n\n")
-        page = ", report.html" if report and engine != "spark" else ""
+        page = ", report.html" if report and engine != "spark" else ""  # rows on Spark do not come here to be drawn
         typer.echo(f"{name}/          {', '.join([file, *parts])}, certificate.json{page}: what may leave")
         classes = "" if engine == "spark" else ", classes.csv"
         typer.echo(f"{name}.private/  recipe.yaml{classes}{page}: what stays at home")
         typer.echo(f"next: closeknit audit {name}/{file}{' --engine spark' if engine == 'spark' else ''}")
+        if report and engine == "spark":
+            typer.echo(f"      closeknit report {name}/   draws its page, on a machine that holds the release")
 
 
 @app.command(short_help="Recompute the promises of a release.")
 def audit(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A release: CSV or Parquet, made by anyone.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A release, made by anyone: CSV or Parquet, or a folder of part files.")
+    ],
     certificate: Annotated[Path | None, typer.Option(help="Its certificate; else certificate.json beside the file.")] = None,
     recipe: Annotated[Path | None, typer.Option(help="Check schema and promises of this recipe instead.")] = None,
     delimiter: Delimiter = None,
@@ -274,7 +278,7 @@ def audit(
             asked = Recipe.read(recipe)
             found = audited(file, asked.schema, asked.models, form=asked.form, csv=csv, engine=engine, master=master)
         else:
-            beside = certificate or certificate_beside(file, folders=engine == "spark")
+            beside = certificate or certificate_beside(Path(file))
             found = audited(file, certificate=beside, csv=csv, engine=engine, master=master)
         if as_json:
             print_utf8(found.to_json())

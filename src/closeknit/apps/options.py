@@ -55,12 +55,11 @@ def refuse_existing(place: Path, force: bool) -> None:
         raise BadInput("it exists already", file=place, right="choose another name, or use --force to replace it")
 
 
-def certificate_beside(file: Path, folders: bool = False) -> Path:
-    """The certificate of a release; `folders`: it may be a folder of files, as Spark writes them."""
+def certificate_beside(file: Path) -> Path:
+    """The certificate of a release."""
     from closeknit.doors.files import kind_of
 
-    if not folders:
-        kind_of(file)
+    kind_of(file)
     beside = file.parent / "certificate.json"
     if not file.exists():
         raise BadInput("there is no such file or folder", file=file, right="check the path")

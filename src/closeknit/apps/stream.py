@@ -92,7 +92,8 @@ def stream(
         from closeknit.recipe import Recipe
 
         asked = Recipe.read(recipe)
-        source = None if input == str(STANDARD) else asked.data_path if input is None else _place(input)
+        named = str(asked.data_path or STANDARD) if input is None else input
+        source = None if named == str(STANDARD) else _place(named)
         csv = _input_format(asked, source, input_format, csv_format(delimiter, encoding, decimal))
         places = Places(source, csv, _place(output), output_format, checkpoint, rejects, pipe, force)
         places.refuse_same({"the recipe": recipe, "--counters": counters, "--certificate": certificate})

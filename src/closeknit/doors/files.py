@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from closeknit.core.columns import Columns
+from closeknit.core.columns import Columns, joined
 from closeknit.core.errors import BadInput
 from closeknit.doors.canonical import canonical_blocks
 from closeknit.doors.csv import CsvFormat, read_csv
@@ -32,6 +31,8 @@ _SAME = {".pq": ".parquet", ".jsonl": ".ndjson", ".feather": ".arrow"}
 def read(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -> Columns:
     r"""The table in a file (.csv, .tsv, .txt, .ndjson, each also with .gz; .parquet; .arrow) or in a frame.
 
+    A folder with such a suffix has part files, as Spark writes them; they follow each other in the order of their names.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "people.tsv").write_text("age\tsex\n30\tf\n", encoding="utf-8")
@@ -44,9 +45,34 @@ def read(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -
         return from_frame(source, columns)
     file = Path(source)
     suffix = kind_of(file)
-    if suffix in _READERS:
-        return _READERS[suffix](file, columns)
-    return read_csv(file, format or CsvFormat(delimiter=_DELIMITERS[suffix]), columns)
+
+    def part(file: Path) -> Columns:
+        if suffix in _READERS:
+            return _READERS[suffix](file, columns)
+        return read_csv(file, format or CsvFormat(delimiter=_DELIMITERS[suffix]), columns)
+
+    parts = [part(file) for file in parts_of(file)]
+    for found, where in zip(parts, parts_of(file), strict=True):
+        if list(found) != list(parts[0]):
+            raise BadInput("its columns are not those of the part files before it", file=where, right="make them all alike")
+    return joined(parts)
+
+
+def parts_of(path: str | PathLike[str]) -> list[Path]:
+    """The files of a table: itself, or the part files of a folder, beside which Spark leaves marks of its own.
+
+    >>> parts_of("people.parquet")
+    [PosixPath('people.parquet')]
+    """
+    file = Path(path)
+    if not file.is_dir():
+        return [file]
+    parts = [part for part in sorted(file.iterdir()) if not part.name.startswith((".", "_"))]
+    if not parts:
+        raise BadInput("this folder is empty", file=file, right="it needs the part files of a table")
+    if inside := [part for part in parts if part.is_dir()]:
+        raise BadInput("this folder has a folder among its part files", file=inside[0], right="name a folder of files")
+    return parts
 
 
 def kind_of(path: str | PathLike[str]) -> str:
@@ -57,10 +83,11 @@ def kind_of(path: str | PathLike[str]) -> str:
     """
     file = Path(path)
     suffix = (file.with_suffix("") if file.suffix.lower() == ".gz" else file).suffix.lower()
-    if os.path.isdir(file):
-        raise BadInput("this is a folder, not a file", file=file, right="name a file in it")
     suffix = _SAME.get(suffix, suffix)
     if suffix not in _DELIMITERS and suffix not in _READERS:
+        if file.is_dir():
+            right = "name a file in it; a folder of part files is called like one of them, say people.parquet"
+            raise BadInput("this is a folder, not a file", file=file, right=right)
         known = ".csv, .tsv, .txt, .ndjson (also with .gz), .parquet or .arrow"
         raise BadInput(f"the suffix '{suffix}' does not say how the file is written", file=file, right=f"use {known}")
     return suffix

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 BATCH = 65_536  # rows of an Arrow batch: kernels like them larger than Spark's 10,000
 MACHINE = "local[*]"
+MASTER = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.+\]|spark://[^\s/]+:\d+|yarn|k8s://\S+")
 DAEMON = "closeknit.engines.spark_daemon"
+_CSV = r"\.(csv|tsv|tab|txt)(\.gz)?$"
 OURS = re.compile(r"^closeknit\.core\.errors\.(BadInput|Unsatisfiable): (.+)$", re.M)
 
 
@@ -38,6 +40,9 @@ def session(master: str | None = None) -> SparkSession:
         from pyspark.sql import SparkSession
     except ImportError:
         raise BadInput("pyspark is not installed", right="pip install 'closeknit[spark]'") from None
+    if master is not None and not MASTER.fullmatch(master):  # Java would tell it in a trace
+        right = "it is local[2], local[*], spark://host:port, yarn or k8s://..."
+        raise BadInput(f"{master!r} is not the address of a Spark cluster", right=right)
     active = SparkSession.getActiveSession()
     if active is not None and master is None:
         return active
@@ -72,16 +77,24 @@ def read_frame(spark: SparkSession, data: Any, csv: CsvFormat | None = None) -> 
     text = os.fspath(data)
     if csv is not None and csv.decimal != ".":
         raise BadInput("Spark reads numbers with a decimal point only", file=text, right="write the numbers so")
-    if csv is not None or re.search(r"\.(csv|tsv|tab|txt)(\.gz)?$", text):
+    if csv is not None or re.search(_CSV, text):
         usual = "\t" if re.search(r"\.(tsv|tab)(\.gz)?$", text) else ","
         delimiter, encoding = (csv.delimiter or usual, csv.encoding) if csv else (usual, None)
         with sentences(text):
             return spark.read.csv(
                 text, header=True, sep=delimiter, encoding=encoding, quote='"', escape='"', enforceSchema=False, mode="FAILFAST"
             )
-    table = not re.search(r"[/\\]|\.(parquet|pq)$", text) and not os.path.exists(text)
     with sentences(text):
-        return spark.table(text) if table else spark.read.parquet(text)
+        return spark.table(text) if is_table(text) else spark.read.parquet(text)
+
+
+def is_table(text: str) -> bool:
+    """Whether this is the name of a table of Spark's catalogue rather than a path.
+
+    >>> is_table("warehouse.patients"), is_table("patients.parquet"), is_table("hdfs:///patients")
+    (True, False, False)
+    """
+    return not re.search(r"[/\\]|\.(parquet|pq)$", text) and not re.search(_CSV, text) and not os.path.exists(text)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.columns import Column, Columns
+from closeknit.core.columns import Column, Columns, joined
 from closeknit.core.order import row_order
 from closeknit.core.schema import ranked
 from closeknit.doors.batches import Block, block_from, cells_in, numbers_in
@@ -32,7 +32,6 @@ from closeknit.engines.spark_stream_shards import PACKETS, TIME, Shards
 from closeknit.streams.checkpoint import put_back, state_of, with_secret
 from closeknit.streams.delayed import TICK
 from closeknit.streams.stream import Stream
-from closeknit.streams.writing import joined
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

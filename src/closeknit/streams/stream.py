@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.certificate import Certificate
-from closeknit.core.columns import Column, Columns
+from closeknit.core.columns import Column, Columns, joined
 from closeknit.core.errors import BadInput
 from closeknit.core.model import Model
 from closeknit.core.params import whole
@@ -35,7 +35,7 @@ from closeknit.streams.certificate import counted, rolling
 from closeknit.streams.checkpoint import load, save
 from closeknit.streams.counters import Counters
 from closeknit.streams.pending import Pending
-from closeknit.streams.writing import joined, written
+from closeknit.streams.writing import written
 
 BLOCK = 4096  # rows of a frame that are taken at once: memory does not grow with the frame
 BASE = frozenset({"schema", "models", "secret", "coder", "pending", "counters", "position", "ended", "asked", "_names"})

@@ -70,24 +70,3 @@ def _own_texts(labels: list[str | None], texts: Cells, sizes: Sequence[int]) -> 
         found = set(texts[start:end].tolist()) if label is None else set()
         own.append(label if label is not None else str(found.pop()) if len(found) == 1 else STAR)
     return own
-
-
-def joined(parts: Sequence[Columns]) -> Columns:
-    """Tables of the same columns, one below the other.
-
-    >>> [joined([Columns.of({"a": [1, 2]}), Columns.of({"a": [2, None]})])["a"].cells()]
-    [[1, 2, 2, None]]
-    """
-    if len(parts) == 1:
-        return parts[0]
-    cells = {}
-    for name in parts[0]:
-        seen: dict[Any, int] = {}
-        codes = []
-        for part in parts:
-            column = part[name]
-            code_of = np.array([*(seen.setdefault(value, len(seen)) for value in column.values.tolist()), -1], dtype=np.int32)
-            codes.append(code_of[column.codes])
-        text = any(isinstance(value, str) for value in seen) or not seen
-        cells[name] = Column(np.array(list(seen), dtype=object if text else None), np.concatenate(codes))
-    return Columns(cells, sum(part.rows for part in parts))

@@ -9,13 +9,9 @@ from closeknit.apps.web.desk.choices import compared, varied
 from closeknit.apps.web.desk.draft import begun
 from closeknit.apps.web.desk.kept import keep
 from closeknit.apps.web.desk.promises import reach
-from closeknit.apps.web.desk.roles import kind_of, role_rows, suggested
+from closeknit.apps.web.desk.roles import suggested
 from closeknit.apps.web.desk.table import Limits, built_in, csv_format, look, open_table
-from closeknit.apps.web.desk.tree_builders import built, fitting
-from closeknit.apps.web.desk.trees import column_tree
 from closeknit.apps.web.work import Asked, Kind, asked_recipe, draft_of, keep_draft, table_at
-from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput
 from closeknit.core.method import Progress
 from closeknit.suggestion import suggest
 
@@ -33,26 +29,6 @@ def looked(case: Case, asked: Asked, limits: Limits, tell: Progress) -> Any:
     if not asked.get("builtin"):
         keep_draft(case, begun(guess, case.table.name, form))
     return {"looked": look(table).record(), "suggested": suggested(table, guess), "csv": form}
-
-
-def roles(case: Case, asked: Asked, limits: Limits, tell: Progress) -> Any:
-    """A line for every column, with what is wrong with it. `suggested` is what `look` gave."""
-    table = _table(case, limits)
-    return [vars(row) for row in role_rows(table, draft_of(case), asked.get("suggested", {}))]
-
-
-def tree(case: Case, asked: Asked, limits: Limits, tell: Progress) -> Any:
-    """How a column reads at each level: as in the draft, as `form` says, or as a `builder` makes it of what was `given`."""
-    table, draft, name = _table(case, limits), draft_of(case), str(asked["column"])
-    if name not in table:
-        raise BadInput("there is no such column", column=name, right="choose one of the table")
-    missing = (draft.get("schema") or {}).get("missing", [])
-    form = asked.get("form") or kind_of(draft, name) or "flat"
-    if isinstance(form, dict) and "csv" in form:
-        raise BadInput("its hierarchy is a file of its own", column=name, right="import it")
-    if asked.get("builder"):
-        form = built(asked["builder"], table[name], name, asked.get("given", {}), missing)
-    return {**column_tree(table[name], name, form, missing), "builders": fitting(table[name], name, missing)}
 
 
 def reached(case: Case, asked: Asked, limits: Limits, tell: Progress) -> Any:
@@ -76,17 +52,8 @@ def frontier(case: Case, asked: Asked, limits: Limits, tell: Progress) -> Any:
     return varied(draft, case.folder, columns=table, rows=rows, names=names, vary=asked.get("vary"), progress=tell).record()
 
 
-def _table(case: Case, limits: Limits) -> Columns:
-    """The table, read as the draft says it is written."""
-    data = draft_of(case).get("data")
-    given = {key: value for key, value in data.items() if key != "path"} if isinstance(data, dict) else None
-    return table_at(case.table, case.name, limits, csv_format(given))
-
-
 AT_DESK: dict[str, Kind] = {
     "look": looked,
-    "roles": roles,
-    "tree": tree,
     "reach": reached,
     "choices": choices,
     "frontier": frontier,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -173,25 +173,6 @@ def preview(seen: Bound, values: int = VALUES) -> Preview:
         isinstance(seen.kind, Hierarchy) and seen.kind.from_data,
         TIGHT if seen.domain.tree is None and seen.domain.step is None else None,
     )
-
-
-def column_tree(column: Column, name: str, form: object, missing: Sequence[str] = ()) -> dict[str, Any]:
-    """Tree and preview of a column at once, as JSON takes them; `editable` says whether its nodes can be changed.
-
-    >>> from closeknit.core.columns import Columns
-    >>> found = column_tree(Columns.of({"sex": ["f", "m"]})["sex"], "sex", "flat")
-    >>> found["preview"]["rows"], found["editable"]
-    ((('f', '*'), ('m', '*')), True)
-    """
-    seen = bound(column, name, form, missing)
-    return {
-        "column": name,
-        "kind": seen.kind.name,
-        "form": dict(form) if isinstance(form, Mapping) else form,
-        "tree": tree_view(seen).record(),
-        "preview": preview(seen).record(),
-        "editable": seen.domain.tree is not None,
-    }
 
 
 def as_hierarchy(seen: Bound) -> Hierarchy:

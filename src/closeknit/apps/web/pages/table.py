@@ -109,7 +109,7 @@ def reach(case: Mine, tasks: AllTasks) -> Response:
     return onward(case, "promises")
 
 
-@router.get("/tables/{id}/work/{number}")
+@router.get("/tables/{id}/tasks/{number}")
 async def progress(request: Request, case: Mine, tasks: AllTasks, number: int) -> Response:
     """The bar of a task, asked for again and again; when it is over, the page is to be shown anew."""
     task = tasks.status(case, number)
@@ -118,7 +118,7 @@ async def progress(request: Request, case: Mine, tasks: AllTasks, number: int) -
     return templates().TemplateResponse(request, "progress.html", {"case": case, "work": Work(task, None, True)})
 
 
-@router.post("/tables/{id}/work/{number}/cancel")
+@router.post("/tables/{id}/tasks/{number}/cancel")
 def cancel(case: Mine, tasks: AllTasks, number: int) -> Response:
     """End a task."""
     task = tasks.status(case, number)
