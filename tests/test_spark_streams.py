@@ -171,6 +171,26 @@ def test_a_micro_batch_that_is_done_again_tells_the_same(spark: Any, tmp_path: P
     assert kept.stat().st_mode & 0o777 == 0o600 and kept.parent.stat().st_mode & 0o777 == 0o700
 
 
+def test_rows_of_spark_s_own_generator(spark: Any, tmp_path: Path) -> None:
+    schema, home, out = (
+        ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"ill": ck.flat()}),
+        tmp_path / "home",
+        tmp_path / "out",
+    )
+    told = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 60).option("numPartitions", 3).load()
+    rows = told.selectExpr("value AS nr", "pmod(value * 37, 101) AS age", "concat('i', pmod(value, 7)) AS ill")
+    frame = ck.stream_on_spark(rows, ck.Castle(schema, k=4, delta=30, seed=SEED), home, order="nr")
+    query = started(frame, home, out, processingTime="10 milliseconds")
+    while query.isActive and not (home / "commits" / "1").exists():
+        query.awaitTermination(0.1)
+    query.stop()
+    assert query.exception() is None
+    batches = len(list((out / "_spark_metadata").glob("[0-9]*")))
+    stream = ck.Castle(schema, k=4, delta=30, seed=SEED)
+    left = [row for i in range(60 * batches) for row in stream.push({"age": i * 37 % 101, "ill": f"i{i % 7}"})]
+    assert batches > 1 and left and same(found(spark.read.parquet(str(out))), left)
+
+
 # Time ----------------------------------------------------------------------------------------------------------------------
 
 
