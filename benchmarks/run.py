@@ -20,6 +20,7 @@
     knit_attack  what an attacker who knows the method learns from Knit's classes
     stream_speed  rows a second of every stream, and memory over 50,000,000 rows
     spark    Mondrian and SABRE on 1,000,000 to 100,000,000 generated rows on Spark, beside its own reading, sorting and writing
+    web      Adult and SAL by `closeknit serve` beside the command, and how fast it answers meanwhile
     arx      quoted figures of ARX on Adult beside ours on the same rows
     rivals   pycanon measuring the same release, anjana making one
 
@@ -58,6 +59,7 @@ import several_large
 import slicing
 import speed
 import stream_speed
+import web
 import workload
 from sections import Section, replace
 
@@ -83,6 +85,7 @@ BENCHMARKS = {
     "knit_attack": ("Knit: what an attacker who knows the method learns", knit_attack.run),
     "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
     "spark": ("Spark: large tables on this machine", on_spark.run),
+    "web": ("The service: jobs beside the command line, and answers meanwhile", web.run),
     "arx": ("ARX, quoted, on Adult's training rows", arx.run),
     "rivals": ("Other tools on Adult", rivals.run),
 }

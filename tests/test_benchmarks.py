@@ -46,6 +46,14 @@ def test_tables_of_loss_are_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
+def test_service_is_measured(tmp_path: Path) -> None:
+    done = bench(tmp_path / "page.md", "web")
+    assert done.returncode == 0, done.stderr
+    lines = [line.split("|") for line in (tmp_path / "page.md").read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+    assert [line[1].strip() for line in lines[2:]] == ["Adult", "SAL"] and all(int(line[6]) > 3 for line in lines[2:])
+
+
+@pytest.mark.soak
 def test_no_variant_of_sabre_exceeds_what_was_asked(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     done = bench(page, "sabre")

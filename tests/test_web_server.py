@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from closeknit.apps import serve
 from closeknit.apps.cli import app
 from closeknit.apps.web import homes, running
+from closeknit.apps.web.settings import Settings
 from closeknit.core.errors import BadInput
 from closeknit.datasets import hospital, hospital_recipe
 from closeknit.doors.files import write_csv
@@ -168,6 +169,12 @@ def not_loopback() -> str:
             return str(line.getsockname()[0])
         except OSError:
             return "127.0.0.2"
+
+
+def test_answers_do_not_wait_for_the_next_packet(tmp_path: Path) -> None:
+    """asyncio sends at once only where the socket says that it speaks TCP."""
+    with running.bound(Settings(home=tmp_path, port=0)) as listening:
+        assert listening.proto == socket.IPPROTO_TCP
 
 
 def test_folder_of_a_killed_page_goes_with_the_next_one(tmp_path: Path) -> None:
