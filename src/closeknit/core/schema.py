@@ -270,4 +270,5 @@ def explained(error: ValidationError, where: str) -> BadInput:
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         return BadInput(f"{where} has the unknown key '{key}'")
-    return BadInput(f"{where}, key '{key}': {first['msg'].lower()}", right=f"got {first['input']!r}")
+    place = f"{where}, key '{key}'" if key else where  # a text that is no JSON has no key
+    return BadInput(f"{place}: {first['msg'].lower()}", right=f"got {first['input']!r}")
