@@ -258,6 +258,20 @@ def test_bad_input_on_executors_and_unread_paths_are_sentences(spark: Any, file:
         ck.anonymize(numbered, unique, [K], ck.Mondrian(), seed=SEED)
 
 
+def test_csv_that_spark_would_read_wrongly_is_refused(spark: Any, tmp_path: Path) -> None:
+    rows = b"".join(b"%d,%s\n" % (20 + i % 3, [b"a", b"b"][i % 2]) for i in range(12))
+    simple = ck.Schema(quasi={"age": ck.numeric(0, 100)}, plain=["job"])
+    for what, more in (
+        ("not as many cells", b"21\n"),
+        ("not as many cells", b'21,"a\nb"\n'),
+        ("utf-8.*encoding", b"21,\xe9\n"),
+    ):
+        (tmp_path / "people.csv").write_bytes(b"age,job\n" + rows + more)
+        with pytest.raises(ck.BadInput, match=what) as refused:
+            ck.anonymize(tmp_path / "people.csv", simple, [K], ck.Mondrian(), seed=SEED, engine="spark")
+        assert "java" not in str(refused.value).lower()
+
+
 def test_without_pyspark_the_extra_is_named(file: Path, schema: ck.Schema, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "pyspark"]:
         monkeypatch.setitem(sys.modules, name, None)

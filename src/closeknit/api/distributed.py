@@ -133,7 +133,7 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
     tell("reading", 0.0)
     frame = read_frame(session(master), data, csv)
     schema.needed(frame.columns)
-    with sentences():
+    with sentences(data if isinstance(data, str | PathLike) else None):
         tell("encoding", 0.1)
         coding, coded = coded_on_spark(frame, schema, models)
         check_whole(coding.one_class(), schema, models)
@@ -164,7 +164,7 @@ def seen_on_spark(data: Any, schema: Schema, models: Sequence[Model], form: Form
     if form.name != "generalized":
         raise BadInput(f"the form '{form.name}' cannot be audited on Spark yet", right="audit it without an engine")
     frame = spark_audit.release_frame(session(master), data, csv)
-    with sentences():
+    with sentences(data if isinstance(data, str | PathLike) else None):
         found = spark_audit.values_of(frame, schema)
         seen = spark_audit.seen(frame, schema, models, all_secrets(schema), withheld, found)
         return spark_audit.each_value(frame, found), seen, spark_audit.content_hash(frame)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.doors.csv import CsvFormat
+from closeknit.engines.spark_maps import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +21,9 @@ MACHINE = "local[*]"
 MASTER = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.+\]|spark://[^\s/]+:\d+|yarn|k8s://\S+")
 DAEMON = "closeknit.engines.spark_daemon"
 _CSV = r"\.(csv|tsv|tab|txt)(\.gz)?$"
-OURS = re.compile(r"^closeknit\.core\.errors\.(BadInput|Unsatisfiable): (.+)$", re.M)
+OUR_ERRORS = f"{BadInput.__module__}."
+OURS = re.compile(rf"^{re.escape(OUR_ERRORS)}(BadInput|Unsatisfiable): (.+)$", re.M)
+RAGGED = "MALFORMED_RECORD_IN_PARSING"
 
 
 def is_spark_frame(data: object) -> bool:
@@ -81,11 +84,27 @@ def read_frame(spark: SparkSession, data: Any, csv: CsvFormat | None = None) -> 
         usual = "\t" if re.search(r"\.(tsv|tab)(\.gz)?$", text) else ","
         delimiter, encoding = (csv.delimiter or usual, csv.encoding) if csv else (usual, None)
         with sentences(text):
-            return spark.read.csv(
+            whole = spark.read.option(
+                "columnPruning", "false"
+            )  # else a line that is too short passes where its end is not read
+            frame = whole.csv(
                 text, header=True, sep=delimiter, encoding=encoding, quote='"', escape='"', enforceSchema=False, mode="FAILFAST"
             )
+            return _readable(frame) if encoding is None else frame
     with sentences(text):
         return spark.table(text) if is_table(text) else spark.read.parquet(text)
+
+
+def _readable(frame: DataFrame) -> DataFrame:
+    """The same frame, which refuses bytes that are no UTF-8: Spark would make one sign of each, and one value of many."""
+    from pyspark.sql import functions as F
+
+    def cell(name: str) -> Any:
+        bad = BadInput("bytes cannot be read as utf-8", column=name, right="name the encoding, e.g. latin-1 or cp1252")
+        found = F.col(quoted(name))
+        return F.when(found.contains("\ufffd"), F.raise_error(f"\n{OUR_ERRORS}BadInput: {bad}\n")).otherwise(found).alias(name)
+
+    return frame.select(*map(cell, frame.columns))
 
 
 def is_table(text: str) -> bool:
@@ -108,9 +127,15 @@ def sentences(file: object = None) -> Iterator[None]:
     except AnalysisException as error:
         raise BadInput(_first_sentence(str(error)), file=file, right="name a file or table that Spark can read") from None
     except (PySparkException, Py4JError) as error:
-        if ours := OURS.search(str(error)):
+        text = str(error)
+        if ours := OURS.search(text):
             raise _said(*ours.groups()) from None
-        raise BadInput(f"Spark gave up: {_first_sentence(str(error))}", right="its log tells more") from None
+        if RAGGED in text:
+            right = "give every row as many cells as the header; cells with line breaks can only be read from Parquet"
+            raise BadInput("a line of the CSV has not as many cells as its header", file=file, right=right) from None
+        causes = re.findall(r"^Caused by: [\w.$]+: (.+)$", text, re.M)
+        said = causes[-1] if causes else _first_sentence(text)
+        raise BadInput(f"Spark gave up: {said}", right="its log tells more") from None
 
 
 def _said(kind: str, words: str) -> BadInput | Unsatisfiable:
