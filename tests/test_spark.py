@@ -135,16 +135,6 @@ def test_plans_are_the_local_ones(
     assert same(here, ck.anonymize(frame, schema, models, method, seed=SEED))
 
 
-def test_a_method_that_needs_all_rows_has_them_while_they_are_few(
-    spark: Any, file: Path, schema: ck.Schema, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = ck.anonymize(file, schema, [K, T], ck.Sabre(), seed=SEED)
-    assert same(here, ck.anonymize(file, schema, [K, T], ck.Sabre(), seed=SEED, engine="spark"))
-    monkeypatch.setattr("closeknit.engines.spark.SHARD", 100)
-    with pytest.raises(ck.BadInput, match=r"sabre.* all 700 rows in one place; up to 100 rows.*mondrian.*fill='sweep'"):
-        ck.anonymize(file, schema, [K, T], ck.Sabre(), seed=SEED, engine="spark")
-
-
 def test_a_table_by_anyone_is_audited_with_the_same_numbers(spark: Any, schema: ck.Schema, tmp_path: Path) -> None:
     """No certificate came with it, cells are missing and starred, secrets too, and promises are broken."""
     rng = np.random.default_rng(11)
@@ -168,12 +158,27 @@ def test_a_table_by_anyone_is_audited_with_the_same_numbers(spark: Any, schema: 
 # Several shards ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", [ck.Mondrian(), ck.Knit(proposals=20_000)], ids=["mondrian", "knit"])
+SHARDED = {  # what cuts, what plans for one secret, what draws for several; the others under soak
+    "mondrian": (ck.Mondrian(), [K, ck.TCloseness("disease", 0.45)]),
+    "sabre": (ck.Sabre(), [K, ck.TCloseness("disease", 0.45)]),
+    "pca_draw": (ck.PcaDraw(), SEVERAL := [K, ck.TCloseness("disease", 0.45), ck.TCloseness("stay", 0.4)]),
+    "knit": (ck.Knit(proposals=20_000), SEVERAL),
+    "fcm_draw": (ck.FcmDraw(), SEVERAL),
+    "fragmentation": (ck.Fragmentation(), SEVERAL),
+    "burel": (ck.Burel(), [K, ck.BetaLikeness("disease", 4)]),
+    "stack_and_deal": (ck.StackAndDeal(), SEVERAL),
+    "halving": (ck.StackAndDeal(dealing="halving"), SEVERAL),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if i < 4 else pytest.mark.soak) for i, name in enumerate(SHARDED)]
+)
 def test_shards_keep_the_promise(
-    spark: Any, file: Path, patients: Columns, schema: ck.Schema, method: Any, monkeypatch: pytest.MonkeyPatch
+    spark: Any, file: Path, patients: Columns, schema: ck.Schema, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark_shards, "SHARD", 150)
-    models = [K, ck.TCloseness("disease", 0.45)]
+    method, models = SHARDED[name]
     there = ck.anonymize(file, schema, models, method, seed=SEED, engine="spark")
     (note,) = there._recipe["notes"]  # type: ignore[index]
     assert int(note.split()[4]) >= 4

@@ -23,14 +23,9 @@ from closeknit.engines.spark_counted import counted
 from closeknit.engines.spark_hash import content_hash_of, offsets
 from closeknit.engines.spark_judging import Judge, Measured
 from closeknit.engines.spark_ranks import RankedMethod, ranked
-from closeknit.engines.spark_shards import SHARD, sharded
+from closeknit.engines.spark_shards import sharded
 from closeknit.engines.spark_writing import Cells, in_files, in_order, shown_columns, shown_frame
 from closeknit.forms.cells import label_column
-
-OTHERS = (
-    "mondrian, knit, microaggregation, incognito, sabre or burel with fill='sweep', polish=False and slack=False, "
-    "or stack_and_deal with dealing='literal'"
-)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -107,7 +102,7 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form) -> None:
         raise BadInput(what, column=schema.person, right=right)
     if usual_form(method) != "generalized" or form.name != "generalized":
         other = form.name if form.name != "generalized" else usual_form(method)
-        right = f"without an engine one machine writes it; on Spark choose {OTHERS}"
+        right = "without an engine one machine writes it; on Spark choose a method of generalized cells, such as mondrian"
         raise BadInput(f"the form '{other}' cannot be written on Spark: its buckets are numbered over all rows", right=right)
 
 
@@ -121,7 +116,7 @@ def coded_on_spark(frame: DataFrame, schema: Schema, models: Sequence[Model]) ->
 def written_on_spark(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form,
                      seed: int) -> WrittenOnSpark:  # fmt: skip
     """The written rows of a coded frame, in the order of a release."""
-    written, form, notes, kept = _way(method, coding.rows)(coding, coded, method, models, form, seed)
+    written, form, notes, kept = _way(method)(coding, coded, method, models, form, seed)
     written = written.persist()
     cells = Cells.of(coding, written)
     ordered = in_order(written, coding, cells).persist()
@@ -150,13 +145,8 @@ def _by_counts(coding: Coding, coded: DataFrame, method: Method, models: Sequenc
 _Way = tuple["DataFrame", Form, tuple[str, ...], list["DataFrame"]]
 
 
-def _way(method: Method, rows: int) -> Callable[..., _Way]:
-    """How a method scales; one that has to see all rows gets them while they fit one executor."""
+def _way(method: Method) -> Callable[..., _Way]:
+    """How a method scales; a plan that is not one of ranks is made and filled in every shard."""
     if method.scale == "count":
         return _by_counts
-    if getattr(method, "by_rank", False):
-        return _by_ranks
-    if method.scale != "shard" and rows > SHARD:
-        what = f"{method.name}, as it was asked for, has to see all {rows:,} rows in one place"
-        raise BadInput(what, right=f"up to {SHARD:,} rows an executor can; for more choose {OTHERS}")
-    return _by_shards
+    return _by_ranks if getattr(method, "by_rank", False) else _by_shards

@@ -5,6 +5,9 @@ column's codes; the middle of each column is a cut to be tried. The second count
 if both sides keep every promise as one class each, judged against the spread of the secrets over *all* rows; columns are tried
 in the order of how wide they are. A shard does not withhold rows, and its seed is its own.
 
+A method that plans makes its plan for the secrets of the shard; its classes are judged against all rows, and merged where they
+break a promise. A shard as one class keeps all of them, so that ends.
+
 What comes to the driver: histograms of codes (at most `STEPS` entries a column and shard) and of secrets. A shard that no cut
 may part stays one, and is refused above `LARGEST` rows.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,9 +99,8 @@ def sharded(coding: Coding, coded: DataFrame, method: Method, models: Sequence[M
         table, order = coding.table(block)
         own = seed if shards == 1 else _seed_of(seed, int(numbers_in(block, "shard")[0]))
         outcome = method.run(table, models, own, silent)
-        if not outcome.settled:
-            outcome = replace(outcome, partition=repaired(table, outcome.partition, models))
-        return written_block(coding, outcome.form or form, block, order, table, outcome.partition, own)
+        partition = repaired(table, outcome.partition, models)  # judged here, whatever a method says of its own plan
+        return written_block(coding, outcome.form or form, block, order, table, partition, own)
 
     rows = each_batch(coded, numbered, {"shard": "int", **coding.types})
     return each_group(rows, "shard", coding.rows, written, written_types(coding)), shards

@@ -1,0 +1,47 @@
+"""Every method on a part of a table, as a shard is one: planned by its own rows, judged against all rows. Needs no session."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import closeknit as ck
+from closeknit.checks.examples import METHODS
+from closeknit.core.method import silent, usual_form
+from closeknit.core.table import Partition, Table
+from closeknit.fills.repair import failing, repaired
+from closeknit.methods import REGISTRY
+
+K = ck.KAnonymity(5)
+CLOSE = [K, ck.TCloseness("disease", 0.45), ck.TCloseness("stay", 0.4)]
+LIKE = [K, ck.BetaLikeness("disease", 4)]
+EXAMPLES = [
+    pytest.param(REGISTRY[name](**params), id=f"{name}-{i}", marks=pytest.mark.soak if i else ())
+    for name, examples in METHODS.items()
+    for i, params in enumerate(examples)
+    if usual_form(REGISTRY[name]) == "generalized" and REGISTRY[name].scale != "count"
+]
+
+
+@pytest.mark.parametrize("method", EXAMPLES)
+def test_a_part_is_judged_against_the_whole(method: Any) -> None:
+    """The part has other secrets than the whole, some of them none: what is close to its own spread may be far from that."""
+    models = LIKE if method.plans_for == "likeness" else CLOSE
+    whole = ck.datasets.hospital_schema().encode(ck.datasets.hospital(400))
+    references = {name: histogram.reference for name, histogram in whole.one_class().histograms.items()}
+    codes = whole.secret("disease")[0]
+    part = replace(whole.take(np.flatnonzero((codes % 3 > 0) | (np.arange(400) % 2 == 0))), references=references)
+    assert (part.own("disease").reference != references["disease"]).any()
+    assert not failing(part, found := one(part), models).any(), "the part as one class has to hold"
+    outcome = method.run(part, models, 7, silent)
+    kept = repaired(part, outcome.partition, models)
+    assert (kept.class_of >= 0).all() and not outcome.settled
+    assert not failing(part, kept, models).any()
+    assert kept.count > 3 * found.count, "merged to hardly more than one class"
+
+
+def one(table: Table) -> Partition:
+    return Partition(np.zeros(len(table), dtype=np.int32), 1)
