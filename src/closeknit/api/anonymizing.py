@@ -29,7 +29,7 @@ from closeknit.core.table import Form, Outcome, Partition, Table
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import kind_of, read
 from closeknit.doors.parquet import parquet_types
-from closeknit.fills.persons import together
+from closeknit.fills.persons import stay_together, together
 from closeknit.fills.repair import repaired
 from closeknit.fills.withholding import without_outliers
 from closeknit.forms import REGISTRY as FORMS
@@ -176,8 +176,7 @@ def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, t
     def work(part: Table) -> Outcome:
         return method.run(part, models, seed, tell)
 
-    keep = table.persons is not None and table.schema.person_rows == "together" and not method.keeps_persons
-    outcome = together(table, work) if keep else work(table)
+    outcome = together(table, work) if stay_together(table, method) else work(table)
     return outcome if outcome.settled else replace(outcome, partition=repaired(table, outcome.partition, models))
 
 
