@@ -137,8 +137,8 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         tell("encoding", 0.1)
         coding, coded = coded_on_spark(frame, schema, models)
         check_whole(coding.one_class(), schema, models)
-        for name, place in zip(schema.plain, coding.plain_names, strict=True):
-            refuse_unique(schema, name, alone(coded, place))
+        for name, rows in zip(schema.plain, alone(coded, coding.plain_names).values(), strict=True):
+            refuse_unique(schema, name, rows)
         tell("working", 0.2)
         written = written_on_spark(coding, coded, method, models, form, seed)
         tell("writing", 0.8)

@@ -18,13 +18,14 @@ from closeknit.core.published import secret_codes
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form
 from closeknit.doors.batches import Block
-from closeknit.engines.spark_coding import Coding, Combinations, coded_frame, coding_of, combinations
+from closeknit.engines.spark_coding import Coding, Combinations, coded_packs, coding_of, combinations, read_packs
 from closeknit.engines.spark_counted import counted
 from closeknit.engines.spark_hash import content_hash_of, offsets
 from closeknit.engines.spark_judging import Judge, Measured
+from closeknit.engines.spark_packs import Packs
 from closeknit.engines.spark_ranks import RankedMethod, ranked
 from closeknit.engines.spark_shards import sharded
-from closeknit.engines.spark_writing import Cells, in_files, in_order, shown_columns, shown_frame
+from closeknit.engines.spark_writing import Cells, in_files, in_release_order, shown_columns, shown_frame
 from closeknit.forms.cells import label_column
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class WrittenOnSpark:
     """Written rows, sorted and kept by Spark, and what the driver knows of their cells."""
 
     coding: Coding
-    ordered: DataFrame
+    ordered: Packs
     places: dict[tuple[Any, ...], int]  # rows before each of its partitions
     cells: Cells
     form: Form
@@ -58,7 +59,7 @@ class WrittenOnSpark:
 
     def content_hash(self) -> str:
         """As of the same release in a file."""
-        shared = self.ordered.sparkSession.sparkContext.broadcast((self.coding, self.cells))
+        shared = self.ordered.frame.sparkSession.sparkContext.broadcast((self.coding, self.cells))
 
         def shown(block: Block) -> Columns:
             return shown_columns(*shared.value, block)
@@ -106,43 +107,45 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form) -> None:
         raise BadInput(f"the form '{other}' cannot be written on Spark: its buckets are numbered over all rows", right=right)
 
 
-def coded_on_spark(frame: DataFrame, schema: Schema, models: Sequence[Model]) -> tuple[Coding, DataFrame]:
-    """What is known of a whole frame, and its rows as codes, kept by Spark."""
-    coding = coding_of(frame, schema)
-    coded = coded_frame(frame, coding).persist()
+def coded_on_spark(frame: DataFrame, schema: Schema, models: Sequence[Model]) -> tuple[Coding, Packs]:
+    """What is known of a whole frame, and its rows as codes; what was read is kept by Spark."""
+    read = read_packs(frame, schema).kept()
+    coding = coding_of(read, schema, {field.name: field.dataType.simpleString() for field in frame.schema.fields})
+    coded = coded_packs(read, coding)
     return replace(coding.joined(coded, joints(models)), leaves={}), coded  # dictionaries have done their work
 
 
-def written_on_spark(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form,
+def written_on_spark(coding: Coding, coded: Packs, method: Method, models: Sequence[Model], form: Form,
                      seed: int) -> WrittenOnSpark:  # fmt: skip
     """The written rows of a coded frame, in the order of a release."""
     written, form, notes, kept = _way(method)(coding, coded, method, models, form, seed)
-    written = written.persist()
+    written = written.kept()
     cells = Cells.of(coding, written)
-    ordered = in_order(written, coding, cells).persist()
-    places = offsets(ordered)  # with this it is made, and what it was made of can go
-    for frame in (written, coded, *kept):
-        frame.unpersist()
+    for packs in (coded, *kept):  # what they were written from can go
+        packs.forgotten()
+    ordered = in_release_order(written, coding, cells).kept()
+    places = offsets(ordered)
+    written.forgotten()
     return WrittenOnSpark(coding, ordered, places, cells, form, notes)
 
 
-def _by_shards(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
+def _by_shards(coding: Coding, coded: Packs, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
     frame, shards = sharded(coding, coded, method, models, form, seed)
     return frame, form, (f"rows were cut into {shards} shards",) if shards > 1 else (), []
 
 
-def _by_ranks(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
+def _by_ranks(coding: Coding, coded: Packs, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
     frame, kept = ranked(coding, coded, cast(RankedMethod, method), models, form, seed)
     return frame, form, (), [kept]
 
 
-def _by_counts(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
+def _by_counts(coding: Coding, coded: Packs, method: Method, models: Sequence[Model], form: Form, seed: int) -> _Way:
     frame, outcome = counted(coding, coded, method, models, form, seed)
     return frame, outcome.form or form, outcome.notes, []
 
 
 # written rows, the form they have, notes for the recipe, and what Spark keeps until they are sorted
-_Way = tuple["DataFrame", Form, tuple[str, ...], list["DataFrame"]]
+_Way = tuple[Packs, Form, tuple[str, ...], list[Packs]]
 
 
 def _way(method: Method) -> Callable[..., _Way]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,11 @@ from closeknit.core.order import groups
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.doors.batches import Block, codes_in, numbers_in, texts_block, told
-from closeknit.engines.spark_coding import Combinations
-from closeknit.engines.spark_maps import each_partition, partitions
+from closeknit.engines.spark_coding import Combinations, counted_codes
+from closeknit.engines.spark_maps import partitions
+from closeknit.engines.spark_packs import Packs
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -66,18 +66,19 @@ class Judge:
         """Columns of codes of the secrets."""
         return [f"s{j}" for j in range(len(self.secrets))]
 
-    def measured(self, frame: DataFrame, rows: int, withheld: int = 0) -> Measured:
+    def measured(self, packs: Packs, rows: int, withheld: int = 0) -> Measured:
         """All of it, from counted rows."""
-        shared = frame.sparkSession.sparkContext.broadcast(self)
+        shared, count = packs.frame.sparkSession.sparkContext.broadcast(self), partitions(packs.frame, rows)
+        names = [*self.quasi_names, *self.secret_names]
 
         def judged(block: Block) -> Block:
             return texts_block({"record": [shared.value.record(block)]})
 
-        counted = frame.groupBy(
-            *self.quasi_names, *self.secret_names
-        ).count()  # counted first, a large class moves as a small one
-        counted = counted.repartition(partitions(frame, rows), *self.quasi_names)
-        found = told(each_partition(counted, judged, {"record": "string"}).toArrow())["record"]
+        def place_of(block: Block) -> NDArray[np.int64]:
+            return scattered(codes_in(block, shared.value.quasi_names), count)
+
+        counted = packs.each(lambda block: counted_codes(block, names))  # counted first, a large class moves as a small one
+        found = told(counted.placed(place_of, count).each(judged).rows({"record": "string"}).toArrow())["record"]
         records = [json.loads(str(record)) for record in found]
         return Measured(
             tuple(self._promise(i, [Promise(**record["promises"][i]) for record in records]) for i in range(len(self.models))),
@@ -88,7 +89,7 @@ class Judge:
 
     def record(self, block: Block) -> str:
         """Of the classes in these counted rows: promises with their worst classes, and sizes."""
-        rows = numbers_in(block, "count")
+        rows = numbers_in(block, "rows").astype(np.int64)
         codes, secret = codes_in(block, self.quasi_names), codes_in(block, self.secret_names)
         quasi = {name: column.take(codes[:, j]) for j, (name, column) in enumerate(self.quasi.items())}
         class_of, count = groups([(c.codes + 1, len(c.values) + 1) for c in quasi.values()], len(rows))
@@ -141,3 +142,16 @@ class Judge:
 
     def _losses(self) -> dict[str, Any]:
         return cell_losses(Columns(dict(self.quasi), 0), self.schema)
+
+
+def scattered(codes: NDArray[np.int32], count: int) -> NDArray[np.int64]:
+    """A number less than `count` for each row, equal for rows of equal codes, and about as often as any other.
+
+    >>> scattered(np.array([[1, 2], [1, 2]], np.int32), 5).tolist() in [[i, i] for i in range(5)]
+    True
+    """
+    mixed = np.zeros(len(codes), dtype=np.uint64)
+    for column in codes.T:
+        mixed = (mixed ^ column.astype(np.uint64)) * ODD
+        mixed ^= mixed >> np.uint64(32)
+    return (mixed % np.uint64(count)).astype(np.int64)
