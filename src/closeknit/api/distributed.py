@@ -126,6 +126,7 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
     """A certified release whose rows stay on Spark, or `Unsatisfiable`."""
     from closeknit.engines.spark import coded_on_spark, refuse_unscaled, written_on_spark
     from closeknit.engines.spark_coding import alone
+    from closeknit.engines.spark_persons import whole_class
     from closeknit.engines.spark_session import read_frame, sentences, session
 
     refuse_unscaled(method, schema, form)
@@ -136,7 +137,7 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
     with sentences():
         tell("encoding", 0.1)
         coding, coded = coded_on_spark(frame, schema, models)
-        check_whole(coding.one_class(), schema, models)
+        check_whole(whole_class(coding), schema, models, schema.person_rows == "count-once")
         for name, rows in zip(schema.plain, alone(coded, coding.plain_names).values(), strict=True):
             refuse_unique(schema, name, rows)
         tell("working", 0.2)

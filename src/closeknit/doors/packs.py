@@ -62,7 +62,13 @@ def blocks_of(batches: Iterable[Batch], rows: int) -> Iterator[Block]:
 
 
 def merged(blocks: Iterable[Block]) -> Block | None:
-    """The rows of all of them; None where there are no blocks."""
+    """The rows of all of them; None where there are no blocks.
+
+    >>> cells = [pa.table({"a": pa.array(range(i, i + 100)).dictionary_encode()}) for i in (0, 100)]
+    >>> whole = merged(block for cell in cells for block in blocks_in([batch_of([(0, packed(cell))])]))
+    >>> whole.unify_dictionaries().combine_chunks().num_rows
+    200
+    """
     some = list(blocks)
     if len(some) < 2:
         return some[0] if some else None
@@ -112,11 +118,11 @@ def _narrow_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
 def _alike(arrays: list[pa.Array], name: str, block: Block) -> pa.ChunkedArray:
     """Arrays of one column that were packed apart and have different widths."""
     kinds = {array.type for array in arrays}
-    if len(kinds) == 1:
-        return pa.chunked_array(arrays)
     if not kinds:
         return block.column(name)
-    if all(map(pa.types.is_dictionary, kinds)):
+    if all(map(pa.types.is_dictionary, kinds)):  # values of all of them may be more than codes of each can tell apart
         return pa.chunked_array([pa.DictionaryArray.from_arrays(a.indices.cast(pa.int32()), a.dictionary) for a in arrays])
+    if len(kinds) == 1:
+        return pa.chunked_array(arrays)
     widest = max(kinds, key=lambda kind: kind.bit_width)
     return pa.chunked_array([array.cast(widest) for array in arrays])

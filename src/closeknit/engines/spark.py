@@ -23,6 +23,7 @@ from closeknit.engines.spark_counted import counted
 from closeknit.engines.spark_hash import content_hash_of, offsets
 from closeknit.engines.spark_judging import Judge, Measured
 from closeknit.engines.spark_packs import Packs
+from closeknit.engines.spark_persons import marked
 from closeknit.engines.spark_ranks import RankedMethod, ranked
 from closeknit.engines.spark_shards import sharded
 from closeknit.engines.spark_writing import Cells, in_files, in_release_order, shown_columns, shown_frame
@@ -85,7 +86,7 @@ class WrittenOnSpark:
         references |= {names: combined.reference for names, combined in together.items()}
         judge = Judge(
             schema, models, quasi, counts, secrets, references, together,
-            joint if joint and joint.column in together else None,
+            joint if joint and joint.column in together else None, coding.head.schema.person is not None,
         )  # fmt: skip
         return judge.measured(self.ordered, coding.rows)
 
@@ -97,9 +98,9 @@ class WrittenOnSpark:
 
 def refuse_unscaled(method: Method, schema: Schema, form: Form) -> None:
     """What has to see all rows in one place says so."""
-    if schema.person is not None:
-        what = "persons cannot be counted on Spark: cuts and ranks would part the rows of one person"
-        right = "anonymize without an engine, or a table with one row a person and without this column"
+    if schema.person is not None and method.scale == "count":
+        what = f"{method.name} counts persons anew for every vector, which cannot be done on Spark: it has counted rows only"
+        right = "choose another method, such as mondrian, or anonymize without an engine"
         raise BadInput(what, column=schema.person, right=right)
     if usual_form(method) != "generalized" or form.name != "generalized":
         other = form.name if form.name != "generalized" else usual_form(method)
@@ -112,13 +113,18 @@ def coded_on_spark(frame: DataFrame, schema: Schema, models: Sequence[Model]) ->
     read = read_packs(frame, schema).kept()
     coding = coding_of(read, schema, {field.name: field.dataType.simpleString() for field in frame.schema.fields})
     coded = coded_packs(read, coding)
-    return replace(coding.joined(coded, joints(models)), leaves={}), coded  # dictionaries have done their work
+    coding = replace(coding.joined(coded, joints(models)), leaves={})  # dictionaries have done their work
+    if schema.person is None:
+        return coding, coded
+    coded, coding = marked(coded, coding, models)
+    read.forgotten()
+    return coding, coded
 
 
 def written_on_spark(coding: Coding, coded: Packs, method: Method, models: Sequence[Model], form: Form,
                      seed: int) -> WrittenOnSpark:  # fmt: skip
     """The written rows of a coded frame, in the order of a release."""
-    written, form, notes, kept = _way(method)(coding, coded, method, models, form, seed)
+    written, form, notes, kept = _way(method, coding)(coding, coded, method, models, form, seed)
     written = written.kept()
     cells = Cells.of(coding, written)
     for packs in (coded, *kept):  # what they were written from can go
@@ -148,8 +154,9 @@ def _by_counts(coding: Coding, coded: Packs, method: Method, models: Sequence[Mo
 _Way = tuple[Packs, Form, tuple[str, ...], list[Packs]]
 
 
-def _way(method: Method) -> Callable[..., _Way]:
-    """How a method scales; a plan that is not one of ranks is made and filled in every shard."""
+def _way(method: Method, coding: Coding) -> Callable[..., _Way]:
+    """How a method scales; a plan that is not one of ranks, or whose ranks would part persons, is made in every shard."""
     if method.scale == "count":
         return _by_counts
-    return _by_ranks if getattr(method, "by_rank", False) else _by_shards
+    ranked_rows = getattr(method, "by_rank", False) and coding.head.schema.person is None
+    return _by_ranks if ranked_rows else _by_shards

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 MOST = 8_000_000  # different values of all columns, or combinations of several secrets, that come to the driver
 NATIVE = {"string": "string", "boolean": "boolean", "date": "date", "timestamp": "date", "timestamp_ntz": "date"}
 WHOLE = ("tinyint", "smallint", "int", "bigint")
+WHO = "who"  # the person of a row: first the cell, then a number
+ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Counted(NamedTuple):
@@ -90,6 +92,7 @@ class Coding:
     rows: int
     plain: Mapping[str, str]  # plain columns and what they are in Spark's words
     joints: Mapping[tuple[str, ...], Combinations] = field(default_factory=dict)
+    tallies: Mapping[Secret, NDArray[np.int64]] = field(default_factory=dict)  # of all rows, counted in persons
 
     @property
     def names(self) -> list[str]:
@@ -114,7 +117,17 @@ class Coding:
     @property
     def all_names(self) -> list[str]:
         """All columns of coded rows."""
-        return [*self.names, *self.plain_names]
+        return [*self.names, *self.plain_names, *self.person_names]
+
+    @property
+    def person_names(self) -> list[str]:
+        """The person of a row, where rows have any."""
+        return [] if self.head.schema.person is None else [WHO]
+
+    @property
+    def place_names(self) -> list[str]:
+        """Codes by which cuts part rows: their own, or those of their person."""
+        return self.quasi_names if self.head.schema.person is None else [f"h{j}" for j in range(len(self.head.schema.quasi))]
 
     def own(self, secret: Secret) -> Histogram:
         """A secret over all rows, as `Table.own` counts it."""
@@ -155,6 +168,8 @@ class Coding:
         domains = (*self.head.quasi_domains, *self.head.sensitive_domains)
         keys: list[Any] = [(codes[:, j], domain.size + 1) for j, domain in enumerate(domains)]
         keys += [(column.codes + 1, len(column.values) + 1) for column in plain.values()]
+        persons = numbers_in(block, WHO).astype(np.int64) if self.person_names else None
+        keys += [] if persons is None else [(persons, int(persons.max(initial=0)) + 1)]
         order = row_order(keys, len(codes))
         codes, rows = codes[order], np.arange(len(order))
         names = list(schema.sensitive)
@@ -164,7 +179,9 @@ class Coding:
         }
         quasi, sensitive = np.ascontiguousarray(codes[:, :d]), np.ascontiguousarray(codes[:, d:])
         plain = {name: column.take(order) for name, column in plain.items()}
-        return replace(self.head, quasi=quasi, sensitive=sensitive, plain=plain, rows=rows, joints=joints), order
+        persons = None if persons is None else persons[order]
+        found = replace(self.head, quasi=quasi, sensitive=sensitive, plain=plain, persons=persons, rows=rows, joints=joints)
+        return found, order
 
     def every_value(self) -> Table:
         """A small table in which each leaf that occurs stands at least once: what asks which leaves there are may ask it."""
@@ -210,6 +227,19 @@ def counted_codes(block: Block, names: Sequence[str]) -> Block:
     one[group] = np.arange(len(group))
     each = {name: codes[one, j] for j, name in enumerate(names)}
     return block_from({**each, "rows": np.bincount(group, minlength=count).astype(np.int64)})
+
+
+def scattered(codes: NDArray[np.int32], count: int) -> NDArray[np.int64]:
+    """A number less than `count` for each row, equal for rows of equal codes, and about as often as any other.
+
+    >>> scattered(np.array([[1, 2], [1, 2]], np.int32), 5).tolist() in [[i, i] for i in range(5)]
+    True
+    """
+    mixed = np.zeros(len(codes), dtype=np.uint64)
+    for column in codes.T:
+        mixed = (mixed ^ column.astype(np.uint64)) * ODD
+        mixed ^= mixed >> np.uint64(32)
+    return (mixed % np.uint64(count)).astype(np.int64)
 
 
 def summed(packs: Packs, types: Types) -> DataFrame:
@@ -296,7 +326,7 @@ def _values(cells: Mapping[str | None, int]) -> Counted:
 
 def read_packs(frame: DataFrame, schema: Schema) -> Packs:
     """The columns that are needed, as a door reads them."""
-    names = [*schema.quasi, *schema.sensitive, *schema.plain]
+    names = [*schema.quasi, *schema.sensitive, *schema.plain, *([schema.person] if schema.person else [])]
     return Packs.of(frame.select(*map(quoted, names))).each(lambda block: coded_block(cells_in(block, names)))
 
 
@@ -345,7 +375,7 @@ def coded_packs(read: Packs, coding: Coding) -> Packs:
     """The same rows as leaf codes, and their plain cells."""
     schema = coding.head.schema
     places = dict(zip(coding.names, [*schema.quasi, *schema.sensitive], strict=True))
-    plain = dict(zip(coding.plain_names, schema.plain, strict=True))
+    plain = dict(zip(coding.plain_names, schema.plain, strict=True)) | ({WHO: schema.person} if schema.person else {})
     shared = read.frame.sparkSession.sparkContext.broadcast(coding.leaves)
 
     def coded(block: Block) -> Block:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import filterfalse
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from closeknit.core.model import Model
 from closeknit.doors.batches import Block, block_from, codes_in, numbers_in
 from closeknit.engines.spark_coding import Coding, summed
 from closeknit.engines.spark_packs import Packs
+from closeknit.engines.spark_persons import for_cuts, in_persons, is_tally, tally_leaves
 
 STEPS = 4_096  # runs of codes of a column that are counted for a cut
 ENTRIES = 4_000_000  # counts of a pass, as long as there are `LEAST` runs
@@ -102,7 +104,7 @@ def cut_tree(coding: Coding, coded: Packs, models: Sequence[Model], enough: int,
     tree = CutTree.whole()
     references: dict[Secret, Counts] = {
         model.column: coding.head.references[model.column] for model in models if model.column is not None
-    }
+    } | for_cuts(coding, models)
     sizes = np.array([domain.size for domain in coding.head.quasi_domains], dtype=np.int64)  # the code of a missing cell
     open_ = {0: _Open(coding.rows, references, np.zeros_like(sizes), sizes)} if coding.rows > enough else {}
     while open_:
@@ -133,13 +135,13 @@ def _keeps(coding: Coding, cut: _Cut, models: Sequence[Model]) -> bool:
 def _classes(coding: Coding, sides: Sequence[_Open]) -> Classes:
     sizes = np.array([side.rows for side in sides])
     histograms: dict[Secret, Histogram] = {}
-    for name in sides[0].secrets:
+    for name in filterfalse(is_tally, sides[0].secrets):
         rows = np.stack([side.secrets[name] for side in sides])
         owner, values = np.nonzero(rows)
         starts = np.searchsorted(owner, np.arange(len(sides) + 1))
         own = coding.own(name)
         histograms[name] = Histogram(starts, values.astype(np.int32), rows[owner, values], own.reference, own.domain)
-    return Classes(sizes, sizes, histograms)
+    return in_persons(Classes(sizes, sizes, histograms), [side.secrets for side in sides], surely=True)
 
 
 # Counting --------------------------------------------------------------------------------------------------------------------
@@ -219,7 +221,7 @@ def _counted(coding: Coding, coded: Packs, tree: CutTree, open_: dict[int, _Open
     place_of[list(open_)] = np.arange(len(open_))
 
     def counted(block: Block) -> Block:
-        quasi = codes_in(block, shared.value.quasi_names)
+        quasi = codes_in(block, shared.value.place_names)
         shard = place_of[tree.shard_of(quasi)]
         mine = np.flatnonzero(shard >= 0)
         shard, quasi = shard[mine], quasi[mine]
@@ -249,6 +251,9 @@ def _leaves(
     names, codes = list(coding.head.schema.sensitive), codes_in(block, coding.secret_names)[mine]
     found = []
     for secret, leaves in secrets.items():
+        if is_tally(secret):
+            found.append((tally_leaves(coding, secret, block)[mine], leaves))
+            continue
         own = codes[:, [names.index(name) for name in parts(secret)]]
         found.append((own[:, 0] if isinstance(secret, str) else coding.joints[secret].place(own), leaves))
     return found or [(np.zeros(len(mine), dtype=np.int32), 1)]

@@ -14,7 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.certificate import ClassSizes, Joint, LossRecord, Promise, WorstClass, joint_distance, judge, loss_record
+from closeknit.core.certificate import (
+    ClassSizes,
+    Home,
+    Joint,
+    LossRecord,
+    Promise,
+    WorstClass,
+    joint_distance,
+    judge,
+    loss_record,
+)
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
@@ -25,12 +35,10 @@ from closeknit.core.model import Model, least_rows
 from closeknit.core.order import groups
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
-from closeknit.doors.batches import Block, codes_in, numbers_in, texts_block, told
-from closeknit.engines.spark_coding import Combinations, counted_codes
+from closeknit.doors.batches import Block, block_from, codes_in, numbers_in, texts_block, told
+from closeknit.engines.spark_coding import WHO, Combinations, counted_codes, scattered
 from closeknit.engines.spark_maps import partitions
 from closeknit.engines.spark_packs import Packs
-
-ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,7 @@ class Judge:
     references: Mapping[Secret, NDArray[np.int64]]
     joints: Mapping[tuple[str, ...], Combinations] = field(default_factory=dict)
     joint: Model | None = None  # measures all secrets as one
+    in_persons: bool = False  # who is behind each row is known here, and k and diversity count them
 
     @property
     def quasi_names(self) -> list[str]:
@@ -69,7 +78,7 @@ class Judge:
     def measured(self, packs: Packs, rows: int, withheld: int = 0) -> Measured:
         """All of it, from counted rows."""
         shared, count = packs.frame.sparkSession.sparkContext.broadcast(self), partitions(packs.frame, rows)
-        names = [*self.quasi_names, *self.secret_names]
+        names, home = [*self.quasi_names, *self.secret_names], self.in_persons
 
         def judged(block: Block) -> Block:
             return texts_block({"record": [shared.value.record(block)]})
@@ -77,7 +86,13 @@ class Judge:
         def place_of(block: Block) -> NDArray[np.int64]:
             return scattered(codes_in(block, shared.value.quasi_names), count)
 
-        counted = packs.each(lambda block: counted_codes(block, names))  # counted first, a large class moves as a small one
+        def counted_rows(block: Block) -> Block:
+            if not home:
+                return counted_codes(block, names)  # a large class moves as a small one
+            each = {name: block.column(name) for name in (*names, WHO)}
+            return block_from({**each, "rows": np.ones(block.num_rows, dtype=np.int64)})
+
+        counted = packs.each(counted_rows)
         found = told(counted.placed(place_of, count).each(judged).rows({"record": "string"}).toArrow())["record"]
         records = [json.loads(str(record)) for record in found]
         return Measured(
@@ -100,12 +115,13 @@ class Judge:
             joint: (known.place(np.stack([leaves[names.index(name)] for name in joint], axis=1)), known.domain)
             for joint, known in self.joints.items()
         }
-        classes = Classes.of(class_of, count, coded, None, self.references, rows)
+        persons = numbers_in(block, WHO).astype(np.int64) if self.in_persons else None
+        classes = Classes.of(class_of, count, coded, persons, self.references, rows)
         reading = Reading(Columns(quasi, len(rows)), self.schema, class_of, classes, tuple(self.quasi))
-        together = joint_distance(reading, self.joint)
+        together, home = joint_distance(reading, self.joint), Home(True) if self.in_persons else None
         sizes = classes.sizes
         return json.dumps({
-            "promises": [promise.model_dump(mode="json") for promise in judge(reading, self.models)],
+            "promises": [promise.model_dump(mode="json") for promise in judge(reading, self.models, home)],
             "joint": together and together.model_dump(mode="json"),
             "classes": [len(sizes), int(sizes.min()), int(sizes.max()), int(sizes.sum()), int((sizes * sizes).sum())],
         })  # fmt: skip
@@ -142,16 +158,3 @@ class Judge:
 
     def _losses(self) -> dict[str, Any]:
         return cell_losses(Columns(dict(self.quasi), 0), self.schema)
-
-
-def scattered(codes: NDArray[np.int32], count: int) -> NDArray[np.int64]:
-    """A number less than `count` for each row, equal for rows of equal codes, and about as often as any other.
-
-    >>> scattered(np.array([[1, 2], [1, 2]], np.int32), 5).tolist() in [[i, i] for i in range(5)]
-    True
-    """
-    mixed = np.zeros(len(codes), dtype=np.uint64)
-    for column in codes.T:
-        mixed = (mixed ^ column.astype(np.uint64)) * ODD
-        mixed ^= mixed >> np.uint64(32)
-    return (mixed % np.uint64(count)).astype(np.int64)

@@ -14,12 +14,14 @@ import numpy as np
 
 from closeknit.core.method import Method, silent
 from closeknit.core.model import Model
-from closeknit.core.table import Form
+from closeknit.core.table import Form, Outcome, Table
 from closeknit.doors.batches import Block, coded_block, codes_in, numbers_in
 from closeknit.engines.spark_coding import Coding
 from closeknit.engines.spark_cuts import cut_tree
 from closeknit.engines.spark_packs import Packs
+from closeknit.engines.spark_persons import references_of_firsts
 from closeknit.engines.spark_writing import written_block
+from closeknit.fills.persons import stay_together, together
 from closeknit.fills.repair import repaired
 
 SHARD = 1_000_000  # rows of a shard that is not cut further
@@ -36,14 +38,19 @@ def sharded(coding: Coding, coded: Packs, method: Method, models: Sequence[Model
 
     def numbered(block: Block) -> Block:
         coding, tree = shared.value
-        numbers = tree.shard_of(codes_in(block, coding.quasi_names))
+        numbers = tree.shard_of(codes_in(block, coding.place_names))
         return coded_block({"shard": numbers, **{name: block.column(name) for name in coding.all_names}})
 
     def written(block: Block) -> Block:
         coding, _ = shared.value
         table, order = coding.table(block)
         own = seed if shards == 1 else _seed_of(seed, int(numbers_in(block, "shard")[0]))
-        outcome = method.run(table, models, own, silent)
+
+        def run(part: Table) -> Outcome:
+            return method.run(part, models, own, silent)
+
+        keep = stay_together(table, method)
+        outcome = together(table, run, references_of_firsts(coding)) if keep else run(table)
         partition = repaired(table, outcome.partition, models)  # judged here, whatever a method says of its own plan
         return written_block(coding, outcome.form or form, block, order, table, partition, own)
 

@@ -37,7 +37,7 @@ def written_block(coding: Coding, form: Form, block: Block, order: NDArray[np.in
     written = form.write(table, partition, seed)
     quasi = {f"q{j}": written.columns[name] for j, name in enumerate(table.schema.quasi)}
     rows = order[written.rows]
-    rest = {name: taken(block, name, rows) for name in (*coding.secret_names, *coding.plain_names)}
+    rest = {name: taken(block, name, rows) for name in coding.all_names if name not in quasi}
     return coded_block({**quasi, **rest})
 
 
@@ -86,7 +86,7 @@ def in_release_order(written: Packs, coding: Coding, cells: Cells) -> Packs:
         place: {label or None: rank for rank, label in enumerate(cells.labels[name])}
         for place, name in zip(coding.quasi_names, coding.head.schema.quasi, strict=True)
     }
-    shared, kept = written.frame.sparkSession.sparkContext.broadcast(rank_of), [*coding.secret_names, *coding.plain_names]
+    shared, kept = written.frame.sparkSession.sparkContext.broadcast(rank_of), coding.all_names[len(rank_of) :]
     sizes = [*(len(ranks) for ranks in rank_of.values()), *(domain.size + 1 for domain in coding.head.sensitive_domains)]
 
     def ranked(block: Block) -> Block:
