@@ -59,8 +59,9 @@ def test_shards_of_persons(spark: Any, tmp_path: Path, method: Any, person_rows:
     table, asked = visits(700, 300), schema(person_rows)
     write_parquet(table, tmp_path / "visits.parquet")
     release = ck.anonymize(tmp_path / "visits.parquet", asked, MODELS, method, seed=SEED, engine="spark")
-    (note,) = release._recipe["notes"]  # type: ignore[index]
-    assert int(note.split()[4]) >= 3
+    shards, k, diversity = release._recipe["notes"]  # type: ignore[index]
+    assert int(shards.split()[4]) >= 3
+    assert k.startswith("k-anonymity, k = 5: the worst class reaches ") and diversity.endswith(", counted in persons")
     assert [promise.status for promise in release.certificate.promises] == ["attested", "attested", "recomputable"]
     assert all(promise.reached is None for promise in release.certificate.promises[:2])
     columns = columns_from_arrow(release.frame.toArrow())
@@ -69,6 +70,7 @@ def test_shards_of_persons(spark: Any, tmp_path: Path, method: Any, person_rows:
     behind = [person_of[number] for number in columns["number"].cells()]
     assert len(set(columns["number"].cells())) == 700
     classes, case = grouped(columns, list(asked.quasi)).values(), Case("persons", columns, asked, tuple(MODELS))
+    assert min(len({behind[row] for row in rows}) for rows in classes) == int(k.split()[8].rstrip(","))
     for rows in classes:
         assert all(judged(model, columns, rows, [behind[row] for row in rows], case) for model in MODELS)
     if person_rows == "together":

@@ -152,7 +152,7 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
             notes=tuple(notes_on(coding.head, models, written.form, 0)), content_sha256=written.content_hash(),
         )  # fmt: skip
     tell("done", 1.0)
-    recipe = recipe_forms(schema, list(models), method, written.form, 0.0, seed, described, written.notes)
+    recipe = recipe_forms(schema, list(models), method, written.form, 0.0, seed, described, (*written.notes, *found.at_home))
     return SparkRelease(written.frame, written.in_files, certificate, recipe)
 
 

@@ -7,7 +7,7 @@ a promise holds if it holds everywhere, its worst class is the worst of all, and
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,7 @@ class Measured:
     classes: ClassSizes
     joint: Joint | None
     loss: LossRecord
+    at_home: tuple[str, ...] = ()  # what promises reach that were counted in persons: not to be published
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +101,7 @@ class Judge:
             self._sizes([record["classes"] for record in records]),
             self._joint([Joint(**record["joint"]) for record in records if record["joint"]]),
             loss_record(weighed(self._losses(), self.counts, self.schema, rows, withheld)),
+            tuple(self._at_home([record["at_home"] for record in records])),
         )
 
     def record(self, block: Block) -> str:
@@ -123,8 +125,18 @@ class Judge:
         return json.dumps({
             "promises": [promise.model_dump(mode="json") for promise in judge(reading, self.models, home)],
             "joint": together and together.model_dump(mode="json"),
+            "at_home": [_worst_level(model, classes) for model in self._attested()],
             "classes": [len(sizes), int(sizes.min()), int(sizes.max()), int(sizes.sum()), int((sizes * sizes).sum())],
         })  # fmt: skip
+
+    def _attested(self) -> list[Model]:
+        return [model for model in self.models if self.in_persons and "persons" in model.needs]
+
+    def _at_home(self, levels: list[list[float]]) -> Iterator[str]:
+        for model, reached in zip(self._attested(), zip(*levels, strict=True), strict=True):
+            worst = min(reached) if model.higher_is_safer else max(reached)
+            domain = self.secrets[model.column][1] if isinstance(model.column, str) else None
+            yield f"{model.describe(domain)}: the worst class reaches {worst:.6g}, counted in persons"
 
     def _promise(self, i: int, parts: list[Promise]) -> Promise:
         safer = self.models[i].higher_is_safer
@@ -158,3 +170,8 @@ class Judge:
 
     def _losses(self) -> dict[str, Any]:
         return cell_losses(Columns(dict(self.quasi), 0), self.schema)
+
+
+def _worst_level(model: Model, classes: Classes) -> float:
+    levels = model.levels(classes)
+    return float(levels.min() if model.higher_is_safer else levels.max())
