@@ -1,8 +1,9 @@
-"""Every method on a part of a table, as a shard is one: planned by its own rows, judged against all rows. Needs no session."""
+"""Every method on a part of a table, as a shard is one, which needs no session; and rows withheld on Spark by counted cells."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 
 import closeknit as ck
 from closeknit.checks.examples import METHODS
+from closeknit.core.columns import Column, Columns
 from closeknit.core.method import silent, usual_form
 from closeknit.core.table import Partition, Table
+from closeknit.doors.files import write_parquet
 from closeknit.fills.repair import failing, repaired
 from closeknit.methods import REGISTRY
 
@@ -45,3 +48,18 @@ def test_a_part_is_judged_against_the_whole(method: Any) -> None:
 
 def one(table: Table) -> Partition:
     return Partition(np.zeros(len(table), dtype=np.int32), 1)
+
+
+def test_withheld_rows_are_as_if_they_had_never_been_there(spark: Any, tmp_path: Path) -> None:
+    """The same rows stay at home as on one machine; a code that is longer than all others goes, and masks get shorter."""
+    table, kinds = ck.datasets.hospital(500), ck.datasets.hospital_schema()
+    codes = np.where(np.arange(500) == 77, len(table["zip"].values), table["zip"].codes).astype(np.int32)
+    longer = Column(np.append(table["zip"].values, "9876543210").astype(object), codes)
+    columns = Columns({"zip": longer, "job": table["job"], "disease": table["disease"]}, 500)
+    write_parquet(columns, tmp_path / "table.parquet")
+    schema = ck.Schema(quasi={"zip": ck.prefix(), "job": kinds.quasi["job"]}, sensitive={"disease": kinds.sensitive["disease"]})
+    models, asked = [K, ck.TCloseness("disease", 0.45)], {"suppress": 0.1, "seed": 2**100 + 7}
+    here = ck.anonymize(tmp_path / "table.parquet", schema, models, ck.Incognito(), **asked)
+    there = ck.anonymize(tmp_path / "table.parquet", schema, models, ck.Incognito(), **asked, engine="spark")
+    assert here.certificate.withheld > 0 and max(map(len, here.columns["zip"].cells())) == 5
+    assert there.certificate == here.certificate

@@ -62,9 +62,10 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     seed = _seed(seed)
     described = _data_form(data, csv)
     if wants_spark(data, engine, master):
-        _refuse_withholding(suppress)
         shape = asked or made("form", usual_form(method), FORMS)
-        return anonymized(data, schema, models, method, shape, seed, master=master, csv=csv, described=described, tell=tell)
+        return anonymized(
+            data, schema, models, method, shape, seed, suppress=suppress, master=master, csv=csv, described=described, tell=tell
+        )
     tell("reading", 0.0)
     columns = read(data, csv, schema.needed)
     tell("encoding", 0.1)
@@ -127,12 +128,6 @@ def _before(form: Form, table: Table, seed: int) -> Table:
     """The table as a method may see it: what a form does to secrets it does first, so that no class tells of true ones."""
     before: Callable[[Table, int], Table] | None = getattr(form, "before", None)
     return before(table, seed) if before else table
-
-
-def _refuse_withholding(share: object) -> None:
-    if share:
-        what = "rows cannot be withheld on Spark: which ones to leave out is weighed over all rows at once"
-        raise BadInput(what, right="leave suppress out, or anonymize without an engine")
 
 
 def run(recipe: Recipe, progress: Progress | None = None, engine: str | None = None, master: str | None = None) -> Release:

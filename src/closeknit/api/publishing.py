@@ -41,7 +41,7 @@ def _certified(table: Table, partition: Partition, models: Sequence[Model], form
                seed: int) -> tuple[Columns, Certificate]:  # fmt: skip
     if (withheld := partition.class_of < 0).any():
         _refuse_small(table, partition, models)
-        table, form = _as_if_never_there(table, withheld, form)
+        table, form = as_if_never_there(table, withheld, form)
     written = form.write(table, partition, seed)
     if withheld.any():
         check_plain(table.take(written.rows))  # a value may stand alone when its twin is gone
@@ -64,7 +64,7 @@ def _profiles(reading: Reading, written: Written, secret: str) -> NDArray[np.int
     return written.lined_up(reading.slices(secret).known, reading.column_groups)
 
 
-def _as_if_never_there(table: Table, withheld: NDArray[np.bool_], form: Form) -> tuple[Table, Form]:
+def as_if_never_there(table: Table, withheld: NDArray[np.bool_], form: Form) -> tuple[Table, Form]:
     """The table with domains that are read off the remaining rows, and levels that these have.
 
     A code that is longer than all others would lengthen their masks.

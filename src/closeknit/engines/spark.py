@@ -19,9 +19,10 @@ from closeknit.core.schema import Schema
 from closeknit.core.table import Form
 from closeknit.doors.batches import Block
 from closeknit.engines.spark_coding import Coding, Combinations, coded_packs, coding_of, combinations, read_packs
-from closeknit.engines.spark_counted import counted
+from closeknit.engines.spark_counted import counted, leveled
 from closeknit.engines.spark_hash import content_hash_of, offsets
 from closeknit.engines.spark_judging import Judge, Measured
+from closeknit.engines.spark_maps import Work
 from closeknit.engines.spark_packs import Packs
 from closeknit.engines.spark_persons import marked
 from closeknit.engines.spark_ranks import RankedMethod, ranked
@@ -67,7 +68,7 @@ class WrittenOnSpark:
 
         return content_hash_of(self.ordered, shown, self.coding.head.schema.published, self.places)
 
-    def measured(self, schema: Schema, models: Sequence[Model], joint: Model | None) -> Measured:
+    def measured(self, schema: Schema, models: Sequence[Model], joint: Model | None, withheld: int = 0) -> Measured:
         """Every promise, sizes and loss, judged on the written cells; `schema` is that of the published columns."""
         cells, coding = self.cells, self.coding
         quasi, counts = {}, {}
@@ -88,7 +89,7 @@ class WrittenOnSpark:
             schema, models, quasi, counts, secrets, references, together,
             joint if joint and joint.column in together else None, coding.head.schema.person is not None,
         )  # fmt: skip
-        return judge.measured(self.ordered, coding.rows)
+        return judge.measured(self.ordered, coding.rows, withheld)
 
     def _combined(self, names: tuple[str, ...], secrets: Mapping[str, CodedSecret]) -> Combinations | None:
         """Several secrets as one, in the codes of what was written."""
@@ -96,8 +97,11 @@ class WrittenOnSpark:
         return combinations(self.ordered, [f"s{j}" for j in places], [secrets[name] for name in names])
 
 
-def refuse_unscaled(method: Method, schema: Schema, form: Form) -> None:
+def refuse_unscaled(method: Method, schema: Schema, form: Form, withholds: bool) -> None:
     """What has to see all rows in one place says so."""
+    if withholds and (method.scale != "count" or getattr(form, "withheld", "") != "removed"):
+        what = "rows can be withheld on Spark by incognito alone, and are removed: others weigh at once which ones to leave out"
+        raise BadInput(what, right="leave suppress out, choose incognito without a form, or anonymize without an engine")
     if schema.person is not None and method.scale == "count":
         what = f"{method.name} counts persons anew for every vector, which cannot be done on Spark: it has counted rows only"
         right = "choose another method, such as mondrian, or anonymize without an engine"
@@ -108,12 +112,17 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form) -> None:
         raise BadInput(f"the form '{other}' cannot be written on Spark: its buckets are numbered over all rows", right=right)
 
 
-def coded_on_spark(frame: DataFrame, schema: Schema, models: Sequence[Model]) -> tuple[Coding, Packs]:
-    """What is known of a whole frame, and its rows as codes; what was read is kept by Spark."""
-    read = read_packs(frame, schema).kept()
+def coded_on_spark(frame: DataFrame, schema: Schema, models: Sequence[Model], part: Work | None = None,
+                   keep: bool = False) -> tuple[Coding, Packs]:  # fmt: skip
+    """What is known of a whole frame, and its rows as codes; what was read is kept by Spark.
+
+    `part` leaves rows out as they are read; `keep`: dictionaries are still needed.
+    """
+    read = read_packs(frame, schema)
+    read = (read if part is None else read.each(part)).kept()
     coding = coding_of(read, schema, {field.name: field.dataType.simpleString() for field in frame.schema.fields})
     coded = coded_packs(read, coding)
-    coding = replace(coding.joined(coded, joints(models)), leaves={})  # dictionaries have done their work
+    coding = replace(coding.joined(coded, joints(models)), leaves=coding.leaves if keep else {})
     if schema.person is None:
         return coding, coded
     coded, coding = marked(coded, coding, models)
@@ -124,7 +133,16 @@ def coded_on_spark(frame: DataFrame, schema: Schema, models: Sequence[Model]) ->
 def written_on_spark(coding: Coding, coded: Packs, method: Method, models: Sequence[Model], form: Form,
                      seed: int) -> WrittenOnSpark:  # fmt: skip
     """The written rows of a coded frame, in the order of a release."""
-    written, form, notes, kept = _way(method, coding)(coding, coded, method, models, form, seed)
+    return _in_order(coding, coded, _way(method, coding)(coding, coded, method, models, form, seed))
+
+
+def leveled_on_spark(coding: Coding, coded: Packs, form: Form, notes: tuple[str, ...], seed: int) -> WrittenOnSpark:
+    """The same where the levels are known."""
+    return _in_order(coding, coded, (leveled(coding, coded, form, seed), form, notes, []))
+
+
+def _in_order(coding: Coding, coded: Packs, way: _Way) -> WrittenOnSpark:
+    written, form, notes, kept = way
     written = written.kept()
     cells = Cells.of(coding, written)
     for packs in (coded, *kept):  # what they were written from can go

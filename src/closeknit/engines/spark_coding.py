@@ -380,13 +380,14 @@ def coded_packs(read: Packs, coding: Coding) -> Packs:
 
     def coded(block: Block) -> Block:
         columns = cells_in(block, list(places.values()))
-        codes: dict[str, Any] = {place: _leaves(columns, name, shared.value[name]) for place, name in places.items()}
+        codes: dict[str, Any] = {place: leaves_in(columns, name, shared.value[name]) for place, name in places.items()}
         return coded_block({**codes, **{place: block.column(name) for place, name in plain.items()}})
 
     return read.each(coded)
 
 
-def _leaves(columns: Columns, name: str, leaf_of: Mapping[Any, int]) -> NDArray[np.int32]:
+def leaves_in(columns: Columns, name: str, leaf_of: Mapping[Any, int]) -> NDArray[np.int32]:
+    """The leaf of each cell of a column, by its dictionary."""
     column = columns[name]
     leaves = np.array([*(leaf_of[value] for value in column.values.tolist()), leaf_of[None]], dtype=np.int32)
     return leaves[column.codes]

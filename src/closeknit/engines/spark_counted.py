@@ -29,7 +29,11 @@ def counted(coding: Coding, coded: Packs, method: Method, models: Sequence[Model
             seed: int) -> tuple[Packs, Outcome]:  # fmt: skip
     """The written rows, and what the method found on counted combinations."""
     outcome = method.run(counted_table(coding, coded, models), models, seed, silent)
-    shape = outcome.form or form
+    return leveled(coding, coded, outcome.form or form, seed), outcome
+
+
+def leveled(coding: Coding, coded: Packs, shape: Form, seed: int) -> Packs:
+    """Each row written by itself in a form of whole levels."""
     shared = coded.frame.sparkSession.sparkContext.broadcast(coding)
 
     def written(block: Block) -> Block:
@@ -39,7 +43,7 @@ def counted(coding: Coding, coded: Packs, method: Method, models: Sequence[Model
         alike = Partition(*groups(list(zip(table.quasi.T, sizes, strict=True)), len(table)))  # a level is that of each cell
         return written_block(coding, shape, block, order, table, alike, seed)
 
-    return coded.each(written), outcome
+    return coded.each(written)
 
 
 def counted_table(coding: Coding, coded: Packs, models: Sequence[Model]) -> Table:
