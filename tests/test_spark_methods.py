@@ -63,3 +63,13 @@ def test_withheld_rows_are_as_if_they_had_never_been_there(spark: Any, tmp_path:
     there = ck.anonymize(tmp_path / "table.parquet", schema, models, ck.Incognito(), **asked, engine="spark")
     assert here.certificate.withheld > 0 and max(map(len, here.columns["zip"].cells())) == 5
     assert there.certificate == here.certificate
+    with pytest.raises(ck.BadInput, match="incognito brings its own form"):
+        ck.anonymize(
+            tmp_path / "table.parquet",
+            schema,
+            [K],
+            ck.Incognito(),
+            form=ck.generalized(cells="stars"),
+            seed=2**100,
+            engine="spark",
+        )

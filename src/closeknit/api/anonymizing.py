@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.api.asking import check_method, check_models, check_request
 from closeknit.api.distributed import anonymized, wants_spark
-from closeknit.api.publishing import published
+from closeknit.api.publishing import brought_form, published
 from closeknit.api.reporting import at_home
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
@@ -110,7 +110,7 @@ def released(table: Table, models: Sequence[Model], method: Method, *, suppress:
     table = replace(table, withholdable=math.floor(number("suppress", suppress, least=0, most=1) * len(table)))
     check_request(table, models, method)
     outcome = _outcome(table, models, method, seed, tell)
-    shape = _form(outcome.form, form, usual, method)
+    shape = brought_form(outcome.form, form, usual, method)
     tell("writing", 0.8)
     partition, columns, certificate = _best(table, models, outcome, shape, method, seed)
     tell("done", 1.0)
@@ -173,18 +173,6 @@ def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, t
 
     outcome = together(table, work) if stay_together(table, method) else work(table)
     return outcome if outcome.settled else replace(outcome, partition=repaired(table, outcome.partition, models))
-
-
-def _form(brought: Form | None, asked: Form | None, usual: Form, method: Method) -> Form:
-    """What a method brings; the user says what is written of withheld rows, and nothing that the method would overrule."""
-    if brought is None or asked is None:
-        return brought or asked or usual
-    withheld = {"withheld": asked.withheld} if hasattr(asked, "withheld") else {}
-    form: Form = replace(cast(Any, brought), **withheld) if asked.name == brought.name else brought
-    if asked.name != brought.name or spec(asked) not in ({}, spec(form), withheld):
-        right = "leave the form out" + (", or say no more in it than withheld=" if hasattr(brought, "withheld") else "")
-        raise BadInput(f"{method.name} brings its own form, and asked was {asked}", right=right)
-    return form
 
 
 def _best(table: Table, models: Sequence[Model], outcome: Outcome, form: Form, method: Method,

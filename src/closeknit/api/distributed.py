@@ -13,7 +13,7 @@ import yaml
 
 from closeknit import __version__
 from closeknit.api.asking import check_roles, check_whole, refuse_unique
-from closeknit.api.publishing import all_secrets, as_if_never_there, notes_on, published_schema
+from closeknit.api.publishing import all_secrets, as_if_never_there, brought_form, notes_on, published_schema
 from closeknit.core.audit import Seen
 from closeknit.core.certificate import Certificate, ReleaseFile, model_form, refuse_broken
 from closeknit.core.columns import Columns
@@ -150,17 +150,18 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
             written = written_on_spark(coding, coded, method, models, form, seed)
         tell("writing", 0.8)
         coding = written.coding
+        shape = brought_form(None if written.form is form else written.form, form, form, method)
         public = published_schema(coding.every_value(), written.columns)
         found = written.measured(public, models, all_secrets(public), rows - coding.rows)
         refuse_broken(found.promises)
         certificate = Certificate(
-            closeknit=__version__, form=model_form(written.form), columns=public.forms(), rows=coding.rows,
+            closeknit=__version__, form=model_form(shape), columns=public.forms(), rows=coding.rows,
             withheld=rows - coding.rows, promises=found.promises, classes=found.classes, loss=found.loss, joint=found.joint,
-            notes=tuple(notes_on(coding.head, models, written.form, 0)), content_sha256=written.content_hash(),
+            notes=tuple(notes_on(coding.head, models, shape, 0)), content_sha256=written.content_hash(),
         )  # fmt: skip
     tell("done", 1.0)
     notes = (*written.notes, *found.at_home)
-    recipe = recipe_forms(schema, list(models), method, written.form, suppress, seed, described, notes)
+    recipe = recipe_forms(schema, list(models), method, shape, suppress, seed, described, notes)
     return SparkRelease(written.frame, written.in_files, certificate, recipe)
 
 

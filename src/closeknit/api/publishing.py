@@ -15,15 +15,29 @@ from closeknit import __version__
 from closeknit.api.asking import check_plain
 from closeknit.core.certificate import Certificate, Home, certify, model_form, unprotected
 from closeknit.core.columns import Columns
-from closeknit.core.errors import Unsatisfiable
+from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.levels import level_like, of_these
 from closeknit.core.loss import written_texts
+from closeknit.core.method import Method
 from closeknit.core.model import Model, joints
+from closeknit.core.params import spec
 from closeknit.core.published import Reading, starred
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Partition, Table, Written
 from closeknit.core.tree import STAR
 from closeknit.models import TCloseness
+
+
+def brought_form(brought: Form | None, asked: Form | None, usual: Form, method: Method) -> Form:
+    """What a method brings; the user says what is written of withheld rows, and nothing that the method would overrule."""
+    if brought is None or asked is None:
+        return brought or asked or usual
+    withheld = {"withheld": asked.withheld} if hasattr(asked, "withheld") else {}
+    form: Form = replace(cast(Any, brought), **withheld) if asked.name == brought.name else brought
+    if asked.name != brought.name or spec(asked) not in ({}, spec(form), withheld):
+        right = "leave the form out" + (", or say no more in it than withheld=" if hasattr(brought, "withheld") else "")
+        raise BadInput(f"{method.name} brings its own form, and asked was {asked}", right=right)
+    return form
 
 
 def published(table: Table, partition: Partition, models: Sequence[Model], form: Form,
