@@ -2,9 +2,8 @@
 
 A level of the tree takes one pass over the rows. It counts, of every shard that is too large, the rows of each column's codes
 together with each promised secret, and the box of the rows of each code. Offered are the cuts of each column next to some
-eighths of its rows and, in trees, beside the children of the node over the shard, in the order of what both sides lose together.
-The first is taken whose sides both keep every promise as one class each, judged against the spread of the secrets over *all*
-rows.
+eighths of its rows and, in trees, beside the children of the node over the shard, in the order of what both sides lose. The
+first is taken whose sides both keep every promise as one class each, judged against the spread of the secrets over *all* rows.
 
 What comes to the driver: these counts. Codes are counted in runs, at most `STEPS` for a column and shard, fewer where shards
 and leaves of secrets are many; the runs of a shard lie between its own cuts, so they grow finer as shards grow smaller.
