@@ -43,20 +43,20 @@ def blocks_in(batches: Iterable[Batch]) -> Iterator[Block]:
 
 
 def blocks_of(batches: Iterable[Batch], rows: int) -> Iterator[Block]:
-    """Batches of plain rows as blocks of at least so many rows, but for the last.
+    """Batches of plain rows as blocks of at most so many rows, where a batch has no more.
 
-    >>> [block.num_rows for block in blocks_of([pa.record_batch({"a": [1, 2]})] * 5, 4)]
+    >>> [block.num_rows for block in blocks_of([pa.record_batch({"a": [1, 2]})] * 5, 5)]
     [4, 4, 2]
     """
     some: list[Batch] = []
     held = 0
     for batch in batches:
+        if some and held + batch.num_rows > rows:
+            yield pa.Table.from_batches(some)
+            some, held = [], 0
         if batch.num_rows:
             some.append(batch)
             held += batch.num_rows
-        if held >= rows:
-            yield pa.Table.from_batches(some)
-            some, held = [], 0
     if some:
         yield pa.Table.from_batches(some)
 

@@ -1,9 +1,9 @@
 """The tree of cuts that makes shards: the space of codes is parted where every promise allows it, on exact counts of all rows.
 
 A level of the tree takes one pass over the rows. It counts, of every shard that is too large, the rows of each column's codes
-together with each promised secret. The middle of each column is a cut to be tried. A cut is taken if both sides keep every
-promise as one class each, judged against the spread of the secrets over *all* rows; columns are tried in the order of how wide
-they are.
+together with each promised secret, and the box of the rows of each code. Offered are the cuts of each column next to some
+eighths of its rows and, in trees, beside the children of the node over the shard, in the order of what both sides lose. The
+first is taken whose sides both keep every promise as one class each, judged against the spread of the secrets over *all* rows.
 
 What comes to the driver: these counts. Codes are counted in runs, at most `STEPS` for a column and shard, fewer where shards
 and leaves of secrets are many; the runs of a shard lie between its own cuts, so they grow finer as shards grow smaller.
@@ -19,18 +19,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes, Histogram
+from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
+from closeknit.core.geometry import scales
 from closeknit.core.joint import Secret, parts
 from closeknit.core.model import Model
+from closeknit.core.table import Table
 from closeknit.doors.batches import Block, block_from, codes_in, numbers_in
-from closeknit.engines.spark_coding import Coding, summed
+from closeknit.engines.spark_coding import Coding
 from closeknit.engines.spark_packs import Packs
 from closeknit.engines.spark_persons import for_cuts, in_persons, is_tally, tally_leaves
+from closeknit.kernels.boxes import box_losses, boxes
 
 STEPS = 4_096  # runs of codes of a column that are counted for a cut
-ENTRIES = 4_000_000  # counts of a pass, as long as there are `LEAST` runs
+ENTRIES = 400_000  # counts of a pass, as long as there are `LEAST` runs
 LEAST = 8
+DENSE = 4_000_000  # possible counts up to which a table of all of them is used
+EIGHTHS = (2, 3, 4, 5, 6)  # of the rows: less on one side would take too many levels
 ENTRY = ("shard", "place", "secret", "run", "leaf")
+SUMS = {"rows": "sum", "low": "min", "high": "max"}
+BOX = -1
 
 Counts = NDArray[np.int64]
 
@@ -91,11 +99,11 @@ class _Open:
 
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """The middle of a column, and what it leaves on both sides."""
+    """A place to cut, what both sides lose together, and what it leaves on them."""
 
+    loss: float
     column: int
     code: int
-    width: float  # of the column in the shard, as it weighs
     sides: tuple[_Open, _Open]
 
 
@@ -172,7 +180,7 @@ class _Runs:
 
 
 def _offered(coding: Coding, coded: Packs, tree: CutTree, open_: dict[int, _Open]) -> dict[int, list[_Cut]]:
-    """Of each open shard the middle of every column, the widest column first."""
+    """Of each open shard the cuts of all columns, the best first."""
     leaves = sum(len(counts) for counts in next(iter(open_.values())).secrets.values())
     entries = len(open_) * len(coding.quasi_names) * max(leaves, 1)
     runs = _Runs.of(list(open_.values()), min(max(ENTRIES // entries, LEAST), STEPS))
@@ -182,39 +190,80 @@ def _offered(coding: Coding, coded: Packs, tree: CutTree, open_: dict[int, _Open
     starts = np.searchsorted(places[order], np.arange(len(open_) * len(coding.quasi_names) + 1))
     offered: dict[int, list[_Cut]] = {}
     for i, (node, whole) in enumerate(open_.items()):
-        cuts = []
+        cuts: list[_Cut] = []
         for j in range(len(coding.quasi_names)):
             at = i * len(coding.quasi_names) + j
             mine = order[starts[at] : starts[at + 1]]
-            cuts.append(_middle(coding, whole, runs, i, j, {name: column[mine] for name, column in found.items()}))
-        offered[node] = sorted([cut for cut in cuts if cut], key=lambda cut: (-cut.width, cut.column))
+            cuts += _cuts(coding.head, whole, runs, i, j, {name: column[mine] for name, column in found.items()})
+        offered[node] = sorted(cuts, key=lambda cut: (cut.loss, cut.column, cut.code))
     return offered
 
 
-def _middle(coding: Coding, whole: _Open, runs: _Runs, i: int, j: int, found: dict[str, Counts]) -> _Cut | None:
-    """Of column j in open shard i; None where all rows stand in one run."""
-    of_rows = found["secret"] == 0
-    rows = np.bincount(found["run"][of_rows], found["rows"][of_rows]).astype(np.int64)
+def _cuts(head: Table, whole: _Open, runs: _Runs, i: int, j: int, found: dict[str, Counts]) -> list[_Cut]:
+    """Of column j in open shard i; none where all rows stand in one run."""
+    rows = np.bincount(found["run"], np.where(found["secret"] == 0, found["rows"], 0)).astype(np.int64)
     there, before = np.flatnonzero(rows), np.cumsum(rows)
     if len(there) < 2:
-        return None
-    run = int(there[np.argmin(np.abs(2 * before[there[:-1]] - whole.rows))])
-    code = runs.last_code(i, j, run)
-    left = {}
+        return []
+    low, high = _boxes(len(rows), len(head.quasi_domains), found)
+    wanted = {int(there[np.argmin(np.abs(8 * before[there[:-1]] - eighth * whole.rows))]) for eighth in EIGHTHS}
+    for code in _ends_of_children(head.quasi_domains[j], int(low[:, j].min()), int(high[:, j].max())):
+        run = int(runs.run_of(np.array([i]), j, np.array([code]))[0])
+        if runs.last_code(i, j, run) == code and whole.rows <= 8 * before[run] <= 7 * whole.rows:
+            wanted.add(run)
+    places = np.array(sorted(wanted))
+    left = np.minimum.accumulate(low)[places], np.maximum.accumulate(high)[places]
+    right = np.minimum.accumulate(low[::-1])[::-1][places + 1], np.maximum.accumulate(high[::-1])[::-1][places + 1]
+    geometry, rest = scales(head), whole.rows - before[places]
+    losses = before[places] * box_losses(geometry, *left) + rest * box_losses(geometry, *right)
+    codes = [runs.last_code(i, j, run) for run in places.tolist()]
+    return [
+        _Cut(float(loss), j, code, _sides(whole, j, code, int(before[run]), found, found["run"] <= run))
+        for loss, code, run in zip(losses, codes, places.tolist(), strict=True)
+    ]
+
+
+def _boxes(runs: int, columns: int, found: dict[str, Counts]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The least and the largest code of every column in each run; where it has no rows the one is above the other."""
+    low = np.full((runs, columns), np.iinfo(np.int32).max, dtype=np.int32)
+    high = np.full((runs, columns), -1, dtype=np.int32)
+    mine = found["secret"] == BOX
+    at = found["run"][mine], found["leaf"][mine]
+    low[at], high[at] = found["low"][mine], found["high"][mine]
+    return low, high
+
+
+def _ends_of_children(domain: Domain, low: int, high: int) -> list[int]:
+    """The last code of each child of the smallest node over these codes, but for the last child."""
+    if domain.tree is None:
+        return []
+    tree = domain.tree
+    over = np.flatnonzero((tree.lo <= low) & (tree.hi >= high))
+    node = over[np.argmin(tree.hi[over] - tree.lo[over])]
+    ends = tree.hi[(tree.parent == node) & (np.arange(len(tree.parent)) != node)]
+    return sorted(int(end) for end in ends if low <= end < high)
+
+
+def _sides(
+    whole: _Open, j: int, code: int, rows: int, found: dict[str, Counts], left: NDArray[np.bool_]
+) -> tuple[_Open, _Open]:
+    secrets = {}
     for s, (name, counts) in enumerate(whole.secrets.items()):
-        mine = (found["secret"] == s) & (found["run"] <= run)
-        left[name] = np.bincount(found["leaf"][mine], found["rows"][mine], len(counts)).astype(np.int64)
+        mine = left & (found["secret"] == s)
+        secrets[name] = np.bincount(found["leaf"][mine], found["rows"][mine], len(counts)).astype(np.int64)
     last, first = whole.last.copy(), whole.first.copy()
     last[j], first[j] = code, code + 1
-    rest = {name: counts - left[name] for name, counts in whole.secrets.items()}
-    sides = _Open(int(before[run]), left, whole.first, last), _Open(whole.rows - int(before[run]), rest, first, whole.last)
-    at = np.append(coding.head.quasi_domains[j].positions(), 1.0)
-    reach = float(at[runs.last_code(i, j, int(there[-1]))] - at[runs.last_code(i, j, int(there[0]) - 1) + 1])
-    return _Cut(j, code, coding.head.schema.weights()[j] * reach, sides)
+    rest = {name: counts - secrets[name] for name, counts in whole.secrets.items()}
+    return _Open(rows, secrets, whole.first, last), _Open(whole.rows - rows, rest, first, whole.last)
 
 
 def _counted(coding: Coding, coded: Packs, tree: CutTree, open_: dict[int, _Open], runs: _Runs) -> dict[str, Counts]:
-    """Rows of every open shard (by its place among these), column, secret, run and leaf; without secrets all have leaf 0."""
+    """Rows of every open shard (by its place among these), column, secret, run and leaf; without secrets all have leaf 0.
+
+    As secret `BOX` the leaf is a column, and the entry has its least and its largest code among the rows of the run.
+    """
+    from pyspark.sql import functions as F
+
     secrets = {name: len(counts) for name, counts in next(iter(open_.values())).secrets.items()}
     shared = coded.frame.sparkSession.sparkContext.broadcast(coding)
     place_of = np.full(len(tree), -1, dtype=np.int32)
@@ -225,23 +274,29 @@ def _counted(coding: Coding, coded: Packs, tree: CutTree, open_: dict[int, _Open
         shard = place_of[tree.shard_of(quasi)]
         mine = np.flatnonzero(shard >= 0)
         shard, quasi = shard[mine], quasi[mine]
-        found = [np.empty((6, 0), dtype=np.int64)]
-        for s, (leaf, leaves) in enumerate(_leaves(shared.value, secrets, block, mine)):
-            for j in range(quasi.shape[1]):
-                run, most = runs.run_of(shard, j, quasi[:, j]), int(runs.count[:, j].max())
-                keys, rows = _sums((shard.astype(np.int64) * most + run) * leaves + leaf, len(open_) * most * leaves)
-                by = [
-                    keys // leaves // most,
-                    np.full_like(keys, j),
-                    np.full_like(keys, s),
-                    keys // leaves % most,
-                    keys % leaves,
-                ]
-                found.append(np.stack([*by, rows]))
-        return block_from(dict(zip((*ENTRY, "rows"), np.concatenate(found, axis=1), strict=True)))
+        found = [np.empty((8, 0), dtype=np.int64)]
+        leaves = _leaves(shared.value, secrets, block, mine)
+        for j in range(quasi.shape[1] if len(mine) else 0):
+            most = int(runs.count[:, j].max())
+            place = shard * np.int64(most) + runs.run_of(shard, j, quasi[:, j])
+            for s, (leaf, width) in enumerate(leaves):
+                keys, rows = _sums(place * width + leaf, len(open_) * most * width)
+                found.append(_entries(keys // width // most, j, s, keys // width % most, keys % width, rows, rows, rows))
+            low, high = boxes(quasi, place.astype(np.int32), len(open_) * most)
+            keys = np.flatnonzero(low[:, 0] <= high[:, 0])
+            for column in range(quasi.shape[1]):
+                ends = low[keys, column], high[keys, column]
+                found.append(_entries(keys // most, j, BOX, keys % most, column, 0, *ends))
+        return block_from(dict(zip((*ENTRY, *SUMS), np.concatenate(found, axis=1), strict=True)))
 
-    entries = summed(coded.each(counted), dict.fromkeys(ENTRY, "bigint")).toArrow()
-    return {name: numbers_in(entries, name).astype(np.int64) for name in (*ENTRY, "rows")}
+    types = dict.fromkeys((*ENTRY, *SUMS), "bigint")
+    every = coded.each(counted).rows(types).groupBy(*ENTRY)
+    entries = every.agg(*(getattr(F, how)(name).alias(name) for name, how in SUMS.items())).toArrow()
+    return {name: numbers_in(entries, name).astype(np.int64) for name in types}
+
+
+def _entries(shard: Counts, *others: NDArray[np.integer] | int) -> Counts:
+    return np.stack([np.broadcast_to(np.asarray(column, dtype=np.int64), shard.shape) for column in (shard, *others)])
 
 
 def _leaves(
@@ -261,7 +316,7 @@ def _leaves(
 
 def _sums(keys: Counts, limit: int) -> tuple[Counts, Counts]:
     """The keys that occur, and how often; all are less than `limit`."""
-    if limit <= max(2 * len(keys), ENTRIES):
+    if limit <= max(2 * len(keys), DENSE):
         rows = np.bincount(keys, minlength=1).astype(np.int64)
         there = np.flatnonzero(rows)
         return there, rows[there]

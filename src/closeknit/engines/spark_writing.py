@@ -22,7 +22,6 @@ from closeknit.engines.spark_maps import partitions, place_of_partition
 from closeknit.engines.spark_packs import Packs
 from closeknit.engines.spark_sorting import in_order
 from closeknit.forms.cells import compact, label_column
-from closeknit.kernels.sorting import stable_order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -116,7 +115,7 @@ def in_files(ordered: Packs, coding: Coding, places: Mapping[tuple[Any, ...], in
         return coded_block({"rank": ranks, **{name: block.column(name) for name in coding.all_names}})
 
     def sorted_(block: Block) -> Block:
-        return rows_at(block, stable_order(numbers_in(block, "rank").astype(np.uint64)))
+        return rows_at(block, np.argsort(numbers_in(block, "rank"), kind="stable"))
 
     files = -(-coding.rows // FILE)
     return ordered.whole().each(ranked).placed(lambda block: numbers_in(block, "rank") // FILE, files).each(sorted_)
