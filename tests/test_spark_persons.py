@@ -101,7 +101,7 @@ def coded(table: Table) -> tuple[Coding, Any]:
     columns = np.concatenate([table.quasi, table.sensitive], axis=1)
     shuffled = np.random.default_rng(1).permutation(len(table))
     block = {name: np.ascontiguousarray(columns[shuffled, j]) for j, name in enumerate(coding.names)}
-    return coding, spark_persons.with_marks(coding, coded_block({**block, WHO: table.persons[shuffled]}))  # type: ignore[index]
+    return coding, spark_persons.with_marks(coding, coded_block({**block, WHO: table.persons[shuffled]}), ["disease"])  # type: ignore[index]
 
 
 def test_sums_of_marks_are_persons() -> None:

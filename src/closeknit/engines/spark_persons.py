@@ -31,6 +31,7 @@ from closeknit.engines.spark_coding import WHO, Coding, scattered, summed
 from closeknit.engines.spark_packs import Packs
 
 TOGETHER = 1_000_000  # rows of persons that are brought to one place, about
+END = 32  # signs of a long text that tell where it goes, at its beginning and at its end
 
 HEAD = ("", "head")  # counted like a secret: 1 where a row is its person's first
 Counts = NDArray[np.int64]
@@ -38,7 +39,7 @@ Counts = NDArray[np.int64]
 
 def marked(packs: Packs, coding: Coding, models: Sequence[Model]) -> tuple[Packs, Coding]:
     """Coded rows with numbers, places and marks, kept by Spark, and what is known of all of them counted in persons."""
-    count = -(-coding.rows // TOGETHER)
+    count, secrets = -(-coding.rows // TOGETHER), diverse(models)
     shared = packs.frame.sparkSession.sparkContext.broadcast(coding)
 
     def place_of(block: Block) -> NDArray[np.int64]:
@@ -49,7 +50,7 @@ def marked(packs: Packs, coding: Coding, models: Sequence[Model]) -> tuple[Packs
         persons = _persons(block, coding)
         numbers = ranked(persons).codes.astype(np.int64) * count + person_places(persons, count)
         rest = {name: block.column(name) for name in coding.all_names if name != WHO}
-        return with_marks(coding, coded_block({**rest, WHO: numbers}))
+        return with_marks(coding, coded_block({**rest, WHO: numbers}), secrets)
 
     kept = packs.placed(place_of, count).each(mark).kept()
     return kept, replace(coding, tallies=_counted(kept, coding, _tallies(coding, models)))
@@ -74,15 +75,20 @@ def person_places(persons: Column, count: int) -> NDArray[np.int64]:
     """
     values, kind = persons.values, persons.values.dtype.kind
     if kind == "O":
-        known: NDArray[np.generic] = np.array([str(value) for value in values.tolist()], dtype="U")
+        known: NDArray[np.generic] = np.array([_both_ends(str(value)) for value in values.tolist()], dtype="U")
     else:
         known = values.astype(np.float64) + 0.0 if kind == "f" else values.astype(np.int64)  # there are two zeros
     signs = np.ascontiguousarray(known).view(np.int32).reshape(len(known), -1)
     return scattered(signs[:, ::-1], count)[persons.codes]  # the last first: what fills up short texts changes nothing
 
 
-def with_marks(coding: Coding, block: Block) -> Block:
-    """All rows of some persons, in canonical order, with places and marks."""
+def _both_ends(text: str) -> str:
+    """So much of a text that one long one does not make the table of all of them wide."""
+    return text if len(text) <= 2 * END else text[:END] + text[-END:]
+
+
+def with_marks(coding: Coding, block: Block, secrets: Sequence[str]) -> Block:
+    """All rows of some persons, in canonical order, with places and marks; values of these secrets are marked once a person."""
     table, order = coding.table(block)
     assert table.persons is not None
     _, first, person_of = np.unique(table.persons, return_index=True, return_inverse=True)
@@ -91,11 +97,16 @@ def with_marks(coding: Coding, block: Block) -> Block:
     found |= {name: np.ascontiguousarray(places[person_of, j]) for j, name in enumerate(coding.place_names)}
     marks = {"head": np.zeros(len(table), dtype=np.int32)}
     marks["head"][first] = 1
-    for j in range(table.sensitive.shape[1]):
-        pairs = np.stack([person_of.astype(np.int64), table.sensitive[:, j]])
-        marks[f"o{j}"] = np.zeros(len(table), dtype=np.int32)
-        marks[f"o{j}"][np.unique(pairs, axis=1, return_index=True)[1]] = 1
+    for name in secrets:
+        codes, domain = table.secret(name)
+        mark = marks[_once(coding, name)] = np.zeros(len(table), dtype=np.int32)
+        mark[np.unique(person_of.astype(np.int64) * (domain.size + 1) + codes, return_index=True)[1]] = 1
     return coded_block({**found, **marks})
+
+
+def _once(coding: Coding, secret: str) -> str:
+    """The column that marks the values of a secret, each once a person."""
+    return f"o{list(coding.head.schema.sensitive).index(secret)}"
 
 
 # Tallies: counted like secrets ------------------------------------------------------------------------------------------------
@@ -113,7 +124,7 @@ def onces(secret: str) -> tuple[str, ...]:
 
 def is_tally(name: Secret) -> bool:
     """Whether this is no secret, but counted like one."""
-    return name[0] == ""
+    return name[:1] == ("",)
 
 
 def diverse(models: Sequence[Model]) -> list[str]:
@@ -146,7 +157,7 @@ def tally_leaves(coding: Coding, tally: Secret, block: Block) -> NDArray[np.int3
     places = [names.index(name) for name in tally[2:]]
     codes = codes_in(block, [f"s{j}" for j in places])
     leaf = codes[:, 0] if len(places) == 1 else coding.joints[tuple(tally[2:])].place(codes)
-    mark = head if tally[1] == "head" else numbers_in(block, f"o{places[0]}")
+    mark = head if tally[1] == "head" else numbers_in(block, _once(coding, tally[2]))
     return np.where(mark > 0, leaf + 1, 0).astype(np.int32)
 
 
