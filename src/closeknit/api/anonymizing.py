@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.api.asking import check_method, check_models, check_request
 from closeknit.api.distributed import anonymized, wants_spark
-from closeknit.api.publishing import published
+from closeknit.api.publishing import brought_form, published
 from closeknit.api.reporting import at_home
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
@@ -29,7 +29,7 @@ from closeknit.core.table import Form, Outcome, Partition, Table
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import kind_of, parts_of, read
 from closeknit.doors.parquet import parquet_types
-from closeknit.fills.persons import together
+from closeknit.fills.persons import stay_together, together
 from closeknit.fills.repair import repaired
 from closeknit.fills.withholding import without_outliers
 from closeknit.forms import REGISTRY as FORMS
@@ -63,9 +63,10 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     on_spark = wants_spark(data, engine, master)
     described = _data_form(data, csv, on_spark)
     if on_spark:
-        _refuse_withholding(suppress)
         shape = asked or made("form", usual_form(method), FORMS)
-        return anonymized(data, schema, models, method, shape, seed, master=master, csv=csv, described=described, tell=tell)
+        return anonymized(
+            data, schema, models, method, shape, seed, suppress=suppress, master=master, csv=csv, described=described, tell=tell
+        )
     tell("reading", 0.0)
     columns = read(data, csv, schema.needed)
     tell("encoding", 0.1)
@@ -110,7 +111,7 @@ def released(table: Table, models: Sequence[Model], method: Method, *, suppress:
     table = replace(table, withholdable=math.floor(number("suppress", suppress, least=0, most=1) * len(table)))
     check_request(table, models, method)
     outcome = _outcome(table, models, method, seed, tell)
-    shape = _form(outcome.form, form, usual, method)
+    shape = brought_form(outcome.form, form, usual, method)
     tell("writing", 0.8)
     partition, columns, certificate = _best(table, models, outcome, shape, method, seed)
     tell("done", 1.0)
@@ -128,12 +129,6 @@ def _before(form: Form, table: Table, seed: int) -> Table:
     """The table as a method may see it: what a form does to secrets it does first, so that no class tells of true ones."""
     before: Callable[[Table, int], Table] | None = getattr(form, "before", None)
     return before(table, seed) if before else table
-
-
-def _refuse_withholding(share: object) -> None:
-    if share:
-        what = "rows cannot be withheld on Spark: which ones to leave out is weighed over all rows at once"
-        raise BadInput(what, right="leave suppress out, or anonymize without an engine")
 
 
 def run(recipe: Recipe, progress: Progress | None = None, engine: str | None = None, master: str | None = None) -> Release:
@@ -181,21 +176,8 @@ def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, t
     def work(part: Table) -> Outcome:
         return method.run(part, models, seed, tell)
 
-    keep = table.persons is not None and table.schema.person_rows == "together" and not method.keeps_persons
-    outcome = together(table, work) if keep else work(table)
+    outcome = together(table, work) if stay_together(table, method) else work(table)
     return outcome if outcome.settled else replace(outcome, partition=repaired(table, outcome.partition, models))
-
-
-def _form(brought: Form | None, asked: Form | None, usual: Form, method: Method) -> Form:
-    """What a method brings; the user says what is written of withheld rows, and nothing that the method would overrule."""
-    if brought is None or asked is None:
-        return brought or asked or usual
-    withheld = {"withheld": asked.withheld} if hasattr(asked, "withheld") else {}
-    form: Form = replace(cast(Any, brought), **withheld) if asked.name == brought.name else brought
-    if asked.name != brought.name or spec(asked) not in ({}, spec(form), withheld):
-        right = "leave the form out" + (", or say no more in it than withheld=" if hasattr(brought, "withheld") else "")
-        raise BadInput(f"{method.name} brings its own form, and asked was {asked}", right=right)
-    return form
 
 
 def _best(table: Table, models: Sequence[Model], outcome: Outcome, form: Form, method: Method,

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import floor
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import yaml
 
 from closeknit import __version__
 from closeknit.api.asking import check_roles, check_whole, refuse_unique
-from closeknit.api.publishing import all_secrets, notes_on, published_schema
+from closeknit.api.publishing import all_secrets, as_if_never_there, brought_form, notes_on, published_schema
 from closeknit.core.audit import Seen
 from closeknit.core.certificate import Certificate, ReleaseFile, model_form, refuse_broken
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model
-from closeknit.core.params import choice
+from closeknit.core.params import choice, number
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form
 from closeknit.doors.csv import CsvFormat
@@ -122,37 +124,69 @@ def _ours(name: str) -> bool:
 
 
 def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Method, form: Form, seed: int, *, tell: Progress,
-               master: str | None, csv: CsvFormat | None, described: dict[str, Any] | None) -> Release:  # fmt: skip
+               suppress: float, master: str | None, csv: CsvFormat | None,
+               described: dict[str, Any] | None) -> Release:  # fmt: skip
     """A certified release whose rows stay on Spark, or `Unsatisfiable`."""
     from closeknit.engines.spark import coded_on_spark, refuse_unscaled, written_on_spark
-    from closeknit.engines.spark_coding import alone
+    from closeknit.engines.spark_persons import whole_class
     from closeknit.engines.spark_session import read_frame, sentences, session
 
-    refuse_unscaled(method, schema, form)
+    share = number("suppress", suppress, least=0, most=1)
+    refuse_unscaled(method, schema, form, share > 0)
     check_roles(schema, models, method)
     tell("reading", 0.0)
     frame = read_frame(session(master), data, csv)
     schema.needed(frame.columns)
     with sentences(data if isinstance(data, str | PathLike) else None):
         tell("encoding", 0.1)
-        coding, coded = coded_on_spark(frame, schema, models)
-        check_whole(coding.one_class(), schema, models)
-        for name, place in zip(schema.plain, coding.plain_names, strict=True):
-            refuse_unique(schema, name, alone(coded, place))
+        coding, coded = coded_on_spark(frame, schema, models, keep=share > 0)
+        rows, room = coding.rows, floor(share * coding.rows)
+        check_whole(whole_class(coding), schema, models, schema.person_rows == "count-once", room > 0)
+        _check_plain(coding, coded)
         tell("working", 0.2)
-        written = written_on_spark(coding, coded, method, models, form, seed)
+        if room:
+            written = _with_withheld(frame, coding, coded, method, models, room, seed)
+        else:
+            written = written_on_spark(coding, coded, method, models, form, seed)
         tell("writing", 0.8)
+        coding = written.coding
+        shape = brought_form(None if written.form is form else written.form, form, form, method)
         public = published_schema(coding.every_value(), written.columns)
-        found = written.measured(public, models, all_secrets(public))
+        found = written.measured(public, models, all_secrets(public), rows - coding.rows)
         refuse_broken(found.promises)
         certificate = Certificate(
-            closeknit=__version__, form=model_form(written.form), columns=public.forms(), rows=coding.rows, withheld=0,
-            promises=found.promises, classes=found.classes, loss=found.loss, joint=found.joint,
-            notes=tuple(notes_on(coding.head, models, written.form, 0)), content_sha256=written.content_hash(),
+            closeknit=__version__, form=model_form(shape), columns=public.forms(), rows=coding.rows,
+            withheld=rows - coding.rows, promises=found.promises, classes=found.classes, loss=found.loss, joint=found.joint,
+            notes=tuple(notes_on(coding.head, models, shape, 0)), content_sha256=written.content_hash(),
         )  # fmt: skip
     tell("done", 1.0)
-    recipe = recipe_forms(schema, list(models), method, written.form, 0.0, seed, described, written.notes)
+    notes = (*written.notes, *found.at_home)
+    recipe = recipe_forms(schema, list(models), method, shape, suppress, seed, described, notes)
     return SparkRelease(written.frame, written.in_files, certificate, recipe)
+
+
+def _check_plain(coding: Any, coded: Any) -> None:
+    from closeknit.engines.spark_coding import alone
+
+    schema = coding.head.schema
+    for name, rows in zip(schema.plain, alone(coded, coding.plain_names).values(), strict=True):
+        refuse_unique(schema, name, rows)
+
+
+def _with_withheld(frame: Any, coding: Any, coded: Any, method: Method, models: Sequence[Model], room: int, seed: int) -> Any:
+    """What a method of counted combinations makes of the rows that it does not withhold, as if there were no others."""
+    from closeknit.engines.spark import coded_on_spark, leveled_on_spark
+    from closeknit.engines.spark_withholding import withheld_by, without
+
+    table, outcome = withheld_by(coding, coded, method, models, room, seed)
+    withheld, form = outcome.partition.class_of < 0, cast(Form, outcome.form)
+    if withheld.any():
+        _, form = as_if_never_there(table, withheld, form)
+        part = without(coding, np.unique(table.quasi[withheld], axis=0))
+        coded.forgotten()
+        coding, coded = coded_on_spark(frame, coding.head.schema, models, part)
+        _check_plain(coding, coded)  # a value may stand alone when its twin is gone
+    return leveled_on_spark(coding, coded, form, outcome.notes, seed)
 
 
 def seen_on_spark(data: Any, schema: Schema, models: Sequence[Model], form: Form, withheld: int, csv: CsvFormat | None,

@@ -15,15 +15,29 @@ from closeknit import __version__
 from closeknit.api.asking import check_plain
 from closeknit.core.certificate import Certificate, Home, certify, model_form, unprotected
 from closeknit.core.columns import Columns
-from closeknit.core.errors import Unsatisfiable
+from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.levels import level_like, of_these
 from closeknit.core.loss import written_texts
+from closeknit.core.method import Method
 from closeknit.core.model import Model, joints
+from closeknit.core.params import spec
 from closeknit.core.published import Reading, starred
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Partition, Table, Written
 from closeknit.core.tree import STAR
 from closeknit.models import TCloseness
+
+
+def brought_form(brought: Form | None, asked: Form | None, usual: Form, method: Method) -> Form:
+    """What a method brings; the user says what is written of withheld rows, and nothing that the method would overrule."""
+    if brought is None or asked is None:
+        return brought or asked or usual
+    withheld = {"withheld": asked.withheld} if hasattr(asked, "withheld") else {}
+    form: Form = replace(cast(Any, brought), **withheld) if asked.name == brought.name else brought
+    if asked.name != brought.name or spec(asked) not in ({}, spec(form), withheld):
+        right = "leave the form out" + (", or say no more in it than withheld=" if hasattr(brought, "withheld") else "")
+        raise BadInput(f"{method.name} brings its own form, and asked was {asked}", right=right)
+    return form
 
 
 def published(table: Table, partition: Partition, models: Sequence[Model], form: Form,
@@ -41,7 +55,7 @@ def _certified(table: Table, partition: Partition, models: Sequence[Model], form
                seed: int) -> tuple[Columns, Certificate]:  # fmt: skip
     if (withheld := partition.class_of < 0).any():
         _refuse_small(table, partition, models)
-        table, form = _as_if_never_there(table, withheld, form)
+        table, form = as_if_never_there(table, withheld, form)
     written = form.write(table, partition, seed)
     if withheld.any():
         check_plain(table.take(written.rows))  # a value may stand alone when its twin is gone
@@ -64,7 +78,7 @@ def _profiles(reading: Reading, written: Written, secret: str) -> NDArray[np.int
     return written.lined_up(reading.slices(secret).known, reading.column_groups)
 
 
-def _as_if_never_there(table: Table, withheld: NDArray[np.bool_], form: Form) -> tuple[Table, Form]:
+def as_if_never_there(table: Table, withheld: NDArray[np.bool_], form: Form) -> tuple[Table, Form]:
     """The table with domains that are read off the remaining rows, and levels that these have.
 
     A code that is longer than all others would lengthen their masks.

@@ -122,7 +122,7 @@ class Classes:
         """Counted from rows. `persons`: the person of each row, where rows are not persons of their own.
 
         `references`: counts of every leaf of a secret to judge its classes against, where these are not all there is.
-        `weights`: how many equal rows each one stands for; without persons only.
+        `weights`: how many equal rows, of one person where rows have any, each one stands for.
         """
         classed = class_of >= 0
         sizes = np.bincount(class_of[classed], None if weights is None else weights[classed], minlength=count).astype(np.int64)

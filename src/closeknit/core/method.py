@@ -21,13 +21,16 @@ class Method(Protocol):
 
     It may declare besides what most do not need: `usual_form`, the form it is made for (else "generalized"), and
     `promises(schema)`, what it promises by its own parameters, so that it is judged and certified as if it had been asked for.
+
+    A table may be a part of a larger one: plans are made for the rows that are there (`Table.own`), classes are judged against
+    the table's references. A plan by which a row's class follows from its rank in its bucket says `by_rank`: it needs no parts.
     """
 
     name: ClassVar[str]
     serves_both: ClassVar[bool]  # whether a column may be quasi and sensitive at once
     keeps_persons: ClassVar[bool]  # whether it sees all rows of a person and keeps them together itself
     plans_for: ClassVar[str]  # the family of promise without which it cannot work: "size", "closeness", ...; "any" needs none
-    scale: ClassVar[str]  # how it grows past one machine: "plan", "shard" or "count"
+    scale: ClassVar[str]  # how it grows past one machine: "shard", "count", or "plan", which is by shards unless `by_rank`
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """The partition of a table under these promises."""

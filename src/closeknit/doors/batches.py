@@ -10,12 +10,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
-from closeknit.doors.arrow import array_from_column, columns_from_arrow
-from closeknit.doors.buffers import numbers_from_arrow, numbers_to_arrow
+from closeknit.doors.arrow import array_from_column, column_from_arrow, columns_from_arrow, used_values
+from closeknit.doors.buffers import codes_from_arrow, codes_to_arrow, numbers_from_arrow, numbers_to_arrow
 from closeknit.doors.canonical import canonical_blocks
 
 Block: TypeAlias = pa.Table
 Batch: TypeAlias = pa.RecordBatch
+Cells: TypeAlias = Column | NDArray[np.generic] | pa.ChunkedArray | pa.Array
+
+BATCH = 65_536  # rows that are handed over at once
 
 
 def block_of(batches: Iterable[Batch]) -> Block | None:
@@ -34,7 +37,7 @@ def batches_of(block: Block) -> Iterator[Batch]:
     >>> [batch.num_rows for batch in batches_of(block_from({"a": np.arange(3)}))]
     [3]
     """
-    yield from block.combine_chunks().to_batches()
+    yield from block.combine_chunks().to_batches(max_chunksize=BATCH)
 
 
 def numbers_in(block: Block, name: str) -> NDArray[Any]:
@@ -64,25 +67,50 @@ def cells_in(block: Block, names: Sequence[str]) -> Columns:
 
     >>> cells_in(pa.table({"a": ["x", ""], "b": [1, 2]}), ["a"])["a"].cells()
     ['x', None]
+    >>> cells_in(coded_block({"a": Columns.of({"a": [3, None]})["a"]}), ["a"])["a"].cells()
+    [3, None]
     """
+    if any(pa.types.is_dictionary(block.schema.field(name).type) for name in names):
+        return Columns({name: _cells(block.column(name), name) for name in names}, block.num_rows)
     return columns_from_arrow(block.select(list(names))) if names else Columns({}, block.num_rows)
 
 
-def block_from(columns: Mapping[str, Column | NDArray[np.generic] | pa.ChunkedArray | pa.Array]) -> Block:
+def _cells(cells: pa.ChunkedArray, name: str) -> Column:
+    """A column that a door has read before is not read again: only its distinct values are."""
+    if not pa.types.is_dictionary(cells.type):
+        return column_from_arrow(cells, name)
+    whole = cells.unify_dictionaries().combine_chunks()
+    distinct = column_from_arrow(pa.chunked_array([whole.dictionary]), name)
+    return used_values(Column(distinct.values, np.append(distinct.codes, -1)[codes_from_arrow(whole.indices)]))
+
+
+def block_from(columns: Mapping[str, Cells]) -> Block:
     """A block of cells, of numbers, or of columns of another block.
 
     >>> block_from({"a": np.arange(2), "b": Columns.of({"b": ["x", None]})["b"]}).to_pylist()
     [{'a': 0, 'b': 'x'}, {'a': 1, 'b': None}]
     """
-    arrays = {
-        name: array_from_column(column)
-        if isinstance(column, Column)
-        else numbers_to_arrow(column)
-        if isinstance(column, np.ndarray)
-        else column
-        for name, column in columns.items()
-    }
-    return pa.table(arrays)
+    return pa.table({
+        name: array_from_column(cells) if isinstance(cells, Column) else _array(cells) for name, cells in columns.items()
+    })  # fmt: skip
+
+
+def coded_block(columns: Mapping[str, Cells]) -> Block:
+    """The same for ourselves: cells stay distinct values and codes, so that `cells_in` has nothing to do.
+
+    >>> coded_block({"b": Columns.of({"b": ["x", None]})["b"]}).to_pylist()
+    [{'b': 'x'}, {'b': None}]
+    """
+    return pa.table({name: _coded(cells) if isinstance(cells, Column) else _array(cells) for name, cells in columns.items()})
+
+
+def _array(cells: NDArray[np.generic] | pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    return numbers_to_arrow(cells) if isinstance(cells, np.ndarray) else cells
+
+
+def _coded(column: Column) -> pa.Array:
+    each = Column(column.values, np.arange(len(column.values), dtype=np.int32))
+    return pa.DictionaryArray.from_arrays(codes_to_arrow(column.codes), array_from_column(each))
 
 
 def taken(block: Block, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
@@ -92,6 +120,15 @@ def taken(block: Block, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
     [2, 0]
     """
     return block.column(name).take(numbers_to_arrow(rows))
+
+
+def rows_at(block: Block, rows: NDArray[np.int64]) -> Block:
+    """The rows at these places, in their order.
+
+    >>> rows_at(block_from({"a": np.arange(3)}), np.array([2, 0])).to_pydict()
+    {'a': [2, 0]}
+    """
+    return block.take(numbers_to_arrow(rows))
 
 
 def texts_block(columns: Mapping[str, Sequence[str | bytes | None] | NDArray[np.generic]], binary: Sequence[str] = ()) -> Block:

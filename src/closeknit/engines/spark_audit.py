@@ -19,12 +19,13 @@ from closeknit.core.joint import Secret
 from closeknit.core.model import Model, joints
 from closeknit.core.published import secret_codes, without_markers
 from closeknit.core.schema import Schema
-from closeknit.doors.batches import Block, block_from, cells_in
+from closeknit.doors.batches import Block, block_from, cells_in, coded_block
 from closeknit.doors.csv import CsvFormat
 from closeknit.engines.spark_coding import Counted, combinations, histograms
 from closeknit.engines.spark_hash import content_hash_of, offsets
 from closeknit.engines.spark_judging import Judge
-from closeknit.engines.spark_maps import each_batch, quoted
+from closeknit.engines.spark_maps import quoted
+from closeknit.engines.spark_packs import Packs
 from closeknit.engines.spark_session import is_spark_frame, read_frame
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def values_of(frame: DataFrame, schema: Schema) -> dict[str, Counted]:
     for name in (*schema.quasi, *schema.sensitive):
         if name not in frame.columns:
             raise BadInput("is not in the release", column=name, right="its columns are " + ", ".join(frame.columns))
-    found = histograms(frame, list(dict.fromkeys([*schema.quasi, *schema.sensitive])))
+    names = list(dict.fromkeys([*schema.quasi, *schema.sensitive]))
+    found = histograms(Packs.of(frame.select(*map(quoted, names))), names)
     if next(iter(found.values())).rows == 0:
         raise BadInput("the release has no rows", right="give a table with at least one row")
     return found
@@ -69,9 +71,9 @@ def _once(counted: Counted, longest: int) -> Column:
 def content_hash(frame: DataFrame) -> str:
     """As of the same release in one file."""
     names = list(frame.columns)
-    kept = frame.persist()
+    kept = Packs.of(frame).each(lambda block: coded_block(cells_in(block, names))).kept()
     found = content_hash_of(kept, lambda block: cells_in(block, names), names, offsets(kept))
-    kept.unpersist()
+    kept.forgotten()
     return found
 
 
@@ -86,7 +88,7 @@ def seen(frame: DataFrame, schema: Schema, models: Sequence[Model], joint: Model
     for name, (leaves, domain) in secrets.items():
         said = leaves >= 0
         references[name] = np.bincount(leaves[said], rows[name][said], domain.size + 1).astype(np.int64)
-    coded = _coded(frame, found, schema).persist()
+    coded = _coded(frame, found, schema).kept()
     places = {name: f"s{j}" for j, name in enumerate(schema.sensitive)}
     known = {
         names: combinations(coded, [places[name] for name in names], [secrets[name] for name in names])
@@ -98,7 +100,7 @@ def seen(frame: DataFrame, schema: Schema, models: Sequence[Model], joint: Model
     measured = joint if joint and joint.column in together else None
     judge = Judge(schema, models, quasi, rows, secrets, everything, together, measured)
     told = judge.measured(coded, next(iter(found.values())).rows, withheld)
-    coded.unpersist()
+    coded.forgotten()
     domains: dict[Secret, Domain] = {name: domain for name, (_, domain) in secrets.items()}
     domains |= {names: combined.domain for names, combined in together.items()}
     return Seen(
@@ -108,7 +110,7 @@ def seen(frame: DataFrame, schema: Schema, models: Sequence[Model], joint: Model
     )  # fmt: skip
 
 
-def _coded(frame: DataFrame, found: dict[str, Counted], schema: Schema) -> DataFrame:
+def _coded(frame: DataFrame, found: dict[str, Counted], schema: Schema) -> Packs:
     """Rows as q0, q1, ... and s0, s1, ...: the place of each cell among the column's values, -1 where it is empty."""
     places = {
         **{f"q{j}": name for j, name in enumerate(schema.quasi)},
@@ -124,7 +126,7 @@ def _coded(frame: DataFrame, found: dict[str, Counted], schema: Schema) -> DataF
             codes[place] = np.array(known, dtype=np.int32)[columns[name].codes]
         return block_from(codes)
 
-    return each_batch(frame.select(*map(quoted, found)), coded, dict.fromkeys(places, "int"))
+    return Packs.of(frame.select(*map(quoted, found))).each(coded)
 
 
 def _rows_of(frame: DataFrame, schema: Schema, worst: WorstClass) -> int:

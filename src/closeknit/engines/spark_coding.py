@@ -1,7 +1,8 @@
 """From a Spark frame to leaf codes: histograms of columns come to the driver, dictionaries go to the executors, rows stay.
 
-One pass counts the values of every column that is judged; the schema binds these few values as it would a whole table; a second
-pass writes integers in their place. What the driver holds is one entry a different value, and no row.
+Rows are read once and kept in packs, each with its own distinct values. These are counted of every column that is judged; the
+schema binds these few values as it would a whole table; integers then stand in their place. What the driver holds is one entry
+a different value, and no row.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.joint import CodedSecret, Secret, joined
-from closeknit.core.order import row_order
+from closeknit.core.order import groups, row_order
 from closeknit.core.schema import Schema, ranked
 from closeknit.core.table import Table
-from closeknit.doors.batches import Block, block_from, cells_in, codes_in, numbers_in, texts_block, told
-from closeknit.engines.spark_maps import each_batch, quoted
+from closeknit.doors.batches import Block, block_from, cells_in, coded_block, codes_in, numbers_in, texts_block, told
+from closeknit.engines.spark_maps import Types, quoted
+from closeknit.engines.spark_packs import Packs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 MOST = 8_000_000  # different values of all columns, or combinations of several secrets, that come to the driver
 NATIVE = {"string": "string", "boolean": "boolean", "date": "date", "timestamp": "date", "timestamp_ntz": "date"}
 WHOLE = ("tinyint", "smallint", "int", "bigint")
+WHO = "who"  # the person of a row: first the cell, then a number
+ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Counted(NamedTuple):
@@ -88,10 +92,11 @@ class Coding:
     rows: int
     plain: Mapping[str, str]  # plain columns and what they are in Spark's words
     joints: Mapping[tuple[str, ...], Combinations] = field(default_factory=dict)
+    tallies: Mapping[Secret, NDArray[np.int64]] = field(default_factory=dict)  # of all rows, counted in persons
 
     @property
     def names(self) -> list[str]:
-        """Columns of the coded frame: q0, q1, ... and s0, s1, ..."""
+        """Columns of coded rows: q0, q1, ... and s0, s1, ..."""
         return [*self.quasi_names, *self.secret_names]
 
     @property
@@ -110,9 +115,19 @@ class Coding:
         return [f"p{j}" for j in range(len(self.plain))]
 
     @property
-    def types(self) -> dict[str, str]:
-        """The coded frame in Spark's words."""
-        return {**dict.fromkeys(self.names, "int"), **dict(zip(self.plain_names, self.plain.values(), strict=True))}
+    def all_names(self) -> list[str]:
+        """All columns of coded rows."""
+        return [*self.names, *self.plain_names, *self.person_names]
+
+    @property
+    def person_names(self) -> list[str]:
+        """The person of a row, where rows have any."""
+        return [] if self.head.schema.person is None else [WHO]
+
+    @property
+    def place_names(self) -> list[str]:
+        """Codes by which cuts part rows: their own, or those of their person."""
+        return self.quasi_names if self.head.schema.person is None else [f"h{j}" for j in range(len(self.head.schema.quasi))]
 
     def own(self, secret: Secret) -> Histogram:
         """A secret over all rows, as `Table.own` counts it."""
@@ -126,13 +141,13 @@ class Coding:
         size = np.array([self.rows])
         return Classes(size, size, {secret: self.own(secret) for secret in self.head.references})
 
-    def joined(self, frame: DataFrame, joints: Iterable[tuple[str, ...]]) -> Coding:
-        """The same that also counts these secrets as one, found in the coded frame."""
+    def joined(self, coded: Packs, joints: Iterable[tuple[str, ...]]) -> Coding:
+        """The same that also counts these secrets as one, found in coded rows."""
         names = list(self.head.schema.sensitive)
         domains = {name: self.head.secret(name)[1] for name in names}
         same = {name: (np.arange(domain.size + 1, dtype=np.int32), domain) for name, domain in domains.items()}
         found = {
-            joint: combinations(frame, [f"s{names.index(name)}" for name in joint], [same[name] for name in joint])
+            joint: combinations(coded, [f"s{names.index(name)}" for name in joint], [same[name] for name in joint])
             for joint in joints
         }
         for joint, counted in found.items():
@@ -153,6 +168,8 @@ class Coding:
         domains = (*self.head.quasi_domains, *self.head.sensitive_domains)
         keys: list[Any] = [(codes[:, j], domain.size + 1) for j, domain in enumerate(domains)]
         keys += [(column.codes + 1, len(column.values) + 1) for column in plain.values()]
+        persons = numbers_in(block, WHO).astype(np.int64) if self.person_names else None
+        keys += [] if persons is None else [(persons, int(persons.max(initial=0)) + 1)]
         order = row_order(keys, len(codes))
         codes, rows = codes[order], np.arange(len(order))
         names = list(schema.sensitive)
@@ -162,7 +179,9 @@ class Coding:
         }
         quasi, sensitive = np.ascontiguousarray(codes[:, :d]), np.ascontiguousarray(codes[:, d:])
         plain = {name: column.take(order) for name, column in plain.items()}
-        return replace(self.head, quasi=quasi, sensitive=sensitive, plain=plain, rows=rows, joints=joints), order
+        persons = None if persons is None else persons[order]
+        found = replace(self.head, quasi=quasi, sensitive=sensitive, plain=plain, persons=persons, rows=rows, joints=joints)
+        return found, order
 
     def every_value(self) -> Table:
         """A small table in which each leaf that occurs stands at least once: what asks which leaves there are may ask it."""
@@ -178,30 +197,65 @@ class Coding:
         return replace(self.head, quasi=stacked(schema.quasi), sensitive=stacked(schema.sensitive), rows=np.arange(longest))
 
 
-def combinations(frame: DataFrame, names: Sequence[str], secrets: Sequence[CodedSecret]) -> Combinations | None:
+def combinations(packs: Packs, names: Sequence[str], secrets: Sequence[CodedSecret]) -> Combinations | None:
     """The combinations of columns of codes that occur, and their rows; None where they are too many.
 
     `secrets`: of each column the leaf of every code, and the domain of these leaves.
     """
-    found = frame.groupBy(*names).count().limit(MOST + 1).toArrow()
-    if found.num_rows > MOST:
+    found = together(packs, names, MOST)
+    if found is None:
         return None
     codes = codes_in(found, names)
     leaves = [leaf_of[codes[:, j]] for j, (leaf_of, _) in enumerate(secrets)]
-    return Combinations.of(np.stack(leaves, axis=1), numbers_in(found, "count"), [domain for _, domain in secrets])
+    return Combinations.of(np.stack(leaves, axis=1), numbers_in(found, "rows"), [domain for _, domain in secrets])
 
 
-# Values of a frame's columns, counted --------------------------------------------------------------------------------------
+def together(packs: Packs, names: Sequence[str], most: int) -> Block | None:
+    """Codes of several columns that occur together, and their `rows`; None where these are more than `most`."""
+    names = list(names)
+    found = summed(packs.each(lambda block: counted_codes(block, names)), dict.fromkeys(names, "int")).limit(most + 1).toArrow()
+    return found if found.num_rows <= most else None
 
 
-def histograms(frame: DataFrame, names: Sequence[str]) -> dict[str, Counted]:
-    """Of each column its different values and their rows."""
+def counted_codes(block: Block, names: Sequence[str]) -> Block:
+    """Codes of several columns that occur together in a block, and their `rows`."""
+    codes = codes_in(block, names)
+    first = codes.min(axis=0, initial=0)
+    sizes = codes.max(axis=0, initial=0).astype(np.int64) - first + 1
+    group, count = groups([(codes[:, j] - first[j], int(size)) for j, size in enumerate(sizes)], len(codes))
+    one = np.empty(count, dtype=np.int64)
+    one[group] = np.arange(len(group))
+    each = {name: codes[one, j] for j, name in enumerate(names)}
+    return block_from({**each, "rows": np.bincount(group, minlength=count).astype(np.int64)})
+
+
+def scattered(codes: NDArray[np.int32], count: int) -> NDArray[np.int64]:
+    """A number less than `count` for each row, equal for rows of equal codes, and about as often as any other.
+
+    >>> scattered(np.array([[1, 2], [1, 2]], np.int32), 5).tolist() in [[i, i] for i in range(5)]
+    True
+    """
+    mixed = np.zeros(len(codes), dtype=np.uint64)
+    for column in codes.T:
+        mixed = (mixed ^ column.astype(np.uint64)) * ODD
+        mixed ^= mixed >> np.uint64(32)
+    return (mixed % np.uint64(count)).astype(np.int64)
+
+
+def summed(packs: Packs, types: Types) -> DataFrame:
+    """Counted rows of all packs, added up where these columns are equal."""
     from pyspark.sql import functions as F
 
+    return packs.rows({**types, "rows": "bigint"}).groupBy(*types).agg(F.sum("rows").alias("rows"))
+
+
+# Values of columns, counted ---------------------------------------------------------------------------------------------------
+
+
+def histograms(packs: Packs, names: Sequence[str]) -> dict[str, Counted]:
+    """Of each column its different values and their rows."""
     names = list(names)
-    types = {"place": "int", "cell": "string", "rows": "bigint"}
-    found = each_batch(frame.select(*map(quoted, names)), lambda block: _counted(block, names), types)
-    found = found.groupBy("place", "cell").agg(F.sum("rows").alias("rows"))
+    found = _cells(packs, names)
     few = found.limit(MOST + 1).toArrow()
     if few.num_rows > MOST:
         place, size = max(found.groupBy("place").count().collect(), key=lambda row: row["count"])
@@ -211,6 +265,21 @@ def histograms(frame: DataFrame, names: Sequence[str]) -> dict[str, Counted]:
     for place, cell, rows in zip(lists["place"], lists["cell"], lists["rows"], strict=True):
         cells[place][cell] = rows
     return {name: _values(mine) for name, mine in zip(names, cells, strict=True)}
+
+
+def alone(packs: Packs, names: Sequence[str]) -> dict[str, int]:
+    """How many values of each column occur in one row only; a missing cell is a value too."""
+    from pyspark.sql import functions as F
+
+    names = list(names)
+    if not names:
+        return {}
+    found = _cells(packs, names).filter(F.col("rows") == 1).groupBy("place").count().collect()
+    return {name: sum(row["count"] for row in found if row["place"] == place) for place, name in enumerate(names)}
+
+
+def _cells(packs: Packs, names: Sequence[str]) -> DataFrame:
+    return summed(packs.each(lambda block: _counted(block, names)), {"place": "int", "cell": "string"})
 
 
 def _counted(block: Block, names: Sequence[str]) -> Block:
@@ -255,12 +324,18 @@ def _values(cells: Mapping[str | None, int]) -> Counted:
 # From values to codes -------------------------------------------------------------------------------------------------------
 
 
-def coding_of(frame: DataFrame, schema: Schema) -> Coding:
-    """Domains, dictionaries and references of a whole frame."""
+def read_packs(frame: DataFrame, schema: Schema) -> Packs:
+    """The columns that are needed, as a door reads them."""
+    names = [*schema.quasi, *schema.sensitive, *schema.plain, *([schema.person] if schema.person else [])]
+    return Packs.of(frame.select(*map(quoted, names))).each(lambda block: coded_block(cells_in(block, names)))
+
+
+def coding_of(read: Packs, schema: Schema, types: Types) -> Coding:
+    """Domains, dictionaries and references of all rows; `types`: of the frame's columns in Spark's words."""
     kinds = {**schema.quasi, **schema.sensitive}
     if not schema.quasi:
         raise BadInput("the schema has no quasi column", right="name the columns by which a person could be recognised")
-    found = histograms(frame, list(kinds))
+    found = histograms(read, list(kinds))
     rows = next(iter(found.values())).rows
     if rows == 0:
         raise BadInput("the table has no rows", right="give at least one row")
@@ -277,7 +352,6 @@ def coding_of(frame: DataFrame, schema: Schema) -> Coding:
         tuple(coded[name][1] for name in schema.sensitive), {}, None, np.empty(0, np.int64),
         references={name: counts[name] for name in schema.sensitive},
     )  # fmt: skip
-    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
     return Coding(head, leaves, counts, rows, {name: _plain_type(types[name]) for name in schema.plain})
 
 
@@ -290,13 +364,6 @@ def _bound(schema: Schema, name: str, column: Counted) -> tuple[NDArray[np.int32
         raise BadInput(bad.what + many, column=name, right=bad.right) from None
 
 
-def alone(coded: DataFrame, name: str) -> int:
-    """How many values of a plain column of the coded frame occur in one row only; a missing cell is a value too."""
-    from pyspark.sql import functions as F
-
-    return coded.groupBy(name).count().filter(F.col("count") == 1).count()
-
-
 def _plain_type(kind: str) -> str:
     """What a plain column is once a door has read it."""
     if kind in WHOLE:
@@ -304,22 +371,23 @@ def _plain_type(kind: str) -> str:
     return NATIVE.get(kind, "double")  # other types are refused by the door, with a sentence
 
 
-def coded_frame(frame: DataFrame, coding: Coding) -> DataFrame:
-    """The same rows as leaf codes, and their plain cells as a door reads them."""
+def coded_packs(read: Packs, coding: Coding) -> Packs:
+    """The same rows as leaf codes, and their plain cells."""
     schema = coding.head.schema
-    names, plain = [*schema.quasi, *schema.sensitive], list(schema.plain)
-    shared = frame.sparkSession.sparkContext.broadcast(coding.leaves)
-    places = dict(zip(coding.names, names, strict=True))
+    places = dict(zip(coding.names, [*schema.quasi, *schema.sensitive], strict=True))
+    plain = dict(zip(coding.plain_names, schema.plain, strict=True)) | ({WHO: schema.person} if schema.person else {})
+    shared = read.frame.sparkSession.sparkContext.broadcast(coding.leaves)
 
     def coded(block: Block) -> Block:
-        columns = cells_in(block, [*names, *plain])
-        codes: dict[str, Any] = {place: _leaves(columns, name, shared.value[name]) for place, name in places.items()}
-        return block_from({**codes, **{f"p{j}": columns[name] for j, name in enumerate(plain)}})
+        columns = cells_in(block, list(places.values()))
+        codes: dict[str, Any] = {place: leaves_in(columns, name, shared.value[name]) for place, name in places.items()}
+        return coded_block({**codes, **{place: block.column(name) for place, name in plain.items()}})
 
-    return each_batch(frame.select(*map(quoted, [*names, *plain])), coded, coding.types)
+    return read.each(coded)
 
 
-def _leaves(columns: Columns, name: str, leaf_of: Mapping[Any, int]) -> NDArray[np.int32]:
+def leaves_in(columns: Columns, name: str, leaf_of: Mapping[Any, int]) -> NDArray[np.int32]:
+    """The leaf of each cell of a column, by its dictionary."""
     column = columns[name]
     leaves = np.array([*(leaf_of[value] for value in column.values.tolist()), leaf_of[None]], dtype=np.int32)
     return leaves[column.codes]

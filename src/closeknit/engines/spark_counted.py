@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,22 +18,23 @@ from closeknit.core.model import Model
 from closeknit.core.order import groups, row_order
 from closeknit.core.table import Form, Outcome, Partition, Table
 from closeknit.doors.batches import Block, codes_in, numbers_in
-from closeknit.engines.spark_coding import Coding
-from closeknit.engines.spark_maps import each_batch
-from closeknit.engines.spark_writing import written_block, written_types
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from closeknit.engines.spark_coding import Coding, together
+from closeknit.engines.spark_packs import Packs
+from closeknit.engines.spark_writing import written_block
 
 MOST = 20_000_000  # different combinations that the driver can hold
 
 
-def counted(coding: Coding, coded: DataFrame, method: Method, models: Sequence[Model], form: Form,
-            seed: int) -> tuple[DataFrame, Outcome]:  # fmt: skip
+def counted(coding: Coding, coded: Packs, method: Method, models: Sequence[Model], form: Form,
+            seed: int) -> tuple[Packs, Outcome]:  # fmt: skip
     """The written rows, and what the method found on counted combinations."""
     outcome = method.run(counted_table(coding, coded, models), models, seed, silent)
-    shape = outcome.form or form
-    shared = coded.sparkSession.sparkContext.broadcast(coding)
+    return leveled(coding, coded, outcome.form or form, seed), outcome
+
+
+def leveled(coding: Coding, coded: Packs, shape: Form, seed: int) -> Packs:
+    """Each row written by itself in a form of whole levels."""
+    shared = coded.frame.sparkSession.sparkContext.broadcast(coding)
 
     def written(block: Block) -> Block:
         coding = shared.value
@@ -43,23 +43,23 @@ def counted(coding: Coding, coded: DataFrame, method: Method, models: Sequence[M
         alike = Partition(*groups(list(zip(table.quasi.T, sizes, strict=True)), len(table)))  # a level is that of each cell
         return written_block(coding, shape, block, order, table, alike, seed)
 
-    return each_batch(coded, written, written_types(coding)), outcome
+    return coded.each(written)
 
 
-def counted_table(coding: Coding, coded: DataFrame, models: Sequence[Model]) -> Table:
+def counted_table(coding: Coding, coded: Packs, models: Sequence[Model]) -> Table:
     """Each combination of quasi cells and promised secrets once, with the number of its rows."""
     schema, head = coding.head.schema, coding.head
     secrets = [name for name in schema.sensitive if any(name in parts(model.column) for model in models)]
     places = [list(schema.sensitive).index(name) for name in secrets]
     names = [*coding.quasi_names, *(f"s{j}" for j in places)]
-    found = coded.groupBy(*names).count().limit(MOST + 1).toArrow()
-    if found.num_rows > MOST:
+    found = together(coded, names, MOST)
+    if found is None:
         right = "give columns coarser kinds, leave some out, or choose mondrian"
         raise BadInput(f"more than {MOST:,} different combinations of cells occur, too many for the driver", right=right)
     domains = (*head.quasi_domains, *(head.sensitive_domains[j] for j in places))
     codes = codes_in(found, names)
     order = row_order([(codes[:, j], domain.size + 1) for j, domain in enumerate(domains)], len(codes))
-    codes, rows, d = codes[order], numbers_in(found, "count")[order], len(head.quasi_domains)
+    codes, rows, d = codes[order], numbers_in(found, "rows")[order], len(head.quasi_domains)
     quasi, sensitive = np.ascontiguousarray(codes[:, :d]), np.ascontiguousarray(codes[:, d:])
     narrow = schema.model_copy(update={"sensitive": {name: schema.sensitive[name] for name in secrets}})
     table = replace(

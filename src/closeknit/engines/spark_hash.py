@@ -1,56 +1,56 @@
 """Where sorted rows stand, and the content hash of a release that is spread over partitions.
 
-Partitions of a persisted frame have known sizes, so each row's place in the whole is known where it lies, and blocks of the
+Partitions of kept packs have known sizes, so each row's place in the whole is known where it lies, and blocks of the
 content hash begin and end where they do in a file. Blocks inside one partition are hashed there; of those that lie across two
 or more only their text moves; what comes to the driver is a digest a block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from itertools import groupby, pairwise
+from typing import Any
 
 import numpy as np
 
 from closeknit.core.columns import Column, Columns
-from closeknit.doors.batches import Block, canonical_lines, numbers_in, texts_block, told
+from closeknit.doors.batches import Block, block_from, canonical_lines, numbers_in, texts_block, told
 from closeknit.doors.canonical import BLOCK_ROWS, canonical_blocks, digest, hash_of_digests
-from closeknit.engines.spark_maps import each_group, each_partition, place_of_partition
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from closeknit.engines.spark_maps import place_of_partition
+from closeknit.engines.spark_packs import Packs
 
 
-def offsets(frame: DataFrame, *names: str) -> dict[tuple[Any, ...], int]:
-    """Rows before each partition of a persisted frame; with names: of these with equal cells, by partition and cells."""
-    from pyspark.sql import functions as F
+def offsets(packs: Packs, name: str | None = None) -> dict[tuple[int, ...], int]:
+    """Rows before each partition of kept packs; with a column's name: of each of its numbers, by partition and number."""
 
-    counted = frame.groupBy(F.spark_partition_id().alias("part"), *names).count().collect()
-    before: dict[tuple[Any, ...], int] = {}
-    running: dict[tuple[Any, ...], int] = {}
-    for row in sorted(counted, key=lambda row: row["part"]):
-        cells = tuple(row[name] for name in names)
-        before[(row["part"], *cells)] = running.get(cells, 0)
-        running[cells] = running.get(cells, 0) + row["count"]
+    def counted(block: Block) -> Block:
+        numbers, rows = np.unique(numbers_in(block, name) if name else np.zeros(block.num_rows, np.int64), return_counts=True)
+        parts = np.full(len(rows), place_of_partition(), dtype=np.int64)
+        return block_from({"part": parts, "number": numbers.astype(np.int64), "rows": rows.astype(np.int64)})
+
+    found = told(packs.each(counted).rows({"part": "bigint", "number": "bigint", "rows": "bigint"}).toArrow())
+    before: dict[tuple[int, ...], int] = {}
+    running: dict[int, int] = {}
+    for part, number, rows in sorted(zip(found["part"], found["number"], found["rows"], strict=True)):
+        before.setdefault((part, number) if name else (part,), running.get(number, 0))
+        running[number] = running.get(number, 0) + rows
     return before
 
 
-def content_hash_of(frame: DataFrame, columns_of: Callable[[Block], Columns], names: list[str],
-                    places: dict[tuple[Any, ...], int]) -> str:  # fmt: skip
-    """The content hash of a persisted frame in the order of its partitions.
+def content_hash_of(packs: Packs, columns_of: Callable[[Block], Columns], names: list[str],
+                    places: Mapping[tuple[int, ...], int]) -> str:  # fmt: skip
+    """The content hash of kept packs in the order of their partitions.
 
-    `columns_of` shows the cells of a block; `places` are the frame's `offsets`.
+    `columns_of` shows the cells of a block; `places` are the `offsets` of the packs.
     """
-    before = frame.sparkSession.sparkContext.broadcast(places)
+    before = packs.frame.sparkSession.sparkContext.broadcast(places)
 
     def pieces(block: Block) -> Block:
         return _pieces(columns_of(block), before.value[(place_of_partition(),)])
 
-    types = {"block": "bigint", "first": "bigint", "whole": "binary", "text": "binary"}
-    split = each_partition(frame, pieces, types)
-    found = each_group(split, "block", BLOCK_ROWS * len(places), _joined, {"block": "bigint", "whole": "binary"})
-    lists = told(found.toArrow())
+    count = len(places)
+    split = packs.whole().each(pieces).placed(lambda block: numbers_in(block, "block") % count, count)
+    lists = told(split.each(_joined).rows({"block": "bigint", "whole": "binary"}).toArrow())
     digests: dict[Any, Any] = dict(zip(lists["block"], lists["whole"], strict=True))
     nothing = Column(np.empty(0, dtype=object), np.empty(0, dtype=np.int32))
     (header,) = canonical_blocks(Columns(dict.fromkeys(names, nothing), 0))
@@ -75,8 +75,9 @@ def _pieces(columns: Columns, first: int) -> Block:
 
 
 def _joined(pieces: Block) -> Block:
-    """The digest of one block, whole or in pieces."""
-    lists = told(pieces)
-    order = np.argsort(numbers_in(pieces, "first"))
-    whole: Any = lists["whole"][0] or digest(b"".join(lists["text"][i] for i in order))  # type: ignore[misc]
-    return texts_block({"block": numbers_in(pieces, "block")[:1], "whole": [whole]}, ("whole",))
+    """The digest of each block, whole or in pieces."""
+    lists, digests = told(pieces), dict[int, Any]()
+    for block, parts in groupby(sorted(range(pieces.num_rows), key=lists["first"].__getitem__), key=lists["block"].__getitem__):
+        some = list(parts)
+        digests[block] = lists["whole"][some[0]] or digest(b"".join(lists["text"][i] for i in some))
+    return texts_block({"block": np.array(list(digests), np.int64), "whole": list(digests.values())}, ("whole",))

@@ -7,14 +7,24 @@ a promise holds if it holds everywhere, its worst class is the worst of all, and
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.certificate import ClassSizes, Joint, LossRecord, Promise, WorstClass, joint_distance, judge, loss_record
+from closeknit.core.certificate import (
+    ClassSizes,
+    Home,
+    Joint,
+    LossRecord,
+    Promise,
+    WorstClass,
+    joint_distance,
+    judge,
+    loss_record,
+)
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
@@ -25,12 +35,10 @@ from closeknit.core.model import Model, least_rows
 from closeknit.core.order import groups
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
-from closeknit.doors.batches import Block, codes_in, numbers_in, texts_block, told
-from closeknit.engines.spark_coding import Combinations
-from closeknit.engines.spark_maps import each_partition, partitions
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from closeknit.doors.batches import Block, block_from, codes_in, numbers_in, texts_block, told
+from closeknit.engines.spark_coding import WHO, Combinations, counted_codes, scattered
+from closeknit.engines.spark_maps import partitions
+from closeknit.engines.spark_packs import Packs
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,7 @@ class Measured:
     classes: ClassSizes
     joint: Joint | None
     loss: LossRecord
+    at_home: tuple[str, ...] = ()  # what promises reach that were counted in persons: not to be published
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +64,7 @@ class Judge:
     references: Mapping[Secret, NDArray[np.int64]]
     joints: Mapping[tuple[str, ...], Combinations] = field(default_factory=dict)
     joint: Model | None = None  # measures all secrets as one
+    in_persons: bool = False  # who is behind each row is known here, and k and diversity count them
 
     @property
     def quasi_names(self) -> list[str]:
@@ -66,29 +76,37 @@ class Judge:
         """Columns of codes of the secrets."""
         return [f"s{j}" for j in range(len(self.secrets))]
 
-    def measured(self, frame: DataFrame, rows: int, withheld: int = 0) -> Measured:
+    def measured(self, packs: Packs, rows: int, withheld: int = 0) -> Measured:
         """All of it, from counted rows."""
-        shared = frame.sparkSession.sparkContext.broadcast(self)
+        shared, count = packs.frame.sparkSession.sparkContext.broadcast(self), partitions(packs.frame, rows)
+        names, home = [*self.quasi_names, *self.secret_names], self.in_persons
 
         def judged(block: Block) -> Block:
             return texts_block({"record": [shared.value.record(block)]})
 
-        counted = frame.groupBy(
-            *self.quasi_names, *self.secret_names
-        ).count()  # counted first, a large class moves as a small one
-        counted = counted.repartition(partitions(frame, rows), *self.quasi_names)
-        found = told(each_partition(counted, judged, {"record": "string"}).toArrow())["record"]
+        def place_of(block: Block) -> NDArray[np.int64]:
+            return scattered(codes_in(block, shared.value.quasi_names), count)
+
+        def counted_rows(block: Block) -> Block:
+            if not home:
+                return counted_codes(block, names)  # a large class moves as a small one
+            each = {name: block.column(name) for name in (*names, WHO)}
+            return block_from({**each, "rows": np.ones(block.num_rows, dtype=np.int64)})
+
+        counted = packs.each(counted_rows)
+        found = told(counted.placed(place_of, count).each(judged).rows({"record": "string"}).toArrow())["record"]
         records = [json.loads(str(record)) for record in found]
         return Measured(
             tuple(self._promise(i, [Promise(**record["promises"][i]) for record in records]) for i in range(len(self.models))),
             self._sizes([record["classes"] for record in records]),
             self._joint([Joint(**record["joint"]) for record in records if record["joint"]]),
             loss_record(weighed(self._losses(), self.counts, self.schema, rows, withheld)),
+            tuple(self._at_home([record["at_home"] for record in records])),
         )
 
     def record(self, block: Block) -> str:
         """Of the classes in these counted rows: promises with their worst classes, and sizes."""
-        rows = numbers_in(block, "count")
+        rows = numbers_in(block, "rows").astype(np.int64)
         codes, secret = codes_in(block, self.quasi_names), codes_in(block, self.secret_names)
         quasi = {name: column.take(codes[:, j]) for j, (name, column) in enumerate(self.quasi.items())}
         class_of, count = groups([(c.codes + 1, len(c.values) + 1) for c in quasi.values()], len(rows))
@@ -99,15 +117,26 @@ class Judge:
             joint: (known.place(np.stack([leaves[names.index(name)] for name in joint], axis=1)), known.domain)
             for joint, known in self.joints.items()
         }
-        classes = Classes.of(class_of, count, coded, None, self.references, rows)
+        persons = numbers_in(block, WHO).astype(np.int64) if self.in_persons else None
+        classes = Classes.of(class_of, count, coded, persons, self.references, rows)
         reading = Reading(Columns(quasi, len(rows)), self.schema, class_of, classes, tuple(self.quasi))
-        together = joint_distance(reading, self.joint)
+        together, home = joint_distance(reading, self.joint), Home(True) if self.in_persons else None
         sizes = classes.sizes
         return json.dumps({
-            "promises": [promise.model_dump(mode="json") for promise in judge(reading, self.models)],
+            "promises": [promise.model_dump(mode="json") for promise in judge(reading, self.models, home)],
             "joint": together and together.model_dump(mode="json"),
+            "at_home": [_worst_level(model, classes) for model in self._attested()],
             "classes": [len(sizes), int(sizes.min()), int(sizes.max()), int(sizes.sum()), int((sizes * sizes).sum())],
         })  # fmt: skip
+
+    def _attested(self) -> list[Model]:
+        return [model for model in self.models if self.in_persons and "persons" in model.needs]
+
+    def _at_home(self, levels: list[list[float]]) -> Iterator[str]:
+        for model, reached in zip(self._attested(), zip(*levels, strict=True), strict=True):
+            worst = min(reached) if model.higher_is_safer else max(reached)
+            domain = self.secrets[model.column][1] if isinstance(model.column, str) else None
+            yield f"{model.describe(domain)}: the worst class reaches {worst:.6g}, counted in persons"
 
     def _promise(self, i: int, parts: list[Promise]) -> Promise:
         safer = self.models[i].higher_is_safer
@@ -141,3 +170,8 @@ class Judge:
 
     def _losses(self) -> dict[str, Any]:
         return cell_losses(Columns(dict(self.quasi), 0), self.schema)
+
+
+def _worst_level(model: Model, classes: Classes) -> float:
+    levels = model.levels(classes)
+    return float(levels.min() if model.higher_is_safer else levels.max())

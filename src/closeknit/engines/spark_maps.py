@@ -1,11 +1,11 @@
-"""The three ways in which blocks of rows meet compiled code on executors: batch by batch, a partition or a group at once.
+"""Plain rows of Spark that meet our code batch by batch, and what both sides have to know of each other.
 
 `work` takes a block (an Arrow table) and gives one back, or None; `types` are its columns in Spark's words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from closeknit.doors.batches import Batch, Block, batches_of, block_of
@@ -28,49 +28,6 @@ def each_batch(frame: DataFrame, work: Work, types: Types) -> DataFrame:
             yield from _done(work, [batch])
 
     return frame.mapInArrow(mapped, ddl(types))
-
-
-def each_in_turn(frame: DataFrame, begin: Callable[[], Work], types: Types) -> DataFrame:
-    """Batches of a partition one after the other; `begin` gives the work of one partition, which may remember what it saw."""
-
-    def mapped(batches: Iterable[Batch]) -> Iterator[Batch]:
-        work = begin()
-        for batch in batches:
-            yield from _done(work, [batch])
-
-    return frame.mapInArrow(mapped, ddl(types))
-
-
-def each_partition(frame: DataFrame, work: Work, types: Types) -> DataFrame:
-    """All rows of a partition at once."""
-
-    def mapped(batches: Iterable[Batch]) -> Iterator[Batch]:
-        yield from _done(work, batches)
-
-    return frame.mapInArrow(mapped, ddl(types))
-
-
-def each_group(frame: DataFrame, by: str, rows: int, work: Work, types: Types) -> DataFrame:
-    """All rows with the same number in a column at once, wherever they were; `rows`: of the whole frame, about."""
-
-    def mapped(block: Block) -> Block:
-        done = work(block)
-        assert done is not None, "a group that came has rows"
-        return done
-
-    return frame.repartition(partitions(frame, rows), by).groupBy(by).applyInArrow(mapped, ddl(types))
-
-
-def in_order_of(frame: DataFrame, names: Sequence[str], rows: int) -> DataFrame:
-    """All rows sorted by these columns.
-
-    Rows that are equal in all of them may be more than a partition should hold: these are parted by where they lay.
-    """
-    from pyspark.sql import functions as F
-
-    salted = frame.withColumn("salt", F.spark_partition_id())
-    by = [*names, "salt"]
-    return salted.repartitionByRange(partitions(frame, rows), *by).sortWithinPartitions(*by).drop("salt")
 
 
 def partitions(frame: DataFrame, rows: int) -> int:

@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
+from closeknit.core.order import Words, packed
 from closeknit.core.table import Form, Partition, Table
-from closeknit.doors.batches import Block, block_from, cells_in, codes_in, taken
+from closeknit.doors.batches import Block, block_from, cells_in, coded_block, codes_in, numbers_in, rows_at, taken
 from closeknit.doors.canonical import BLOCK_ROWS
 from closeknit.engines.spark_coding import Coding, Counted, histograms
-from closeknit.engines.spark_maps import Work, each_batch, each_in_turn, in_order_of, place_of_partition
+from closeknit.engines.spark_maps import partitions, place_of_partition
+from closeknit.engines.spark_packs import Packs
+from closeknit.engines.spark_sorting import in_order
 from closeknit.forms.cells import compact, label_column
 
 if TYPE_CHECKING:
@@ -27,19 +30,14 @@ FILE = 16 * BLOCK_ROWS  # rows of a file of a release
 KINDS = {"i": "bigint", "u": "bigint", "f": "double", "b": "boolean", "M": "date", "O": "string"}
 
 
-def written_types(coding: Coding) -> dict[str, str]:
-    """What `written_block` gives, in Spark's words: cells of quasi columns as text, all else as it was."""
-    return {name: "string" if name.startswith("q") else kind for name, kind in coding.types.items()}
-
-
 def written_block(coding: Coding, form: Form, block: Block, order: NDArray[np.int64], table: Table, partition: Partition,
                   seed: int) -> Block:  # fmt: skip
     """The rows of a block as its form writes them; secrets and plain cells stay as they are."""
     written = form.write(table, partition, seed)
     quasi = {f"q{j}": written.columns[name] for j, name in enumerate(table.schema.quasi)}
     rows = order[written.rows]
-    rest = {name: taken(block, name, rows) for name in (*coding.secret_names, *coding.plain_names)}
-    return block_from({**quasi, **rest})
+    rest = {name: taken(block, name, rows) for name in coding.all_names if name not in quasi}
+    return coded_block({**quasi, **rest})
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +49,9 @@ class Cells:
     shown: Mapping[str, Column]  # of a secret, the value of each leaf; no value where it is missing or nobody has it
 
     @classmethod
-    def of(cls, coding: Coding, frame: DataFrame) -> Cells:
+    def of(cls, coding: Coding, written: Packs) -> Cells:
         """Counted in written rows."""
-        found = histograms(frame, coding.quasi_names)
+        found = histograms(written, coding.quasi_names)
         labels, counts, shown = {}, {}, {}
         schema, head = coding.head.schema, coding.head
         for place, name, domain in zip(coding.quasi_names, schema.quasi, head.quasi_domains, strict=True):
@@ -81,20 +79,25 @@ def _all_cells(found: Counted) -> tuple[list[str], NDArray[np.int64]]:
     return ([*texts, ""], np.append(found.counts, found.none)) if found.none else (texts, found.counts)
 
 
-def in_order(written: DataFrame, coding: Coding, cells: Cells) -> DataFrame:
+def in_release_order(written: Packs, coding: Coding, cells: Cells) -> Packs:
     """Rows with the ranks of their quasi cells instead of these, sorted as a release is."""
     rank_of = {
         place: {label or None: rank for rank, label in enumerate(cells.labels[name])}
         for place, name in zip(coding.quasi_names, coding.head.schema.quasi, strict=True)
     }
-    shared, kept = written.sparkSession.sparkContext.broadcast(rank_of), [*coding.secret_names, *coding.plain_names]
+    shared, kept = written.frame.sparkSession.sparkContext.broadcast(rank_of), coding.all_names[len(rank_of) :]
+    sizes = [*(len(ranks) for ranks in rank_of.values()), *(domain.size + 1 for domain in coding.head.sensitive_domains)]
 
     def ranked(block: Block) -> Block:
         columns = cells_in(block, list(shared.value))
         ranks = {name: _ranks(columns[name], ranks) for name, ranks in shared.value.items()}
-        return block_from({**ranks, **{name: block.column(name) for name in kept}})
+        return coded_block({**ranks, **{name: block.column(name) for name in kept}})
 
-    return in_order_of(each_batch(written, ranked, coding.types), [*coding.names, *coding.plain_names], coding.rows)
+    def words(block: Block) -> Words:
+        return packed(list(zip(codes_in(block, coding.names).T, sizes, strict=True)))
+
+    count = partitions(written.frame, coding.rows)
+    return in_order(written.each(ranked), words, coding.plain_names, coding.rows, count)
 
 
 def _ranks(column: Column, rank_of: Mapping[str | None, int]) -> NDArray[np.int32]:
@@ -102,30 +105,26 @@ def _ranks(column: Column, rank_of: Mapping[str | None, int]) -> NDArray[np.int3
     return np.array(ranks, dtype=np.int32)[column.codes]
 
 
-def in_files(ordered: DataFrame, coding: Coding, places: Mapping[tuple[Any, ...], int]) -> DataFrame:
-    """Sorted rows with a partition for each `FILE` ranks; `places` are the frame's `offsets`."""
-    shared = ordered.sparkSession.sparkContext.broadcast(places)
+def in_files(ordered: Packs, coding: Coding, places: Mapping[tuple[Any, ...], int]) -> Packs:
+    """Sorted rows with a partition for each `FILE` ranks; `places` are the rows before each partition."""
+    shared = ordered.frame.sparkSession.sparkContext.broadcast(places)
 
-    def begin() -> Work:
-        reached = shared.value.get((place_of_partition(),), 0)
+    def ranked(block: Block) -> Block:
+        first = shared.value[(place_of_partition(),)]
+        ranks = np.arange(first, first + block.num_rows, dtype=np.int64)
+        return coded_block({"rank": ranks, **{name: block.column(name) for name in coding.all_names}})
 
-        def ranked(block: Block) -> Block:
-            nonlocal reached
-            ranks = np.arange(reached, reached + block.num_rows, dtype=np.int64)
-            reached += block.num_rows
-            cells = {name: block.column(name) for name in coding.types}
-            return block_from({"file": (ranks // FILE).astype(np.int32), "rank": ranks, **cells})
+    def sorted_(block: Block) -> Block:
+        return rows_at(block, np.argsort(numbers_in(block, "rank"), kind="stable"))
 
-        return ranked
-
-    placed = each_in_turn(ordered, begin, {"file": "int", "rank": "bigint", **coding.types})
-    return placed.repartitionById(-(-coding.rows // FILE), "file").sortWithinPartitions("rank").drop("file", "rank")
+    files = -(-coding.rows // FILE)
+    return ordered.whole().each(ranked).placed(lambda block: numbers_in(block, "rank") // FILE, files).each(sorted_)
 
 
-def shown_frame(ordered: DataFrame, coding: Coding, cells: Cells) -> DataFrame:
+def shown_frame(ordered: Packs, coding: Coding, cells: Cells) -> DataFrame:
     """The release: sorted rows with labels, values and plain cells under their own names."""
     schema = coding.head.schema
-    shared = ordered.sparkSession.sparkContext.broadcast((coding, cells))
+    shared = ordered.frame.sparkSession.sparkContext.broadcast((coding, cells))
     types = dict.fromkeys(schema.quasi, "string")
     types |= {name: KINDS[cells.shown[name].values.dtype.kind] for name in schema.sensitive}
     types |= dict(coding.plain)
@@ -135,7 +134,7 @@ def shown_frame(ordered: DataFrame, coding: Coding, cells: Cells) -> DataFrame:
         shown = shown_columns(*shared.value, block)
         return block_from({name: shown[name] for name in published})
 
-    return each_batch(ordered, show, published)
+    return ordered.each(show).rows(published)
 
 
 def shown_columns(coding: Coding, cells: Cells, block: Block) -> Columns:

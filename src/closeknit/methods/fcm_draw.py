@@ -52,7 +52,7 @@ class FcmDraw:
     serves_both: ClassVar[bool] = False
     keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "size"
-    scale: ClassVar[str] = "plan"
+    scale: ClassVar[str] = "shard"
 
     grouping: str = "auto"
     groups: int | None = None

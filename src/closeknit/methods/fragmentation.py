@@ -59,7 +59,7 @@ class Fragmentation:
     serves_both: ClassVar[bool] = False
     keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "closeness"
-    scale: ClassVar[str] = "plan"
+    scale: ClassVar[str] = "shard"
 
     bound: str = "best"
     sizing: str = "deal"
@@ -80,8 +80,7 @@ class Fragmentation:
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Plan, fill, judge."""
         asked = self._asked(models)
-        counted = table.one_class().histograms
-        space = Space.of([(table.secret(name)[0], counted[name], model.distance) for model, name in asked])
+        space = Space.of([(table.secret(name)[0], table.own(name), model.distance) for model, name in asked])
         t = [number("t", model.t) for model, _ in asked]
         k = max(least_rows(models), 1)
         plans = self._plans(space, t, k)

@@ -43,7 +43,7 @@ class PcaDraw:
     serves_both: ClassVar[bool] = False
     keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "size"
-    scale: ClassVar[str] = "plan"
+    scale: ClassVar[str] = "shard"
 
     groups: int | None = None
     fill: str = "knn"

@@ -11,15 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.joint import Secret
+from closeknit.core.order import groups
 from closeknit.plans.plan import Plan
 
 Int64 = NDArray[np.int64]
 
+STRIDE = 4_096  # classes from one place to the next whose first ranks are kept
+
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """`bucket_of[code]` is the bucket of a secret's leaf. Either a class takes the next rows of every bucket, up to its `ends`,
-    or rows are dealt one by one to `count` classes, bucket after bucket (`firsts` has the rows before each).
+    """`bucket_of[code]` is the bucket of a secret's leaf. Either a class takes the next rows of every bucket, as many as its
+    kind says, or rows are dealt one by one to `count` classes, bucket after bucket (`firsts` has the rows before each).
+
+    Kinds are few however many classes there are, so the plan of a large table is one small number a class.
 
     >>> plan = Plan.of([np.array([0])], np.array([3, 0]), np.array([[2], [1]]))
     >>> Ranks.of_plan("disease", plan).class_of(np.zeros(3, np.int32), np.arange(3)).tolist()
@@ -32,13 +37,22 @@ class Ranks:
     secret: Secret | None  # None: all rows stand in bucket 0
     bucket_of: NDArray[np.int32]
     count: int
-    ends: Int64 | None = None  # [buckets, classes]: rows of the bucket in this class and those before it
+    kinds: Int64 | None = None  # [kinds, buckets]: rows of each bucket
+    kind_of: NDArray[np.integer] | None = None  # of each class
+    reached: Int64 | None = None  # [buckets, places]: rows of the bucket before every `STRIDE`-th class
     firsts: Int64 | None = None  # [buckets]
 
     @classmethod
     def of_plan(cls, secret: Secret | None, plan: Plan) -> Ranks:
         """As the fill `sweep` fills a plan."""
-        return cls(secret, plan.bucket_of, len(plan.allotments), ends=np.cumsum(plan.allotments.T, axis=1))
+        allotments = plan.allotments
+        kind_of, count = groups([(column, int(column.max(initial=0)) + 1) for column in allotments.T], len(allotments))
+        kinds = np.zeros((count, len(plan.sizes)), dtype=np.int64)
+        kinds[kind_of] = allotments
+        taken = [np.add.reduceat(column, np.arange(0, len(column), STRIDE)) for column in allotments.T]
+        reached = np.stack([np.append(0, np.cumsum(rows)[:-1]) for rows in taken])
+        small: NDArray[np.integer] = kind_of.astype(np.int16) if count < 1 << 15 else kind_of
+        return cls(secret, plan.bucket_of, len(allotments), kinds, small, reached)
 
     @classmethod
     def dealt(cls, secret: Secret | None, bucket_of: NDArray[np.integer], sizes: Int64, count: int) -> Ranks:
@@ -48,18 +62,25 @@ class Ranks:
     @property
     def curved(self) -> bool:
         """Whether rows of a bucket stand along the Hilbert curve."""
-        return self.ends is not None
+        return self.kinds is not None
 
     def class_of(self, buckets: NDArray[np.integer], ranks: Int64) -> NDArray[np.int32]:
         """Class of each row."""
         if self.firsts is not None:
             return ((self.firsts[buckets] + ranks) % self.count).astype(np.int32)
-        assert self.ends is not None
         classes = np.empty(len(ranks), dtype=np.int32)
         for bucket in np.unique(buckets).tolist():
             mine = buckets == bucket
-            classes[mine] = np.searchsorted(self.ends[bucket], ranks[mine], side="right")
+            classes[mine] = self._class_of(bucket, ranks[mine])
         return classes
+
+    def _class_of(self, bucket: int, ranks: Int64) -> NDArray[np.int64]:
+        """Of rows of one bucket; what their classes take is written out between the first and the last of them only."""
+        assert self.kinds is not None and self.kind_of is not None and self.reached is not None
+        reached = self.reached[bucket]
+        first, last = np.searchsorted(reached, [ranks.min(), ranks.max()], side="right") - 1
+        rows = self.kinds[self.kind_of[first * STRIDE : (last + 1) * STRIDE], bucket]
+        return first * STRIDE + np.searchsorted(reached[first] + np.cumsum(rows), ranks, side="right")
 
 
 def dealt_classes(sizes: Int64, count: int) -> tuple[NDArray[np.int32], Int64]:

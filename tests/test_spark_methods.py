@@ -1,0 +1,75 @@
+"""Every method on a part of a table, as a shard is one, which needs no session; and rows withheld on Spark by counted cells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import closeknit as ck
+from closeknit.checks.examples import METHODS
+from closeknit.core.columns import Column, Columns
+from closeknit.core.method import silent, usual_form
+from closeknit.core.table import Partition, Table
+from closeknit.doors.files import write_parquet
+from closeknit.fills.repair import failing, repaired
+from closeknit.methods import REGISTRY
+
+K = ck.KAnonymity(5)
+CLOSE = [K, ck.TCloseness("disease", 0.45), ck.TCloseness("stay", 0.4)]
+LIKE = [K, ck.BetaLikeness("disease", 4)]
+EXAMPLES = [
+    pytest.param(REGISTRY[name](**params), id=f"{name}-{i}", marks=pytest.mark.soak if i else ())
+    for name, examples in METHODS.items()
+    for i, params in enumerate(examples)
+    if usual_form(REGISTRY[name]) == "generalized" and REGISTRY[name].scale != "count"
+]
+
+
+@pytest.mark.parametrize("method", EXAMPLES)
+def test_a_part_is_judged_against_the_whole(method: Any) -> None:
+    """The part has other secrets than the whole, some of them none: what is close to its own spread may be far from that."""
+    models = LIKE if method.plans_for == "likeness" else CLOSE
+    whole = ck.datasets.hospital_schema().encode(ck.datasets.hospital(400))
+    references = {name: histogram.reference for name, histogram in whole.one_class().histograms.items()}
+    codes = whole.secret("disease")[0]
+    part = replace(whole.take(np.flatnonzero((codes % 3 > 0) | (np.arange(400) % 2 == 0))), references=references)
+    assert (part.own("disease").reference != references["disease"]).any()
+    assert not failing(part, found := one(part), models).any(), "the part as one class has to hold"
+    outcome = method.run(part, models, 7, silent)
+    kept = repaired(part, outcome.partition, models)
+    assert (kept.class_of >= 0).all() and not outcome.settled
+    assert not failing(part, kept, models).any()
+    assert kept.count > 3 * found.count, "merged to hardly more than one class"
+
+
+def one(table: Table) -> Partition:
+    return Partition(np.zeros(len(table), dtype=np.int32), 1)
+
+
+def test_withheld_rows_are_as_if_they_had_never_been_there(spark: Any, tmp_path: Path) -> None:
+    """The same rows stay at home as on one machine; a code that is longer than all others goes, and masks get shorter."""
+    table, kinds = ck.datasets.hospital(500), ck.datasets.hospital_schema()
+    codes = np.where(np.arange(500) == 77, len(table["zip"].values), table["zip"].codes).astype(np.int32)
+    longer = Column(np.append(table["zip"].values, "9876543210").astype(object), codes)
+    columns = Columns({"zip": longer, "job": table["job"], "disease": table["disease"]}, 500)
+    write_parquet(columns, tmp_path / "table.parquet")
+    schema = ck.Schema(quasi={"zip": ck.prefix(), "job": kinds.quasi["job"]}, sensitive={"disease": kinds.sensitive["disease"]})
+    models, asked = [K, ck.TCloseness("disease", 0.45)], {"suppress": 0.1, "seed": 2**100 + 7}
+    here = ck.anonymize(tmp_path / "table.parquet", schema, models, ck.Incognito(), **asked)
+    there = ck.anonymize(tmp_path / "table.parquet", schema, models, ck.Incognito(), **asked, engine="spark")
+    assert here.certificate.withheld > 0 and max(map(len, here.columns["zip"].cells())) == 5
+    assert there.certificate == here.certificate
+    with pytest.raises(ck.BadInput, match="incognito brings its own form"):
+        ck.anonymize(
+            tmp_path / "table.parquet",
+            schema,
+            [K],
+            ck.Incognito(),
+            form=ck.generalized(cells="stars"),
+            seed=2**100,
+            engine="spark",
+        )

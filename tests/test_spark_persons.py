@@ -1,0 +1,133 @@
+"""Persons on Spark: whole persons in every shard, promises counted in persons, and who they are stays at home."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import closeknit as ck
+from closeknit.checks.cells import grouped
+from closeknit.checks.methods import judged
+from closeknit.checks.tables import Case
+from closeknit.core.classes import Classes
+from closeknit.core.columns import Column, Columns
+from closeknit.core.table import Table
+from closeknit.doors.arrow import columns_from_arrow
+from closeknit.doors.batches import coded_block, codes_in, numbers_in
+from closeknit.doors.files import write_parquet
+from closeknit.engines import spark_persons, spark_shards
+from closeknit.engines.spark_coding import WHO, Coding
+
+SEED = 2**100 + 7
+MODELS = [ck.KAnonymity(5), ck.LDiversity("disease", 3), ck.TCloseness("stay", 0.4)]
+
+
+def visits(rows: int, persons: int) -> Columns:
+    """Rows of persons who come again; each row has a plain number, by which a test finds it again."""
+    rng = np.random.default_rng(5)
+    table, who = ck.datasets.hospital(rows), rng.integers(0, persons, rows)
+    home = {name: table[name].take(who) for name in ("age", "zip", "job")}
+    names = np.array([f"{'Ann' if i % 3 else 'Bartholomew'} {i}" for i in range(persons)], dtype=object)
+    numbers = Column(np.arange(rows), rng.permutation(rows).astype(np.int32))
+    secrets = {name: table[name] for name in ("disease", "stay")}
+    return Columns({**home, **secrets, "name": Column(names, who.astype(np.int32)), "number": numbers}, rows)
+
+
+def schema(person_rows: Any) -> ck.Schema:
+    kinds = ck.datasets.hospital_schema()
+    return ck.Schema(
+        quasi={name: kinds.quasi[name] for name in ("age", "zip", "job")},
+        sensitive={name: kinds.sensitive[name] for name in ("disease", "stay")},
+        plain=["number"],
+        allow_unique=["number"],
+        person="name",
+        person_rows=person_rows,
+    )
+
+
+@pytest.mark.parametrize("person_rows", ["together", pytest.param("count-once", marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "method", [ck.Mondrian(), pytest.param(ck.Sabre(column="stay"), marks=pytest.mark.soak)], ids=["mondrian", "sabre"]
+)
+def test_shards_of_persons(spark: Any, tmp_path: Path, method: Any, person_rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brought together in several places, cut into several shards; the oracle counts persons in the cells of the release."""
+    monkeypatch.setattr(spark_shards, "SHARD", 250)
+    monkeypatch.setattr(spark_persons, "TOGETHER", 200)
+    table, asked = visits(700, 300), schema(person_rows)
+    write_parquet(table, tmp_path / "visits.parquet")
+    release = ck.anonymize(tmp_path / "visits.parquet", asked, MODELS, method, seed=SEED, engine="spark")
+    shards, k, diversity = release._recipe["notes"]  # type: ignore[index]
+    assert int(shards.split()[4]) >= 3
+    assert k.startswith("k-anonymity, k = 5: the worst class reaches ") and diversity.endswith(", counted in persons")
+    assert [promise.status for promise in release.certificate.promises] == ["attested", "attested", "recomputable"]
+    assert all(promise.reached is None for promise in release.certificate.promises[:2])
+    columns = columns_from_arrow(release.frame.toArrow())
+    assert list(columns) == ["age", "zip", "job", "disease", "stay", "number"]
+    person_of = dict(zip(table["number"].cells(), table["name"].cells(), strict=True))
+    behind = [person_of[number] for number in columns["number"].cells()]
+    assert len(set(columns["number"].cells())) == 700
+    classes, case = grouped(columns, list(asked.quasi)).values(), Case("persons", columns, asked, tuple(MODELS))
+    assert min(len({behind[row] for row in rows}) for rows in classes) == int(k.split()[8].rstrip(","))
+    for rows in classes:
+        assert all(judged(model, columns, rows, [behind[row] for row in rows], case) for model in MODELS)
+    if person_rows == "together":
+        assert sum(len({behind[row] for row in rows}) for rows in classes) == len(set(behind))
+    here = ck.anonymize(tmp_path / "visits.parquet", asked, MODELS, method, seed=SEED)
+    assert release.loss < 1.25 * here.loss
+
+
+def test_a_row_of_nobody_is_refused(spark: Any, tmp_path: Path) -> None:
+    table = visits(50, 20)
+    codes = np.where(np.arange(50) == 30, -1, table["name"].codes).astype(np.int32)
+    write_parquet(Columns({**table.columns, "name": Column(table["name"].values, codes)}, 50), tmp_path / "visits.parquet")
+    with pytest.raises(ck.BadInput, match="column 'name': a row has no person"):
+        ck.anonymize(tmp_path / "visits.parquet", schema("together"), MODELS[:1], ck.Mondrian(), seed=SEED, engine="spark")
+
+
+# What needs no session -----------------------------------------------------------------------------------------------------
+
+
+def coded(table: Table) -> tuple[Coding, Any]:
+    """A table as coded rows that have been marked."""
+    references = {name: histogram.reference for name, histogram in table.one_class().histograms.items()}
+    head = Table(
+        table.schema, table.quasi[:0], table.sensitive[:0], table.quasi_domains, table.sensitive_domains, table.shown, {}, None,
+        table.rows[:0], references=references,
+    )  # fmt: skip
+    coding = Coding(head, {}, {}, len(table), {})
+    columns = np.concatenate([table.quasi, table.sensitive], axis=1)
+    shuffled = np.random.default_rng(1).permutation(len(table))
+    block = {name: np.ascontiguousarray(columns[shuffled, j]) for j, name in enumerate(coding.names)}
+    return coding, spark_persons.with_marks(coding, coded_block({**block, WHO: table.persons[shuffled]}), ["disease"])  # type: ignore[index]
+
+
+def test_sums_of_marks_are_persons() -> None:
+    """Both halves of a cut by places hold whole persons and are counted as from their rows; values for persons, safely."""
+    table = schema("together").model_copy(update={"plain": (), "allow_unique": ()}).encode(visits(400, 150))
+    coding, block = coded(table)
+    places, persons = codes_in(block, coding.place_names), numbers_in(block, WHO)
+    side_of = (places[:, 0] > np.median(places[:, 0])).astype(np.int32)
+    assert (
+        len({(person, side) for person, side in zip(persons, side_of, strict=True)})
+        == len(set(persons))
+        == len(set(table.persons))
+    )  # type: ignore[arg-type]
+    secrets = {name: (codes_in(block, [f"s{j}"])[:, 0], table.secret(name)[1]) for j, name in enumerate(("disease", "stay"))}
+    exact = Classes.of(side_of, 2, secrets, persons.astype(np.int64), coding.head.references)  # type: ignore[arg-type]
+    tallies = spark_persons._tallies(coding, MODELS)
+    sums = [
+        {
+            name: np.bincount(spark_persons.tally_leaves(coding, name, block)[side_of == i], minlength=leaves)
+            for name, leaves in tallies.items()
+        }
+        for i in (0, 1)
+    ]
+    for surely in (True, False):
+        found = spark_persons.in_persons(Classes(exact.sizes, exact.sizes, exact.histograms), sums, surely)
+        assert found.persons.tolist() == exact.persons.tolist()
+        assert found.by_person["disease"].counts.tolist() == exact.by_person["disease"].counts.tolist()
+        better = exact.matched["disease"] - found.matched["disease"]
+        assert (better >= 0).all() if surely else (better <= 0).all()
