@@ -9,9 +9,21 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from closeknit.kernels.bare import truth, whole
+from closeknit.kernels.bare import bare, truth, whole
 from closeknit.kernels.boxes import Codes, Ints, Scales, range_loss
-from closeknit.kernels.cutting import BEFORE, COLUMN, FIRST, GROUP, TIES, ascend, joint_losses, room_for
+from closeknit.kernels.cutting import (
+    BEFORE,
+    COLUMN,
+    FIRST,
+    GROUP,
+    TIES,
+    Runs,
+    ascend,
+    in_lanes,
+    joint_losses,
+    room_for,
+    room_for_runs,
+)
 from closeknit.kernels.lanes import width_of
 
 EIGHTHS, QUARTERS = 8, 4  # `best`: cuts between values near 7 places, and 3 places at which ties are divided
@@ -63,18 +75,17 @@ def offers(scales: Scales, quasi: Codes, starts: Ints, k: int, relaxed: bool, be
     for c in range(m):
         most = max(most, starts[c + 1] - starts[c])
     losses, atoms = np.empty(MOST), room_for(MOST, d, 4 * most + SPARSE)
-    lanes, ranked = np.empty(most * width_of(d) if by_loss else 0, np.int32), np.empty(most, np.int32)
+    runs, ranked = room_for_runs(most if by_loss else 0, d), np.empty(most, np.int32)
     for c in range(m):
         rows = quasi[starts[c] : starts[c + 1]]
         wide = _widest_first(scales, lo[c], hi[c]) if len(rows) >= 2 * k else np.empty(0, np.int64)
-        if by_loss:
-            _in_lanes(rows, wide, lanes)
+        distinct = in_lanes(rows, wide, runs) if by_loss else 0
         count = whole(0)
         for place, j in enumerate(wide):
-            _rank(rows, j, lo[c, j], hi[c, j], atoms.of, ranked[: len(rows)])
+            _rank(rows, runs, distinct, place, len(wide), j, lo[c, j], hi[c, j], atoms.of, ranked[: len(rows)])
             before, count = count, _points(scales, ranked[: len(rows)], j, k, relaxed, best, found, count)
             if count > before and by_loss:
-                joint_losses(scales, lanes, wide, place, ranked[: len(rows)], found[before:count], atoms, losses)
+                joint_losses(scales, runs, distinct, wide, place, ranked[: len(rows)], found[before:count], atoms, losses)
             for i in range(before, count):
                 lost = np.int64(np.round(losses[i - before] / len(rows) * DIGITS)) if by_loss else 0
                 keys[i] = (lost if try_all else place * BESIDE + lost) * len(keys) + i  # of equal ones the first found
@@ -109,15 +120,6 @@ def _longer(cuts: Codes, used: int, least: int) -> Codes:
 
 
 @njit(cache=True, nogil=True)
-def _in_lanes(rows: Codes, wide: Ints, lanes: Codes) -> None:
-    """These columns only, side by side (see `lanes`)."""
-    width = width_of(len(wide))
-    for x in range(len(rows)):
-        for lane in range(width):
-            lanes[x * width + lane] = rows[x, wide[lane]] if lane < len(wide) else 0
-
-
-@njit(cache=True, nogil=True)
 def _points(scales: Scales, ranked: Codes, j: int, k: int, relaxed: bool, best: bool, found: Codes, count: int) -> int:
     """Cuts of one column, written behind the `count` found so far; their number after that."""
     s, start = len(ranked), count
@@ -135,18 +137,27 @@ def _points(scales: Scales, ranked: Codes, j: int, k: int, relaxed: bool, best: 
     return count
 
 
+@bare
+def _count(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: int, lo: int, counts: Codes) -> None:
+    """Rows with each code of a column: by runs, where there are any."""
+    width = width_of(columns)
+    for x in range(distinct):
+        counts[runs.rows[x * width + place] - lo] += runs.many[x]
+    for x in range(len(rows) if distinct == 0 else 0):
+        counts[rows[x, j] - lo] += 1
+
+
 @njit(cache=True, nogil=True)
-def _rank(rows: Codes, j: int, lo: int, hi: int, counts: Codes, ranked: Codes) -> None:
+def _rank(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: int, lo: int, hi: int, counts: Codes,
+          ranked: Codes) -> None:  # fmt: skip
     """The codes of one column in ascending order: counted where they are dense, else sorted."""
-    s = len(rows)
-    if hi - lo > 4 * s + SPARSE - 1:
+    if hi - lo > 4 * len(rows) + SPARSE - 1:
         sparse = rows[:, j].astype(np.int64)
         ascend(sparse)
         ranked[:] = sparse
         return
     counts[: hi - lo + 1] = 0
-    for x in range(s):
-        counts[rows[x, j] - lo] += 1
+    _count(rows, runs, distinct, place, columns, j, lo, counts)
     at = 0
     for code in range(hi - lo + 1):
         for _ in range(counts[code]):

@@ -132,6 +132,41 @@ def ascend(numbers: Ints) -> None:
     numbers.sort()
 
 
+class Runs(NamedTuple):
+    """Scratch: the rows of a class in lanes (see `lanes`), rows side by side that are equal there once."""
+
+    rows: Codes  # flat
+    many: Ints  # how many rows each one stands for
+
+
+@njit(cache=True, nogil=True)
+def room_for_runs(rows: int, columns: int) -> Runs:
+    """Scratch for as many rows."""
+    return Runs(np.empty(rows * width_of(columns), np.int32), np.empty(rows, np.int64))
+
+
+@bare
+def in_lanes(rows: Codes, wide: Ints, runs: Runs) -> int:
+    """Writes down the `wide` columns of these rows; how many runs there are.
+
+    >>> runs = room_for_runs(3, 1)
+    >>> in_lanes(np.array([[7, 1], [7, 2], [8, 2]], np.int32), np.array([0]), runs), runs.many[:2].tolist()
+    (2, [2, 1])
+    """
+    width, count = width_of(len(wide)), 0
+    for x in range(len(rows)):
+        same = 0
+        while x > 0 and same < len(wide) and rows[x, wide[same]] == rows[x - 1, wide[same]]:
+            same += 1
+        if x == 0 or same < len(wide):
+            for lane in range(width):
+                runs.rows[count * width + lane] = rows[x, wide[lane]] if lane < len(wide) else 0
+            runs.many[count] = 0
+            count += 1
+        runs.many[count - 1] += 1
+    return count
+
+
 class Atoms(NamedTuple):
     """Scratch: the codes of a column fall into atoms that no cut divides; every atom has the box of its rows.
 
@@ -159,32 +194,35 @@ def room_for(cuts: int, columns: int, codes: int) -> Atoms:
 
 
 @bare
-def joint_losses(scales: Scales, rows: Codes, wide: Ints, place: int, ranked: Codes, cuts: Codes, atoms: Atoms,
+def joint_losses(scales: Scales, runs: Runs, distinct: int, wide: Ints, place: int, ranked: Codes, cuts: Codes, atoms: Atoms,
                  losses: Reals) -> None:  # fmt: skip
     """What both sides of each of these cuts of one column lose together, every row counted.
 
-    `rows` stand in lanes: of the `wide` columns only, those in which the class loses anything, as neither side can in the
-    others. The cuts are of the column at this place of `wide`, its codes in order are `ranked`. Rows are looked at once for
-    all cuts; then the sides of a cut are put together from atoms.
+    `runs` are of the `wide` columns only, those in which the class loses anything, as neither side can in the others. The cuts
+    are of the column at this place of `wide`, its codes in order are `ranked`. Rows are looked at once for all cuts; then the
+    sides of a cut are put together from atoms.
     """
     width = width_of(len(wide))
     count = _made(cuts, ranked, width, atoms)
-    low, boxes = ranked[0], atoms.boxes
+    low, boxes, rows = ranked[0], atoms.boxes, runs.rows
     looked_up = ranked[-1] - low < len(atoms.of)
     for a in range(count if looked_up else 0):
         for code in range(max(atoms.edge[a], low), min(atoms.edge[a + 1], ranked[-1] + 1)):
             atoms.of[code - low] = a
-    for x in range(len(ranked)):
+    for x in range(distinct):
         code = rows[x * width + place]
         atom = atoms.of[code - low] if looked_up else _atom(atoms.edge, count, code)
         if atoms.tied[atom] == 0:
             widen(boxes, atom, rows, x, width)
         for i in range(len(cuts) - atoms.tied[atom], len(cuts)):
             if cuts[i, BEFORE] == code:
-                rest = atoms.rest[i] + cuts[i, TIES]
-                left = whole(rest >= cuts[i, GROUP])  # no branch: nobody could guess it
-                atoms.rest[i] = rest - left * cuts[i, GROUP]
-                widen(boxes, count + 2 * i + 1 - left, rows, x, width)
+                dealt = atoms.rest[i] + runs.many[x] * cuts[i, TIES]
+                lefts = whole(dealt / cuts[i, GROUP])  # exact below 2**53, and quicker than whole division
+                atoms.rest[i] = dealt - lefts * cuts[i, GROUP]
+                if lefts > 0:
+                    widen(boxes, count + 2 * i, rows, x, width)
+                if lefts < runs.many[x]:
+                    widen(boxes, count + 2 * i + 1, rows, x, width)
     for i in range(len(cuts)):
         if cuts[i, TIES] > 0:
             for side in range(2):
