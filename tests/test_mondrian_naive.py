@@ -274,13 +274,16 @@ def test_sides_are_counted_as_if_anew(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 9, rng.integers(1, 6))
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    codes, left = rng.integers(-1, 5, starts[-1]).astype(np.int32), rng.random(starts[-1]) < 0.5
+    codes, quasi = rng.integers(-1, 5, starts[-1]).astype(np.int32), rng.integers(0, 4, (starts[-1], 2)).astype(np.int32)
     whole = [Counter(x for x in codes[a:b].tolist() if x >= 0) for a, b in itertools.pairwise(starts)]
     h_starts = np.concatenate([[0], np.cumsum([len(counts) for counts in whole])])
     values = np.array([value for counts in whole for value in sorted(counts)], np.int32)
     counts = np.array([counts[value] for counts in whole for value in sorted(counts)], np.int64)
     some = np.flatnonzero(rng.random(len(sizes)) < 0.7)
-    side_starts, side_values, side_counts = count_sides(starts, some, left, codes, h_starts, values, counts, 5)
+    cuts, left = rng.integers([0, 0, 1, 0, 2], [2, 2, 4, 3, 5], (len(some), 5)).astype(np.int32), np.zeros(starts[-1], bool)
+    lefts = mark(quasi, starts, some, cuts, left)
+    side_starts, side_values, side_counts, rows = count_sides(quasi, starts, some, cuts, codes, h_starts, values, counts, 5)
+    assert rows.tolist() == lefts.tolist() == [left[starts[c] : starts[c + 1]].sum() for c in some]
     places, sides = divided(starts, some, left)
     for i in range(2 * len(some)):
         mine = places[sides[i] : sides[i + 1]]

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from closeknit.core.columns import Codes, Column, Columns
-from closeknit.doors.buffers import numbers_to_arrow, texts_to_arrow
+from closeknit.core.columns import Column, Columns
+from closeknit.kernels.texts import SPARE, lines, whole_numbers
+from closeknit.kernels.threads import in_threads
 
 BLOCK_ROWS = 65_536
-_NOTHING = texts_to_arrow([""])[0]
+AT_ONCE = 8  # blocks that are made side by side; no more than these are in memory, whoever reads them one by one
 _TO_QUOTE = re.compile('[,"\r\n]')
 
 
@@ -31,9 +31,17 @@ def canonical_blocks(columns: Columns) -> Iterator[bytes]:
         return
     ends = [","] * (len(columns) - 1) + ["\n"]
     cells = [_written(column, end, alone) for column, end in zip(columns.values(), ends, strict=True)]
-    for first in range(0, columns.rows, BLOCK_ROWS):
-        block = [texts.take(numbers_to_arrow(rows[first : first + BLOCK_ROWS])) for texts, rows in cells]
-        yield _bytes_of(block[0] if alone else pc.binary_join_element_wise(*block, _NOTHING))
+    places = np.cumsum([0, *(len(lengths) for lengths, _ in cells)])  # where the texts of each column begin
+    starts = np.concatenate([[0], np.cumsum(np.concatenate([lengths for lengths, _ in cells]))])
+    texts = np.concatenate([*(written for _, written in cells), np.zeros(SPARE, dtype=np.uint8)])
+
+    def block(first: int) -> bytes:
+        codes = np.stack([column.codes[first : first + BLOCK_ROWS] for column in columns.values()])
+        return lines(codes, places, starts, texts).tobytes()
+
+    for first in range(0, columns.rows, AT_ONCE * BLOCK_ROWS):
+        end = min(columns.rows, first + AT_ONCE * BLOCK_ROWS)
+        yield from in_threads(block, range(first, end, BLOCK_ROWS))
 
 
 def content_hash(columns: Columns) -> str:
@@ -92,23 +100,17 @@ def _float_text(value: np.floating) -> str:
     return str(value + 0).removesuffix(".0")  # + 0 turns -0.0 into 0.0
 
 
-def _written(column: Column, end: str, alone: bool) -> tuple[pa.Array, Codes]:
-    """The written text of each distinct value and, at the very last place, of no value; then the place of each row."""
-    if column.values.dtype.kind in "iu":  # nothing to quote in a whole number
-        texts = [f"{value}{end}" for value in column.values.tolist()] + [_quoted("", alone) + end]
-    else:
-        texts = [_quoted(text, alone) + end for text in [*cell_texts(column), ""]]
-    return texts_to_arrow(texts), np.where(column.codes < 0, np.int32(len(texts) - 1), column.codes)
+def _written(column: Column, end: str, alone: bool) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """The written text of each distinct value and, at the very last place, of no value: lengths, and all of them joined."""
+    nothing = (_quoted("", alone) + end).encode()
+    if column.values.dtype.kind == "i":  # nothing to quote in a whole number
+        starts, texts = whole_numbers(column.values.astype(np.int64), np.frombuffer(end.encode(), dtype=np.uint8))
+        return np.append(np.diff(starts), len(nothing)), np.append(texts, np.frombuffer(nothing, dtype=np.uint8))
+    pieces = [*((_quoted(text, alone) + end).encode() for text in cell_texts(column)), nothing]
+    return np.array([len(piece) for piece in pieces]), np.frombuffer(b"".join(pieces), dtype=np.uint8)
 
 
 def _quoted(text: str, alone: bool) -> str:
     if _TO_QUOTE.search(text) or (alone and not text):
         return '"' + text.replace('"', '""') + '"'
     return text
-
-
-def _bytes_of(lines: pa.Array) -> bytes:
-    _, offsets, data = lines.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64)
-    first, last = int(ends[lines.offset]), int(ends[lines.offset + len(lines)])
-    return data.slice(first, last - first).to_pybytes()

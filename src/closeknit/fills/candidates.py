@@ -19,6 +19,8 @@ from closeknit.fills.refine import refined
 from closeknit.fills.repair import failing, repaired
 from closeknit.kernels.boxes import partition_loss
 
+HOPE = 2.5  # times: polishing and cutting have not lowered a loss by more
+
 
 class Candidates:
     """Tries candidates and keeps the best one so far."""
@@ -29,6 +31,8 @@ class Candidates:
         self.best: Partition | None = None
         self.loss = np.inf
         self.losses: list[float] = []  # of every candidate, after repair
+        self.ended: Partition | None = None  # the best of those that were cut further
+        self.end_loss = np.inf
         self._progress, self._what = progress, what
 
     def add(self, class_of: NDArray[np.int32], count: int) -> bool:
@@ -45,11 +49,30 @@ class Candidates:
         assert self.best is not None, "a method tries at least one candidate"
         return refined(self.table, self.best, self.models, self.scales)
 
+    def end_whole(self) -> bool:
+        """Cut one class of all rows as far as the promises allow, if it keeps them itself; whether it does."""
+        whole = Partition(np.zeros(len(self.table), dtype=np.int32), 1)
+        holds = not failing(self.table, whole, self.models).any()
+        if holds:
+            self._end(whole)
+        return holds
+
+    def hopeless(self, class_of: NDArray[np.int32], count: int) -> bool:
+        """Whether one loses so much that it will hardly end below what has ended."""
+        return self._loss(Partition(class_of, count)) > HOPE * self.end_loss
+
     def best_ending(self, starts: Iterable[tuple[NDArray[np.int32], int]]) -> Partition:
         """The best one or one of these, repaired and cut further, whichever ends best: it need not be what begins best."""
-        kept = (self._kept(class_of, count)[1] for class_of, count in starts)
-        endings = (refined(self.table, partition, self.models, self.scales) for partition in kept)
-        return min(chain([self.finished()], endings), key=self._loss)
+        for start in chain([] if self.best is None else [self.best], (self._kept(*start)[1] for start in starts)):
+            self._end(start)
+        assert self.ended is not None, "a method tries at least one candidate"
+        return self.ended
+
+    def _end(self, partition: Partition) -> None:
+        ended = refined(self.table, partition, self.models, self.scales)
+        loss = self._loss(ended)
+        if loss < self.end_loss:
+            self.ended, self.end_loss = ended, loss
 
     def _kept(self, class_of: NDArray[np.int32], count: int) -> tuple[bool, Partition]:
         """Whether it keeps every promise, and it or what a repair makes of it."""

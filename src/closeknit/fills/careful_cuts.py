@@ -10,10 +10,11 @@ from itertools import pairwise
 import numpy as np
 
 from closeknit.core.table import Partition
-from closeknit.fills.loom import Loom, in_threads
+from closeknit.fills.loom import Loom
 from closeknit.kernels.boxes import Codes, Ints
 from closeknit.kernels.knit_cuts import careful
 from closeknit.kernels.knit_guard import Guard
+from closeknit.kernels.threads import in_threads
 
 GAIN = 1e-9
 PARTS, FEW = 8, 4096  # parts of the rows that are cut in threads, and rows that are not worth it

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from closeknit.core.table import Partition
-from closeknit.fills.loom import Loom, in_threads
+from closeknit.fills.loom import Loom
 from closeknit.kernels.knit_exchange import WIDTH, sweep
 from closeknit.kernels.knit_state import State, state_of
+from closeknit.kernels.threads import in_threads
 
 GROUPS, FEWEST = 2, 256  # parts that are swept at the same time, and classes of each
 

@@ -5,12 +5,9 @@ Promises that the guard does not speak of are judged by their models, on whole p
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,23 +28,6 @@ from closeknit.kernels.sorting import stable_order
 LEVELS = 3  # how coarsely an order may see a column: value by value, or twice more and more roughly
 ROUGHER = 4  # parts of an axis, and parts of these
 LONGEST_KEY = 1 << 63
-THREADS = 4  # at most; nothing depends on how many there are
-
-Part = TypeVar("Part")
-Found = TypeVar("Found")
-
-
-def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:
-    """What becomes of each part, in their order.
-
-    >>> in_threads(abs, [-1, 2])
-    [1, 2]
-    """
-    threads = min(THREADS, os.cpu_count() or 1, len(parts))
-    if threads <= 1:
-        return [work(part) for part in parts]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, parts))
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,9 +23,12 @@ from closeknit.core.tree import Int32
 from closeknit.kernels.boxes import Scales
 from closeknit.kernels.cuts import offers
 from closeknit.kernels.cutting import count_sides, divided, mark
+from closeknit.kernels.threads import in_threads, spans
 
 Counts = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+
+WORTH_A_THREAD = 1 << 15  # rows
+JUDGED = 1 << 21  # values counted in all sides that are judged at once
 
 
 @dataclass(frozen=True)
@@ -61,30 +64,46 @@ def refined(table: Table, partition: Partition, models: Sequence[Model], geometr
     open_ = _Open.of(table, partition, models)
     while len(open_.rows):
         progress("cutting", 0.8 - 0.6 * len(open_.rows) / len(table))
-        at, offered = offers(geometry, open_.quasi, open_.starts, k, way.relaxed, way.best, way.try_all)
-        cut, left = _first_allowed(open_, at, offered, models)
+        at, offered = _offered(open_, geometry, k, way)
+        chosen = _first_allowed(open_, at, offered, models)
+        cut = chosen >= 0
         count = _close(open_, np.flatnonzero(~cut), class_of, count)
-        open_ = open_.cut(np.flatnonzero(cut), left)
+        open_ = open_.cut(np.flatnonzero(cut), offered[chosen[cut]])
     return Partition(class_of, count)
 
 
-def _first_allowed(open_: _Open, at: Counts, cuts: Int32, models: Sequence[Model]) -> tuple[Flags, Flags]:
-    """Which classes are cut, and who of their rows goes left: each class takes the first of its cuts that no model vetoes."""
-    left = np.zeros(len(open_.rows), dtype=bool)
-    cut = np.zeros(len(at) - 1, dtype=bool)
-    turn = at[:-1].copy()
+def _offered(open_: _Open, geometry: Scales, k: int, way: Cuts) -> tuple[Counts, Int32]:
+    """Cuts of every class, as `offers` gives them."""
+
+    def some(span: tuple[int, int]) -> tuple[Counts, Int32]:
+        return offers(geometry, open_.quasi, open_.starts[span[0] : span[1] + 1], k, way.relaxed, way.best, way.try_all)
+
+    found = in_threads(some, spans(open_.sizes, WORTH_A_THREAD))
+    many = np.concatenate([np.diff(at) for at, _ in found])
+    return np.concatenate([[0], np.cumsum(many)]), np.concatenate([cuts for _, cuts in found])
+
+
+def _first_allowed(open_: _Open, at: Counts, cuts: Int32, models: Sequence[Model]) -> Counts:
+    """Which of the cuts each class takes, the first that no model vetoes; -1 where all are vetoed.
+
+    More and more cuts of a class are judged at once: who is refused the first is often refused all.
+    """
+    chosen, turn, ahead = np.full(len(at) - 1, -1), at[:-1].copy(), 1
     waiting = np.flatnonzero(turn < at[1:])
     while len(waiting):
-        sizes = mark(open_.quasi, open_.starts, waiting, cuts[turn[waiting]], left)
-        sides = open_.sides(waiting, left, sizes)
+        many = np.minimum(at[waiting + 1] - turn[waiting], ahead)
+        last = np.cumsum(many)
+        lines = np.arange(last[-1]) + np.repeat(turn[waiting] - last + many, many)
+        sides = open_.sides(np.repeat(waiting, many), cuts[lines])
         holds = np.ones(len(sides), dtype=bool)
         for model in models:
             holds &= model.holds(sides)
-        both = holds[0::2] & holds[1::2]
-        cut[waiting] = both
-        turn[waiting] += 1
-        waiting = waiting[~both & (turn[waiting] < at[waiting + 1])]
-    return cut, left
+        allowed = np.flatnonzero(holds[0::2] & holds[1::2])[::-1]  # of one class the first is written last
+        chosen[np.repeat(waiting, many)[allowed]] = lines[allowed]
+        turn[waiting] += many
+        waiting = waiting[(chosen[waiting] < 0) & (turn[waiting] < at[waiting + 1])]
+        ahead = open_.ahead(waiting, 2 * ahead)
+    return chosen
 
 
 def _close(open_: _Open, done: Counts, class_of: Int32, count: int) -> int:
@@ -131,13 +150,24 @@ class _Open:
         mine[classes] = True
         return self.rows[np.repeat(mine, self.sizes)]
 
-    def sides(self, classes: Counts, left: Flags, sizes: Counts) -> Classes:
-        """Left and right side of each class, in turns, as the models see them; `sizes` of the left ones."""
+    def ahead(self, classes: Counts, wanted: int) -> int:
+        """How many cuts of each of these classes may be judged at once."""
+        if self.persons is not None:
+            return 1
+        entries = sum(int(np.diff(h.starts)[classes].sum()) for h in self.counted.histograms.values())
+        return max(1, min(wanted, JUDGED // max(entries, 1)))
+
+    def sides(self, classes: Counts, cuts: Int32) -> Classes:
+        """Left and right side of class `classes[i]` cut by `cuts[i]`, in turns, as the models see them."""
+        if self.secrets:
+            counted = {name: self._counted(name, classes, cuts) for name in self.secrets}
+            histograms, sizes = {name: found[0] for name, found in counted.items()}, next(iter(counted.values()))[1]
+        else:
+            histograms, sizes = {}, mark(self.quasi, self.starts, classes, cuts, np.zeros(len(self.rows), dtype=bool))
         both = np.stack([sizes, self.sizes[classes] - sizes], axis=1).ravel()
-        histograms = {name: self._histogram(name, classes, left) for name in self.secrets}
         if self.persons is None:
             return Classes(both, both, histograms)
-        places, starts = divided(self.starts, classes, left)
+        places, starts = self._divided(classes, cuts)
         side_of = np.repeat(np.arange(len(both), dtype=np.int32), np.diff(starts))
         secrets = {name: (self.secrets[name][places], histograms[name].domain) for name in self.by_person}
         # a person may stand on both sides: no subtraction
@@ -145,17 +175,30 @@ class _Open:
         by_person = {name: replace(h, reference=histograms[name].reference) for name, h in heads.by_person.items()}
         return replace(heads, histograms=histograms, by_person=by_person)
 
-    def _histogram(self, name: Secret, classes: Counts, left: Flags) -> Histogram:
-        whole = self.counted.histograms[name]
-        width = len(whole.reference)
-        sides = count_sides(self.starts, classes, left, self.secrets[name], whole.starts, whole.values, whole.counts, width)
-        return Histogram(*sides, whole.reference, whole.domain)
+    def _counted(self, name: Secret, classes: Counts, cuts: Int32) -> tuple[Histogram, Counts]:
+        """Histogram of a secret on both sides, and how many rows go left."""
+        whole, codes = self.counted.histograms[name], self.secrets[name]
 
-    def cut(self, classes: Counts, left: Flags) -> _Open:
+        def some(span: tuple[int, int]) -> tuple[Counts, Int32, Counts, Counts]:
+            mine = slice(*span)
+            there, width = (whole.starts, whole.values, whole.counts), len(whole.reference)
+            return count_sides(self.quasi, self.starts, classes[mine], cuts[mine], codes, *there, width)
+
+        found = in_threads(some, spans(self.sizes[classes], WORTH_A_THREAD))
+        many = np.concatenate([np.diff(starts) for starts, _, _, _ in found])
+        values, counts, lefts = (np.concatenate([part[i] for part in found]) for i in (1, 2, 3))
+        return Histogram(np.concatenate([[0], np.cumsum(many)]), values, counts, whole.reference, whole.domain), lefts
+
+    def _divided(self, classes: Counts, cuts: Int32) -> tuple[Counts, Counts]:
+        """Places of these classes' rows, side by side, and where the sides start."""
+        left = np.zeros(len(self.rows), dtype=bool)
+        mark(self.quasi, self.starts, classes, cuts, left)
+        return divided(self.starts, classes, left)
+
+    def cut(self, classes: Counts, cuts: Int32) -> _Open:
         """Both sides of these classes, and no others."""
-        places, starts = divided(self.starts, classes, left)
+        places, starts = self._divided(classes, cuts)
         return _Open(
             self.rows[places], starts, self.quasi[places], {name: codes[places] for name, codes in self.secrets.items()},
-            None if self.persons is None else self.persons[places], self.by_person,
-            self.sides(classes, left, np.diff(starts)[0::2]),
+            None if self.persons is None else self.persons[places], self.by_person, self.sides(classes, cuts),
         )  # fmt: skip

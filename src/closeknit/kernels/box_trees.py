@@ -17,13 +17,14 @@ from closeknit.kernels.boxes import Codes, Ints, Reals, Scales
 from closeknit.kernels.ranges import Costs, range_cost
 from closeknit.kernels.shelves import Shelves
 
-BLOCK = 8  # rows under a leaf
+BLOCK = 8  # rows under a leaf where rows are looked for
 DEEP = 128  # places on the way down: two a level, and no tree has 64 levels
 
 
 class Trees(NamedTuple):
     """One binary tree per bucket; its node x (the root is 1, its children 2x and 2x + 1) stands at `first[bucket] + x`."""
 
+    block: int  # rows under a leaf
     codes: Codes  # [n, d] of the rows by their place on the shelves
     taken: NDArray[np.bool_]  # [n]
     first: Ints  # [buckets]
@@ -35,21 +36,21 @@ class Trees(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def trees(shelf: Shelves, quasi: Codes, scales: Scales) -> Trees:
-    """Trees over all shelves, every row free."""
+def trees(shelf: Shelves, quasi: Codes, scales: Scales, block: int = BLOCK) -> Trees:
+    """Trees over all shelves, every row free. With a `block` of all rows they only count: taking a row is quick then."""
     n, d, b = len(shelf.rows), quasi.shape[1], len(shelf.start) - 1
     first, leaves = np.zeros(b + 1, np.int64), np.ones(b, np.int64)
     for i in range(b):
-        while leaves[i] * BLOCK < shelf.start[i + 1] - shelf.start[i]:
+        while leaves[i] * block < shelf.start[i + 1] - shelf.start[i]:
             leaves[i] *= 2
         first[i + 1] = first[i] + 2 * leaves[i]
     lo, hi = np.full((first[b], d), np.iinfo(np.int32).max, np.int32), np.full((first[b], d), -1, np.int32)
     forest = Trees(
-        quasi[shelf.rows], np.zeros(n, np.bool_), first[:b], leaves, np.zeros(first[b], np.int64), lo, hi, np.zeros(d)
+        block, quasi[shelf.rows], np.zeros(n, np.bool_), first[:b], leaves, np.zeros(first[b], np.int64), lo, hi, np.zeros(d)
     )
     for i in range(b):
         for at in range(shelf.start[i], shelf.start[i + 1]):
-            node = first[i] + leaves[i] + (at - shelf.start[i]) // BLOCK
+            node = first[i] + leaves[i] + (at - shelf.start[i]) // block
             forest.free[node] += 1
             for j in range(d):
                 code = forest.codes[at, j]
@@ -67,7 +68,7 @@ def trees(shelf: Shelves, quasi: Codes, scales: Scales) -> Trees:
 def take(forest: Trees, shelf: Shelves, scales: Scales, i: int, at: int) -> None:
     """The row at this place of shelf i is free no more."""
     forest.taken[at] = True
-    x = forest.leaves[i] + (at - shelf.start[i]) // BLOCK
+    x = forest.leaves[i] + (at - shelf.start[i]) // forest.block
     while x > 0:
         forest.free[forest.first[i] + x] -= 1
         x //= 2
@@ -107,8 +108,8 @@ def nearest(forest: Trees, shelf: Shelves, costs: Costs, i: int, box: Codes, pul
         if bound[depth] >= best:
             continue
         if x >= forest.leaves[i]:
-            begin = shelf.start[i] + (x - forest.leaves[i]) * BLOCK
-            for at in range(begin, min(begin + BLOCK, shelf.start[i + 1])):
+            begin = shelf.start[i] + (x - forest.leaves[i]) * forest.block
+            for at in range(begin, min(begin + forest.block, shelf.start[i + 1])):
                 if not forest.taken[at]:
                     cost = _added(costs, table, start, box, codes, codes, at, pull)
                     if cost < best:
@@ -148,8 +149,8 @@ def farthest(forest: Trees, shelf: Shelves, scales: Scales, i: int, centre: Real
         if forest.free[node] == 0 or _reach(scales, forest.lo[node], forest.hi[node], centre) <= beyond:
             continue
         if x >= forest.leaves[i]:
-            begin = shelf.start[i] + (x - forest.leaves[i]) * BLOCK
-            for at in range(begin, min(begin + BLOCK, shelf.start[i + 1])):
+            begin = shelf.start[i] + (x - forest.leaves[i]) * forest.block
+            for at in range(begin, min(begin + forest.block, shelf.start[i + 1])):
                 if not forest.taken[at]:
                     way = _reach(scales, forest.codes[at], forest.codes[at], centre)
                     if way > beyond:

@@ -9,13 +9,27 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from closeknit.kernels.bare import truth, whole
+from closeknit.kernels.bare import bare, truth, whole
 from closeknit.kernels.boxes import Codes, Ints, Scales, range_loss
-from closeknit.kernels.cutting import BEFORE, COLUMN, FIRST, GROUP, TIES, ascend, joint_losses, room_for
+from closeknit.kernels.cutting import (
+    BEFORE,
+    COLUMN,
+    FIRST,
+    GROUP,
+    TIES,
+    Runs,
+    ascend,
+    in_lanes,
+    joint_losses,
+    room_for,
+    room_for_runs,
+)
+from closeknit.kernels.lanes import width_of
 
 EIGHTHS, QUARTERS = 8, 4  # `best`: cuts between values near 7 places, and 3 places at which ties are divided
 MOST = 1 + (EIGHTHS - 1) + (QUARTERS - 1)  # cuts of one column: one between children comes first
 DIGITS = 1e9
+SPARSE = 65  # codes, and four a row, up to which they are counted, not sorted
 BESIDE = 1 << 31  # more than any loss counted in these digits
 
 
@@ -57,15 +71,21 @@ def offers(scales: Scales, quasi: Codes, starts: Ints, k: int, relaxed: bool, be
     at = np.zeros(m + 1, np.int64)
     cuts = np.empty((max(4 * m, 64), 5), np.int32)
     found, keys, by_loss = np.empty((MOST * d, 5), np.int32), np.empty(MOST * d, np.int64), best or try_all
-    losses, atoms = np.empty(MOST), room_for(MOST, d)
+    most = 0
+    for c in range(m):
+        most = max(most, starts[c + 1] - starts[c])
+    losses, atoms = np.empty(MOST), room_for(MOST, d, 4 * most + SPARSE)
+    runs, ranked = room_for_runs(most if by_loss else 0, d), np.empty(most, np.int32)
     for c in range(m):
         rows = quasi[starts[c] : starts[c + 1]]
         wide = _widest_first(scales, lo[c], hi[c]) if len(rows) >= 2 * k else np.empty(0, np.int64)
+        distinct = in_lanes(rows, wide, runs) if by_loss else 0
         count = whole(0)
         for place, j in enumerate(wide):
-            before, count = count, _points(scales, rows, j, lo[c, j], hi[c, j], k, relaxed, best, found, count)
+            _rank(rows, runs, distinct, place, len(wide), j, lo[c, j], hi[c, j], atoms.of, ranked[: len(rows)])
+            before, count = count, _points(scales, ranked[: len(rows)], j, k, relaxed, best, found, count)
             if count > before and by_loss:
-                joint_losses(scales, rows, wide, found[before:count], atoms, losses)
+                joint_losses(scales, runs, distinct, wide, place, ranked[: len(rows)], found[before:count], atoms, losses)
             for i in range(before, count):
                 lost = np.int64(np.round(losses[i - before] / len(rows) * DIGITS)) if by_loss else 0
                 keys[i] = (lost if try_all else place * BESIDE + lost) * len(keys) + i  # of equal ones the first found
@@ -100,10 +120,8 @@ def _longer(cuts: Codes, used: int, least: int) -> Codes:
 
 
 @njit(cache=True, nogil=True)
-def _points(scales: Scales, rows: Codes, j: int, lo: int, hi: int, k: int, relaxed: bool, best: bool, found: Codes,
-            count: int) -> int:  # fmt: skip
+def _points(scales: Scales, ranked: Codes, j: int, k: int, relaxed: bool, best: bool, found: Codes, count: int) -> int:
     """Cuts of one column, written behind the `count` found so far; their number after that."""
-    ranked = _ranked(rows, j, lo, hi)
     s, start = len(ranked), count
     if best or not relaxed:
         count = _between_children(scales, ranked, j, k, best, found, count)
@@ -119,24 +137,32 @@ def _points(scales: Scales, rows: Codes, j: int, lo: int, hi: int, k: int, relax
     return count
 
 
+@bare
+def _count(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: int, lo: int, counts: Codes) -> None:
+    """Rows with each code of a column: by runs, where there are any."""
+    width = width_of(columns)
+    for x in range(distinct):
+        counts[runs.rows[x * width + place] - lo] += runs.many[x]
+    for x in range(len(rows) if distinct == 0 else 0):
+        counts[rows[x, j] - lo] += 1
+
+
 @njit(cache=True, nogil=True)
-def _ranked(rows: Codes, j: int, lo: int, hi: int) -> Codes:
+def _rank(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: int, lo: int, hi: int, counts: Codes,
+          ranked: Codes) -> None:  # fmt: skip
     """The codes of one column in ascending order: counted where they are dense, else sorted."""
-    s = len(rows)
-    ranked = np.empty(s, np.int32)
-    if hi - lo > 4 * s + 64:
+    if hi - lo > 4 * len(rows) + SPARSE - 1:
         sparse = rows[:, j].astype(np.int64)
         ascend(sparse)
         ranked[:] = sparse
-        return ranked
-    counts = np.zeros(hi - lo + 1, np.int64)
-    for x in range(s):
-        counts[rows[x, j] - lo] += 1
+        return
+    counts[: hi - lo + 1] = 0
+    _count(rows, runs, distinct, place, columns, j, lo, counts)
     at = 0
     for code in range(hi - lo + 1):
-        ranked[at : at + counts[code]] = lo + code
-        at += counts[code]
-    return ranked
+        for _ in range(counts[code]):
+            ranked[at] = lo + code
+            at += 1
 
 
 @njit(cache=True, nogil=True)

@@ -16,7 +16,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from closeknit.kernels.bare import bare, whole
 from closeknit.kernels.boxes import Codes, Ints, Reals, Scales, range_loss
+from closeknit.kernels.lanes import widen, width_of
 
 Flags = NDArray[np.bool_]
 COLUMN, FIRST, BEFORE, TIES, GROUP = range(5)
@@ -38,40 +40,33 @@ def mark(quasi: Codes, starts: Ints, classes: Ints, cuts: Codes, left: Flags) ->
             code = quasi[x, cut[COLUMN]]
             left[x] = cut[FIRST] <= code < cut[BEFORE]
             if code == cut[BEFORE]:
-                left[x], rest = _dealt(cut, rest)
+                rest += cut[TIES]
+                left[x] = rest >= cut[GROUP]
+                rest -= cut[GROUP] if left[x] else 0
             sizes[i] += left[x]
     return sizes
 
 
 @njit(cache=True, nogil=True)
-def _dealt(cut: Codes, rest: int) -> tuple[bool, int]:
-    """Whether the next row of a tie goes left, and what is carried on: TIES of GROUP rows do, spread evenly."""
-    rest += cut[TIES]
-    return rest >= cut[GROUP], rest - cut[GROUP] if rest >= cut[GROUP] else rest
+def count_sides(quasi: Codes, starts: Ints, classes: Ints, cuts: Codes, codes: Codes, h_starts: Ints, values: Codes,
+                counts: Ints, width: int) -> tuple[Ints, Codes, Ints, Ints]:  # fmt: skip
+    """Histograms of both sides of class `classes[i]` cut by `cuts[i]`, for every i: left, right, left, right; rows left.
 
-
-@njit(cache=True, nogil=True)
-def count_sides(starts: Ints, classes: Ints, left: Flags, codes: Codes, h_starts: Ints, values: Codes, counts: Ints,
-                width: int) -> tuple[Ints, Codes, Ints]:  # fmt: skip
-    """Histograms of both sides of each of the `classes`: left, right, left, right.
-
-    >>> left, codes = np.array([True, False, True]), np.array([4, 4, 6], np.int32)
-    >>> whole = np.array([0, 2]), np.array([4, 6], np.int32), np.array([2, 1])
-    >>> [x.tolist() for x in count_sides(np.array([0, 3]), np.array([0]), left, codes, *whole, 8)]
-    [[0, 2, 3], [4, 6, 4], [1, 1, 1]]
+    >>> quasi, codes = np.array([[1], [2], [1]], np.int32), np.array([4, 4, 6], np.int32)
+    >>> whole, cut = (np.array([0, 2]), np.array([4, 6], np.int32), np.array([2, 1])), np.array([[0, 1, 2, 0, 1]], np.int32)
+    >>> [x.tolist() for x in count_sides(quasi, np.array([0, 3]), np.array([0]), cut, codes, *whole, 8)]
+    [[0, 2, 3], [4, 6, 4], [1, 1, 1], [2]]
     """
     most = 0
     for c in classes:
         most += 2 * (h_starts[c + 1] - h_starts[c])
     side_starts = np.zeros(2 * len(classes) + 1, np.int64)
     side_values, side_counts = np.empty(most, np.int32), np.empty(most, np.int64)
-    here = np.zeros(width, np.int64)
+    here, lefts = np.zeros(width + 1, np.int64), np.empty(len(classes), np.int64)
     at = 0
     for i in range(len(classes)):
         c = classes[i]
-        for x in range(starts[c], starts[c + 1]):
-            if left[x] and codes[x] >= 0:
-                here[codes[x]] += 1
+        lefts[i] = _count_left(quasi, starts[c], starts[c + 1], cuts, i, codes, here)
         for side in range(2):
             for e in range(h_starts[c], h_starts[c + 1]):
                 count = here[values[e]] if side == 0 else counts[e] - here[values[e]]
@@ -81,7 +76,25 @@ def count_sides(starts: Ints, classes: Ints, left: Flags, codes: Codes, h_starts
             side_starts[2 * i + 1 + side] = at
         for e in range(h_starts[c], h_starts[c + 1]):
             here[values[e]] = 0
-    return side_starts, side_values[:at].copy(), side_counts[:at].copy()
+    return side_starts, side_values[:at].copy(), side_counts[:at].copy(), lefts
+
+
+@bare
+def _count_left(quasi: Codes, first: int, end: int, cuts: Codes, i: int, codes: Codes, here: Ints) -> int:
+    """Counts the secrets of the rows that go left, a withheld one (-1) in the last place; how many rows these are."""
+    column, low, high, ties, group = cuts[i, COLUMN], cuts[i, FIRST], cuts[i, BEFORE], cuts[i, TIES], cuts[i, GROUP]
+    rest, lefts = whole(0), whole(0)
+    for x in range(first, end):
+        code = quasi[x, column]
+        if ties > 0 and code == high:
+            rest += ties
+            left = rest >= group
+            rest -= group if left else 0
+        else:
+            left = low <= code < high
+        here[codes[x]] += left
+        lefts += left
+    return lefts
 
 
 @njit(cache=True, nogil=True)
@@ -119,77 +132,150 @@ def ascend(numbers: Ints) -> None:
     numbers.sort()
 
 
-class Atoms(NamedTuple):
-    """Scratch: the codes of a column fall into atoms that no cut divides; every atom has the box of its rows.
+class Runs(NamedTuple):
+    """Scratch: the rows of a class in lanes (see `lanes`), rows side by side that are equal there once."""
 
-    Atom a holds the codes from `edge[a]` up to `edge[a + 1]`. Ties are divided beside: their two parts stand behind all atoms.
-    """
-
-    edge: Ints  # [atoms]
-    size: Ints  # [atoms]
-    tied: Ints  # [atoms] cuts that divide it
-    rest: Ints  # [cuts] of ties dealt out so far
-    lo: Codes  # [atoms + parts, d]
-    hi: Codes
+    rows: Codes  # flat
+    many: Ints  # how many rows each one stands for
 
 
 @njit(cache=True, nogil=True)
-def room_for(cuts: int, d: int) -> Atoms:
-    """Scratch for as many cuts of one column."""
-    atoms = 3 * cuts + 1
-    box = (atoms + 2 * cuts, d)
-    return Atoms(
-        np.empty(atoms, np.int64), np.empty(atoms, np.int64), np.empty(atoms, np.int64), np.empty(cuts, np.int64),
-        np.empty(box, np.int32), np.empty(box, np.int32),
-    )  # fmt: skip
+def room_for_runs(rows: int, columns: int) -> Runs:
+    """Scratch for as many rows."""
+    return Runs(np.empty(rows * width_of(columns), np.int32), np.empty(rows, np.int64))
 
 
-@njit(cache=True, nogil=True)
-def joint_losses(scales: Scales, rows: Codes, wide: Ints, cuts: Codes, atoms: Atoms, losses: Reals) -> None:
-    """What both sides of each of these cuts of one column lose together, every row counted.
+@bare
+def in_lanes(rows: Codes, wide: Ints, runs: Runs) -> int:
+    """Writes down the `wide` columns of these rows; how many runs there are.
 
-    `wide`: the columns in which the class loses anything; in the others neither side can. Rows are looked at once for all
-    cuts; then the sides of a cut are put together from atoms.
+    >>> runs = room_for_runs(3, 1)
+    >>> in_lanes(np.array([[7, 1], [7, 2], [8, 2]], np.int32), np.array([0]), runs), runs.many[:2].tolist()
+    (2, [2, 1])
     """
-    count = _made(cuts, atoms)
+    width, count = width_of(len(wide)), 0
     for x in range(len(rows)):
-        code = rows[x, cuts[0, COLUMN]]
-        atom = _atom(atoms.edge, count, code)
-        atoms.size[atom] += 1
-        _widen(atoms, atom, rows, x, wide)
-        for i in range(len(cuts) if atoms.tied[atom] > 0 else 0):
-            if cuts[i, TIES] > 0 and cuts[i, BEFORE] == code:
-                left, atoms.rest[i] = _dealt(cuts[i], atoms.rest[i])
-                _widen(atoms, count + 2 * i + (0 if left else 1), rows, x, wide)
-    for i in range(len(cuts)):
-        losses[i] = _sides_loss(scales, wide, cuts[i], i, atoms, count)
-
-
-@njit(cache=True, nogil=True)
-def _made(cuts: Codes, atoms: Atoms) -> int:
-    """Empty atoms for these cuts, ascending; how many there are. The first one has all codes before any cut."""
-    edge = atoms.edge
-    edge[0] = -1
-    edges = 1
-    for i in range(len(cuts)):
-        edge[edges], edge[edges + 1], edge[edges + 2] = cuts[i, FIRST], cuts[i, BEFORE], cuts[i, BEFORE] + 1
-        edges += 3 if cuts[i, TIES] > 0 else 2
-    ascend(edge[:edges])
-    count = 1
-    for i in range(1, edges):
-        if edge[i] != edge[count - 1]:
-            edge[count] = edge[i]
+        same = 0
+        while x > 0 and same < len(wide) and rows[x, wide[same]] == rows[x - 1, wide[same]]:
+            same += 1
+        if x == 0 or same < len(wide):
+            for lane in range(width):
+                runs.rows[count * width + lane] = rows[x, wide[lane]] if lane < len(wide) else 0
+            runs.many[count] = 0
             count += 1
-    atoms.size[:count], atoms.tied[:count], atoms.rest[:] = 0, 0, 0
-    parts = count + 2 * len(cuts)
-    atoms.lo[:parts], atoms.hi[:parts] = np.iinfo(np.int32).max, -1
-    for i in range(len(cuts)):
-        if cuts[i, TIES] > 0:
-            atoms.tied[_atom(edge, count, cuts[i, BEFORE])] += 1
+        runs.many[count - 1] += 1
     return count
 
 
+class Atoms(NamedTuple):
+    """Scratch: the codes of a column fall into atoms that no cut divides; every atom has the box of its rows.
+
+    Atom a holds the codes from `edge[a]` up to `edge[a + 1]`. Ties are divided beside: their two parts stand behind all atoms,
+    and behind these the two sides of the cut that is looked at.
+    """
+
+    edge: Ints  # [atoms + 1]
+    size: Ints  # [atoms]
+    tied: Ints  # [atoms] among how many of the last cuts are those that divide it: 0 if there are none
+    rest: Ints  # [cuts] of ties dealt out so far
+    of: Codes  # [codes] the atom of a code, counted from the column's lowest
+    boxes: Codes  # flat, see `lanes`
+
+
 @njit(cache=True, nogil=True)
+def room_for(cuts: int, columns: int, codes: int) -> Atoms:
+    """Scratch for as many cuts of one column; `codes`: from its lowest to its highest, as far as they are looked up."""
+    atoms = 3 * cuts + 1
+    boxes = 2 * (atoms + 2 * cuts + 2) * width_of(columns)
+    return Atoms(
+        np.empty(atoms + 1, np.int64), np.empty(atoms, np.int64), np.empty(atoms, np.int64), np.empty(cuts, np.int64),
+        np.empty(codes, np.int32), np.empty(boxes, np.int32),
+    )  # fmt: skip
+
+
+@bare
+def joint_losses(scales: Scales, runs: Runs, distinct: int, wide: Ints, place: int, ranked: Codes, cuts: Codes, atoms: Atoms,
+                 losses: Reals) -> None:  # fmt: skip
+    """What both sides of each of these cuts of one column lose together, every row counted.
+
+    `runs` are of the `wide` columns only, those in which the class loses anything, as neither side can in the others. The cuts
+    are of the column at this place of `wide`, its codes in order are `ranked`. Rows are looked at once for all cuts; then the
+    sides of a cut are put together from atoms.
+    """
+    width = width_of(len(wide))
+    count = _made(cuts, ranked, width, atoms)
+    low, boxes, rows = ranked[0], atoms.boxes, runs.rows
+    looked_up = ranked[-1] - low < len(atoms.of)
+    for a in range(count if looked_up else 0):
+        for code in range(max(atoms.edge[a], low), min(atoms.edge[a + 1], ranked[-1] + 1)):
+            atoms.of[code - low] = a
+    for x in range(distinct):
+        code = rows[x * width + place]
+        atom = atoms.of[code - low] if looked_up else _atom(atoms.edge, count, code)
+        if atoms.tied[atom] == 0:
+            widen(boxes, atom, rows, x, width)
+        for i in range(len(cuts) - atoms.tied[atom], len(cuts)):
+            if cuts[i, BEFORE] == code:
+                dealt = atoms.rest[i] + runs.many[x] * cuts[i, TIES]
+                lefts = whole(dealt / cuts[i, GROUP])  # exact below 2**53, and quicker than whole division
+                atoms.rest[i] = dealt - lefts * cuts[i, GROUP]
+                if lefts > 0:
+                    widen(boxes, count + 2 * i, rows, x, width)
+                if lefts < runs.many[x]:
+                    widen(boxes, count + 2 * i + 1, rows, x, width)
+    for i in range(len(cuts)):
+        if cuts[i, TIES] > 0:
+            for side in range(2):
+                _join(boxes, _atom(atoms.edge, count, cuts[i, BEFORE]), count + 2 * i + side, width)
+    for i in range(len(cuts)):
+        losses[i] = _sides_loss(scales, wide, cuts[i], i, len(cuts), atoms, count)
+
+
+@bare
+def _made(cuts: Codes, ranked: Codes, width: int, atoms: Atoms) -> int:
+    """Empty atoms for these cuts, ascending; how many there are. The first one has all codes before any cut."""
+    edge = atoms.edge
+    edge[0] = -1
+    count = 1
+    for i in range(len(cuts)):
+        count = _with_edge(edge, count, cuts[i, FIRST])
+        count = _with_edge(edge, count, cuts[i, BEFORE])
+        if cuts[i, TIES] > 0:
+            count = _with_edge(edge, count, cuts[i, BEFORE] + np.int32(1))
+    edge[count] = np.iinfo(np.int64).max
+    before = 0
+    for a in range(count):
+        upto = np.searchsorted(ranked, edge[a + 1]) if a + 1 < count else len(ranked)
+        atoms.size[a], atoms.tied[a] = upto - before, 0
+        before = upto
+    for i in range(len(cuts) - 1, -1, -1):
+        atoms.rest[i] = 0
+        if cuts[i, TIES] > 0:
+            atoms.tied[_atom(edge, count, cuts[i, BEFORE])] = len(cuts) - i
+    for box in range(count + 2 * len(cuts)):
+        _empty(atoms.boxes, box, width)
+    return count
+
+
+@bare
+def _with_edge(edge: Ints, count: int, new: int) -> int:
+    """One edge more among the ascending ones, if it is not there yet; how many there are."""
+    at = _atom(edge, count, new)
+    if edge[at] == new:
+        return count
+    for x in range(count, at + 1, -1):
+        edge[x] = edge[x - 1]
+    edge[at + 1] = new
+    return count + 1
+
+
+@bare
+def _empty(boxes: Codes, box: int, width: int) -> None:
+    for lane in range(2 * box * width, 2 * box * width + width):
+        boxes[lane], boxes[lane + width] = np.iinfo(np.int32).max, -1
+
+
+@bare
 def _atom(edge: Ints, count: int, code: int) -> int:
     lo, hi = 0, count
     while hi - lo > 1:
@@ -201,31 +287,31 @@ def _atom(edge: Ints, count: int, code: int) -> int:
     return lo
 
 
-@njit(cache=True, nogil=True)
-def _widen(atoms: Atoms, atom: int, rows: Codes, x: int, wide: Ints) -> None:
-    for j in wide:
-        atoms.lo[atom, j] = min(atoms.lo[atom, j], rows[x, j])
-        atoms.hi[atom, j] = max(atoms.hi[atom, j], rows[x, j])
+@bare
+def _join(boxes: Codes, box: int, other: int, width: int) -> None:
+    """A box covers another one, too: as if its lows and its highs were two rows; an empty one has none."""
+    if boxes[2 * other * width] <= boxes[(2 * other + 1) * width]:
+        widen(boxes, box, boxes, 2 * other, width)
+        widen(boxes, box, boxes, 2 * other + 1, width)
 
 
-@njit(cache=True, nogil=True)
-def _sides_loss(scales: Scales, wide: Ints, cut: Codes, which: int, atoms: Atoms, count: int) -> float:
+@bare
+def _sides_loss(scales: Scales, wide: Ints, cut: Codes, which: int, cuts: int, atoms: Atoms, count: int) -> float:
     """Loss of both sides of one cut, from its atoms and, where it divides ties, from their two parts."""
-    left = cut[TIES]
-    every = 0
-    for atom in range(count):
-        every += atoms.size[atom]
-        if cut[FIRST] <= atoms.edge[atom] < cut[BEFORE]:
-            left += atoms.size[atom]
+    width, sides, boxes = width_of(len(wide)), count + 2 * cuts, atoms.boxes
+    left, every = cut[TIES], 0
+    for side in range(2):
+        _empty(boxes, sides + side, width)
+        _join(boxes, sides + side, count + 2 * which + side, width)
+    for a in range(count):
+        every += atoms.size[a]
+        inside = cut[FIRST] <= atoms.edge[a] < cut[BEFORE]
+        left += atoms.size[a] if inside else 0
+        if atoms.size[a] > 0 and not (cut[TIES] > 0 and atoms.edge[a] == cut[BEFORE]):
+            _join(boxes, sides + (0 if inside else 1), a, width)
     total = 0.0
-    for j in wide:
+    for lane, j in enumerate(wide):
         for side in range(2):
-            lo, hi = atoms.lo[count + 2 * which + side, j], atoms.hi[count + 2 * which + side, j]
-            for atom in range(count):
-                inside = cut[FIRST] <= atoms.edge[atom] < cut[BEFORE]
-                divided = cut[TIES] > 0 and atoms.edge[atom] == cut[BEFORE]
-                if inside == (side == 0) and not divided:
-                    lo, hi = min(lo, atoms.lo[atom, j]), max(hi, atoms.hi[atom, j])
-            size = left if side == 0 else every - left
-            total += size * scales.weight[j] * range_loss(scales, j, lo, hi)
+            lo, hi = boxes[2 * (sides + side) * width + lane], boxes[(2 * (sides + side) + 1) * width + lane]
+            total += (left if side == 0 else every - left) * scales.weight[j] * range_loss(scales, j, lo, hi)
     return total

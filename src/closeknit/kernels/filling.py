@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from closeknit.kernels.box_trees import nearest, take, trees
+from closeknit.kernels.box_trees import BLOCK, nearest, take, trees
 from closeknit.kernels.boxes import Codes, Ints, Scales
 from closeknit.kernels.ranges import costs
 from closeknit.kernels.seeding import FARTHEST, Seeds, before, next_seed
@@ -19,7 +19,7 @@ PULL = 0.1  # a box has plateaus: a mixed column costs the same for any row; the
 
 
 @njit(cache=True, nogil=True)
-def _root(link: Ints, x: int) -> int:
+def _root(link: Codes, x: int) -> int:
     while link[x] != x:
         link[x] = link[link[x]]
         x = link[x]
@@ -54,8 +54,12 @@ def nearest_keys(shelf: Shelves, allotments: Ints, quasi: Codes, scales: Scales,
     """Every class takes from each shelf the free rows whose keys are nearest to its seed's; of two equally near the larger."""
     n = len(shelf.rows)
     class_of = np.empty(n, np.int32)
-    forest = trees(shelf, quasi if seeds.how == FARTHEST else quasi[:, :0], scales)
-    right, left = np.arange(n + 1), np.arange(n + 1)  # next free place from x on; one after the last free place before x
+    far = seeds.how == FARTHEST
+    forest = trees(shelf, quasi if far else quasi[:, :0], scales, BLOCK if far else n + 1)
+    right, left = (
+        np.arange(n + 1, dtype=np.int32),
+        np.arange(n + 1, dtype=np.int32),
+    )  # next free place from x on; one after the last free place before x
     for c in range(allotments.shape[0]):
         own, seed = next_seed(seeds, forest, shelf, scales, allotments[c], c)
         for i in range(allotments.shape[1]):
@@ -82,7 +86,7 @@ def nearest_rows(shelf: Shelves, allotments: Ints, quasi: Codes, scales: Scales,
     b, d = allotments.shape[1], quasi.shape[1]
     class_of = np.empty(len(shelf.rows), np.int32)
     price = costs(scales, euclid)
-    forest = trees(shelf, quasi, scales)
+    forest = trees(shelf, quasi, scales, BLOCK)
     box = np.empty((3, d), np.int32)  # lowest and highest codes so far, and the seed
     pull = 0.0 if euclid else PULL
     for c in range(allotments.shape[0]):

@@ -10,8 +10,9 @@ Source: the thesis on SABRE and BUREL, ch. 4.
 Different from the source:
 - values may join a bucket at equality (`<=`; with the printed `<` its own Example 4.1 needs 6 buckets instead of 3);
 - k is a condition of biSplit;
-- `slack=True` (default) also plans for larger nominal betas, and with buckets finer than beta needs; every outcome is measured
-  and repaired, and the one that loses least is taken;
+- `slack=True` (default) also plans for larger nominal betas, and with buckets finer than beta needs; and for 0, which is one
+  class of all rows and leaves all to the cuts in the end (Mondrian); every outcome is measured and repaired, and the one that
+  loses least is taken;
 - `polish=True` (default) exchanges rows of one bucket between classes while the loss falls;
 - in the end classes are always cut further where the actual rows of both halves keep every promise.
 
@@ -72,7 +73,8 @@ class Burel:
         model, column = planned_for(self, models, self.column)
         k = max(least_rows(models), 1)
         plans = self._plans(table.own(column), cast(Likeness, model), k)
-        return Outcome(planned(table, models, table.secret(column)[0], plans, self.fill, self.polish, seed, progress))
+        codes = table.secret(column)[0]
+        return Outcome(planned(table, models, codes, plans, self.fill, self.polish, seed, progress, whole=self.slack))
 
     @property
     def by_rank(self) -> bool:

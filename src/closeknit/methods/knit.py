@@ -39,10 +39,11 @@ from closeknit.core.params import whole as whole_number
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.fills.careful_cuts import cut, recut
 from closeknit.fills.exchange import exchanged
-from closeknit.fills.loom import Loom, in_threads
+from closeknit.fills.loom import Loom
 from closeknit.fills.refine import root_holds
 from closeknit.fills.repair import repaired
 from closeknit.kernels.knit_exchange import WIDTH
+from closeknit.kernels.threads import in_threads
 from closeknit.methods.burel import Burel
 from closeknit.methods.mondrian import Mondrian
 from closeknit.methods.sabre import Sabre

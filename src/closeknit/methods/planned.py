@@ -30,28 +30,38 @@ def largest(plans: Iterable[Plan]) -> Plan:
 
 
 def planned(table: Table, models: Sequence[Model], codes: NDArray[np.integer], plans: Iterable[Plan], fill: str, polish: bool,
-            seed: int, progress: Progress) -> Partition:  # fmt: skip
+            seed: int, progress: Progress, whole: bool = False) -> Partition:  # fmt: skip
     """Fill every plan; polish those that lose least after repair, cut them further where the promises allow, take the best.
 
-    `codes`: what of each row a plan speaks of: the leaf of one secret, a cell of several, or the row itself.
+    `codes`: what of each row a plan speaks of: the leaf of one secret, a cell of several, or the row itself. With `whole`, one
+    class of all rows is cut first: the plan for a nominal threshold of 0, which leaves all to the cuts. Plans are then filled
+    as long as they may end below that.
     """
     candidates = Candidates(table, models, progress, "filling")
+    plain, *rest = _distinct(plans)
+    tried = [plain, *rest]
+    if whole and candidates.end_whole():
+        tried.sort(key=lambda plan: -len(plan.allotments))  # the more classes, the less is lost
     filling, keys = fill_named(fill), curve(candidates.points)
     filled: list[tuple[NDArray[np.int32], Plan]] = []
-    for plan in _distinct(plans):
-        buckets = plan.bucket_of[codes]
+    for plan in tried:
+        buckets, count = plan.bucket_of[codes], len(plan.allotments)
         class_of = filling.fill(table.quasi, candidates.scales, candidates.points, buckets, plan.allotments, seed, keys)
-        candidates.add(class_of, len(plan.allotments))
+        if candidates.hopeless(class_of, count):
+            break
+        candidates.add(class_of, count)
         filled.append((class_of, plan))
     endings = int(np.clip(MOST_ENDED // len(table), 1, ENDINGS))
     ranked = sorted(range(len(filled)), key=candidates.losses.__getitem__)
-    ended = {0, *ranked[:endings]}  # the plain plan always: slack must not hide it
+    first = {i for i, (_, plan) in enumerate(filled) if plan is plain}  # always: slack must not hide it
 
     def polished(class_of: NDArray[np.int32], plan: Plan) -> NDArray[np.int32]:
         return Polish().polish(table.quasi, candidates.scales, plan.bucket_of[codes], class_of, seed) if polish else class_of
 
-    starts = ((polished(*filled[i]), len(filled[i][1].allotments)) for i in sorted(ended) if polish or i != ranked[0])
-    return candidates.best_ending(starts)
+    ended = sorted(first | {*ranked[:endings]})
+    return candidates.best_ending(
+        (polished(*filled[i]), len(filled[i][1].allotments)) for i in ended if polish or i != ranked[0]
+    )
 
 
 def _distinct(plans: Iterable[Plan]) -> Iterator[Plan]:

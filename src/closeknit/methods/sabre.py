@@ -10,9 +10,10 @@ Different from the source:
 - buckets are split while `U > t`, and never one of a single value (as printed, t = 0 never ends and rows can vanish);
 - `bound="exact"` (default) uses the exact worst case for buckets and sizes; `"printed"` the looser printed bounds;
 - k is a condition of the size tree (the source claims it and shows no step);
-- `slack=True` (default) also plans for nominal thresholds up to 20t, and with buckets finer than the threshold needs. Every
-  outcome is measured, repaired by merging where a class breaks a promise, and the one that loses least is taken; the printed
-  SABRE spends all of t on the buckets and leaves nothing for the sizes;
+- `slack=True` (default) also plans for nominal thresholds up to 20t, and with buckets finer than the threshold needs; and for
+  0, which is one class of all rows and leaves all to the cuts in the end (Mondrian). Every outcome is measured, repaired by
+  merging where a class breaks a promise, and the one that loses least is taken; the printed SABRE spends all of t on the
+  buckets and leaves nothing for the sizes;
 - seeds stand in a bucket that has a seat for them, and axes are scaled to [0, 1] (`fills/`);
 - `polish=True` (default) then exchanges rows of one bucket between classes while the loss falls;
 - in the end classes are always cut further where the actual rows of both halves keep every promise.
@@ -77,7 +78,8 @@ class Sabre:
         model, column = planned_for(self, models, self.column)
         k = max(least_rows(models), 1)
         plans = self._plans(table.own(column), cast(Closeness, model), k)
-        return Outcome(planned(table, models, table.secret(column)[0], plans, self.fill, self.polish, seed, progress))
+        codes = table.secret(column)[0]
+        return Outcome(planned(table, models, codes, plans, self.fill, self.polish, seed, progress, whole=self.slack))
 
     @property
     def by_rank(self) -> bool:

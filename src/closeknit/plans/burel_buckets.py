@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_FLOOR, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,10 +45,15 @@ def most_rows(count: int, n: int, beta: Fraction, kind: str = "enhanced") -> int
     most = math.floor(count * (1 + beta))
     if kind == "basic" or count == 0:
         return most
+    return min(most, _cap(count, n))
+
+
+@lru_cache(maxsize=1 << 12)  # plans for many nominal betas ask for the same
+def _cap(count: int, n: int) -> int:
     with localcontext() as context:
         context.prec = 60
         cap = count * (1 - log(Fraction(count, n)))
-        return min(most, int(cap.to_integral_value(ROUND_FLOOR)))
+        return int(cap.to_integral_value(ROUND_FLOOR))
 
 
 def dp_partition(counts: Int64, beta: Fraction, kind: str = "enhanced", exhaustive: bool = False) -> list[Int32]:
