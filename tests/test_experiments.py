@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from conftest import BENCHMARKS
+
 ROOT = Path(__file__).resolve().parents[1]
-BENCHMARKS = ROOT / "benchmarks"
 SOURCES = ("dissertation", "stack_and_deal", "several_secrets", "slicing", "thesis")
 VERDICTS = ("Reproduced", "Reproduced in part", "Not reproduced", "Nothing to compare with")
 FIGURES = {
@@ -27,13 +28,9 @@ FIGURES = {
 
 
 @pytest.fixture(scope="module")
-def experiments() -> Iterator[ModuleType]:
-    """The module that lists them; what it imports stands in the folder of benchmarks."""
-    sys.path.insert(0, str(BENCHMARKS))
-    import experiments.sources
-
-    yield experiments.sources
-    sys.path.remove(str(BENCHMARKS))
+def experiments(benchmark: Callable[[str], ModuleType]) -> ModuleType:
+    """The module that lists them."""
+    return benchmark("experiments.sources")
 
 
 @pytest.fixture(scope="module")
