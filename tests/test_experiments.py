@@ -109,11 +109,12 @@ def test_without_the_public_tables_only_quick_runs(
 # Every experiment ----------------------------------------------------------------------------------------------------------
 
 
-EACH = [(source, 2 if source == "slicing" else 1) for source in SOURCES if source != "thesis"]
-SOME = [("thesis", 9), *(pytest.param(source, 1, marks=pytest.mark.soak) for source in ("thesis", "slicing"))]
+STEPS = {"thesis": 9, "slicing": 3, "dissertation": 2}  # one figure in so many; all of them under soak
+SOME = [(source, STEPS.get(source, 1)) for source in SOURCES]
+ALL = [pytest.param(source, 1, marks=pytest.mark.soak) for source in STEPS]
 
 
-@pytest.mark.parametrize(("source", "step"), [*EACH, *SOME])
+@pytest.mark.parametrize(("source", "step"), [*SOME, *ALL])
 def test_figures_are_drawn_and_judged(source: str, step: int, experiments: ModuleType, trial: object, tmp_path: Path) -> None:
     about = experiments.SOURCES[source]
     assert set(about.experiments) >= FIGURES.get(source, set()) and about.experiments
