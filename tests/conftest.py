@@ -1,17 +1,19 @@
-"""Profiles of the randomised tests, the mark `soak`, the folder of public tables, and the session of Spark."""
+"""Profiles of the randomised tests, the mark `soak`, the folder of public tables, the benchmarks, and the session of Spark."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 SOAK = os.environ.get("CLOSEKNIT_SOAK") == "1"
 SOAK_SEED = int(os.environ.setdefault("CLOSEKNIT_SOAK_SEED", str(secrets.randbelow(2**32))))  # all processes of a run share it
 
@@ -51,6 +53,14 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip("the public tables are not here: set CLOSEKNIT_DATA to their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def benchmark() -> Iterator[Callable[[str], Any]]:
+    """A module of the benchmarks by its name; they import each other as their commands do."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(BENCHMARKS)
+        yield import_module
 
 
 @pytest.fixture(scope="session")

@@ -76,8 +76,6 @@ class Cluster:
         self.url = master.said(r"Starting Spark master at (\S+)")[1]
         self.master = master
         self.workers = [self._worker(name) for name in ("one", "two")]
-        for worker in self.workers:
-            worker.said("Successfully registered with master")
 
     def _worker(self, name: str) -> Process:
         words = ["--cores", 1, "--memory", "1g", "--work-dir", self.folder / f"work-{name}", self.url]

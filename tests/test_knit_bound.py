@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,6 @@ from closeknit.core.table import Partition, Table
 from closeknit.fills.repair import failing
 from conftest import examples
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 ASKED: list[list[Model]] = [
     [ck.KAnonymity(3)],
     [ck.KAnonymity(2), ck.TCloseness("disease", 0.4)],
@@ -33,19 +30,13 @@ ASKED: list[list[Model]] = [
 
 
 @pytest.fixture
-def bound(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    import knit_bound
-
-    return knit_bound
+def bound(benchmark: Callable[[str], Any]) -> Any:
+    return benchmark("knit_bound")
 
 
 @pytest.fixture
-def best(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    import knit_best
-
-    return knit_best
+def best(benchmark: Callable[[str], Any]) -> Any:
+    return benchmark("knit_best")
 
 
 def hospital(rows: int, seed: int, quasi: Sequence[str] = ("age", "sex", "job")) -> Table:

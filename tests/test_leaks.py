@@ -53,11 +53,16 @@ def released(table: Case, data: object = None, seed: int = SEED) -> Release:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         source = table.columns if data is None else data
-        return ck.anonymize(source, table.schema, list(table.models), seed=seed)
+        return ck.anonymize(source, table.schema, list(table.models), ck.Knit(proposals=10_000), seed=seed)
 
 
 def format_of(number: int) -> str:
     return ("csv", "parquet")[number % 2]
+
+
+def has_pages(number: int) -> bool:
+    """Every third has reports beside it: they take longer than all the rest."""
+    return number % 3 == 0
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +72,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, table in enumerate(TABLES):
         file = base / f"patients-of-dr-quill-{number}.csv"
         write_csv(table.columns, file)
-        released(table, file).save(base / f"{number:03}", format_of(number))
+        released(table, file).save(base / f"{number:03}", format_of(number), report=has_pages(number))
     return base
 
 
@@ -98,7 +103,8 @@ def test_a_stranger_recomputes_the_certificate(folders: Path, tmp_path: Path) ->
 def test_nothing_private_in_out(folders: Path, number: int) -> None:
     table, public = TABLES[number], folders / f"{number:03}"
     found = bytes_in(public)
-    assert set(found) == {f"release.{format_of(number)}", "certificate.json", "report.html", "report.json"}
+    pages = {"report.html", "report.json"} if has_pages(number) else set()
+    assert set(found) == {f"release.{format_of(number)}", "certificate.json", *pages}
     text = b"\n".join(found.values()).decode("utf-8", errors="replace")
     names = [*table.schema.identifier, *([table.schema.person] if table.schema.person else [])]
     private = {str(cell) for name in names for cell in table.columns[name].cells()}
@@ -204,7 +210,7 @@ def test_order_of_the_input_shows_in_no_byte(folders: Path, tmp_path: Path, numb
     shuffled = table.columns.take(np.random.default_rng(number).permutation(table.columns.rows))
     file = tmp_path / "shuffled.csv"
     write_csv(shuffled, file)
-    released(table, file).save(tmp_path / "out", format_of(number))
+    released(table, file).save(tmp_path / "out", format_of(number), report=has_pages(number))
     assert bytes_in(tmp_path / "out") == bytes_in(folders / f"{number:03}")
 
 
@@ -220,7 +226,7 @@ import sys
 import closeknit as ck
 from closeknit.checks.tables import edge_tables
 for table in edge_tables()[:4]:
-    release = ck.anonymize(table.columns, table.schema, list(table.models), seed=2**100)
+    release = ck.anonymize(table.columns, table.schema, list(table.models), ck.Knit(proposals=10_000), seed=2**100)
     print(release.certificate.to_json())
     print(release.report())
 """

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.checks.methods import anew, promise_kept
+from closeknit.checks.methods import anew, promise_kept, released
 from closeknit.checks.oracle import oracle_level
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
@@ -265,12 +265,13 @@ def test_no_row_is_lost_or_doubled(rows: list[tuple[int, str, int]], k: int, t: 
 @pytest.mark.parametrize("first", ["k", "t"])
 def test_large_tables_are_cut_into_runs(first: str, monkeypatch: pytest.MonkeyPatch) -> None:
     models: list[Model] = [ck.KAnonymity(4), ck.TCloseness("wage", 0.2)]
-    whole = anew(Microaggregation(first), case(models, 5, 300))
+    method, table = Microaggregation(first), case(models, 5, 300)
+    whole = anew(method, table)
     monkeypatch.setattr(microaggregation, "TOGETHER", 64)
-    told = Microaggregation(first).run(SCHEMA.encode(Columns.of(cells(5, 300))), models, 0, lambda what, share: None).notes
+    told = method.run(SCHEMA.encode(Columns.of(cells(5, 300))), models, 0, lambda what, share: None).notes
     assert told == ("rows were cut into 5 runs along the Hilbert curve",)
-    promise_kept(Microaggregation(first), case(models, 5, 300))
-    release = anew(Microaggregation(first), case(models, 5, 300))
+    promise_kept(method, table)
+    release = released(method, table)
     assert min(Counter(release.partition.tolist()).values()) >= 4
     assert release.partition.tolist() != whole.partition.tolist() and release.loss < 1.5 * whole.loss
 

@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from pathlib import Path
+from collections.abc import Callable
 from types import ModuleType
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 CODES = np.repeat(np.arange(6), (167, 153, 127, 103, 91, 89)).astype(np.int32)
 
 
 @pytest.fixture
-def partitions(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    import partitions
-
-    return partitions
+def partitions(benchmark: Callable[[str], ModuleType]) -> ModuleType:
+    return benchmark("partitions")
 
 
 @pytest.fixture
-def printed_sizes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    import printed_sizes
-
-    return printed_sizes
+def printed_sizes(benchmark: Callable[[str], ModuleType]) -> ModuleType:
+    return benchmark("printed_sizes")
 
 
 def canonical(class_of: np.ndarray) -> tuple[int, ...]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from importlib import import_module
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,19 +10,14 @@ import pytest
 
 import closeknit as ck
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 FIGURES = [f"3.{n}" for n in range(7, 15)] + [f"4.{n}" for n in range(4, 10)] + [f"5.{n}" for n in range(5, 14)]
 FIGURES += [f"6.{n}" for n in range(4, 8)]
 
 
 @pytest.fixture(scope="module")
-def experiments() -> Iterator[Any]:
-    """A module of the experiments by its name; they import each other as the command does."""
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        yield lambda name: import_module(f"experiments.{name}")
-    finally:
-        sys.path.remove(str(BENCHMARKS))
+def experiments(benchmark: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A module of the experiments by its name."""
+    return lambda name: benchmark(f"experiments.{name}")
 
 
 @pytest.fixture(scope="module")

@@ -100,7 +100,7 @@ class Server:
         self.port = int(self.address.rpartition(":")[2])
 
     def client(self, headers: dict[str, str] = ANN) -> httpx.Client:
-        return httpx.Client(base_url=self.address, headers=headers, timeout=60)
+        return httpx.Client(base_url=self.address, headers=headers, timeout=None)
 
     def stop(self) -> str:
         """End it as a person would, and give what it complained of."""

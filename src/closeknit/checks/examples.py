@@ -27,7 +27,7 @@ METHODS: dict[str, list[Params]] = {
     "pca_draw": [{}, {"fill": "hilbert", "groups": 5}, {"embedding": "one-hot", "scaled": False, "polish": False}],
     "microaggregation": [{}, {"first": "t"}, {"refine": True}],
     "incognito": [{}],
-    "knit": [{}, {"proposals": 0}],
+    "knit": [{"proposals": 20_000}, {}, {"proposals": 0}],
     "anatomy": [{"l": 1.5}, {"l": 2}, {"l": "1.3", "rows": "random"}],
     "slicing": [
         {"l": 1.5},

@@ -19,7 +19,7 @@ from closeknit.checks.cells import covers, ground, raw_text, rows_of, tree
 from closeknit.checks.oracle import oracle_holds
 from closeknit.checks.tables import Case, weighs_buckets
 from closeknit.checks.views import View, view
-from closeknit.core.columns import Columns
+from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.joint import parts
 from closeknit.core.method import promised, usual_form
@@ -41,6 +41,13 @@ def released(method: Any, case: Case) -> Release:
     return anew(method, case)
 
 
+@lru_cache(maxsize=4)
+def released_again(method: Any, case: Case) -> tuple[Release, dict[str, Column]]:
+    """The same once more, and the columns as they were before."""
+    before = copy.deepcopy(case.columns.columns)
+    return anew(method, case), dict(before)
+
+
 def anew(method: Any, case: Case, columns: Columns | None = None, models: tuple[Model, ...] | None = None) -> Release:
     """A release of a case; what it warns of is not in question here."""
     with warnings.catch_warnings():
@@ -54,6 +61,7 @@ def asked_of(method: Any, case: Case) -> list[Model]:
     return promised(method, case.schema, case.models)
 
 
+@lru_cache(maxsize=4)
 def seen(release: Release, case: Case) -> View:
     """The release as a stranger sees it."""
     return view(release.columns, case.schema, release.certificate.form)
@@ -216,7 +224,7 @@ def _refused_as_meaningless(method: Any, case: Case, model: Model) -> None:
 
 def seed_repeats(method: Any, case: Case) -> None:
     """The same seed gives the same release and certificate."""
-    one, other = released(method, case), anew(method, case)
+    one, (other, _) = released(method, case), released_again(method, case)
     need(one.certificate == other.certificate, "the same seed gave another certificate")
     need((one.partition == other.partition).all(), "the same seed gave another partition")
 
@@ -241,8 +249,7 @@ def order_tells_nothing(method: Any, case: Case) -> None:
 
 def input_is_unchanged(method: Any, case: Case) -> None:
     """The table that was given is the same afterwards."""
-    before = copy.deepcopy(case.columns.columns)
-    anew(method, case)
+    _, before = released_again(method, case)
     for name, column in case.columns.items():
         same = column.values.tolist() == before[name].values.tolist() and (column.codes == before[name].codes).all()
         need(same, f"column '{name}' was changed")
@@ -315,6 +322,7 @@ def exchanged(columns: Columns, group: Sequence[str], class_of: NDArray[np.integ
     return Columns({name: column.take(taken) if name in group else column for name, column in columns.items()}, columns.rows)
 
 
+@lru_cache(maxsize=4)
 def _origins(release: Release, case: Case) -> dict[str, list[int]]:
     """The input row behind each cell of each column (private: known only by writing the partition again)."""
     table = case.schema.encode(case.columns)

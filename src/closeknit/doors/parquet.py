@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 
@@ -26,18 +27,24 @@ def read_parquet(path: str | PathLike[str], columns: Wanted = None) -> Columns:
     ['f', None]
     """
     file = Path(path)
+    with _whole(file), file.open("rb") as source:
+        parquet = pq.ParquetFile(source)
+        names = parquet.schema_arrow.names
+        check_names(names, file)
+        wanted = choose(names, columns, file)
+        table = parquet.read(columns=wanted, use_pandas_metadata=False).select(wanted)
+    return columns_from_arrow(table, file)
+
+
+@contextmanager
+def _whole(file: str | PathLike[str]) -> Iterator[None]:
+    """A file that is broken, or may not be read, is refused in a sentence."""
     try:
-        with file.open("rb") as source:
-            parquet = pq.ParquetFile(source)
-            names = parquet.schema_arrow.names
-            check_names(names, file)
-            wanted = choose(names, columns, file)
-            table = parquet.read(columns=wanted, use_pandas_metadata=False).select(wanted)
+        yield
     except pa.ArrowException:
         raise BadInput("this is not a whole Parquet file", file=file, right="give a Parquet or a CSV file") from None
     except OSError as error:
         raise refused(error, file) from None
-    return columns_from_arrow(table, file)
 
 
 def parquet_size(path: str | PathLike[str]) -> tuple[int, int]:
@@ -49,12 +56,8 @@ def parquet_size(path: str | PathLike[str]) -> tuple[int, int]:
     ...     parquet_size(f"{folder}/people.parquet")[0]
     2
     """
-    try:
+    with _whole(path):
         told = pq.read_metadata(path)
-    except pa.ArrowException:
-        raise BadInput("this is not a whole Parquet file", file=path, right="give a Parquet or a CSV file") from None
-    except OSError as error:
-        raise refused(error, path) from None
     return told.num_rows, sum(told.row_group(i).total_byte_size for i in range(told.num_row_groups))
 
 
@@ -67,12 +70,8 @@ def parquet_types(path: str | PathLike[str]) -> dict[str, pa.DataType]:
     ...     parquet_types(f"{folder}/people.parquet")
     {'age': DataType(int8)}
     """
-    try:
+    with _whole(path):
         schema = pq.read_schema(path)
-    except pa.ArrowException:
-        raise BadInput("this is not a whole Parquet file", file=path, right="give a Parquet or a CSV file") from None
-    except OSError as error:
-        raise refused(error, path) from None
     return dict(zip(schema.names, schema.types, strict=True))
 
 

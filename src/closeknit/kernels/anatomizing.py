@@ -126,7 +126,7 @@ def exchanged(class_of_row: Codes, value: Codes, limit: Ints, quasi: Codes, scal
     if len(start) < 3 or quasi.shape[1] == 0:
         return class_of_row
     member = np.argsort(class_of_row, kind="stable").astype(np.int32)
-    held = Holding(member, start, np.zeros(len(member), np.int32), quasi, value)
+    held = Holding(member, start, np.zeros(len(member), np.int32), quasi, np.ascontiguousarray(value))
     price, rng = costs(scales), np.random.default_rng(seed)
     rests = _rests(held, price)
     passes, reach = _effort(np.diff(start), passes)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from closeknit.kernels.bare import truth, whole
 from closeknit.kernels.boxes import Codes, Ints, Reals, Scales
 from closeknit.kernels.cuts import offers
 from closeknit.kernels.cutting import mark
@@ -91,7 +92,7 @@ def search(scales: Scales, rows: Rows, rule: Rule, standing: Standing, scratch: 
     """
     while bucket < min(standing.used[0], pause):
         quasi = rows.quasi[standing.order[standing.first[bucket] : standing.last[bucket]]]
-        _, cuts = offers(scales, quasi, np.array([0, len(quasi)]), rule.least, rule.relaxed, False, False)
+        _, cuts = offers(scales, quasi, np.array([0, len(quasi)]), rule.least, rule.relaxed, truth(False), truth(False))
         status = FAILS
         while turn < len(cuts) and status == FAILS:
             status, place = _tried(rows, rule, standing, scratch, bucket, quasi, cuts[turn : turn + 1], place)
@@ -356,14 +357,14 @@ def _sum_anew(rows: Rows, rule: Rule, standing: Standing, q: int) -> None:
 def begin(rows: Rows, rule: Rule, standing: Standing, scratch: Scratch) -> None:
     """All rows as the one bucket that every profile fits into; `left` is 0 everywhere."""
     n = len(rows.known)
-    _tally(rows, rule, standing, scratch, 0)
+    _tally(rows, rule, standing, scratch, whole(0))
     for q in range(len(rows.profiles)):
         part = rows.profiles[q, rows.place]
-        _, weight, _ = _weights(rows, rule, scratch.codes, rows.profiles[q], n, 0)
+        _, weight, _ = _weights(rows, rule, scratch.codes, rows.profiles[q], n, whole(0))
         for x in range(scratch.here_first[part], scratch.here_last[part]):
             pair = scratch.here[x]
             standing.mass[rows.shift[q] + pair] = weight * scratch.pairs[0, pair]
         standing.total[q] = weight * scratch.codes[0, part]
         standing.top[q] = np.inf
         standing.slop[q], standing.matches[q], standing.failing[q] = ROUNDING * standing.total[q], 1, scratch.fails[1, part]
-    _wipe(rows, standing, scratch, 0, n)
+    _wipe(rows, standing, scratch, whole(0), n)

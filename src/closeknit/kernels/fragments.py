@@ -14,6 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from closeknit.kernels.bare import whole as number
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -160,7 +162,7 @@ def _enter(state: State, axes: Axes, f: int) -> None:
 def whole(state: State, axes: Axes) -> None:
     """One fragment of all cells."""
     state.used[0], state.begin[0], state.end[0], state.follow[0] = 1, 0, len(state.counts), -1
-    _enter(state, axes, 0)
+    _enter(state, axes, number(0))
     for i in range(state.cells.shape[1]):
         rows = np.zeros(axes.values[i + 1] - axes.values[i] + 1, np.int64)
         for cell in range(len(state.counts)):

@@ -136,14 +136,20 @@ def _stretched(costs: Costs, state: State, c: int, row: int, most: float) -> flo
     """What a row of class c loses more if one row is added; it is not counted further than `most`."""
     more = 0.0
     for j in range(state.quasi.shape[1]):
-        q, lo, hi = state.quasi[row, j], state.ends[c, j, 0], state.ends[c, j, 3]
-        if q < lo:
-            more += range_cost(costs, j, q, hi) - range_cost(costs, j, lo, hi)
-        elif q > hi:
-            more += range_cost(costs, j, lo, q) - range_cost(costs, j, lo, hi)
+        more += _wider(costs, j, state.quasi[row, j], state.ends[c, j, 0], state.ends[c, j, 3])
         if more >= most:
             break
     return more
+
+
+@bare
+def _wider(costs: Costs, j: int, q: int, lo: int, hi: int) -> float:
+    """What the range from lo to hi in column j costs more when it takes in the code q."""
+    if q < lo:
+        return range_cost(costs, j, q, hi) - range_cost(costs, j, lo, hi)
+    if q > hi:
+        return range_cost(costs, j, lo, q) - range_cost(costs, j, lo, hi)
+    return 0.0
 
 
 @bare
@@ -154,11 +160,7 @@ def _partner(costs: Costs, guard: Guard, state: State, search: Search, row: int,
     while y >= 0:
         more = 0.0
         for j in range(state.quasi.shape[1]):
-            q, lo, hi = state.quasi[y, j], search.lo[j], search.hi[j]
-            if q < lo:
-                more += range_cost(costs, j, q, hi) - range_cost(costs, j, lo, hi)
-            elif q > hi:
-                more += range_cost(costs, j, lo, q) - range_cost(costs, j, lo, hi)
+            more += _wider(costs, j, state.quasi[y, j], search.lo[j], search.hi[j])
             if more >= most:
                 break
         if more < most and _may_change(guard, state, search, row, y):
