@@ -136,14 +136,14 @@ def figures(which: int) -> dict[str, float]:
 
 
 class Peaks(Thread):
-    """The largest memory of each kind of process, looked at every second: workers come and go."""
+    """The largest memory of each kind of process, looked at every other second: workers come and go."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.most, self.over = figures(1), Event()
 
     def run(self) -> None:
-        while not self.over.wait(1.0):
+        while not self.over.wait(2.0):
             self.most = {name: max(self.most[name], now) for name, now in figures(1).items()}
 
     def ended(self) -> dict[str, float]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BATCH = 65_536  # rows of an Arrow batch: kernels like them larger than Spark's 10,000
+BYTES = "64m"  # of an Arrow batch: packs are large
 MACHINE = "local[*]"
 DAEMON = "closeknit.engines.spark_daemon"
 OURS = re.compile(r"^closeknit\.core\.errors\.(BadInput|Unsatisfiable): (.+)$", re.M)
@@ -58,6 +59,7 @@ def session(master: str | None = None) -> SparkSession:
         raise BadInput(f"Spark does not start ({str(error).splitlines()[0]})", right=right) from None
     found.sparkContext.setLogLevel("FATAL")  # errors come as sentences
     found.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH))
+    found.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", BYTES)
     return found
 
 
