@@ -26,7 +26,7 @@ from closeknit.core.domain import Domain
 from closeknit.doors.arrow import columns_from_arrow
 from closeknit.doors.batches import block_from, cells_in, coded_block, codes_in, numbers_in
 from closeknit.doors.files import write_csv, write_parquet
-from closeknit.engines import spark_maps, spark_ranks, spark_shards, spark_writing
+from closeknit.engines import spark_cuts, spark_maps, spark_ranks, spark_shards, spark_writing
 from closeknit.engines.spark_coding import Combinations
 from closeknit.engines.spark_hash import offsets
 from closeknit.engines.spark_packs import Packs
@@ -367,3 +367,20 @@ def test_combinations_are_found_again() -> None:
     assert ((place < 0) == (rows < 0).any(axis=1)).all()
     assert (known.codes[place[place >= 0]] == rows[place >= 0]).all()
     assert known.reference[:-1].sum() == (place >= 0).sum()
+
+
+def test_runs_hold_every_code_once() -> None:
+    """A cut after the last code of a run leaves all rows of that run, and of those before it, on the left."""
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        first = rng.integers(0, 50, size=(2, 1))
+        length = rng.integers(1, 300, size=(2, 1))
+        runs = spark_cuts._Runs(first, length, np.minimum(length, rng.integers(1, 40)))
+        for shard in (0, 1):
+            codes = np.arange(first[shard, 0], first[shard, 0] + length[shard, 0])
+            run = runs.run_of(np.full(len(codes), shard), 0, codes)
+            assert np.unique(run).tolist() == list(range(runs.count[shard, 0]))
+            assert [runs.last_code(shard, 0, int(r)) for r in np.unique(run)] == [
+                int(codes[run == r].max()) for r in np.unique(run)
+            ]
+            assert runs.last_code(shard, 0, -1) == codes[0] - 1
