@@ -8,11 +8,13 @@ import io
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from closeknit.core.errors import BadInput
+from closeknit.doors import csv as door
 from closeknit.doors.csv import CsvFormat, read_csv
 from closeknit.doors.files import read
 
@@ -208,3 +210,16 @@ def test_census_file() -> None:
     assert list(table) == rows[0]
     for place, name in enumerate(table):
         assert table[name].cells() == [row[place] for row in rows[1:]]
+
+
+def test_files_without_quotes_are_read_the_same_in_parts_and_by_arrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More distinct cells than there is room for at first, short and long ones, empty cells and empty lines."""
+    rng = np.random.default_rng(5)
+    rows = [f"{x % 3},{'né' * int(rng.integers(0, 5))}{x % 7},{rng.integers(0, 2500)}" for x in range(4000)]
+    (tmp_path / "t.csv").write_text("a,b,c\n" + "\n".join(rows[:2000]) + "\n\n0,,\n" + "\n".join(rows[2000:]), encoding="utf-8")
+    monkeypatch.setattr(door, "_BLOCK", 1 << 13)
+    mine = read_csv(tmp_path / "t.csv", columns=["c", "b"])
+    monkeypatch.setattr(door, "_plain", lambda *given: None)
+    theirs = read_csv(tmp_path / "t.csv", columns=["c", "b"])
+    assert mine.rows == theirs.rows == 4001 and len(mine["c"].values) > 1024
+    assert all(mine[name].cells() == theirs[name].cells() for name in ("c", "b"))

@@ -320,3 +320,14 @@ def test_harmful_fills_break_a_plan_that_was_made_for_more(monkeypatch: pytest.M
     unrepaired(monkeypatch)
     with pytest.raises(AssertionError, match="a plan was broken"):
         anew(ck.Sabre(**LITERAL), case)
+
+
+@pytest.mark.parametrize("t", [0.15, 0.5])
+def test_slack_never_loses_more_than_cuts_alone(t: float) -> None:
+    table, schema, models = (
+        ck.datasets.hospital(300),
+        ck.datasets.hospital_schema(),
+        [ck.KAnonymity(4), ck.TCloseness("stay", t)],
+    )
+    by_cuts = ck.anonymize(table, schema, models, ck.Mondrian(), seed=2**64)
+    assert ck.anonymize(table, schema, models, ck.Sabre(), seed=2**64).loss <= by_cuts.loss

@@ -60,7 +60,8 @@ def _certified(table: Table, partition: Partition, models: Sequence[Model], form
     if withheld.any():
         check_plain(table.take(written.rows))  # a value may stand alone when its twin is gone
     classed = ~withheld[written.rows]
-    schema = published_schema(table.take(written.rows[classed]), written.columns)
+    shown = table if len(written.rows) == len(table) and classed.all() else table.take(written.rows[classed])
+    schema = published_schema(shown, written.columns)
     persons = None if table.persons is None else {name: table.persons[written.rows_of(name)] for name in schema.published}
     joint = all_secrets(schema)
     reading = form.read(written.columns, schema, persons, joints([*models, *filter(None, [joint])]))

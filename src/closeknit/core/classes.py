@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from closeknit.core.domain import Domain
 from closeknit.core.joint import CodedSecret, Secret
-from closeknit.kernels.histograms import join_pairs
+from closeknit.kernels.histograms import count_classes, count_codes, join_pairs
 
 Int64 = NDArray[np.int64]
 
@@ -41,18 +41,15 @@ class Histogram:
         `weights`: how many equal rows each one stands for, where it is not one.
         """
         width = domain.size + 1
+        if weights is None and width <= 16 * len(codes):
+            if reference is None:
+                reference = count_codes(np.where(class_of >= 0, codes, np.int32(-1)), width)
+            return cls(*count_classes(class_of, count, codes, width), reference, domain)
         seen = (class_of >= 0) & (codes >= 0)
         keys = class_of[seen].astype(np.int64) * width + codes[seen]
-        many = None if weights is None else weights[seen]
-        if count * width <= 16 * len(keys):
-            dense = np.bincount(keys, many, minlength=count * width)
-            cells = np.flatnonzero(dense)
-            counts = dense[cells]
-        elif many is None:
-            cells, counts = np.unique(keys, return_counts=True)
-        else:
-            cells, where = np.unique(keys, return_inverse=True)
-            counts = np.bincount(where, many, minlength=len(cells))
+        many = np.ones(len(keys), dtype=np.int64) if weights is None else weights[seen]
+        cells, where = np.unique(keys, return_inverse=True)
+        counts = np.bincount(where, many, minlength=len(cells))
         if reference is None:
             reference = np.bincount(codes[seen], many, minlength=width).astype(np.int64)
         starts = np.searchsorted(cells, np.arange(count + 1, dtype=np.int64) * width)
@@ -73,6 +70,13 @@ class Histogram:
         running = np.concatenate([np.zeros(1, dtype=entries.dtype), np.cumsum(entries)])
         sums: Int64 = running[self.starts[1:]] - running[self.starts[:-1]]
         return sums
+
+    def take(self, classes: Int64) -> Histogram:
+        """These classes only."""
+        many = np.diff(self.starts)[classes]
+        starts = np.concatenate([[0], np.cumsum(many)])
+        entries = np.arange(starts[-1]) + np.repeat(self.starts[classes] - starts[:-1], many)
+        return Histogram(starts, self.values[entries], self.counts[entries], self.reference, self.domain)
 
     def merge(self, into: NDArray[np.integer], count: int) -> Histogram:
         """Class `c` becomes part of class `into[c]`; the reference stays."""
@@ -125,7 +129,11 @@ class Classes:
         `weights`: how many equal rows, of one person where rows have any, each one stands for.
         """
         classed = class_of >= 0
-        sizes = np.bincount(class_of[classed], None if weights is None else weights[classed], minlength=count).astype(np.int64)
+        sizes = (
+            count_codes(class_of, count)
+            if weights is None
+            else np.bincount(class_of[classed], weights[classed], minlength=count).astype(np.int64)
+        )
         given = references or {}
         histograms = {
             name: Histogram.of(class_of, count, codes, domain, given.get(name), weights)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.kernels.histograms import count_codes
+
 Codes = NDArray[np.int32]
 
 
@@ -34,7 +36,7 @@ class Column:
     @property
     def counts(self) -> NDArray[np.int64]:
         """Rows per distinct value; rows without a value are not counted."""
-        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
+        return count_codes(self.codes, len(self.values))
 
     def take(self, rows: NDArray[np.integer]) -> Column:
         """The same column for other rows; the distinct values stay, also those that no row has any more."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.domain import Domain
 from closeknit.core.table import Table
-from closeknit.kernels.boxes import Scales
+from closeknit.kernels.boxes import Scales, positions
 
 
 def scales(table: Table) -> Scales:
@@ -36,8 +36,7 @@ def scales(table: Table) -> Scales:
 
 def points(table: Table) -> NDArray[np.float64]:
     """Rows on the unit axes: numbers by value, tree leaves by their depth-first order, missing at the far end."""
-    columns = [np.append(domain.positions(), 1.0)[table.quasi[:, j]] for j, domain in enumerate(table.quasi_domains)]
-    return np.stack(columns, axis=1) if columns else np.zeros((len(table), 0))
+    return positions(scales(table), table.quasi)
 
 
 def _nodes(domain: Domain) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.kernels.sorting import stable_order
+from closeknit.kernels.sorting import append, ascending, stable_order
 
 Words = list[NDArray[np.uint64]]
 Coded = tuple[NDArray[np.integer], int]  # codes 0..size-1 and size
@@ -27,7 +27,7 @@ def packed(columns: Sequence[Coded]) -> Words:
             words.append(codes.astype(np.uint64))
             room = 2**64 // size
         else:
-            words[-1] = words[-1] * np.uint64(size) + codes.astype(np.uint64)
+            append(words[-1], codes, size)
             room //= size
     return words
 
@@ -38,8 +38,11 @@ def row_order(columns: Sequence[Coded], rows: int) -> NDArray[np.int64]:
     >>> row_order([(np.array([1, 0, 1]), 2), (np.array([0, 0, 0]), 1)], 3).tolist()
     [1, 0, 2]
     """
-    words = packed(columns)
-    if not words:
+    return _order(packed(columns), rows)
+
+
+def _order(words: Words, rows: int) -> NDArray[np.int64]:
+    if not words or (len(words) == 1 and ascending(words[0])):  # what was written is read in its order
         return np.arange(rows)
     return stable_order(words[0]) if len(words) == 1 else np.lexsort(words[::-1])
 
@@ -52,9 +55,10 @@ def groups(columns: Sequence[Coded], rows: int) -> tuple[NDArray[np.int32], int]
     """
     if rows == 0:
         return np.empty(0, dtype=np.int32), 0
-    order = row_order(columns, rows)
+    words = packed(columns)
+    order = _order(words, rows)
     fresh = np.zeros(rows, dtype=bool)
-    for word in packed(columns):
+    for word in words:
         sorted_word = word[order]
         fresh[1:] |= sorted_word[1:] != sorted_word[:-1]
     group = np.empty(rows, dtype=np.int32)

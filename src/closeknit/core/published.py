@@ -36,6 +36,8 @@ def starred(column: Column) -> NDArray[np.bool_]:
 
 def without_markers(column: Column, markers: tuple[str, ...]) -> Column:
     """Cells that are declared as missing become empty cells, so that both stand in one class."""
+    if not markers:
+        return column
     marked = np.array([*(text in markers for text in texts_of(column.values)), True])
     return Column(column.values, np.where(marked[column.codes], -1, column.codes).astype(np.int32))
 

@@ -234,8 +234,8 @@ def ranked(column: Column) -> Column:
 def _stacked(codes: list[Int32], order: NDArray[np.int64]) -> NDArray[np.int32]:
     stacked = np.empty((len(order), len(codes)), dtype=np.int32)
     for j, column in enumerate(codes):
-        stacked[:, j] = column[order]
-    return stacked
+        stacked[:, j] = column
+    return stacked.take(order, axis=0)  # whole rows at once: their cells lie side by side
 
 
 def _kind(name: object, form: object, base: Path | None) -> Kind:

@@ -59,7 +59,7 @@ class Candidates:
 
     def hopeless(self, class_of: NDArray[np.int32], count: int) -> bool:
         """Whether one loses so much that it will hardly end below what has ended."""
-        return self._loss(Partition(class_of, count)) > HOPE * self.end_loss
+        return self.ended is not None and self._loss(Partition(class_of, count)) > HOPE * self.end_loss
 
     def best_ending(self, starts: Iterable[tuple[NDArray[np.int32], int]]) -> Partition:
         """The best one or one of these, repaired and cut further, whichever ends best: it need not be what begins best."""

@@ -72,15 +72,17 @@ class Generalized:
         lo, hi = boxes(table.quasi, partition.class_of, partition.count)
         if stars.any():  # every leaf and the missing one: no label is wider
             lo[-1], hi[-1] = 0, [domain.size for domain in table.quasi_domains]
-        written: dict[str, Column] = {}
-        keys: list[Coded] = []
         if self.cells == "stars":
             whole = np.array([domain.size for domain in table.quasi_domains])
             lo, hi = np.where(lo < hi, 0, lo), np.where(lo < hi, whole, hi).astype(np.int32)
-        for j, (name, domain) in enumerate(zip(table.schema.quasi, table.quasi_domains, strict=True)):
-            labels, label_of_class = class_labels(domain, lo[:, j], hi[:, j], self.snap, (self.levels or {}).get(name))
-            written[name] = label_column(labels, label_of_class[class_of])
-            keys.append((label_of_class[class_of], len(labels)))
+        labels = {
+            name: class_labels(domain, lo[:, j], hi[:, j], self.snap, (self.levels or {}).get(name))
+            for j, (name, domain) in enumerate(zip(table.schema.quasi, table.quasi_domains, strict=True))
+        }
+        # classes by their labels first, which are few: those that are written alike are one
+        rank, ranks = groups([(of_class, len(texts)) for texts, of_class in labels.values()], partition.count)
+        keys: list[Coded] = [(rank[class_of], ranks)]
+        written: dict[str, Column] = {}
         for j, (name, shown) in enumerate(zip(table.schema.sensitive, table.shown, strict=True)):
             codes = np.where(hidden, len(shown) + 1, table.sensitive[kept, j])
             said = Column(shown, np.where(codes >= len(shown), -1, codes).astype(np.int32))
@@ -90,8 +92,9 @@ class Generalized:
             written[name] = compact(column.take(kept))
             keys.append((column.codes[kept] + 1, len(column.values) + 1))
         order = row_order(keys, len(kept))
-        named = {name: written[name].take(order) for name in table.schema.published}
-        return Written(Columns(named, len(kept)), kept[order])
+        named = {name: label_column(texts, of_class).take(class_of[order]) for name, (texts, of_class) in labels.items()}
+        named |= {name: column.take(order) for name, column in written.items()}
+        return Written(Columns({name: named[name] for name in table.schema.published}, len(kept)), kept[order])
 
     @property
     def fallbacks(self) -> tuple[Generalized, ...]:

@@ -11,6 +11,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from closeknit.kernels.bare import bare
+
 
 @njit(cache=True, nogil=True)
 def _turn(cell: NDArray[np.uint32], bits: int) -> None:
@@ -47,6 +49,15 @@ def _key(cell: NDArray[np.uint32], bits: int) -> np.uint64:
     return key
 
 
+@bare
+def _equal(points: NDArray[np.float64], r: int) -> bool:
+    """Whether a point is the one before."""
+    j = 0
+    while j < points.shape[1] and points[r, j] == points[r - 1, j]:
+        j += 1
+    return j == points.shape[1]
+
+
 @njit(cache=True, nogil=True)
 def hilbert_keys(points: NDArray[np.float64], bits: int = 0) -> NDArray[np.uint64]:
     """Key of each point of the unit cube; `bits` per axis, 0 = as many as fit, at most 16.
@@ -63,6 +74,9 @@ def hilbert_keys(points: NDArray[np.float64], bits: int = 0) -> NDArray[np.uint6
     side = 1 << bits
     cell = np.empty(d, np.uint32)
     for r in range(n):
+        if r > 0 and _equal(points, r):  # tables stand in the order of their rows
+            keys[r] = keys[r - 1]
+            continue
         for j in range(d):
             cell[j] = np.uint32(min(max(int(points[r, j] * side), 0), side - 1))
         keys[r] = _key(cell, bits)

@@ -1,4 +1,4 @@
-"""Sparse histograms of classes, joined pair by pair: two sorted lists of (value, count) become one."""
+"""Sparse histograms of classes: counted from rows, and joined pair by pair, two sorted lists of (value, count) to one."""
 
 from __future__ import annotations
 
@@ -6,9 +6,84 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from closeknit.kernels.bare import bare
+
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 Flags = NDArray[np.bool_]
+
+FEW = 2  # codes of the column for each row of a class, up to which they are counted and not sorted
+
+
+@njit(cache=True, nogil=True)
+def count_codes(codes: Int32, size: int) -> Int64:
+    """How many rows have each code; none of those below 0 are counted.
+
+    >>> count_codes(np.array([1, -1, 1], np.int32), 3).tolist()
+    [0, 2, 0]
+    """
+    counts = np.zeros(size, np.int64)
+    for code in codes:
+        if code >= 0:
+            counts[code] += 1
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def count_classes(class_of: Int32, count: int, codes: Int32, width: int) -> tuple[Int64, Int32, Int64]:
+    """Histogram of every class: where it starts, its codes, ascending, and their counts; rows without class or code left out.
+
+    >>> [x.tolist() for x in count_classes(np.array([1, 0, 1, -1], np.int32), 2, np.array([3, 2, 3, 3], np.int32), 4)]
+    [[0, 1, 2], [2, 3], [1, 2]]
+    """
+    ends = np.zeros(count + 1, np.int64)
+    for r in range(len(class_of)):
+        if class_of[r] >= 0 and codes[r] >= 0:
+            ends[class_of[r] + 1] += 1
+    for c in range(count):
+        ends[c + 1] += ends[c]
+    here = np.empty(ends[count], np.int32)  # codes class by class
+    at = ends[:-1].copy()
+    for r in range(len(class_of)):
+        if class_of[r] >= 0 and codes[r] >= 0:
+            here[at[class_of[r]]] = codes[r]
+            at[class_of[r]] += 1
+    starts, seen, found = np.zeros(count + 1, np.int64), np.zeros(width, np.int64), 0
+    counts = np.empty(len(here), np.int64)
+    for c in range(count):
+        found = _counted(here, ends[c], ends[c + 1], seen, found, counts)
+        starts[c + 1] = found
+    return starts, here[:found].copy(), counts[:found].copy()
+
+
+@bare
+def _counted(here: Int32, first: int, end: int, seen: Int64, found: int, counts: Int64) -> int:
+    """Distinct codes of one class and their counts, written where earlier classes have left off: never past what is unread."""
+    if len(seen) < FEW * (end - first):  # many: sorting would take longer than looking at every code
+        for x in range(first, end):
+            seen[here[x]] += 1
+        for code in range(len(seen)):
+            if seen[code] > 0:
+                here[found], counts[found] = code, seen[code]
+                seen[code] = 0
+                found += 1
+        return found
+    gap = (end - first) // 2
+    while gap > 0:  # Shell's sort: most classes are small
+        for x in range(first + gap, end):
+            code, at = here[x], x
+            while at >= first + gap and here[at - gap] > code:
+                here[at] = here[at - gap]
+                at -= gap
+            here[at] = code
+        gap = 1 if gap == 2 else int(gap / 2.2)
+    for x in range(first, end):
+        if x > first and here[x] == here[found - 1]:
+            counts[found - 1] += 1
+        else:
+            here[found], counts[found] = here[x], 1
+            found += 1
+    return found
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-"""Runs of neighbouring values that are too frequent in a class, for a limit that grows with their share in the release."""
+"""Values, and runs of neighbouring ones, that are too frequent in a class, for limits by their share in the release."""
 
 from __future__ import annotations
 
@@ -7,6 +7,25 @@ from numba import njit
 from numpy.typing import NDArray
 
 Int64 = NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def most_over(starts: Int64, values: NDArray[np.int32], counts: Int64, limits: NDArray[np.float64],
+              margins: NDArray[np.float64]) -> NDArray[np.float64]:  # fmt: skip
+    """How far the share of a value is above its limit in each class, at most, counted in the margin of that value.
+
+    >>> one = np.array([0, 2]), np.array([0, 1], np.int32), np.array([1, 3])
+    >>> most_over(*one, np.array([0.5, 0.5]), np.array([0.125, 0.125])).tolist()
+    [2.0]
+    """
+    over = np.full(len(starts) - 1, -np.inf)
+    for c in range(len(over)):
+        total = 0
+        for e in range(starts[c], starts[c + 1]):
+            total += counts[e]
+        for e in range(starts[c], starts[c + 1]):
+            over[c] = max(over[c], (counts[e] / total - limits[values[e]]) / margins[values[e]])
+    return over
 
 
 @njit(cache=True)

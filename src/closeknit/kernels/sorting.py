@@ -1,4 +1,7 @@
-"""Stable order of 64-bit words: a radix sort; numpy sorts long integers stably only by merging, three times as slowly."""
+"""Words of 64 bits: columns of small codes packed into them, and their stable order.
+
+The order is found by a radix sort; numpy sorts long integers stably only by merging, three times as slowly.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,32 @@ from numba import njit
 from numpy.typing import NDArray
 
 BITS = 11
+
+
+@njit(cache=True, nogil=True)
+def append(words: NDArray[np.uint64], codes: NDArray[np.integer], size: int) -> None:
+    """Packs one more column, of codes below `size`, behind what the words have.
+
+    >>> words = np.array([1, 2], np.uint64)
+    >>> append(words, np.array([3, 4], np.int32), 10)
+    >>> words.tolist()
+    [13, 24]
+    """
+    for i in range(len(words)):
+        words[i] = words[i] * np.uint64(size) + np.uint64(codes[i])
+
+
+@njit(cache=True, nogil=True)
+def ascending(words: NDArray[np.uint64]) -> bool:
+    """Whether no word is smaller than the one before.
+
+    >>> bool(ascending(np.array([1, 1, 3], np.uint64))), bool(ascending(np.array([2, 1], np.uint64)))
+    (True, False)
+    """
+    i = 1
+    while i < len(words) and words[i - 1] <= words[i]:
+        i += 1
+    return i >= len(words)
 
 
 @njit(cache=True, nogil=True)

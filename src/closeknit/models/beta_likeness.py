@@ -26,7 +26,7 @@ from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import NEAR, Number, at_most, decimal, fraction, log
 from closeknit.core.params import choice, number, whole
-from closeknit.kernels.runs import broken_runs
+from closeknit.kernels.runs import broken_runs, most_over
 from closeknit.models.value_sets import ValueSets, nodes_below, reach_of, single_values
 
 Bools = NDArray[np.bool_]
@@ -106,7 +106,9 @@ class BetaLikeness:
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """The largest (q - p) / p of each class, at least 0; infinite where the cap is broken."""
-        histogram, sets = self._sets(classes)
+        self.refuse(classes)
+        histogram = classes.histograms[self.column]
+        sets = self._sets(histogram)
         n, totals = int(histogram.reference.sum()), histogram.totals
         expected = totals[sets.owner] * sets.reference
         with np.errstate(divide="ignore"):
@@ -117,7 +119,27 @@ class BetaLikeness:
 
     def holds(self, classes: Classes) -> Bools:
         """Whether each class keeps the promise: rationals, and 60 digits at the cap, where a float is near."""
-        histogram, sets = self._sets(classes)
+        self.refuse(classes)
+        histogram = classes.histograms[self.column]
+        if self.kind not in ("enhanced", "basic"):
+            return self._holds_exactly(histogram)
+        over = most_over(histogram.starts, histogram.values, histogram.counts, *self._limits(histogram.reference))
+        unclear = np.flatnonzero(np.abs(over) <= 1)
+        holds = over < 0
+        holds[unclear] = self._holds_exactly(histogram.take(unclear))
+        return holds
+
+    def _limits(self, reference: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The largest share that each leaf may have in a class, as floats, and how near to it these decide nothing."""
+        beta, n = float(fraction("beta", self.beta)), int(reference.sum())
+        p = reference / max(n, 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cap = np.where(p > 0, p * (1 - np.log(p)), 0.0) if self.kind == "enhanced" else np.inf
+        limits = np.where(reference < n, np.minimum(p * (1 + beta), cap), np.inf)  # p = 1 leaves nothing to exceed
+        return limits, NEAR * (1 + max(1.0, beta) * p)
+
+    def _holds_exactly(self, histogram: Histogram) -> Bools:
+        sets = self._sets(histogram)
         expected = histogram.totals[sets.owner] * sets.reference
         gain = sets.counts * int(histogram.reference.sum()) - expected
         fair = at_most(gain, np.maximum(expected, 1), fraction("beta", self.beta)) & (expected > 0)
@@ -127,7 +149,9 @@ class BetaLikeness:
 
     def exact_level(self, classes: Classes, index: int) -> Fraction | None:
         """The level of one class as a rational; None where it is infinite."""
-        histogram, sets = self._sets(classes)
+        self.refuse(classes)
+        histogram = classes.histograms[self.column]
+        sets = self._sets(histogram)
         if not np.isfinite(self.levels(classes)[index]):
             return None
         n, total = int(histogram.reference.sum()), int(histogram.totals[index])
@@ -135,13 +159,11 @@ class BetaLikeness:
         pairs = zip(sets.counts[here].tolist(), sets.reference[here].tolist(), strict=True)
         return max([Fraction(0), *(Fraction(count * n, total * weight) - 1 for count, weight in pairs)])
 
-    def _sets(self, classes: Classes) -> tuple[Histogram, ValueSets]:
-        self.refuse(classes)
-        histogram = classes.histograms[self.column]
+    def _sets(self, histogram: Histogram) -> ValueSets:
         if self.kind == "semantic":
             assert self.below is not None
-            return histogram, nodes_below(histogram, self.below)
-        return histogram, single_values(histogram)
+            return nodes_below(histogram, self.below)
+        return single_values(histogram)
 
     def _cap_broken(self, histogram: Histogram, sets: ValueSets) -> Bools:
         """Classes in which some set has q > p * (1 - ln p)."""
