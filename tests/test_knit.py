@@ -25,11 +25,11 @@ from closeknit.core.method import silent
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
 from closeknit.fills import careful_cuts, exchange
-from closeknit.fills import loom as looms
 from closeknit.fills.careful_cuts import cut, recut
 from closeknit.fills.exchange import exchanged
 from closeknit.fills.loom import Loom
 from closeknit.fills.repair import failing
+from closeknit.kernels import threads
 from closeknit.kernels.knit_guard import Guard, allowed, allowed_after, count_row
 from closeknit.kernels.knit_state import state_of, take, total_loss
 from closeknit.methods import Knit, knit
@@ -264,7 +264,7 @@ def test_the_seed_and_nothing_else_decides(monkeypatch: pytest.MonkeyPatch) -> N
     for room, name in ((exchange, "FEWEST"), (careful_cuts, "FEW"), (knit, "SMALL")):
         monkeypatch.setattr(room, name, 8)
     first = made(1)
-    monkeypatch.setattr(looms, "THREADS", 1)
+    monkeypatch.setattr(threads, "THREADS", 1)
     assert made(1) == first
 
 

@@ -265,6 +265,7 @@ def test_what_spark_cannot_do_yet_is_said_at_once(file: Path, schema: ck.Schema)
     persons = schema.model_copy(update={"plain": (), "person": "ward"})
     asked: list[tuple[str, dict[str, Any]]] = [
         ("incognito counts persons anew.*mondrian", {"schema": persons, "method": ck.Incognito()}),
+        ("knit by a clock.*proposals", {"method": ck.Knit(seconds=1)}),
         ("withheld.*leave suppress out", {"suppress": 0.1}),
         ("withheld.*without a form", {"suppress": 0.1, "method": ck.Incognito(), "form": ck.generalized(withheld="starred")}),
         ("form 'bucketized'.*mondrian", {"form": "bucketized", "models": [ck.LDiversity("disease", 2)]}),

@@ -24,6 +24,7 @@ class Method(Protocol):
 
     A table may be a part of a larger one: plans are made for the rows that are there (`Table.own`), classes are judged against
     the table's references. A plan by which a row's class follows from its rank in its bucket says `by_rank`: it needs no parts.
+    One that looks at a clock says `clocked`: run again it may give something else.
     """
 
     name: ClassVar[str]

@@ -98,7 +98,10 @@ class WrittenOnSpark:
 
 
 def refuse_unscaled(method: Method, schema: Schema, form: Form, withholds: bool) -> None:
-    """What has to see all rows in one place says so."""
+    """What has to see all rows in one place, or cannot be done again with the same result, says so."""
+    if getattr(method, "clocked", False):
+        what = f"{method.name} by a clock cannot run on Spark: a task that is done again has to give the same"
+        raise BadInput(what, right="give proposals instead of seconds, or neither")
     if withholds and (method.scale != "count" or getattr(form, "withheld", "") != "removed"):
         what = "rows can be withheld on Spark by incognito alone, and are removed: others weigh at once which ones to leave out"
         raise BadInput(what, right="leave suppress out, choose incognito without a form, or anonymize without an engine")

@@ -360,7 +360,8 @@ def _bound(schema: Schema, name: str, column: Counted) -> tuple[NDArray[np.int32
     try:
         return schema.coded(Column(column.values, np.arange(len(column.values), dtype=np.int32)), name, kind)
     except BadInput as bad:
-        many = f" ({column.counts[bad.row - 1]:,} rows have it)" if bad.row else ""
+        rows = int(column.counts[bad.row - 1]) if bad.row else 0
+        many = f" ({'one row has' if rows == 1 else f'{rows:,} rows have'} it)" if rows else ""
         raise BadInput(bad.what + many, column=name, right=bad.right) from None
 
 

@@ -95,6 +95,11 @@ class Knit:
             if self.proposals is not None:
                 raise BadInput("knit has seconds and proposals", right="give one of them")
 
+    @property
+    def clocked(self) -> bool:
+        """Whether a clock decides what comes out."""
+        return self.seconds is not None
+
     def sweeps(self, n: int) -> int:
         """Sweeps over a table of n rows that the budget allows; by default fewer on large tables, yet one round.
 
