@@ -57,8 +57,8 @@ def tell(section: Any, answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> 
         f"Spark on this machine, `local[2]` or `local[1]`, with a driver of {DRIVER}, which is executor too; each line is a "
         "process of its own. Measured is `anonymize` and saving without a page, after a small table has warmed everything. "
         "Time depends on what else the machine does; processor: seconds of all our processes. Floor: Spark alone reads, sorts "
-        "by all columns and writes the same table. One machine: the same without Spark, from a table in memory, saved too. Java "
-        "compiles itself while it works, which is most of what it takes for a small table."
+        "by all columns and writes the same table. One machine: the same without Spark, from a table in memory, saved too. "
+        "Java compiles itself while it works, and that weighs most where the table is small."
     )
     floors = {(asked["rows"], asked["cores"]): answer for asked, answer in answers if asked["job"] == FLOOR}
     ours = [(asked, answer) for asked, answer in answers if asked["job"] != FLOOR]
