@@ -22,8 +22,10 @@ from growth import SECRET, SEED, SHAPE, K, T, table
 SIZES = (1_000_000, 10_000_000, 100_000_000)
 LOCAL = 10_000_000  # rows that one machine is asked for too
 DRIVER = "4 GB"
+FLOOR = "floor"
 PIECE = 5_000_000  # rows of a file of the table
 WARM_ROWS = 20_000
+KINDS = ("asks", "java", "workers")
 
 
 def run(section: Any, rows: int | None) -> None:
@@ -33,17 +35,16 @@ def run(section: Any, rows: int | None) -> None:
     if importlib.util.find_spec("pyspark") is None or shutil.which("java") is None:
         section.say("Not measured: pyspark or Java is missing.")
         return
-    answers = []
-    for asked in questions((rows,) if rows else SIZES):
-        answers.append((asked, clock.child(sys.executable, "on_spark.py", asked)))
-    tell(section, answers)
+    tell(
+        section, [(asked, clock.child(sys.executable, "on_spark.py", asked)) for asked in questions((rows,) if rows else SIZES)]
+    )
 
 
 def questions(sizes: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Both methods on every size with two cores; the smallest also with one."""
+    """Both methods and Spark alone on every size with two cores; the smallest also with one."""
     return [
-        {"method": method, "rows": size, "cores": cores, "local": size <= LOCAL and cores == 2}
-        for method in ("mondrian", "sabre")
+        {"job": job, "rows": size, "cores": cores, "local": job != FLOOR and size <= LOCAL and cores == 2}
+        for job in (FLOOR, "mondrian", "sabre")
         for size in sizes
         for cores in ((2, 1) if size == sizes[0] else (2,))
     ]
@@ -53,46 +54,41 @@ def tell(section: Any, answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> 
     """What was measured."""
     section.say(
         f"Generated rows like those of the growth of SABRE, in Parquet files of {PIECE:,} rows; k = {K}, t = {T} on {SECRET}. "
-        f"Spark on this machine, `local[2]` or `local[1]`, with a driver of {DRIVER}, which is executor too. Measured is "
-        "`anonymize` and saving without a page, after a small table has warmed everything. Time passes for others on this "
-        "machine too; processor: seconds of all our processes, which is what to compare. Floor: Spark alone reads, sorts by "
-        "all columns and writes the same table. On one machine: the same without Spark, from a table in memory, saved too."
+        f"Spark on this machine, `local[2]` or `local[1]`, with a driver of {DRIVER}, which is executor too; each line is a "
+        "process of its own. Measured is `anonymize` and saving without a page, after a small table has warmed everything. "
+        "Time depends on what else the machine does; processor: seconds of all our processes. Floor: Spark alone reads, sorts "
+        "by all columns and writes the same table. One machine: the same without Spark, from a table in memory, saved too. "
+        "Java compiles itself while it works, and that weighs most where the table is small."
     )
+    floors = {(asked["rows"], asked["cores"]): answer for asked, answer in answers if asked["job"] == FLOOR}
+    ours = [(asked, answer) for asked, answer in answers if asked["job"] != FLOOR]
     section.table(
         ["method", "rows", "cores", "time", "processor", "Java", "workers", "floor: time", "processor", "of ours",
          "one machine: processor", "we take"],
-        [_costs(asked, answer) for asked, answer in answers],
+        [_costs(asked, answer, floors.get((asked["rows"], asked["cores"]))) for asked, answer in ours],
     )  # fmt: skip
     section.say("Peaks of memory: of the Python process that asks, of Java, and of all Python workers together; and the loss.")
     section.table(
         ["method", "rows", "cores", "asks", "Java", "workers", "shards", "loss A", "on one machine"],
-        [_peaks(asked, answer) for asked, answer in answers],
+        [_peaks(asked, answer) for asked, answer in ours],
     )
 
 
-def _costs(asked: dict[str, Any], answer: dict[str, Any]) -> list[str]:
-    local, floor, used = answer["local"], answer["floor"], answer["used"]
-    processor = sum(used.values())
+def _costs(asked: dict[str, Any], answer: dict[str, Any], floor: dict[str, Any] | None) -> list[str]:
+    local, used = answer["local"], answer["used"]
+    processor, alone = sum(used.values()), sum(floor["used"].values()) if floor else 0.0
     return [
-        asked["method"], f"{asked['rows']:,}", str(asked["cores"]), f"{answer['seconds']:,.0f} s", f"{processor:,.1f} s",
-        f"{used['java']:,.1f} s", f"{used['workers']:,.1f} s", f"{floor['seconds']:,.0f} s", f"{floor['processor']:,.1f} s",
-        f"{floor['processor'] / processor:.0%}", f"{local['processor']:,.1f} s" if local else "",
-        f"{processor / local['processor']:.1f} times" if local else "",
+        asked["job"], f"{asked['rows']:,}", str(asked["cores"]), f"{answer['seconds']:,.0f} s", f"{processor:,.1f} s",
+        f"{used['java']:,.1f} s", f"{used['workers']:,.1f} s", f"{floor['seconds']:,.0f} s" if floor else "",
+        f"{alone:,.1f} s" if floor else "", f"{alone / processor:.0%}" if floor else "",
+        f"{local['processor']:,.1f} s" if local else "", f"{processor / local['processor']:.1f} times" if local else "",
     ]  # fmt: skip
 
 
 def _peaks(asked: dict[str, Any], answer: dict[str, Any]) -> list[str]:
     peaks = [f"{answer['peaks'][name]:,.0f} MB" for name in ("asks", "java", "workers")]
     there = f"{answer['local']['loss']:.4f}" if answer["local"] else ""
-    return [
-        asked["method"],
-        f"{asked['rows']:,}",
-        str(asked["cores"]),
-        *peaks,
-        answer["shards"],
-        f"{answer['loss']:.4f}",
-        there,
-    ]
+    return [asked["job"], f"{asked['rows']:,}", str(asked["cores"]), *peaks, answer["shards"], f"{answer['loss']:.4f}", there]
 
 
 def written(rows: int, folder: Path) -> Any:
@@ -108,7 +104,7 @@ def written(rows: int, folder: Path) -> Any:
 
 
 def processes() -> dict[int, tuple[str, float, float]]:
-    """This process and all that it has started: name, seconds of processor (its ended children's too), peak megabytes."""
+    """This process and all that it has started: name, seconds of processor, peak megabytes."""
     tick, known = os.sysconf("SC_CLK_TCK"), {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -119,7 +115,7 @@ def processes() -> dict[int, tuple[str, float, float]]:
             continue
         name, rest = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
         most = [int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")]
-        known[int(entry.name)] = (int(rest[1]), name, sum(map(int, rest[11:15])) / tick, sum(most) * 1.024 / 1e3)
+        known[int(entry.name)] = (int(rest[1]), name, (int(rest[11]) + int(rest[12])) / tick, sum(most) * 1.024 / 1e3)
     found, fresh = {}, [os.getpid()]
     while fresh:
         found.update({process: known[process][1:] for process in fresh})
@@ -127,60 +123,69 @@ def processes() -> dict[int, tuple[str, float, float]]:
     return found
 
 
-def figures(which: int) -> dict[str, float]:
-    """Seconds (0) or peak megabytes (1) of the process that asks, of Java, and of all Python workers."""
-    kinds = {"asks": 0.0, "java": 0.0, "workers": 0.0}
-    for process, (name, *found) in processes().items():
-        kinds["asks" if process == os.getpid() else "java" if name == "java" else "workers"] += found[which]
-    return kinds
-
-
-class Peaks(Thread):
-    """The largest memory of each kind of process, looked at every other second: workers come and go."""
+class Watch(Thread):
+    """What the process that asks, Java and all Python workers take, looked at every other second: workers come and go."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.most, self.over = figures(1), Event()
+        self.over, self.seen, self.most = Event(), dict[int, tuple[str, float]](), dict.fromkeys(KINDS, 0.0)
+        self._look()
+        self.before, self.began = self._sums(), time.perf_counter()
+        self.start()
 
     def run(self) -> None:
         while not self.over.wait(2.0):
-            self.most = {name: max(self.most[name], now) for name, now in figures(1).items()}
+            self._look()
 
-    def ended(self) -> dict[str, float]:
+    def ended(self) -> dict[str, Any]:
+        """Seconds since it began, seconds of processor in that time and peak megabytes of each kind of process."""
+        took = time.perf_counter() - self.began
         self.over.set()
         self.join()
-        return self.most
+        self._look()
+        used = {kind: seconds - self.before[kind] for kind, seconds in self._sums().items()}
+        return {"seconds": took, "used": used, "peaks": self.most}
+
+    def _look(self) -> None:
+        now = dict.fromkeys(KINDS, 0.0)
+        for process, (name, used, most) in processes().items():
+            kind = "asks" if process == os.getpid() else "java" if name == "java" else "workers"
+            self.seen[process] = kind, used
+            now[kind] += most
+        self.most = {kind: max(self.most[kind], now[kind]) for kind in KINDS}
+
+    def _sums(self) -> dict[str, float]:
+        """Those that have ended count with what they were last seen with."""
+        return {kind: sum(used for own, used in self.seen.values() if own == kind) for kind in KINDS}
 
 
 def _answer(asked: dict[str, Any]) -> dict[str, Any]:
-    """One release, measured after a small one; then the floor."""
+    """A small table, then the one that is measured."""
     import closeknit as ck
     from closeknit.engines.spark_session import session
 
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-memory {DRIVER.replace(' GB', 'g')} pyspark-shell"
-    method = {"mondrian": ck.Mondrian(), "sabre": ck.Sabre(fill="sweep", polish=False, slack=False)}[asked["method"]]
+    methods = {"mondrian": ck.Mondrian(), "sabre": ck.Sabre(fill="sweep", polish=False, slack=False)}
     models = [ck.KAnonymity(K), ck.TCloseness(SECRET, T)]
     spark = session(f"local[{asked['cores']}]")
     with tempfile.TemporaryDirectory() as place:
         home = Path(place)
         for name, rows in (("small", min(WARM_ROWS, asked["rows"])), ("table", asked["rows"])):
             schema = written(rows, home / name)
-            watch = Peaks()
-            watch.start()
-            before, start = figures(0), time.perf_counter()
-            release = ck.anonymize(home / name, schema, models, method, seed=SEED, engine="spark")
-            release.save(home / f"out-{name}", report=False)
-            took, ended, peaks = time.perf_counter() - start, figures(0), watch.ended()
-        notes = release._recipe.get("notes")
-        start = time.perf_counter()
-        spark.read.parquet(str(home / "table")).orderBy(*SHAPE).write.parquet(str(home / "sorted"))
-        floor = {"seconds": time.perf_counter() - start, "processor": sum(figures(0).values()) - sum(ended.values())}
+            watch = Watch()
+            if asked["job"] == FLOOR:
+                spark.read.parquet(str(home / name)).orderBy(*SHAPE).write.parquet(str(home / f"out-{name}"))
+                release = None
+            else:
+                release = ck.anonymize(home / name, schema, models, methods[asked["job"]], seed=SEED, engine="spark")
+                release.save(home / f"out-{name}", report=False)
+            found = watch.ended()
         spark.stop()
-        return {
-            "seconds": took, "used": {name: ended[name] - before[name] for name in ended}, "peaks": peaks, "floor": floor,
-            "shards": notes[0].split()[4] if notes else "", "loss": release.loss,
-            "local": _local(home, schema, models, method) if asked["local"] else None,
-        }  # fmt: skip
+        if release is not None:
+            notes = release._recipe.get("notes")
+            found |= {"shards": notes[0].split()[4] if notes else "", "loss": release.loss}
+        local = _local(home, schema, models, methods[asked["job"]]) if asked["local"] else None
+        return {**found, "local": local}
 
 
 def _local(home: Path, schema: Any, models: list[Any], method: Any) -> dict[str, float]:

@@ -59,6 +59,7 @@ def session(master: str | None = None) -> SparkSession:
             made.config("spark.python.daemon.module", DAEMON)
             .config("spark.ui.enabled", "false")
             .config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 2)))
+            .config("spark.sql.adaptive.enabled", "false")  # what is shuffled here says itself how many partitions it wants
         )
     try:
         found = made.getOrCreate()
