@@ -49,7 +49,7 @@ def wants_spark(data: Any, engine: str | None, master: str | None) -> bool:
 class SparkRelease(Release):
     """A release whose rows are on Spark: `frame` is a Spark frame in the order of the release; the rest is as everywhere."""
 
-    def __init__(self, frame: Any, in_files: Callable[[], Any], certificate: Certificate, recipe: dict[str, Any]) -> None:
+    def __init__(self, frame: Any, in_files: Callable[[bool], Any], certificate: Certificate, recipe: dict[str, Any]) -> None:
         self.certificate = certificate
         self._frame, self._in_files, self._recipe = frame, in_files, recipe
 
@@ -81,11 +81,14 @@ class SparkRelease(Release):
         from closeknit.engines.spark_session import sentences
 
         with sentences(path):
-            writer = self._in_files().write.mode("errorifexists")
+            frame = self._in_files(format == "csv")  # Spark would write other texts of numbers than the certificate speaks of
+            writer = frame.write.mode("errorifexists")
             if format == "parquet":
                 writer.parquet(path)
-            else:
-                writer.csv(path, header=True, quote='"', escape='"', emptyValue="", nullValue="")
+                return
+            nothing = "" if len(frame.columns) > 1 else '""'  # an empty line is no row
+            as_it_is = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
+            writer.csv(path, header=True, quote='"', escape='"', emptyValue=nothing, nullValue=nothing, **as_it_is)
 
     def save(self, folder: str | PathLike[str], format: str | None = None, force: bool = False, report: bool = True,
              frontier: Any = None) -> None:  # fmt: skip

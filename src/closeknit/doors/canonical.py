@@ -96,6 +96,15 @@ def cell_texts(column: Column) -> list[str]:
     return [str(value) for value in values.tolist()]
 
 
+def text_column(column: Column) -> Column:
+    """The same cells as text.
+
+    >>> text_column(Columns.of({"cost": [3.0, None, 1e16]})["cost"]).cells()
+    ['3', None, '1e+16']
+    """
+    return Column(np.array(cell_texts(column), dtype=object), column.codes)
+
+
 def _float_text(value: np.floating) -> str:
     return str(value + 0).removesuffix(".0")  # + 0 turns -0.0 into 0.0
 

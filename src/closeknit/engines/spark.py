@@ -55,9 +55,9 @@ class WrittenOnSpark:
         """The release."""
         return shown_frame(self.ordered, self.coding, self.cells)
 
-    def in_files(self) -> DataFrame:
+    def in_files(self, as_text: bool = False) -> DataFrame:
         """The release with a partition for each file; files end at fixed ranks, so where they end tells nothing."""
-        return shown_frame(in_files(self.ordered, self.coding, self.places), self.coding, self.cells)
+        return shown_frame(in_files(self.ordered, self.coding, self.places), self.coding, self.cells, as_text)
 
     def content_hash(self) -> str:
         """As of the same release in a file."""

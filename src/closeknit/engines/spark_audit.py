@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
 def release_frame(spark: SparkSession, data: object, csv: CsvFormat | None = None) -> DataFrame:
     """A release in the order in which it is written: a folder's files one after the other, by their names."""
     frame = read_frame(spark, data, csv)
-    files = [] if is_spark_frame(data) else sorted(frame.inputFiles())
+    files = [] if is_spark_frame(data) else sorted(frame.inputFiles())  # as addresses, in which a space is %20
     if len(files) < 2:
         return frame
     asked = csv or (CsvFormat() if str(os.fspath(data)).rstrip("/").endswith(".csv") else None)  # type: ignore[call-overload]
-    return reduce(lambda one, other: one.unionByName(other), [read_frame(spark, file, asked) for file in files])
+    return reduce(lambda one, other: one.unionByName(other), [read_frame(spark, unquote(file), asked) for file in files])
 
 
 def values_of(frame: DataFrame, schema: Schema) -> dict[str, Counted]:

@@ -85,7 +85,7 @@ class Judge:
             return texts_block({"record": [shared.value.record(block)]})
 
         def place_of(block: Block) -> NDArray[np.int64]:
-            return scattered(codes_in(block, shared.value.quasi_names), count)
+            return scattered(shared.value.cells(block), count)
 
         def counted_rows(block: Block) -> Block:
             if not home:
@@ -103,6 +103,11 @@ class Judge:
             loss_record(weighed(self._losses(), self.counts, self.schema, rows, withheld)),
             tuple(self._at_home([record["at_home"] for record in records])),
         )
+
+    def cells(self, block: Block) -> NDArray[np.int32]:
+        """Equal numbers for equal written cells: several codes may stand for a missing one."""
+        codes = codes_in(block, self.quasi_names)
+        return np.stack([column.codes[codes[:, j]] for j, column in enumerate(self.quasi.values())], axis=1)
 
     def record(self, block: Block) -> str:
         """Of the classes in these counted rows: promises with their worst classes, and sizes."""

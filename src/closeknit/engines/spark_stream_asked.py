@@ -40,7 +40,7 @@ def begun(frame: DataFrame, stream: Stream, home: Home, shards: Shards, orders: 
     chosen = [_column(name).alias(name) for name in stream.schema.used]
     chosen += [_sortable(frame, name).alias(place) for name, place in zip(orders, places, strict=True)]
     chosen += [_column(str(shards.by)).cast("string").alias(BY)] if shards.told else []
-    chosen += [] if time is None else [_column(time).cast("double").alias(TIME)]
+    chosen += [] if time is None else [_seconds(frame, time).alias(TIME)]
     return operator.streamed(frame.select(*chosen), late)
 
 
@@ -143,8 +143,15 @@ def _column(name: str) -> Column:
 
 
 def _sortable(frame: DataFrame, name: str) -> Column:
-    """Times by their microseconds: a table of people knows days only."""
+    """Times by their microseconds, or by their text where they have no zone: a table of people knows days only."""
     from pyspark.sql import functions as F
 
     kind = frame.schema[name].dataType.simpleString()
+    if kind == "timestamp_ntz":
+        return _column(name).cast("string")
     return F.unix_micros(_column(name)) if kind == "timestamp" else _column(name)
+
+
+def _seconds(frame: DataFrame, name: str) -> Column:
+    kind = frame.schema[name].dataType.simpleString()
+    return (_column(name).cast("timestamp") if kind == "timestamp_ntz" else _column(name)).cast("double")

@@ -70,7 +70,7 @@ class Operator:
 
     def unpacked(self, left: DataFrame) -> DataFrame:
         """Cells of what has left."""
-        return each_batch(left, lambda block: cast_to(unpacked(block.column("left").to_pylist()), self.shown), self.types)
+        return each_batch(left, lambda block: unpacked(block.column("left").to_pylist()), self.types)
 
     def step(self, key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
         """One shard in one micro-batch: its rows come, or its time has."""
@@ -98,10 +98,10 @@ class Operator:
         return stream
 
     def cells(self, left: Sequence[Columns], shard: str) -> bytes:
-        """What has left of a shard, packed."""
+        """What has left of a shard, packed in the types of all shards: where every cell is missing it has none of its own."""
         written = joined(left)
         told = {SHARD: Column(np.array([shard], dtype=object), np.zeros(written.rows, np.int32))} if SHARD in self.types else {}
-        return packet(block_from({**written, **told}))
+        return packet(cast_to(block_from({**written, **told}), self.shown))
 
     def _taken(self, stream: Stream, block: Block, now: float) -> Iterator[Columns]:
         """Rows come; where they tell the time, it is told to the stream before they do."""

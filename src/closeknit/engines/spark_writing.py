@@ -16,7 +16,7 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.order import Words, packed
 from closeknit.core.table import Form, Partition, Table
 from closeknit.doors.batches import Block, block_from, cells_in, coded_block, codes_in, numbers_in, rows_at, taken
-from closeknit.doors.canonical import BLOCK_ROWS
+from closeknit.doors.canonical import BLOCK_ROWS, text_column
 from closeknit.engines.spark_coding import Coding, Counted, histograms
 from closeknit.engines.spark_maps import partitions, place_of_partition
 from closeknit.engines.spark_packs import Packs
@@ -121,18 +121,18 @@ def in_files(ordered: Packs, coding: Coding, places: Mapping[tuple[Any, ...], in
     return ordered.whole().each(ranked).placed(lambda block: numbers_in(block, "rank") // FILE, files).each(sorted_)
 
 
-def shown_frame(ordered: Packs, coding: Coding, cells: Cells) -> DataFrame:
-    """The release: sorted rows with labels, values and plain cells under their own names."""
+def shown_frame(ordered: Packs, coding: Coding, cells: Cells, as_text: bool = False) -> DataFrame:
+    """The release: sorted rows with labels, values and plain cells under their own names; `as_text`: as a CSV file has them."""
     schema = coding.head.schema
     shared = ordered.frame.sparkSession.sparkContext.broadcast((coding, cells))
     types = dict.fromkeys(schema.quasi, "string")
     types |= {name: KINDS[cells.shown[name].values.dtype.kind] for name in schema.sensitive}
     types |= dict(coding.plain)
-    published = {name: types[name] for name in schema.published}
+    published = {name: "string" if as_text else types[name] for name in schema.published}
 
     def show(block: Block) -> Block:
         shown = shown_columns(*shared.value, block)
-        return block_from({name: shown[name] for name in published})
+        return block_from({name: text_column(shown[name]) if as_text else shown[name] for name in published})
 
     return ordered.each(show).rows(published)
 

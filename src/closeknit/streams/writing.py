@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,14 @@ def in_order(cells: Cells) -> Column:
     rank = np.full(len(seen), -1, dtype=np.int32)
     for i, value in enumerate(values):
         rank[seen[value]] = i
-    text = any(isinstance(value, str) for value in values) or not values
-    return Column(np.array(values, dtype=object if text else None), rank[found] if len(seen) else found)
+    return Column(np.array(values, dtype=_type_of(values)), rank[found] if len(seen) else found)
+
+
+def _type_of(values: Sequence[Any]) -> Any:
+    """What numpy would not find out by itself."""
+    if not values or any(isinstance(value, str) for value in values):
+        return object
+    return "datetime64[D]" if isinstance(values[0], date) else None
 
 
 def _place(cell: Any) -> tuple[int, Any]:

@@ -1,0 +1,107 @@
+"""Attacks on what Spark reads and writes: cells that file formats change, names of places, and what streams carry."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import closeknit as ck
+from closeknit.doors.packets import frame_of_bytes, unpacked
+from closeknit.engines import spark_maps, spark_writing
+from closeknit.engines.spark_stream_asked import _seconds, _sortable
+from closeknit.engines.spark_stream_shards import Shards
+from closeknit.engines.spark_streams import Operator
+
+SEED = 2**100 + 7
+K = [ck.KAnonymity(3)]
+
+
+def test_a_saved_csv_has_the_cells_of_the_certificate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spaces at both ends, numbers that Java writes in its own way, quotes; several files in a folder of an odd name."""
+    monkeypatch.setattr(spark_writing, "FILE", 25)
+    ills, costs = [" flu", "flu", "gout ", "a\\b", '"q"', "#x", "two\rlines"], [1.0, 1e16, 1e-7, None, 123456789.125]
+    cells = {
+        "age": [None if i % 4 == 0 else i % 5 for i in range(60)],
+        "ill": [ills[i % 7] for i in range(60)],
+        "cost": [costs[i % 5] for i in range(60)],
+        "day": [date(1, 1, 1 + i % 3) for i in range(60)],
+    }
+    schema = ck.Schema(quasi={"age": ck.numeric(0, 9)}, sensitive={"ill": ck.flat(), "cost": ck.numeric()}, plain=["day"])
+    pq.write_table(pa.table(cells), tmp_path / "people.parquet")
+    release = ck.anonymize(tmp_path / "people.parquet", schema, K, ck.Mondrian(), seed=SEED, engine="spark")
+    (folder := tmp_path / "a b%20").mkdir()
+    release.save(folder / "csv", format="csv")
+    assert ck.audit(folder / "csv" / "release.csv", certificate=folder / "csv" / "certificate.json").ok
+    release.save(folder / "out")
+    assert ck.audit(folder / "out" / "release.parquet", certificate=folder / "out" / "certificate.json", engine="spark").ok
+
+
+def test_no_row_of_a_single_column_is_lost_in_a_csv(spark: Any, tmp_path: Path) -> None:
+    table = spark.createDataFrame(pa.table({"age": [None] * 5 + [3] * 5}))
+    release = ck.anonymize(table, ck.Schema(quasi={"age": ck.numeric(0, 9)}), K, ck.Mondrian(), seed=SEED)
+    release.to_csv(tmp_path / "release.csv")
+    for engine in (None, "spark"):
+        assert ck.audit(f"{tmp_path}/release.csv/", certificate=release.certificate, engine=engine).ok
+
+
+def test_a_class_is_whole_however_its_missing_cells_are_written(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_maps, "FEW", 1)
+    table = pa.table({"age": ["[1, 5]"] * 9 + ["?"] * 3 + ["NA"] * 3 + [None] * 3, "ill": ["flu", "gout"] * 9})
+    schema = ck.Schema(quasi={"age": ck.numeric(0, 9)}, sensitive={"ill": ck.flat()}, missing=["?", "NA"])
+    models: list[Any] = [ck.KAnonymity(9), ck.LDiversity("ill", 2)]
+    here, there = (ck.audit(data, schema, models) for data in (table, spark.createDataFrame(table)))
+    assert here.ok and there.ok and here.classes == there.classes
+
+
+def test_times_without_a_zone_tell_order_and_time(spark: Any, tmp_path: Path) -> None:
+    """Written without a zone by whoever is not Spark; a table of people would see their day only."""
+    times = [datetime(2020, 1, 1, 10, 0, 0, micro) for micro in (0, 5, 45, 500_000)]
+    frame = spark.createDataFrame(pa.table({"seen": times})).selectExpr("CAST(seen AS timestamp_ntz) AS seen")
+    found = frame.select(_sortable(frame, "seen").alias("place"), _seconds(frame, "seen").alias("time")).toArrow()
+    assert found.column("place").to_pylist() == sorted(set(found.column("place").to_pylist()))
+    assert np.diff(found.column("time").to_numpy()).round(6).tolist() == [5e-6, 4e-5, 0.499955]
+
+
+# What needs no session -----------------------------------------------------------------------------------------------------
+
+
+class _State:
+    """What Spark hands to a shard in its first micro-batch."""
+
+    exists, hasTimedOut = False, False
+
+    def getCurrentProcessingTimeMs(self) -> int:
+        return 1000
+
+    def update(self, held: tuple[bytes]) -> None:
+        assert held[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "type_"),
+    [([3, 4], pa.int64(), "bigint"), ([date(2000, 1, 1), date(1999, 1, 1)], pa.date32(), "date")],
+)
+def test_shards_without_a_value_leave_beside_the_others(cells: list[Any], kind: Any, type_: str) -> None:
+    """A column of which one shard knows nothing has the type of the others' cells; dates are such a type."""
+    secret = ck.numeric() if type_ == "bigint" else ck.flat()
+    schema = ck.Schema(quasi={"age": ck.numeric(0, 9)}, sensitive={"ill": secret}, plain=["tag"], allow_unique=["tag"])
+    told = [None if i % 2 else cells[i // 2 % 2] for i in range(40)]
+    block = pa.table({"age": [8 if i % 2 else 1 for i in range(40)], "ill": pa.array(told, kind), "tag": pa.array(told, kind)})
+    shown = pa.schema({"age": pa.string(), "ill": kind, "tag": kind})
+    shards = Shards.of(schema, "age", 2)
+    types = {"age": "string", "ill": type_, "tag": type_}
+    operator = Operator(ck.Castle(schema, k=3, delta=5, seed=SEED), b"secret", shards, types, shown=shown)
+    left = []
+    for part in shards.packets(block, b"secret", False).to_pylist():
+        for frame in operator.step((part["shard"],), [frame_of_bytes("rows", [part["rows"]])], _State()):
+            left += frame["left"].tolist()
+    assert len(left) == 2
+    found = unpacked(left)
+    assert found.schema.equals(shown) and set(found.column("ill").to_pylist()) == {None, *cells}
+    assert np.array_equal(found.column("ill").to_pylist(), found.column("tag").to_pylist())
