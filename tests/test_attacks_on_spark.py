@@ -59,6 +59,18 @@ def test_a_class_is_whole_however_its_missing_cells_are_written(spark: Any, monk
     assert here.ok and there.ok and here.classes == there.classes
 
 
+def test_the_worst_class_of_all_secrets_does_not_come_from_an_order(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two classes are equally far from all rows, and what an audit compares with a certificate is of the larger one."""
+    monkeypatch.setattr(spark_maps, "FEW", 1)
+    ages, ills = ["[10, 20]"] * 3 + ["[5, 9]"] * 2 + ["[3, 4]"] * 5, [*"vvv", *"uu", *"uwwww"]
+    table = pa.table({"age": ages, "ill": ills, "pay": ["1"] * 10})
+    schema = ck.Schema(quasi={"age": ck.numeric(0, 99)}, sensitive={"ill": ck.flat(), "pay": ck.numeric()})
+    turned = table.take(list(range(10))[::-1])
+    for data in (table, turned, spark.createDataFrame(table)):
+        joint = ck.audit(data, schema, [ck.KAnonymity(2)]).joint
+        assert joint is not None and (joint.exact, joint.counted) == ("7/10", 3)
+
+
 def test_times_without_a_zone_tell_order_and_time(spark: Any, tmp_path: Path) -> None:
     """Written without a zone by whoever is not Spark; a table of people would see their day only."""
     times = [datetime(2020, 1, 1, 10, 0, 0, micro) for micro in (0, 5, 45, 500_000)]

@@ -222,7 +222,10 @@ def _worst(reading: Reading, model: Model) -> dict[str, Any]:
     levels = model.levels(reading.classes)
     if len(levels) == 0:
         return {}
-    index = int(np.argmin(levels) if model.higher_is_safer else np.argmax(levels))
+    return _told(reading, model, levels, int(np.argmin(levels) if model.higher_is_safer else np.argmax(levels)))
+
+
+def _told(reading: Reading, model: Model, levels: NDArray[np.float64], index: int) -> dict[str, Any]:
     exact = model.exact_level(reading.classes, index)
     worst = WorstClass(cells=reading.cells_of(index), rows=int(reading.classes.sizes[index]))
     reached = float(levels[index]) if np.isfinite(levels[index]) else None
@@ -248,9 +251,12 @@ def joint_distance(reading: Reading, closeness: Model | None) -> Joint | None:
         return None
     seen = reading.of(closeness.column)
     histogram = seen.classes.histograms[parts(closeness.column)]
-    rows = int(histogram.totals[int(np.argmax(closeness.levels(seen.classes)))])
+    levels = closeness.levels(seen.classes)
+    worst = np.flatnonzero(levels == levels.max())
+    index = int(worst[np.argmax(histogram.totals[worst])])  # of equals the largest: in which order they stand tells nothing
+    rows = int(histogram.totals[index])
     least = float(least_distance(histogram.reference, rows))
-    return Joint(columns=parts(closeness.column), least=least, counted=rows, **_worst(seen, closeness))
+    return Joint(columns=parts(closeness.column), least=least, counted=rows, **_told(seen, closeness, levels, index))
 
 
 def estimates(reading: Reading) -> dict[str, Estimated]:

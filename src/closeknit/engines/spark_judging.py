@@ -154,7 +154,7 @@ class Judge:
         return worst.model_copy(update={"held": all(part.held for part in parts)})
 
     def _joint(self, parts: list[Joint]) -> Joint | None:
-        return min(parts, key=lambda part: (-part.reached, self._place(part.worst)), default=None)
+        return min(parts, key=lambda part: (-part.reached, -part.counted, self._place(part.worst)), default=None)
 
     def _place(self, worst: WorstClass | None) -> tuple[int, ...]:
         """Where a class stands among all: in the order of its cells, a missing one first."""
