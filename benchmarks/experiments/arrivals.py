@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import closeknit as ck
-from closeknit.core.columns import Column, Columns
+from closeknit.core.columns import Column, Columns, joined
 from closeknit.metrics import WindowErrors, window_errors
 from closeknit.streams.stream import Stream
-from closeknit.streams.writing import joined
 from experiments.dynamic_group import DynamicGroup
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from closeknit.models import KAnonymity, TCloseness
 
 FormCheck = Callable[[Any, Case], None]
 Origins = dict[str, list[int]]  # the input row behind each written cell, by column
+_MADE: dict[tuple[str, Case], tuple[Columns, str, Origins]] = {}
 MOVES = 32  # tried per table, spread over its columns
 
 
@@ -77,10 +77,13 @@ def written(form: Any, case: Case, columns: Columns, class_of: NDArray[np.int64]
     return shown, certificate.to_json(), _origins(form.write(table, partition, 0), table)
 
 
-@lru_cache(maxsize=4)  # the checks of one table follow one another
 def as_it_is(form: Any, case: Case) -> tuple[Columns, str, Origins]:
-    """The same for the table as it is, made once."""
-    return written(form, case, case.columns, some_classes(case))
+    """The same for the table as it is, made once: the checks of one table follow one another."""
+    key = (repr(form), case)  # a form may have levels, and then no hash
+    if key not in _MADE:
+        _MADE.clear()
+        _MADE[key] = written(form, case, case.columns, some_classes(case))
+    return _MADE[key]
 
 
 def _origins(result: Written, table: Table) -> Origins:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +44,17 @@ class Packs:
         return replace(self, steps=(*self.steps, work))
 
     def kept(self) -> Packs:
-        """Kept by Spark as soon as it has been asked for."""
-        return Packs(self._packed(lambda block: [(0, block)]).persist(), "packs")
+        """Kept by Spark as soon as it has been asked for.
+
+        Spark takes what it keeps for every frame that is made in the same way, also after a run that failed, and when the file
+        has become another one meanwhile. So this is made in a way of its own.
+        """
+        own = uuid4().hex
+
+        def whole(block: Block, own: str = own) -> list[tuple[int, Block]]:
+            return [(0, block)]
+
+        return Packs(self._packed(whole).persist(), "packs")
 
     def forgotten(self) -> None:
         """Kept no longer."""
