@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +44,16 @@ class Packs:
         return replace(self, steps=(*self.steps, work))
 
     def kept(self) -> Packs:
-        """Kept by Spark as soon as it has been asked for."""
-        return Packs(self._packed(lambda block: [(0, block)]).persist(), "packs")
+        """Kept by Spark as soon as it has been asked for, for nobody else.
+
+        Spark would give what it keeps to whoever asks the same of the same path, though other rows may stand there by then.
+        """
+        own = uuid4().hex  # in the pickled function, so that no other is the same
+
+        def alone(block: Block) -> list[tuple[int, Block]]:
+            return [(0, block)] if own else []
+
+        return Packs(self._packed(alone).persist(), "packs")
 
     def forgotten(self) -> None:
         """Kept no longer."""
