@@ -50,6 +50,17 @@ def test_no_row_of_a_single_column_is_lost_in_a_csv(spark: Any, tmp_path: Path) 
         assert ck.audit(f"{tmp_path}/release.csv/", certificate=release.certificate, engine=engine).ok
 
 
+def test_rows_that_stood_at_a_path_before_are_not_released(spark: Any, tmp_path: Path) -> None:
+    """What Spark still keeps of a refused table is not taken for the table that replaced it."""
+    schema, file = ck.Schema(quasi={"age": ck.numeric(0, 9)}), tmp_path / "people.parquet"
+    pq.write_table(pa.table({"age": [1, 2]}), file)
+    with pytest.raises(ck.Unsatisfiable):
+        ck.anonymize(file, schema, K, ck.Mondrian(), seed=SEED, engine="spark")
+    pq.write_table(pa.table({"age": [7] * 8}), file)
+    release = ck.anonymize(file, schema, K, ck.Mondrian(), seed=SEED, engine="spark")
+    assert [row["age"] for row in release.frame.collect()] == ["7"] * 8
+
+
 def test_a_class_is_whole_however_its_missing_cells_are_written(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_maps, "FEW", 1)
     table = pa.table({"age": ["[1, 5]"] * 9 + ["?"] * 3 + ["NA"] * 3 + [None] * 3, "ill": ["flu", "gout"] * 9})
