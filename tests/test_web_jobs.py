@@ -126,11 +126,11 @@ def at_once(home: Path, jobs: int, finished: int) -> None:
 
 
 def test_memory_and_time_are_limited(tmp_path: Path, large: bytes) -> None:
-    with client_of(team(tmp_path / "a", memory=400_000_000)) as client:
+    with client_of(team(tmp_path / "a", memory=200_000_000)) as client:
         id = begin(client, recipe=SLOW, table=large)
         job = over(client, id)
         assert job["state"] == "failed" and "memory" in job["sentence"]
-    with client_of(team(tmp_path / "b", longest=0.3)) as client:
+    with client_of(team(tmp_path / "b", longest=0.05)) as client:
         id = begin(client, recipe=SLOW, table=large)
         assert over(client, id)["sentence"] == TOO_LONG
 

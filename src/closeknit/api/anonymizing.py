@@ -27,7 +27,7 @@ from closeknit.core.params import number, spec, whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Outcome, Partition, Table
 from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import kind_of, parts_of, read
+from closeknit.doors.files import kind_of, part_files, read
 from closeknit.doors.parquet import parquet_types
 from closeknit.fills.persons import stay_together, together
 from closeknit.fills.repair import repaired
@@ -82,7 +82,7 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
         recipe=recipe_forms(schema, list(models), done.method, done.form, suppress, seed, described, done.notes),
         like=None if described or isinstance(data, Columns) else data,
         format="parquet" if parquet else "csv",
-        types=parquet_types(parts_of(data)[0]) if parquet else None,
+        types=parquet_types(part_files(data)[0]) if parquet else None,
         origin=Origin(columns, schema, tuple(models), done.method, seed, at_home(done.table, partition)),
     )
 

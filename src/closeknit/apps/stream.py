@@ -92,7 +92,7 @@ def stream(
         from closeknit.recipe import Recipe
 
         asked = Recipe.read(recipe)
-        source = _from(asked, input)
+        source = _origin(asked, input)
         csv = _input_format(asked, source, input_format, csv_format(delimiter, encoding, decimal))
         places = Places(source, csv, _place(output), output_format, checkpoint, rejects, pipe, force)
         places.refuse_same({"the recipe": recipe, "--counters": counters, "--certificate": certificate})
@@ -110,7 +110,7 @@ def stream(
         say(told(running, ended, idle, checkpoint))
 
 
-def _from(recipe: Recipe, input: str | None) -> Path | Address | None:
+def _origin(recipe: Recipe, input: str | None) -> Path | Address | None:
     """Where rows come from; None is standard input."""
     named = str(recipe.data_path or STANDARD) if input is None else input
     return None if named == str(STANDARD) else _place(named)

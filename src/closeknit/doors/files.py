@@ -51,17 +51,18 @@ def read(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -
             return _READERS[suffix](file, columns)
         return read_csv(file, format or CsvFormat(delimiter=_DELIMITERS[suffix]), columns)
 
-    parts = [part(file) for file in parts_of(file)]
-    for found, where in zip(parts, parts_of(file), strict=True):
+    files = part_files(file)
+    parts = [part(file) for file in files]
+    for found, where in zip(parts, files, strict=True):
         if list(found) != list(parts[0]):
             raise BadInput("its columns are not those of the part files before it", file=where, right="make them all alike")
     return joined(parts)
 
 
-def parts_of(path: str | PathLike[str]) -> list[Path]:
+def part_files(path: str | PathLike[str]) -> list[Path]:
     """The files of a table: itself, or the part files of a folder, beside which Spark leaves marks of its own.
 
-    >>> parts_of("people.parquet")
+    >>> part_files("people.parquet")
     [PosixPath('people.parquet')]
     """
     file = Path(path)

@@ -28,7 +28,7 @@ from closeknit.core.table import Table
 from closeknit.doors.batches import Block, block_from, codes_in, numbers_in
 from closeknit.engines.spark_coding import Coding
 from closeknit.engines.spark_packs import Packs
-from closeknit.engines.spark_persons import for_cuts, in_persons, is_tally, tally_leaves
+from closeknit.engines.spark_persons import for_cuts, histogram_like, in_persons, is_tally, tally_leaves
 from closeknit.kernels.boxes import box_losses, boxes
 
 STEPS = 4_096  # runs of codes of a column that are counted for a cut
@@ -145,10 +145,7 @@ def _classes(coding: Coding, sides: Sequence[_Open]) -> Classes:
     histograms: dict[Secret, Histogram] = {}
     for name in filterfalse(is_tally, sides[0].secrets):
         rows = np.stack([side.secrets[name] for side in sides])
-        owner, values = np.nonzero(rows)
-        starts = np.searchsorted(owner, np.arange(len(sides) + 1))
-        own = coding.own(name)
-        histograms[name] = Histogram(starts, values.astype(np.int32), rows[owner, values], own.reference, own.domain)
+        histograms[name] = histogram_like(coding.own(name), rows)
     return in_persons(Classes(sizes, sizes, histograms), [side.secrets for side in sides], surely=True)
 
 

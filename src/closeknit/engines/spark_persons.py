@@ -192,8 +192,10 @@ def in_persons(classes: Classes, tallies: Sequence[Mapping[Secret, Counts]], sur
     persons = np.array([side[HEAD][1] for side in tallies])
     by_person, matched = {}, {}
     for name in _diverse_in(tallies[0]):
-        by_person[name] = _histogram(np.stack([side[onces(name)][1:] for side in tallies]), classes.histograms[name])
-        values = np.diff(_histogram(np.stack([side[firsts(name)][1:] for side in tallies]), classes.histograms[name]).starts)
+        by_person[name] = histogram_like(classes.histograms[name], np.stack([side[onces(name)][1:] for side in tallies]))
+        values = np.diff(
+            histogram_like(classes.histograms[name], np.stack([side[firsts(name)][1:] for side in tallies])).starts
+        )
         matched[name] = values if surely else np.minimum(np.diff(by_person[name].starts), persons)
     return Classes(classes.sizes, persons, classes.histograms, by_person, matched)
 
@@ -202,7 +204,8 @@ def _diverse_in(tallies: Mapping[Secret, Counts]) -> Iterator[str]:
     return (name[2] for name in tallies if name[:2] == ("", "once"))
 
 
-def _histogram(rows: Counts, like: Histogram) -> Histogram:
+def histogram_like(like: Histogram, rows: Counts) -> Histogram:
+    """Rows of every leaf in each class, judged as another histogram of the same secret is."""
     owner, values = np.nonzero(rows)
     starts = np.searchsorted(owner, np.arange(len(rows) + 1))
     return Histogram(starts, values.astype(np.int32), rows[owner, values], like.reference, like.domain)

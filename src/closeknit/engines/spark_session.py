@@ -87,10 +87,8 @@ def read_frame(spark: SparkSession, data: Any, csv: CsvFormat | None = None) -> 
         usual = "\t" if re.search(r"\.(tsv|tab)(\.gz)?$", text) else ","
         delimiter, encoding = (csv.delimiter or usual, csv.encoding) if csv else (usual, None)
         with sentences(text):
-            whole = spark.read.option(
-                "columnPruning", "false"
-            )  # else a line that is too short passes where its end is not read
-            frame = whole.csv(
+            # whole lines, else one that is too short passes where its end is not read
+            frame = spark.read.option("columnPruning", "false").csv(
                 text, header=True, sep=delimiter, encoding=encoding, quote='"', escape='"', enforceSchema=False, mode="FAILFAST"
             )
             return _readable(frame) if encoding is None else frame
