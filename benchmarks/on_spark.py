@@ -29,7 +29,7 @@ KINDS = ("asks", "java", "workers")
 
 
 def run(section: Any, rows: int | None) -> None:
-    """Both ways of scaling that move rows, on every size; then with one core."""
+    """Both ways of scaling that move rows, on every size; of one size also with one core."""
     import clock
 
     if importlib.util.find_spec("pyspark") is None or shutil.which("java") is None:
@@ -41,12 +41,12 @@ def run(section: Any, rows: int | None) -> None:
 
 
 def questions(sizes: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Both methods and Spark alone on every size with two cores; the smallest also with one."""
+    """Both methods and Spark alone on every size with two cores; the second also with one, the first being one shard."""
     return [
         {"job": job, "rows": size, "cores": cores, "local": job != FLOOR and size <= LOCAL and cores == 2}
         for job in (FLOOR, "mondrian", "sabre")
         for size in sizes
-        for cores in ((2, 1) if size == sizes[0] else (2,))
+        for cores in ((2, 1) if size == sizes[:2][-1] else (2,))
     ]
 
 

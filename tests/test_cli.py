@@ -379,14 +379,17 @@ def test_closed_pipe_is_quiet(folder: Path, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
-@pytest.mark.parametrize(("seconds", "shown"), [(0.0, False), (0.5, True)])
-def test_progress_bar_is_for_long_work_at_a_terminal(seconds: float, shown: bool) -> None:
-    program = (
-        "import time; from closeknit.apps import progress; progress.PATIENCE = 0.1 if {0} else 60\n"
-        "with progress.ProgressBar() as bar: bar('dealing', 0.5); time.sleep({0})"
-    )
+@pytest.mark.parametrize(("patience", "shown"), [(60, False), (0.1, True)])
+def test_progress_bar_is_for_long_work_at_a_terminal(patience: float, shown: bool) -> None:
+    program = f"""
+import time; from closeknit.apps import progress; progress.PATIENCE = {patience}
+with progress.ProgressBar() as bar:
+    bar("dealing", 0.5)
+    while {shown} and bar._shown and bar._bar is None:  # at work
+        time.sleep(0.01)
+"""
     terminal, inside = os.openpty()
-    command = [sys.executable, "-c", program.format(seconds)]
+    command = [sys.executable, "-c", program]
     quiet = subprocess.run(command, capture_output=True, check=True)
     assert quiet.stderr == b""
     subprocess.run(command, stderr=inside, check=True, env={**os.environ, "TERM": "xterm"})

@@ -133,7 +133,7 @@ class _Open:
         kept = np.flatnonzero(partition.class_of >= 0)
         rows = kept[np.argsort(partition.class_of[kept], kind="stable")]
         return cls(
-            rows, np.searchsorted(partition.class_of[rows], np.arange(partition.count + 1)), table.quasi[rows],
+            rows, np.searchsorted(partition.class_of[rows], np.arange(partition.count + 1)), table.quasi.take(rows, axis=0),
             {name: table.secret(name)[0][rows] for name in names},
             table.persons[rows] if several and table.persons is not None else None,
             frozenset(model.column for model in models if model.column is not None and "persons" in model.needs),
@@ -199,6 +199,7 @@ class _Open:
         """Both sides of these classes, and no others."""
         places, starts = self._divided(classes, cuts)
         return _Open(
-            self.rows[places], starts, self.quasi[places], {name: codes[places] for name, codes in self.secrets.items()},
+            self.rows[places], starts, self.quasi.take(places, axis=0),
+            {name: codes[places] for name, codes in self.secrets.items()},
             None if self.persons is None else self.persons[places], self.by_person, self.sides(classes, cuts),
         )  # fmt: skip

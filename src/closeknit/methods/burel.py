@@ -92,5 +92,5 @@ class Burel:
         beta = number("beta", model.beta)
         kind = "basic" if model.kind == "basic" else "enhanced"
         yield burel_plan(secret, secret.domain, beta, k, kind)
-        for factor in NOMINAL if self.slack else ():
+        for factor in reversed(NOMINAL) if self.slack else ():
             yield largest(burel_plan(secret, secret.domain, factor * beta, k, kind, gamma=gamma) for gamma in GAMMAS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,15 +34,15 @@ def planned(table: Table, models: Sequence[Model], codes: NDArray[np.integer], p
             seed: int, progress: Progress, whole: bool = False) -> Partition:  # fmt: skip
     """Fill every plan; polish those that lose least after repair, cut them further where the promises allow, take the best.
 
+    `plans`: the plain one, then those for other nominal thresholds, the loosest first: it has most classes and loses least.
     `codes`: what of each row a plan speaks of: the leaf of one secret, a cell of several, or the row itself. With `whole`, one
-    class of all rows is cut first: the plan for a nominal threshold of 0, which leaves all to the cuts. Plans are then filled
-    as long as they may end below that.
+    class of all rows is cut first: the plan for a nominal threshold of 0, which leaves all to the cuts. Plans are then made and
+    filled, the plain one last, as long as they may end below that.
     """
     candidates = Candidates(table, models, progress, "filling")
-    plain, *rest = _distinct(plans)
-    tried = [plain, *rest]
-    if whole and candidates.end_whole():
-        tried.sort(key=lambda plan: -len(plan.allotments))  # the more classes, the less is lost
+    others = _distinct(plans)
+    plain = next(others)
+    tried = chain(others, [plain]) if whole and candidates.end_whole() else chain([plain], others)
     filling, keys = fill_named(fill), curve(candidates.points)
     filled: list[tuple[NDArray[np.int32], Plan]] = []
     for plan in tried:

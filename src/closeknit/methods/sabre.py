@@ -96,7 +96,7 @@ class Sabre:
         """The plan for t; with slack also, for each nominal threshold, the one with most classes over all gammas."""
         t = number("t", model.t)
         yield sabre_plan(secret, secret.domain, model.distance, t, k, self.bound)
-        for factor in NOMINAL if self.slack else ():
+        for factor in reversed(NOMINAL) if self.slack else ():
             yield largest(
                 sabre_plan(secret, secret.domain, model.distance, factor * t, k, self.bound, gamma=gamma, balanced=True)
                 for gamma in GAMMAS
