@@ -120,10 +120,7 @@ def certificate(release: ck.Release, models: list[Model]) -> ck.Certificate:
 
 def _report_times(section: Section, times: clock.Times, asked: list[Request], floor: Floor) -> None:
     aims = {request.name: request.aim for request in asked}
-    lines: list[list[object]] = [
-        ["floor: polars reads the CSV and writes the release's cells", clock.spread(floor.plain), "1", "", ""],
-        ["the same and sorts by all columns", clock.spread(floor.sorted), *floor.ratios(floor.sorted)[:1], "1", ""],
-    ]
+    lines = floor.lines(5)
     for name, seconds in times.items():
         if name != "floor":
             aim = aims.get(name, "2" if name.startswith("certificate") else "")

@@ -59,20 +59,17 @@ def report(
     section: Section, source: tables.Source, asked: list[Request], releases: dict[str, ck.Release], times: clock.Times,
     floor: Floor,
 ) -> None:  # fmt: skip
-    lines: list[list[object]] = [
-        ["floor: polars reads the CSV and writes the release's cells", clock.spread(floor.plain), "1", "", "", "", "", "", ""]
-    ]
+    lines = floor.lines(10)
     for request in asked:
-        made = releases[request.name].certificate
+        made, took = releases[request.name].certificate, times[request.name]
         used = clock.fresh({"job": "release", "recipe": request.recipe(source)})
-        ratio, _ = floor.ratios(times[request.name])
         lines.append(
-            [request.name, clock.spread(times[request.name]), ratio, request.aim, f"{made.loss.a:.4f}",
+            [request.name, clock.spread(took), *floor.ratios(took), request.aim, f"{made.loss.a:.4f}",
              f"{made.classes.count:,}", f"{made.promises[-1].reached:.4f}", f"{used['peak']:,.0f} MB",
              f"{used['imports']:,.0f} MB"]
         )  # fmt: skip
     measured = ["loss A", "classes", "reached", "peak memory", "of it imports"]
-    section.table(["from CSV file to saved folder, warm", "time", "× floor", "aim", *measured], lines)
+    section.table(["from CSV file to saved folder, warm", "time", "× floor", "× floor with sort", "aim", *measured], lines)
 
 
 def _knn(section: Section, source: tables.Source, place: Path) -> None:

@@ -41,7 +41,7 @@ from closeknit.core.model import Model, joints, listed
 from closeknit.core.params import number, whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition
-from closeknit.fills.persons import together
+from closeknit.fills.persons import stay_together, together
 from closeknit.fills.repair import failing, repaired
 from closeknit.models import KAnonymity, TCloseness
 from closeknit.streams.arrivals import Arrivals, Ints
@@ -182,7 +182,7 @@ class Windowed(Stream):
     def _partition(self, waiting: Waiting, window: int, one: Partition) -> Partition:
         """What the method makes of it, with the rows of a person together, merged where it breaks a promise."""
         table, seed = waiting.table, int(self.choice("window", window).integers(2**63))
-        keep = table.persons is not None and self.schema.person_rows == "together" and not self.method.keeps_persons
+        keep = stay_together(table, self.method)
 
         def run(part: Any) -> Outcome:
             return self.method.run(part, self.judges, seed, silent)

@@ -92,6 +92,8 @@ def without_places(sentence: str, case: Case) -> str:
     >>> case = Case("0", "ann", "people.csv", ".csv", 0, folder=Path("home/0"))
     >>> without_places("home/0/table.csv, row 2: bad", case)
     'people.csv, row 2: bad'
+    >>> without_places(f"{Path('home/0').resolve()}/out/release.csv: no space is left", case)
+    'out/release.csv: no space is left'
     """
     for place in (case.table, case.table.resolve()):
         sentence = sentence.replace(str(place), case.name)
