@@ -261,6 +261,19 @@ def test_rows_that_tell_the_time(spark: Any, tmp_path: Path) -> None:
     assert expected[1] and same(left, expected[0]) and same(rest, expected[1])
 
 
+def test_rows_that_come_too_late_never_leave(spark: Any, tmp_path: Path) -> None:
+    """Spark drops what is older than its watermark allows; the others leave as if it had never come."""
+    rows, late = some_rows(80), [{**row, "seen": 1001.0} for row in some_rows(5, first=500)]
+    for part in (rows[:40], [{**row, "seen": row["seen"] + 100} for row in rows[40:]], late):
+        come(tmp_path / "in", part)
+    stream = ck.Castle(SCHEMA, k=4, delta="30s", seed=SEED)
+    frame = reading(spark, tmp_path / "in", used=["seen"])
+    worked(ck.stream_on_spark(frame, stream, tmp_path / "home", time="seen", late="5s"), tmp_path / "home", tmp_path / "out")
+    left = found(spark.read.parquet(str(tmp_path / "out"))) + found(ck.rest_on_spark(stream, tmp_path / "home"))
+    assert sorted(row["tag"] for row in left) == sorted(row["tag"] for row in rows)
+    assert ck.certificate_on_spark(stream, tmp_path / "home").rows == len(rows)
+
+
 # Bad input -----------------------------------------------------------------------------------------------------------------
 
 
