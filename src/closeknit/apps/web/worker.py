@@ -95,9 +95,9 @@ def without_places(sentence: str, case: Case) -> str:
     >>> without_places(f"{Path('home/0').resolve()}/out/release.csv: no space is left", case)
     'out/release.csv: no space is left'
     """
-    for place in (case.table, case.table.resolve()):
+    for place in (case.table.resolve(), case.table):  # the longer one first, since it may hold the other
         sentence = sentence.replace(str(place), case.name)
-    for folder in (case.folder, case.folder.resolve()):
+    for folder in (case.folder.resolve(), case.folder):
         sentence = sentence.replace(f"{folder}/", "")
     return sentence.encode("utf-8", "replace").decode()  # half a sign, which JSON may name, would break every answer
 
