@@ -300,6 +300,13 @@ def test_shards_are_knit_against_the_shares_of_the_whole(monkeypatch: pytest.Mon
     assert sharded < 1.15 * _loss(Knit(proposals=32 * 1200 * 10), table, models)
 
 
+def test_shards_tell_how_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knit, "SHARD", 300)
+    told: list[float] = []
+    QUICK.run(hospital(1200), ASKED["both"], 1, lambda what, share: told.append(share))
+    assert len(set(told)) > 8 and told[0] >= 0.2 and told == sorted(told) and told[-1] <= 0.8
+
+
 def test_rows_of_a_person_stay_together_or_count_once() -> None:
     rng = np.random.default_rng(3)
     cells = {"age": rng.integers(20, 60, 160).tolist(), "ill": rng.choice(list("abcd"), 160).tolist()}

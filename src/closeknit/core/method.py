@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Lock
 from typing import ClassVar, Protocol
 
 from closeknit.core.model import Model, listed
@@ -14,6 +16,27 @@ Progress = Callable[[str, float], None]
 
 def silent(what: str, share: float) -> None:
     """Progress that nobody watches."""
+
+
+def side_by_side(progress: Progress, parts: int, begin: float) -> list[Progress]:
+    """Progress for each of several parts that are done in threads: told by one at a time, the mean of all their shares.
+
+    `begin`: the share of a part that has told nothing yet.
+
+    >>> first, second = side_by_side(lambda what, share: print(what, share), 2, begin=0.5)
+    >>> first("cutting", 0.75), second("cutting", 1.0)
+    cutting 0.625
+    cutting 0.875
+    (None, None)
+    """
+    lock, shares = Lock(), [begin] * parts
+
+    def tell(part: int, what: str, share: float) -> None:
+        with lock:
+            shares[part] = share
+            progress(what, sum(shares) / parts)
+
+    return [partial(tell, part) for part in range(parts)]
 
 
 class Method(Protocol):

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.method import Method, Progress, silent
+from closeknit.core.method import Method, Progress, side_by_side, silent
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import number
 from closeknit.core.params import whole as whole_number
@@ -126,11 +126,13 @@ class Knit:
             part, done = _knit(loom, models, sweeps, [seed], progress, self.seconds)
             return self._outcome(repaired(table, part, models), done)
 
+        tells = side_by_side(progress, len(shards) + (self.seconds is not None), begin=0.2)
+
         def knitted(i: int) -> Partition:
-            return _knit(loom.part(shards[i]), models, sweeps, [seed, i], silent)[0]
+            return _knit(loom.part(shards[i]), models, sweeps, [seed, i], tells[i])[0]
 
         if self.seconds is not None:  # the first shard tells how much can be done in time
-            sweeps = _knit(loom.part(shards[0]), models, sweeps, [seed, 0], progress, self.seconds / (len(shards) + 1))[1]
+            sweeps = _knit(loom.part(shards[0]), models, sweeps, [seed, 0], tells[-1], self.seconds / (len(shards) + 1))[1]
         class_of, count = whole.class_of, 0
         for rows, part in zip(shards, in_threads(knitted, range(len(shards))), strict=True):
             class_of[rows] = part.class_of + count
