@@ -232,7 +232,7 @@ def test_status_is_told_while_half_a_million_rows_run(tmp_path: Path) -> None:
             seen.append((job["words"], job["share"]))
     server.stop()
     assert job["state"] == "done", job["sentence"]
-    assert len(seen) > 100 and len({share for _, share in seen if 0.1 < share < 0.8}) > 2
+    assert len(seen) > 100 and len(set(seen)) > 10
 
 
 @pytest.mark.soak

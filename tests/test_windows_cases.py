@@ -176,6 +176,21 @@ def test_classes_that_are_written_alike_are_one_class() -> None:
     assert groups == {frozenset(range(6)), frozenset({6, 7})}
 
 
+@pytest.mark.parametrize(("person_rows", "parted"), [("together", False), ("count-once", True)])
+def test_rows_of_a_person_stay_together_in_a_window(person_rows: Any, parted: bool) -> None:
+    ages = random.Random(3)
+    schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"ill": ck.flat()}, plain=["tag"], allow_unique=["tag"],
+                       person="who", person_rows=person_rows)  # fmt: skip
+    stream = Windowed(ck.Mondrian(), schema, [ck.TCloseness("ill", 0.6)], omega=80, advance=80, k=3, seed=2**100)
+    rows = [{"who": i // 2, "age": ages.randrange(100), "ill": "flu" if i % 3 else "gout", "tag": i} for i in range(80)]
+    left = [one for row in rows for one in stream.push(row)] + stream.flush()
+    classes = defaultdict(set)
+    for row in left:
+        classes[row["tag"] // 2].add((row["window"], row["age"]))
+    assert len(left) == 80 and len(set.union(*classes.values())) > 5
+    assert (max(map(len, classes.values())) > 1) == parted
+
+
 def test_a_window_without_k_persons_is_suppressed_and_counted() -> None:
     schema = schema_of(TREE, person=True)
     rows = [{"age": 3, "job": "cook", "sex": "f", "secret": "flu", "id": i, "who": "Ann"} for i in range(20)]

@@ -193,10 +193,8 @@ def in_persons(classes: Classes, tallies: Sequence[Mapping[Secret, Counts]], sur
     by_person, matched = {}, {}
     for name in _diverse_in(tallies[0]):
         by_person[name] = histogram_like(classes.histograms[name], np.stack([side[onces(name)][1:] for side in tallies]))
-        values = np.diff(
-            histogram_like(classes.histograms[name], np.stack([side[firsts(name)][1:] for side in tallies])).starts
-        )
-        matched[name] = values if surely else np.minimum(np.diff(by_person[name].starts), persons)
+        heads = histogram_like(classes.histograms[name], np.stack([side[firsts(name)][1:] for side in tallies]))
+        matched[name] = np.diff(heads.starts) if surely else np.minimum(np.diff(by_person[name].starts), persons)
     return Classes(classes.sizes, persons, classes.histograms, by_person, matched)
 
 

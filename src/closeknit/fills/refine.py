@@ -198,7 +198,7 @@ class _Open:
     def cut(self, classes: Counts, cuts: Int32) -> _Open:
         """Both sides of these classes, and no others."""
         places, starts = self._divided(classes, cuts)
-        return _Open(
+        return _Open(  # `take` copies a row at once, indexing cell by cell
             self.rows[places], starts, self.quasi.take(places, axis=0),
             {name: codes[places] for name, codes in self.secrets.items()},
             None if self.persons is None else self.persons[places], self.by_person, self.sides(classes, cuts),

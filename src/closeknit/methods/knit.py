@@ -53,6 +53,7 @@ from closeknit.plans.guards import guard_of, tightened
 SLACKS = (0.85, 0.5, 1.0, 0.7)  # share of the room that the first cuts may use
 SMALL = 4_096  # rows up to which there are several starts; larger tables have the first only
 FEW = 64  # rows up to which other methods' outcomes are starts too: the search may end above them there
+BEGUN, ENDED = 0.2, 0.8  # shares of all work with which a method begins and ends
 SHARD = 200_000  # rows from which on a table is cut into shards
 HOPELESS = 1.3  # a start that loses so many times what the best so far loses is not worth an exchange
 SWEEPS = 2  # of each round
@@ -121,15 +122,18 @@ class Knit:
             return Outcome(whole)
         guarded = guard_of(table, models)
         loom = Loom.of(table, guarded.guard, guarded.asked)
+        progress("cutting", BEGUN)
         shards, sweeps = _shards(loom), self.sweeps(len(table))
         if len(shards) == 1:
             part, done = _knit(loom, models, sweeps, [seed], progress, self.seconds)
             return self._outcome(repaired(table, part, models), done)
 
-        tells = side_by_side(progress, len(shards) + (self.seconds is not None), begin=0.2)
+        tells = side_by_side(progress, len(shards) + (self.seconds is not None), begin=BEGUN)
 
         def knitted(i: int) -> Partition:
-            return _knit(loom.part(shards[i]), models, sweeps, [seed, i], tells[i])[0]
+            part, _ = _knit(loom.part(shards[i]), models, sweeps, [seed, i], tells[i])
+            tells[i]("exchanging", ENDED)
+            return part
 
         if self.seconds is not None:  # the first shard tells how much can be done in time
             sweeps = _knit(loom.part(shards[0]), models, sweeps, [seed, 0], tells[-1], self.seconds / (len(shards) + 1))[1]

@@ -34,7 +34,7 @@ def planned(table: Table, models: Sequence[Model], codes: NDArray[np.integer], p
             seed: int, progress: Progress, whole: bool = False) -> Partition:  # fmt: skip
     """Fill every plan; polish those that lose least after repair, cut them further where the promises allow, take the best.
 
-    `plans`: the plain one, then those for other nominal thresholds, the loosest first: it has most classes and loses least.
+    `plans`: the plain one, then those for other nominal thresholds, the loosest first: as a rule it loses least.
     `codes`: what of each row a plan speaks of: the leaf of one secret, a cell of several, or the row itself. With `whole`, one
     class of all rows is cut first: the plan for a nominal threshold of 0, which leaves all to the cuts. Plans are then made and
     filled, the plain one last, as long as they may end below that.
