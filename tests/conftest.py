@@ -1,11 +1,14 @@
-"""Profiles of the randomised tests, the mark `soak`, the folder of public tables, the benchmarks, and the session of Spark."""
+"""Profiles of the randomised tests, the mark `soak`, what may be skipped, public tables, benchmarks, the Spark session."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import secrets
 import shutil
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +16,11 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+
+CI = os.environ.get("CI") == "true"
+LARGE = "large version: runs under `make soak`"
+NO_TABLES = "the public tables are not here: set CLOSEKNIT_DATA to their folder"
+ALLOWED_SKIPS = (LARGE, NO_TABLES)  # in CI; whatever else is missing there, the project could have installed
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 SOAK = os.environ.get("CLOSEKNIT_SOAK") == "1"
@@ -43,7 +51,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return
     for item in items:
         if item.get_closest_marker("soak"):
-            item.add_marker(pytest.mark.skip(reason="large version: runs under `make soak`"))
+            item.add_marker(pytest.mark.skip(reason=LARGE))
+
+
+def skip_reasons(reporter: Any) -> Counter[str]:
+    """How many tests were skipped for each reason."""
+    reports = reporter.stats.get("skipped", []) if reporter else []
+    return Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for reason, tests in skip_reasons(terminalreporter).most_common():
+        forbidden = CI and reason not in ALLOWED_SKIPS
+        terminalreporter.write_line(f"{'ERROR in CI: ' if forbidden else ''}skipped {tests}: {reason}", red=forbidden)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reasons = skip_reasons(session.config.pluginmanager.get_plugin("terminalreporter"))
+    if CI and set(reasons) - set(ALLOWED_SKIPS):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_collection_finish() -> None:
@@ -58,7 +84,7 @@ def data_folder() -> Path:
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     folder = Path(os.environ.get("CLOSEKNIT_DATA", beside))
     if not folder.is_dir():
-        pytest.skip("the public tables are not here: set CLOSEKNIT_DATA to their folder")
+        pytest.skip(NO_TABLES)
     return folder
 
 
@@ -89,3 +115,22 @@ def spark(java: None) -> Iterator[Any]:
         found.conf.set(name, value)
     yield found
     found.stop()
+
+
+@pytest.fixture
+def modes_bind() -> Iterator[None]:
+    """File modes hold for this thread even where the tests run as root: it gives up the right to override them."""
+    if os.geteuid() != 0:
+        yield
+        return
+    if sys.platform != "linux":
+        pytest.skip("root may read and write everything")
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3 of the capability call; this thread
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; twice, for 64 capabilities
+    assert libc.capget(header, sets) == 0
+    had, sets[0] = sets[0], sets[0] & ~0b110  # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH
+    assert libc.capset(header, sets) == 0
+    yield
+    sets[0] = had
+    assert libc.capset(header, sets) == 0

@@ -42,15 +42,15 @@ PLAIN = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()})
 ROWS_OF = ("every kind", "missing cells", "persons")
 
 
-@pytest.mark.parametrize(
-    ("name", "of"), [*(("mondrian", of) for of in ROWS_OF), *((name, ROWS_OF[i % 3]) for i, name in enumerate(METHODS))]
-)
+FRAMES = [*(("mondrian", of) for of in ROWS_OF), *((name, ROWS_OF[i % 3]) for i, name in enumerate(METHODS))]
+
+
+@pytest.mark.parametrize(("name", "of"), [(name, of) for name, of in FRAMES if suited(METHODS[name](), TABLES[of])])
 def test_frame_index_is_irrelevant(name: str, of: str) -> None:
     """A shuffled or duplicated index is no position, and no position is told."""
     method = METHODS[name]
     table = suited(method(), TABLES[of])
-    if table is None:
-        pytest.skip("too many columns for a method that looks at combinations of levels")
+    assert table is not None
     frame = frame_of(table)
     usual = released(table, frame, method=method())
     shuffled = frame.sample(frac=1, random_state=3)

@@ -209,7 +209,7 @@ def test_missing_file_is_named(folder: Path, words: tuple[str, ...]) -> None:
     refused(closeknit(*words), 2, words[1])
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+@pytest.mark.usefixtures("modes_bind")
 def test_no_permission(folder: Path) -> None:
     recipe = write_recipe(folder)
     (folder / "t.csv").chmod(0)

@@ -199,11 +199,8 @@ def test_suffixes(tmp_path: Path) -> None:
     assert list(read(saved(tmp_path, "a;b\n1;2\n"), format=CsvFormat(delimiter=";"))) == ["a", "b"]
 
 
-def test_census_file() -> None:
-    here = Path(__file__).resolve().parents[1]
-    file = Path(os.environ.get("CLOSEKNIT_DATA", here.parent / "shared" / "data")) / "census" / "sal500k.csv.gz"
-    if not file.exists():
-        pytest.skip("the census file is not there")
+def test_census_file(data_folder: Path) -> None:
+    file = data_folder / "census" / "sal500k.csv.gz"
     table = read(file)
     with gzip.open(file, "rt", encoding="utf-8", newline="") as source:
         rows = list(csv.reader(source))

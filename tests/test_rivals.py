@@ -19,6 +19,7 @@ import closeknit as ck
 from closeknit.core.columns import Columns
 from closeknit.doors.files import write_csv
 
+pytestmark = pytest.mark.soak  # its environment takes a minute to install
 ROOT = Path(__file__).resolve().parents[1]
 QUASI = ["age", "job"]
 
