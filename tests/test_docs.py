@@ -3,7 +3,8 @@
 Python examples are doctests of the pages themselves. Blocks of a page run in their order in one folder: a YAML block that
 begins with `# name.yaml` is saved there, and a `console` block is typed into a shell. A shown line must occur in the output,
 numbers apart; `...` stands for what is not shown; `$ echo $?` shows the status of the command before it. Numbers drift with
-every better search: `CLOSEKNIT_RENEW=1 pytest tests/test_docs.py` writes those of today into the pages.
+every better search: `CLOSEKNIT_RENEW=1 pytest tests/test_docs.py` writes those of today into the pages. The tutorial and the
+decision page are typed literally, each command in a shell; other commands run in the process of the test where they can.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 SOURCE = re.compile(r"^Sources?: (.+?\.)(?: [A-Z]|\n\n|\n[-A-Z]|$)", re.M | re.S)
 ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)[^>]*[\"'](?:https?:)?//[^>]*>|url\([\"']?(?:https?:)?//|@import", re.I)
+LITERAL = ("tutorial.md", "decision.md")
 NUMBER = re.compile(r"\d[\d,.]*(?<![,.])")
 
 
@@ -173,13 +175,14 @@ def shell(tmp_path: Path) -> dict[str, Any]:
     return {"cwd": folder, "env": environment}
 
 
-def type_in(shell: dict[str, Any], typed: Typed, status: int) -> int:
-    """Run one command, compare what it shows, and give its status; `status` is that of the command before."""
+def type_in(shell: dict[str, Any], typed: Typed, status: int, literal: bool = False) -> int:
+    """Run one command, compare what it shows, and return its status; `status` is that of the command before."""
     if typed.command == "echo $?":
         assert typed.shown == [str(status)]
         return 0
     assert status == 0, f"a command before '{typed.command}' failed with {status}, and the page does not say so"
-    status, output = run_here(shell["cwd"], typed.command) or run_in_a_shell(shell, typed.command)
+    here = None if literal else run_here(shell["cwd"], typed.command)
+    status, output = here or run_in_a_shell(shell, typed.command)
     lines = [line for line in output.splitlines() if line.strip()]
     for i, line in enumerate(typed.shown):
         said = found(line, lines)
@@ -220,7 +223,7 @@ def test_commands_do_what_is_shown(page: Path, shell: dict[str, Any]) -> None:
             continue
         for typed in session(block.text):
             before = list(typed.shown)
-            status = type_in(shell, typed, status)
+            status = type_in(shell, typed, status, page.name in LITERAL)
             for old, new in zip(before, typed.shown, strict=True):
                 place = text.index(f"\n{old}\n", place) + 1
                 text = text[:place] + new + text[place + len(old) :]
