@@ -89,7 +89,7 @@ def test_polars_and_back() -> None:
     back = to_frame(columns, frame)
     assert isinstance(back, pl.DataFrame)
     assert {n: k for n, k in back.schema.items() if n != "large"} == {n: k for n, k in frame.schema.items() if n != "large"}
-    assert back.schema["large"] == pl.Enum(["ü", "a"])
+    assert back.schema["large"] == pl.Enum(["a", "ü"]), "the order of the input is not kept"
     assert cells(from_frame(back)) == CELLS
 
 
@@ -126,8 +126,8 @@ def test_pandas_and_back() -> None:
     assert list(back.index) == [0, 1, 2]
     same = [name for name in frame if name not in ("category", "numbers")]
     pd.testing.assert_frame_equal(back[same], frame[same].reset_index(drop=True), check_index_type=False)
-    assert list(back["category"].cat.categories) == ["b", "a"]
-    assert back["category"].cat.ordered
+    assert list(back["category"].cat.categories) == ["a", "b"], "the order of the input is not kept"
+    assert not back["category"].cat.ordered
     assert list(back["numbers"].cat.categories) == [1, 3]
     assert cells(from_frame(back)) == cells(columns)
 

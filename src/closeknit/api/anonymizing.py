@@ -107,7 +107,8 @@ def released(table: Table, models: Sequence[Model], method: Method, *, suppress:
     `models` are all that is promised, as `check_asked` gives them.
     """
     usual = made("form", usual_form(method), FORMS)
-    table = _before(form or usual, table, seed).joined(joints(models))
+    table = _before(form or usual, table, seed)
+    table = table.take(table.tie_order(seed)).joined(joints(models))
     table = replace(table, withholdable=math.floor(number("suppress", suppress, least=0, most=1) * len(table)))
     check_request(table, models, method)
     outcome = _outcome(table, models, method, seed, tell)

@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -22,7 +23,7 @@ from closeknit.checks.views import View, view
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.joint import parts
-from closeknit.core.method import promised, usual_form
+from closeknit.core.method import promised, silent, usual_form
 from closeknit.core.model import Model
 from closeknit.core.params import spec
 from closeknit.core.table import Partition
@@ -302,6 +303,23 @@ def release_is_its_partition_written(method: Any, case: Case) -> None:
     _origins(release, case)
 
 
+def unmentioned_values_decide_nothing(method: Any, case: Case) -> None:
+    """Other values in every sensitive attribute that no guarantee mentions: a `blind` method makes the same classes."""
+    if not getattr(method, "blind", False) or case.schema.person is not None or not case.schema.sensitive:
+        return
+    canonical, rng = case.schema.encode(case.columns), np.random.default_rng(case.columns.rows)
+    table = canonical.take(canonical.tie_order(SEED))
+    other = np.stack([rng.integers(0, domain.size + 1, len(table)) for domain in table.sensitive_domains], axis=1)
+    sizes = [model for model in case.models if model.column is None] or [KAnonymity(1)]
+    one, another = (
+        method.run(rows, sizes, SEED, silent).partition.class_of.tolist()
+        for rows in (table, replace(table, sensitive=other.astype(np.int32)))
+    )
+    need(
+        len({*one}) == len({*another}) == len({*zip(one, another, strict=True)}), "values that no guarantee mentions move rows"
+    )
+
+
 def links_are_broken(method: Any, case: Case) -> None:
     """Rows of one class exchange the cells of one group of columns: nobody who has the release can tell."""
     release = released(method, case)
@@ -361,5 +379,6 @@ CHECKS: tuple[MethodCheck, ...] = (
     persons_stay_together,
     audit_agrees,
     release_is_its_partition_written,
+    unmentioned_values_decide_nothing,
     links_are_broken,
 )

@@ -47,7 +47,8 @@ class Method(Protocol):
 
     A table may be a part of a larger one: plans are made for the rows that are there (`Table.own`), classes are judged against
     the table's references. A plan by which a row's class follows from its rank in its bucket says `by_rank`: it needs no parts.
-    One that looks at a clock says `clocked`: run again it may give something else.
+    One that looks at a clock says `clocked`: run again it may give something else. One whose classes depend on nothing but the
+    quasi-identifiers and the attributes that the guarantees mention says `blind`, and is checked for it.
     """
 
     name: ClassVar[str]

@@ -13,6 +13,7 @@ from closeknit.core.classes import Classes, Histogram
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
 from closeknit.core.joint import CodedSecret, Secret, joined
+from closeknit.core.order import tie_order
 from closeknit.core.tree import Int32
 
 if TYPE_CHECKING:
@@ -79,6 +80,15 @@ class Table:
             self.references,
             None if self.weights is None else self.weights[rows],
         )
+
+    def tie_order(self, seed: int) -> NDArray[np.int64]:
+        """Positions in the order for a method: by quasi-identifiers, rows that are equal there as only the seed decides.
+
+        A table comes in canonical order, where rows with equal quasi-identifiers are sorted by their sensitive values; a method
+        that takes rows in turn would put equal values into one class.
+        """
+        columns = [(self.quasi[:, j], domain.size + 1) for j, domain in enumerate(self.quasi_domains)]
+        return tie_order(columns, len(self), seed)
 
     def secret(self, name: Secret) -> tuple[Int32, Domain]:
         """Codes and domain of one sensitive column, or of several that this table counts as one."""

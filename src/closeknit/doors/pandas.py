@@ -72,12 +72,13 @@ def _plain(column: Column) -> pd.Series:
 
 
 def _categorical(column: Column, kind: pd.CategoricalDtype) -> pd.Categorical | None:
-    """The categories that are there, in the order of the original; None if one is new."""
-    place = {value: rank for rank, value in enumerate(kind.categories.tolist())}
+    """The categories that are there, sorted; None if one is new.
+
+    The input's order may be that of its rows; sorted, an ordered type would state a wrong order, so it becomes an unordered one.
+    """
     values = column.values.tolist()
-    if any(value not in place for value in values):
+    if not set(values) <= set(kind.categories.tolist()):
         return None
-    order = np.array(sorted(range(len(values)), key=lambda code: place[values[code]]), dtype=np.int32)
+    order = sorted(range(len(values)), key=values.__getitem__)
     rank = np.append(np.argsort(order), -1)
-    kept = kind.categories[[place[values[code]] for code in order]]
-    return pd.Categorical.from_codes(rank[column.codes], categories=pd.Index(kept), ordered=bool(kind.ordered))
+    return pd.Categorical.from_codes(rank[column.codes], categories=pd.Index([values[code] for code in order]))

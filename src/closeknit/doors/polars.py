@@ -43,7 +43,6 @@ def _series(name: str, column: Column, kind: pl.DataType | None) -> pl.Series:
 
 
 def _enum(column: Column, kind: pl.Enum) -> pl.Enum | None:
-    """The values that are there, in the order the enumeration gave them; None if one is new."""
+    """The values that are there, sorted: the enumeration's own order may be that of the input's rows. None if one is new."""
     there = set(column.values.tolist())
-    kept = [value for value in kind.categories.to_list() if value in there]
-    return pl.Enum(kept) if len(kept) == len(there) else None
+    return pl.Enum(sorted(there)) if there <= set(kind.categories.to_list()) else None

@@ -45,6 +45,8 @@ def sharded(coding: Coding, coded: Packs, method: Method, models: Sequence[Model
         coding, _ = shared.value
         table, order = coding.table(block)
         own = seed if shards == 1 else _seed_of(seed, int(numbers_in(block, "shard")[0]))
+        ties = table.tie_order(own)
+        table, order = table.take(ties), order[ties]
 
         def run(part: Table) -> Outcome:
             return method.run(part, models, own, silent)

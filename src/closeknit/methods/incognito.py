@@ -70,6 +70,7 @@ class Incognito:
     keeps_persons: ClassVar[bool] = True  # rows of one person may have other cells, and each is written by its own
     plans_for: ClassVar[str] = "any"
     scale: ClassVar[str] = "count"
+    blind: ClassVar[bool] = True
 
     most: int = 100_000
 

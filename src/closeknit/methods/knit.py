@@ -84,6 +84,7 @@ class Knit:
     keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "any"
     scale: ClassVar[str] = "shard"
+    blind: ClassVar[bool] = True
 
     proposals: int | None = None
     seconds: float | None = None

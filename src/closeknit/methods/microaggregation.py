@@ -79,6 +79,7 @@ class Microaggregation:
     keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "size"
     scale: ClassVar[str] = "shard"
+    blind: ClassVar[bool] = True
 
     first: str = "k"
     column: str | None = None

@@ -55,6 +55,7 @@ class Mondrian:
     keeps_persons: ClassVar[bool] = False
     plans_for: ClassVar[str] = "any"
     scale: ClassVar[str] = "shard"
+    blind: ClassVar[bool] = True
 
     split: str = "relaxed"
     cut: str = "best"

@@ -195,7 +195,9 @@ class Windowed(Stream):
 
     def _waiting(self, positions: Ints, first: int, end: int) -> Waiting:
         secrets = self.tables.secrets(self.recent.take(np.arange(first, end)))
-        waiting = self.tables.waiting(secrets, self.pending.take(positions), positions, first)
+        canonical = self.tables.waiting(secrets, self.pending.take(positions), positions, first)
+        ties = canonical.table.tie_order(int(self.choice("ties", first).integers(2**63)))
+        waiting = Waiting(canonical.table.take(ties), canonical.strange[ties])
         if not self.decayed:
             return waiting
         table, names = waiting.table, list(self.schema.sensitive)
