@@ -1,5 +1,6 @@
 """Measure and write it down: `python benchmarks/run.py [name ...]`, or `make bench` for everything.
 
+    start    what a new user waits for: the first call, which compiles, and later calls
     sal      500,000 rows from CSV file to saved folder, against the floor: time, memory, imports, steps
     adult    loss of dealing as printed against aware dealing, and what closeness costs
     sabre    SAL and Adult over t: fills, bounds, cuts, polish, slack
@@ -58,6 +59,7 @@ import several
 import several_large
 import slicing
 import speed
+import start
 import stream_speed
 import web
 import workload
@@ -65,6 +67,7 @@ from sections import Section, replace
 
 PAGE = Path(__file__).with_name("RESULTS.md")
 BENCHMARKS = {
+    "start": ("Start: the first call and later ones", start.run),
     "sal": ("SAL: from CSV file to saved folder", sal.run),
     "adult": ("Adult: what a release loses", adult.run),
     "sabre": ("SABRE: what each step is worth", sabre.run),
