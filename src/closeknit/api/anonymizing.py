@@ -21,7 +21,7 @@ from closeknit.api.reporting import at_home
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.method import Method, Progress, promised, silent, usual_form
+from closeknit.core.method import Method, Progress, deals_by_rank, promised, silent, usual_form
 from closeknit.core.model import Model, joints
 from closeknit.core.params import number, spec, whole
 from closeknit.core.schema import Schema
@@ -108,7 +108,9 @@ def released(table: Table, models: Sequence[Model], method: Method, *, suppress:
     """
     usual = made("form", usual_form(method), FORMS)
     table = _before(form or usual, table, seed)
-    table = table.take(table.tie_order(seed)).joined(joints(models))
+    if not deals_by_rank(method, table.schema):
+        table = table.take(table.tie_order(seed))
+    table = table.joined(joints(models))
     table = replace(table, withholdable=math.floor(number("suppress", suppress, least=0, most=1) * len(table)))
     check_request(table, models, method)
     outcome = _outcome(table, models, method, seed, tell)

@@ -61,6 +61,14 @@ class Method(Protocol):
         """The partition of a table under these promises."""
 
 
+def deals_by_rank(method: Method, schema: Schema) -> bool:
+    """Whether a row's class follows from its rank in its bucket, in canonical order: Spark finds ranks by sorting all rows.
+
+    `method` declares it by `by_rank`; `schema` may have a person column, whose rows need parts all the same.
+    """
+    return getattr(method, "by_rank", False) and schema.person is None
+
+
 def usual_form(method: Method | type[Method]) -> str:
     """The form that a method's outcome is written in where none is asked for."""
     return getattr(method, "usual_form", "generalized")

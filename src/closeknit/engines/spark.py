@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.joint import CodedSecret, Secret
-from closeknit.core.method import Method, usual_form
+from closeknit.core.method import Method, deals_by_rank, usual_form
 from closeknit.core.model import Model, joints
 from closeknit.core.published import secret_codes
 from closeknit.core.schema import Schema
@@ -179,5 +179,4 @@ def _way(method: Method, coding: Coding) -> Callable[..., _Way]:
     """How a method scales; a plan that is not one of ranks, or whose ranks would part persons, is made in every shard."""
     if method.scale == "count":
         return _by_counts
-    ranked_rows = getattr(method, "by_rank", False) and coding.head.schema.person is None
-    return _by_ranks if ranked_rows else _by_shards
+    return _by_ranks if deals_by_rank(method, coding.head.schema) else _by_shards
