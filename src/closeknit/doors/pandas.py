@@ -74,7 +74,7 @@ def _plain(column: Column) -> pd.Series:
 def _categorical(column: Column, kind: pd.CategoricalDtype) -> pd.Categorical | None:
     """The categories that are there, sorted; None if one is new.
 
-    The input's order may be that of its rows; sorted, an ordered type would state a wrong order, so it becomes an unordered one.
+    The input's order may be that of its rows. An ordered type would now state a wrong order, so it becomes an unordered one.
     """
     values = column.values.tolist()
     if not set(values) <= set(kind.categories.tolist()):
