@@ -130,7 +130,7 @@ def test_any_clicks_leave_a_draft_that_says_one_thing_of_each_column(clicks: lis
         changed = roles.with_role(changed, name, role)
         assert roles.role_of(changed, name) == role
     recipe = draft.recipe_of(changed)
-    assert sorted(set(recipe.schema.needed(list(HOSPITAL)) + list(recipe.schema.identifier))) == sorted(HOSPITAL)
+    assert sorted(set(recipe.schema.needed(list(HOSPITAL)) + recipe.schema.removed)) == sorted(HOSPITAL)
     assert all(model.column is None or model.column in recipe.schema.sensitive for model in recipe.models)
     assert draft.draft_text(DRAFT) == before
     assert draft.read_draft(draft.draft_text(changed)) == changed

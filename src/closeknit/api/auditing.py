@@ -122,16 +122,18 @@ def _ground_notes(seen: Seen, models: Sequence[Model]) -> list[str]:
 
 
 def _check_columns(columns: Columns, schema: Schema, added: Sequence[str]) -> list[str]:
-    """Every column that is judged must be there; an identifier must not. `added` are those that the form brings."""
+    """Every column that is judged must be there; one that is never published must not. `added`: by the form."""
     for name in (*added, *schema.quasi, *schema.sensitive):
         if name not in columns:
             raise BadInput("is not in the release", column=name, right="its columns are " + ", ".join(columns))
-    known = {*added, *schema.used, *schema.identifier}
+    known = {*added, *schema.used, *schema.removed}
     for name in columns:
         if name not in known:
             raise BadInput("has no role", column=name, right="name its role in the schema")
     leaked = [name for name in (*schema.identifier, schema.person) if name in columns and name not in added]
-    return [f"column '{name}' identifies people and must not be in a release" for name in leaked]
+    found = [f"column '{name}' identifies people and must not be in a release" for name in leaked]
+    dropped = [name for name in schema.drop if name in columns]
+    return found + [f"column '{name}' is dropped by the schema and must not be in a release" for name in dropped]
 
 
 def _identity(rows: int, content: str, claimed: Certificate) -> list[str]:

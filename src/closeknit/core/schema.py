@@ -35,12 +35,12 @@ def _listed(given: object) -> tuple[Any, ...]:
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 Markers = Annotated[tuple[str, ...], BeforeValidator(lambda marks: tuple(str(mark) for mark in _listed(marks)))]
-ROLES = ("identifier", "quasi", "sensitive", "plain", "person")
+ROLES = ("identifier", "quasi", "sensitive", "plain", "drop", "person")
 KINDED = ("quasi", "sensitive")  # those whose columns have a kind
 
 
 class Schema(BaseModel):
-    """Roles of the columns: identifier and person (never published), quasi (generalized), sensitive (protected), plain (not).
+    """Roles of the columns: identifier, person, drop (not published), quasi (generalized), sensitive (protected), plain (not).
 
     >>> from closeknit.core.kinds import numeric, flat
     >>> schema = Schema(identifier=["name"], quasi={"age": numeric()}, sensitive={"disease": flat()})
@@ -55,6 +55,7 @@ class Schema(BaseModel):
     quasi: dict[str, Kinds] = {}
     sensitive: dict[str, Kinds] = {}
     plain: Names = ()
+    drop: Names = ()
     allow_unique: Names = ()
     person: str | None = None
     person_rows: Literal["together", "count-once"] = "together"
@@ -86,6 +87,7 @@ class Schema(BaseModel):
             "quasi": {name: kind_form(kind) for name, kind in self.quasi.items()},
             "sensitive": {name: kind_form(kind) for name, kind in self.sensitive.items()},
             "plain": list(self.plain),
+            "drop": list(self.drop),
             "allow_unique": list(self.allow_unique),
             "person": self.person,
             "person_rows": self.person_rows if self.person else None,
@@ -97,7 +99,8 @@ class Schema(BaseModel):
     def _check(self) -> None:
         roles: dict[str, str] = {}
         for role, names in (("identifier", self.identifier), ("quasi", self.quasi), ("sensitive", self.sensitive),
-                            ("plain", self.plain), ("person", [self.person] if self.person else [])):  # fmt: skip
+                            ("plain", self.plain), ("drop", self.drop),
+                            ("person", [self.person] if self.person else [])):  # fmt: skip
             for name in names:
                 other = roles.setdefault(name, role)
                 if other != role and {other, role} != {"quasi", "sensitive"}:  # slicing may serve a column that is both
@@ -125,15 +128,23 @@ class Schema(BaseModel):
         return list(dict.fromkeys([*self.quasi, *self.sensitive, *self.plain]))
 
     @property
+    def removed(self) -> list[str]:
+        """Columns that no release has: identifiers, and those that are dropped."""
+        return [*self.identifier, *self.drop]
+
+    @property
     def used(self) -> list[str]:
-        """All columns but the identifiers, which are not even read."""
+        """All columns but the removed ones, which are not even read."""
         return self.published + ([self.person] if self.person else [])
 
     def needed(self, names: Sequence[str]) -> list[str]:
-        """Of a table's columns those that have to be read; every column must have a role and every role its column."""
+        """Of a table's columns those that have to be read; every column must have a role and every role its column.
+
+        Only a dropped column may be absent, so that one recipe serves tables with and without it.
+        """
         known = [*self.identifier, *self.used]
         for name in names:
-            if name not in known:
+            if name not in known and name not in self.drop:
                 raise BadInput("has no role", column=name, right="list it under " + ", ".join(ROLES[:-1]) + " or " + ROLES[-1])
         for name in known:
             if name not in names:
