@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.api.asking import check_method, check_models, check_request
+from closeknit.api.asking import check_method, check_models, check_request, read_table
 from closeknit.api.distributed import anonymized, wants_spark
 from closeknit.api.publishing import brought_form, published
 from closeknit.api.reporting import at_home
@@ -68,7 +68,7 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
             data, schema, models, method, shape, seed, suppress=suppress, master=master, csv=csv, described=described, tell=tell
         )
     tell("reading", 0.0)
-    columns = read(data, csv, schema.needed)
+    columns = read_table(data, csv, schema)
     tell("encoding", 0.1)
     done = released(schema.encode(columns), models, method, suppress=suppress, form=asked, seed=seed, tell=tell)
     parquet = described is not None and kind_of(data) == ".parquet"

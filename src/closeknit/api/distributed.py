@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 
 from closeknit import __version__
-from closeknit.api.asking import check_roles, check_whole, refuse_unique
+from closeknit.api.asking import check_roles, check_whole, refuse_repeated, refuse_unique
 from closeknit.api.publishing import all_secrets, as_if_never_there, brought_form, notes_on, published_schema
 from closeknit.core.audit import Seen
 from closeknit.core.certificate import Certificate, ReleaseFile, model_form, refuse_broken
@@ -132,7 +132,7 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
     """A certified release whose rows stay on Spark, or `Unsatisfiable`."""
     from closeknit.engines.spark import coded_on_spark, refuse_unscaled, written_on_spark
     from closeknit.engines.spark_persons import whole_class
-    from closeknit.engines.spark_session import read_frame, sentences, session
+    from closeknit.engines.spark_session import read_frame, repeats, sentences, session
 
     share = number("suppress", suppress, least=0, most=1)
     refuse_unscaled(method, schema, form, share > 0)
@@ -141,6 +141,8 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
     frame = read_frame(session(master), data, csv)
     schema.needed(frame.columns)
     with sentences(data if isinstance(data, str | PathLike) else None):
+        for name in schema.unique:
+            refuse_repeated(name, *repeats(frame, name, schema.missing))
         tell("encoding", 0.1)
         coding, coded = coded_on_spark(frame, schema, models, keep=share > 0)
         rows, room = coding.rows, floor(share * coding.rows)

@@ -334,6 +334,19 @@ def loss_record(loss: Loss) -> LossRecord:
     return LossRecord(a=loss.a, b=loss.b, columns=dict(loss.columns))
 
 
+def persons_note(schema: Schema, checked: bool = True) -> str:
+    """What k counts, in a sentence. `checked`: whether rows that share an identifier were refused.
+
+    >>> persons_note(Schema(identifier=["name"], rows_are_persons=True))
+    'every row was counted as a person of its own, as the data owner declares (rows_are_persons)'
+    """
+    if schema.person is not None:
+        return "k and diversity count persons; who they are is not published"
+    declared = ", as the data owner declares (rows_are_persons)" if schema.rows_are_persons else ""
+    unchecked = "; whether an identifier repeats was not checked" if schema.unique and not checked else ""
+    return f"every row was counted as a person of its own{declared}{unchecked}"
+
+
 def unprotected(schema: Schema, models: Sequence[Model]) -> list[str]:
     """Columns that are published and that no promise covers, alone or together."""
     promised = {name for model in models for name in parts(model.column)}

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, ValidationError
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import NUMBER_TEXT, Domain
@@ -59,6 +59,7 @@ class Schema(BaseModel):
     allow_unique: Names = ()
     person: str | None = None
     person_rows: Literal["together", "count-once"] = "together"
+    rows_are_persons: StrictBool = False  # rows that share an identifier are different people
     missing: Markers = ()
     importance: dict[str, float] = {}
 
@@ -91,6 +92,7 @@ class Schema(BaseModel):
             "allow_unique": list(self.allow_unique),
             "person": self.person,
             "person_rows": self.person_rows if self.person else None,
+            "rows_are_persons": self.rows_are_persons,
             "missing": list(self.missing),
             "importance": dict(self.importance),
         }
@@ -114,6 +116,9 @@ class Schema(BaseModel):
             number(f"importance of '{name}'", weight, least=0)
         if self.person is not None and not self.person.strip():
             raise BadInput("the person column has no name", right="name it, or leave the key out")
+        if self.person is not None and self.rows_are_persons:
+            right = "keep person where one person has several rows, else rows_are_persons"
+            raise BadInput("is the person, and rows_are_persons is declared too", column=self.person, right=right)
         if self.quasi and not 0 < sum(self.weights()) < np.inf:
             what = "every importance is 0" if sum(self.weights()) == 0 else "the importances are too large to be added"
             raise BadInput(what, right="at least one quasi column must count, and numbers like 1 and 2 will do")
@@ -134,8 +139,17 @@ class Schema(BaseModel):
 
     @property
     def used(self) -> list[str]:
-        """All columns but the removed ones, which are not even read."""
+        """All columns but the removed ones: what a table is made of."""
         return self.published + ([self.person] if self.person else [])
+
+    @property
+    def unique(self) -> tuple[str, ...]:
+        """Identifiers that may not repeat: k would count the rows of one person as several persons.
+
+        >>> Schema(identifier=["name"]).unique, Schema(identifier=["name"], person="id").unique
+        (('name',), ())
+        """
+        return () if self.person is not None or self.rows_are_persons else self.identifier
 
     def needed(self, names: Sequence[str]) -> list[str]:
         """Of a table's columns those that have to be read; every column must have a role and every role its column.

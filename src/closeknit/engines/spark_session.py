@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +106,21 @@ def _readable(frame: DataFrame) -> DataFrame:
         return F.when(found.contains("\ufffd"), F.raise_error(f"\n{OUR_ERRORS}BadInput: {bad}\n")).otherwise(found).alias(name)
 
     return frame.select(*map(cell, frame.columns))
+
+
+def repeats(frame: DataFrame, name: str, missing: Sequence[str]) -> tuple[int, int]:
+    """Rows that repeat the identifier of another row, and all rows.
+
+    Missing identifiers are nobody's: they repeat nothing.
+    """
+    from pyspark.sql import functions as F
+
+    text = F.col(quoted(name)).cast("string")
+    nothing = [*missing, *(["NaN"] if frame.schema[name].dataType.simpleString() in ("float", "double") else [])]
+    said = F.when((F.trim(text) != "") & ~text.isin(nothing), text)
+    found = frame.agg(F.count(said), F.countDistinct(said), F.count(F.lit(1))).first()
+    filled, distinct, rows = found or (0, 0, 0)
+    return filled - distinct, rows
 
 
 def is_table(text: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from closeknit.api.asking import check_models, check_plain
+from closeknit.api.asking import check_identifier, check_models, check_plain
 from closeknit.apps.web.desk.draft import Draft, recipe_of
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
@@ -229,6 +229,8 @@ def _check(columns: Columns, schema: Forms, name: str, role: str | None) -> None
         check_plain(Schema(plain=[name], allow_unique=unique).encode(alone))
     elif role == "person":
         Schema(person=name).encode(alone)
+    elif role == "identifier" and not schema.get("person") and not schema.get("rows_are_persons"):
+        check_identifier(columns[name], name, schema["missing"])
     elif role in (*KINDED, BOTH):
         held = KINDED[0] if name in schema["quasi"] else KINDED[1]
         read = Schema.from_forms({held: {name: schema[held][name]}, "missing": schema["missing"]})
@@ -268,10 +270,12 @@ def _schema(draft: Forms) -> dict[str, Any]:
 
 
 def _with_schema(draft: Forms, schema: Forms) -> Draft:
-    order = (*ROLES[:4], "allow_unique", *ROLES[4:], "person_rows", "missing", "importance")
+    order = (*ROLES[:4], "allow_unique", *ROLES[4:], "person_rows", "rows_are_persons", "missing", "importance")
     told = {key: schema[key] for key in order if schema.get(key)}
     if "person" not in told:
         told.pop("person_rows", None)
+    else:
+        told.pop("rows_are_persons", None)
     changed = {**draft, "schema": told}
     return changed if changed.get("models") or "models" in draft else {k: v for k, v in changed.items() if k != "models"}
 
