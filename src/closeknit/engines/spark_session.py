@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.formulas import FORMULA
 from closeknit.doors.csv import CsvFormat
 from closeknit.engines.spark_maps import quoted
 
@@ -121,6 +122,15 @@ def repeats(frame: DataFrame, name: str, missing: Sequence[str]) -> tuple[int, i
     found = frame.agg(F.count(said), F.countDistinct(said), F.count(F.lit(1))).first()
     filled, distinct, rows = found or (0, 0, 0)
     return filled - distinct, rows
+
+
+def with_formulas(frame: DataFrame, names: Sequence[str]) -> list[str]:
+    """Of these columns those with a text that a spreadsheet may run."""
+    from pyspark.sql import functions as F
+
+    texts = [name for name in names if frame.schema[name].dataType.simpleString() == "string"]
+    found = frame.agg(*(F.max(F.col(quoted(name)).rlike(FORMULA)) for name in texts)).first() if texts else None
+    return [name for name, there in zip(texts, found or (), strict=True) if there]
 
 
 def is_table(text: str) -> bool:
