@@ -148,6 +148,17 @@ def test_faults_are_those_of_the_library() -> None:
     assert set(roles.column_faults(cells, mended)) == {"pid", "gone"}
 
 
+def test_an_identifier_that_repeats_is_a_fault_until_it_is_declared() -> None:
+    cells = Columns.of({"name": ["Ann", "Bob", "Ann"], "age": [30, 41, 52], "visit": [1, 2, 3]})
+    draft: dict[str, Any] = {"schema": {"identifier": ["name", "visit"], "quasi": {"age": "numeric"}}}
+    found = roles.column_faults(cells, draft)
+    assert list(found) == ["name"] and "1 of 3 rows repeat an identifier" in found["name"]
+    declared = roles.with_kind({"schema": {**draft["schema"], "rows_are_persons": True}}, "age", "flat")
+    assert roles.column_faults(cells, declared) == {} and declared["schema"]["rows_are_persons"] is True
+    person = roles.with_role(declared, "visit", "person")
+    assert roles.column_faults(cells, person) == {} and "rows_are_persons" not in person["schema"]
+
+
 def test_a_request_without_meaning_is_told_before_it_runs() -> None:
     assert roles.draft_faults(DRAFT) == []
     sliced = {**DRAFT, "method": "slicing"}
