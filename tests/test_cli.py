@@ -92,20 +92,6 @@ def test_the_whole_way(folder: Path) -> None:
     assert json.loads(again.stdout) == certificate
 
 
-def test_exact_duplicates_are_counted_for_the_owner_only(folder: Path) -> None:
-    write_recipe(folder, table=ROWS + ROWS.split("\n", 1)[1])
-    made = closeknit("anonymize", "recipe.yaml", "-o", "out/")
-    assert made.exit_code == 0, made.output
-    rows = ROWS.strip().count("\n")
-    assert f"{rows:,} input rows repeat another row exactly" in made.stderr and "repeat another" not in made.stdout
-    assert json.loads((folder / "out.private" / "report.json").read_text())["duplicates"] == rows
-    assert f"{rows} of those that came in repeat another row" in (folder / "out.private" / "report.html").read_text()
-    assert not any("duplicate" in text or "repeat another" in text for text in
-                   (file.read_text() for file in (folder / "out").iterdir()))  # fmt: skip
-    shown = closeknit("demo", "--rows", 50)
-    assert "repeat another" not in shown.stderr
-
-
 def test_demo_shows_the_same_people_before_and_after(folder: Path) -> None:
     shown = closeknit("demo", "--rows", 300)
     assert shown.exit_code == 0, shown.output

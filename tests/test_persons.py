@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
+from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.api import run
+from closeknit.apps.cli import app
 from closeknit.checks.cells import grouped
 from closeknit.core.columns import Columns
 from closeknit.doors.files import write_csv, write_ndjson, write_parquet
@@ -267,3 +270,23 @@ def test_identifiers_leave_no_trace(tmp_path: Path) -> None:
     release.save(tmp_path / "out")
     written = "".join(file.read_text() for folder in ("out", "out.private") for file in (tmp_path / folder).iterdir())
     assert not any(name in written for name in cells["name"])
+
+
+def test_exact_duplicates_are_counted_for_the_owner_only(tmp_path: Path) -> None:
+    cells = {"name": [*"abcdef"], "age": [30, 30, 30, 40, 41, 42], "sex": [*"ffffmm"], "disease": ["flu"] * 5 + ["gout"]}
+    write_csv(Columns.of(cells), tmp_path / "t.csv")
+    recipe = {"data": "t.csv", "schema": identified(identifier=["name"]).forms(), "models": [{"k_anonymity": {"k": 2}}]}
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    made = CliRunner().invoke(app, ["anonymize", str(tmp_path / "recipe.yaml"), "-o", str(tmp_path / "out")])
+    assert made.exit_code == 0, made.output
+    assert "2 input rows repeat another row exactly" in made.stderr and "repeat another" not in made.stdout
+    private, public = (tmp_path / folder for folder in ("out.private", "out"))
+    assert json.loads((private / "report.json").read_text())["duplicates"] == 2
+    assert "2 of those that came in repeat another row" in (private / "report.html").read_text()
+    said = "".join(file.read_text() for file in public.iterdir())
+    assert "duplicate" not in said and "repeat another" not in said
+
+
+def test_rows_of_two_persons_are_no_duplicates() -> None:
+    cells = {"patient": ["a", "a", "b", "c"], "age": [30] * 4, "sex": ["f"] * 4, "disease": ["flu"] * 3 + ["gout"]}
+    assert ck.anonymize(Columns.of(cells), schema(), [ck.KAnonymity(2)], seed=SEED).duplicates == 1
