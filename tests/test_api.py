@@ -309,3 +309,13 @@ def test_secrets_of_odd_text_survive_a_file(tmp_path: Path) -> None:
         release.save(tmp_path / format, format, report=False)
         found = ck.audit(tmp_path / format / f"release.{format}", certificate=tmp_path / format / "certificate.json")
         assert found.ok, (format, found.findings)
+
+
+def test_dropped_column_is_not_read_and_may_be_absent() -> None:
+    schema = ck.Schema(quasi={"age": ck.numeric()}, drop=["remark"])
+    for cells in ({"age": [30, 31], "remark": ["[1, 2]", "*"]}, {"age": [30, 31]}):
+        release = ck.anonymize(Columns.of(cells), schema, [ck.KAnonymity(2)])
+        assert list(release.columns) == ["age"] and "remark" not in release.certificate.to_json()
+    assert ck.Schema.from_forms(schema.forms()) == schema
+    with pytest.raises(ck.BadInput, match="is listed as quasi and as drop"):
+        ck.Schema(quasi={"age": ck.numeric()}, drop=["age"])

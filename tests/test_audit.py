@@ -303,6 +303,12 @@ def test_identifier_in_a_release_is_a_finding() -> None:
     assert not found.ok and any("'name' identifies people" in finding for finding in found.findings)
 
 
+def test_dropped_column_in_a_release_is_a_finding() -> None:
+    schema = ck.Schema(quasi={"age": ck.numeric()}, drop=["note"])
+    found = ck.audit(Columns.of({"note": list("aabb"), "age": ["30"] * 4}), schema, [ck.KAnonymity(2)])
+    assert not found.ok and any("'note' is dropped by the schema" in finding for finding in found.findings)
+
+
 def test_root_class_is_checked() -> None:
     """A release of one single class is judged like any other."""
     cells = {"age": ["*"] * 3, "disease": ["a", "a", "a"]}

@@ -382,7 +382,7 @@ def test_what_has_no_meaning_is_refused(model: Any, said: str) -> None:
 
 @pytest.mark.parametrize("persons", [False, True])
 def test_remarks_of_a_method_stay_at_home(tmp_path: Path, persons: bool) -> None:
-    cells = {**REVEALING, "who": [1, 1, 2, 2, 3, 3, 4, 4]}
+    cells = {**REVEALING, "who": [1, 1, 2, 2, 3, 3, 4, 4] if persons else [*range(8)]}
     schema = ck.Schema(identifier=[] if persons else ["who"], person="who" if persons else None, quasi=TWO.quasi,
                        sensitive=TWO.sensitive)  # fmt: skip
     release = anonymized(Columns.of(cells), schema, [ck.KAnonymity(2)], Halves())

@@ -8,11 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+import yaml
+from typer.testing import CliRunner
 
 import closeknit as ck
+from closeknit.api import run
+from closeknit.apps.cli import app
 from closeknit.checks.cells import grouped
 from closeknit.core.columns import Columns
+from closeknit.doors.files import write_csv, write_ndjson, write_parquet
+from closeknit.recipe import Recipe
 from conftest import examples
 
 SEED = 2**99
@@ -158,3 +165,128 @@ def test_classes_an_adversary_sees_hold_k_persons() -> None:
     release = ck.anonymize(Columns.of(cells), ck.Schema(**roles), [ck.KAnonymity(5)], seed=SEED)
     for rows in grouped(release.columns, ["age"]).values():
         assert len(rows) >= 15
+
+
+# Identifiers that repeat ------------------------------------------------------------------------------------------------
+
+
+def identified(**roles: Any) -> ck.Schema:
+    told = {"quasi": {"age": ck.numeric(), "sex": ck.flat()}, "sensitive": {"disease": ck.flat()}}
+    return ck.Schema(**{**told, **roles})
+
+
+def test_counting_rows_of_visits_makes_classes_of_few_persons() -> None:
+    """What the refusal is about: k = 5 is met in rows, and most classes hold fewer than five persons."""
+    cells = visits(np.random.default_rng(3), 200, 9)
+    dropped = ck.anonymize(Columns.of(cells), identified(drop=["patient"]), [ck.KAnonymity(5)], ck.Mondrian(), seed=SEED)
+    sizes = [len(persons) for persons in persons_by_class(dropped, cells).values()]
+    assert sum(size < 5 for size in sizes) > len(sizes) / 2
+    with pytest.raises(ck.BadInput) as refused:
+        ck.anonymize(Columns.of(cells), identified(identifier=["patient"]), [ck.KAnonymity(5)], ck.Mondrian(), seed=SEED)
+    rows, repeats = len(cells["age"]), len(cells["age"]) - 200
+    assert str(refused.value).startswith(f"column 'patient': {repeats:,} of {rows:,} rows repeat an identifier (row ")
+    assert "person: patient" in str(refused.value) and "rows_are_persons: true" in str(refused.value)
+    release = ck.anonymize(Columns.of(cells), schema(), [ck.KAnonymity(5)], ck.Mondrian(), seed=SEED)
+    assert min(len(persons) for persons in persons_by_class(release, cells).values()) >= 5
+
+
+PAIRS = {"name": ["Ann", "Bob", "Cid", "Ann"], "age": [30, 31, 32, 33], "sex": [*"ffmm"], "disease": ["flu", "gout"] * 2}
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "parquet", "ndjson"])
+def test_an_identifier_that_repeats_is_refused_from_wherever_it_comes(tmp_path: Path, kind: str) -> None:
+    table: Any = pa.table(PAIRS)
+    if kind != "frame":
+        {"csv": write_csv, "parquet": write_parquet, "ndjson": write_ndjson}[kind](Columns.of(PAIRS), tmp_path / f"t.{kind}")
+        table = tmp_path / f"t.{kind}"
+    with pytest.raises(ck.BadInput, match=r"column 'name': 1 of 4 rows repeat an identifier \(row 4 that of row 1\)"):
+        ck.anonymize(table, identified(identifier=["name"]), [ck.KAnonymity(2)])
+
+
+@pytest.mark.parametrize("ask", [
+    lambda table, schema: ck.compare(table, schema, [ck.KAnonymity(2)], ["mondrian"]),
+    lambda table, schema: ck.frontier(table, schema, [ck.KAnonymity(2)], ["mondrian"], vary={"k": [2]}),
+    lambda table, schema: ck.choose_k(table, schema, ks=[2], method="mondrian"),
+    lambda table, schema: ck.replay(ck.Castle(schema, k=2, delta=3), table),
+])  # fmt: skip
+def test_an_identifier_that_repeats_is_refused_whatever_is_asked(ask: Any) -> None:
+    quasi = {"age": ck.numeric(0, 100), "sex": ck.flat()}
+    with pytest.raises(ck.BadInput, match="rows repeat an identifier"):
+        ask(Columns.of(PAIRS), identified(identifier=["name"], quasi=quasi))
+    ask(Columns.of(PAIRS), identified(identifier=["name"], quasi=quasi, rows_are_persons=True))
+
+
+def test_rows_declared_as_persons_are_noted_and_the_recipe_repeats_them(tmp_path: Path) -> None:
+    declared = identified(identifier=["name"], rows_are_persons=True)
+    write_csv(Columns.of(PAIRS), tmp_path / "t.csv")
+    release = ck.anonymize(tmp_path / "t.csv", declared, [ck.KAnonymity(2)], seed=SEED)
+    said = "every row was counted as a person of its own, as the data owner declares (rows_are_persons)"
+    assert said in release.certificate.notes
+    release.save(tmp_path / "out")
+    again = run(Recipe.read(tmp_path / "out.private" / "recipe.yaml"))
+    assert again.certificate.content_sha256 == release.certificate.content_sha256
+    assert ck.audit(tmp_path / "out" / "release.csv", certificate=tmp_path / "out" / "certificate.json").ok
+
+
+def test_other_identifiers_may_repeat_where_a_person_is_declared() -> None:
+    cells = Columns.of({**PAIRS, "patient": [1, 2, 3, 4]})
+    release = ck.anonymize(cells, identified(identifier=["name"], person="patient"), [ck.KAnonymity(2)])
+    assert "k and diversity count persons; who they are is not published" in release.certificate.notes
+
+
+@pytest.mark.parametrize("nothing", [None, "", "  ", "?"])
+def test_missing_identifiers_do_not_repeat_each_other(nothing: str | None) -> None:
+    cells = {**PAIRS, "name": ["Ann", nothing, nothing, nothing]}
+    assert ck.anonymize(pa.table(cells), identified(identifier=["name"], missing=["?"]), [ck.KAnonymity(2)]).certificate.ok
+
+
+@pytest.mark.parametrize(("told", "said"), [
+    ({"person": "name", "rows_are_persons": True}, "column 'name': is the person, and rows_are_persons is declared too"),
+    ({"rows_are_persons": "yes"}, "schema, key 'rows_are_persons': input should be a valid boolean"),
+])  # fmt: skip
+def test_what_contradicts_itself_is_refused(told: dict[str, Any], said: str) -> None:
+    with pytest.raises(ck.BadInput, match=said):
+        identified(**told)
+
+
+def test_an_identifier_of_another_type_says_how_it_need_not_be_read() -> None:
+    table = pa.table({**PAIRS, "name": [[1], [2], [3], [4]]})
+    with pytest.raises(ck.BadInput, match=r"column 'name': .* or list it under drop, which is not read"):
+        ck.anonymize(table, identified(identifier=["name"]), [ck.KAnonymity(2)])
+    assert ck.anonymize(table, identified(identifier=["name"], rows_are_persons=True), [ck.KAnonymity(2)]).certificate.ok
+
+
+def test_a_stream_notes_that_identifiers_were_not_checked() -> None:
+    unchecked = "every row was counted as a person of its own; whether an identifier repeats was not checked"
+    told = identified(identifier=["name"], quasi={"age": ck.numeric(0, 100), "sex": ck.flat()})
+    assert unchecked in ck.Castle(told, k=2, delta=3).certificate.notes
+    whole = Columns.of({**PAIRS, "name": [*"abcd"]})
+    assert unchecked not in ck.replay(ck.Castle(told, k=2, delta=3), whole).certificate.notes
+
+
+def test_identifiers_leave_no_trace(tmp_path: Path) -> None:
+    cells = {**PAIRS, "name": ["Zaphod", "Yolanda", "Xerxes", "Wilhelmina"]}
+    release = ck.anonymize(Columns.of(cells), identified(identifier=["name"]), [ck.KAnonymity(2)], seed=SEED)
+    release.save(tmp_path / "out")
+    written = "".join(file.read_text() for folder in ("out", "out.private") for file in (tmp_path / folder).iterdir())
+    assert not any(name in written for name in cells["name"])
+
+
+def test_exact_duplicates_are_counted_for_the_owner_only(tmp_path: Path) -> None:
+    cells = {"name": [*"abcdef"], "age": [30, 30, 30, 40, 41, 42], "sex": [*"ffffmm"], "disease": ["flu"] * 5 + ["gout"]}
+    write_csv(Columns.of(cells), tmp_path / "t.csv")
+    recipe = {"data": "t.csv", "schema": identified(identifier=["name"]).forms(), "models": [{"k_anonymity": {"k": 2}}]}
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    made = CliRunner().invoke(app, ["anonymize", str(tmp_path / "recipe.yaml"), "-o", str(tmp_path / "out")])
+    assert made.exit_code == 0, made.output
+    assert "2 input rows repeat another row exactly" in made.stderr and "repeat another" not in made.stdout
+    private, public = (tmp_path / folder for folder in ("out.private", "out"))
+    assert json.loads((private / "report.json").read_text())["duplicates"] == 2
+    assert "2 of those that came in repeat another row" in (private / "report.html").read_text()
+    said = "".join(file.read_text() for file in public.iterdir())
+    assert "duplicate" not in said and "repeat another" not in said
+
+
+def test_rows_of_two_persons_are_no_duplicates() -> None:
+    cells = {"patient": ["a", "a", "b", "c"], "age": [30] * 4, "sex": ["f"] * 4, "disease": ["flu"] * 3 + ["gout"]}
+    assert ck.anonymize(Columns.of(cells), schema(), [ck.KAnonymity(2)], seed=SEED).duplicates == 1

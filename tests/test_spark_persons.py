@@ -20,6 +20,7 @@ from closeknit.doors.batches import coded_block, codes_in, numbers_in
 from closeknit.doors.files import write_parquet
 from closeknit.engines import spark_persons, spark_shards
 from closeknit.engines.spark_coding import WHO, Coding
+from closeknit.engines.spark_session import repeats
 
 SEED = 2**100 + 7
 MODELS = [ck.KAnonymity(5), ck.LDiversity("disease", 3), ck.TCloseness("stay", 0.4)]
@@ -85,6 +86,15 @@ def test_a_row_of_nobody_is_refused(spark: Any, tmp_path: Path) -> None:
     write_parquet(Columns({**table.columns, "name": Column(table["name"].values, codes)}, 50), tmp_path / "visits.parquet")
     with pytest.raises(ck.BadInput, match="column 'name': a row has no person"):
         ck.anonymize(tmp_path / "visits.parquet", schema("together"), MODELS[:1], ck.Mondrian(), seed=SEED, engine="spark")
+
+
+def test_an_identifier_that_repeats_is_refused(spark: Any) -> None:
+    rows = [("Ann", None, 30), ("Bob", "?", 31), ("Ann", "?", 32), ("Cid", None, 33), ("Dot", " ", 34), ("Eve", " ", 35)]
+    table = spark.createDataFrame(rows, "name string, title string, age int")
+    assert repeats(table, "title", ["?"]) == (0, 6), "missing identifiers repeat nothing"
+    asked = ck.Schema(identifier=["name", "title"], quasi={"age": ck.numeric()}, missing=["?"])
+    with pytest.raises(ck.BadInput, match="column 'name': 1 of 6 rows repeat an identifier, and k would"):
+        ck.anonymize(table, asked, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
 
 
 # What needs no session -----------------------------------------------------------------------------------------------------

@@ -105,8 +105,10 @@ def test_kinds(name: str, cells: list[object], kind: str, sure: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "cells", "role", "sure"),
     [
-        ("name", ["Ann", "Bob", "Ann"], "identifier", True),
-        ("LastName", ["Lee", "Ito", "Lee"], "identifier", True),
+        ("name", ["Ann", "Bob", "Cid"], "identifier", True),
+        ("name", ["Ann", "Bob", "Ann"], "identifier", False),
+        ("name", ["Ann", None, None], "identifier", True),
+        ("LastName", ["Lee", "Ito", "Lee"], "identifier", False),
         ("email", ["a@b.org", "c@d.org"], "identifier", True),
         ("patient_id", [1, 2, 3], "identifier", True),
         ("patient_id", [1, 1, 2, 2, 3, 3], "person", True),
@@ -209,6 +211,19 @@ def test_recipe_says_how_the_file_is_written(tmp_path: Path) -> None:
 def test_ordered_secret_with_missing_values_gets_another_distance(tmp_path: Path) -> None:
     recipe = round_trip(suggest(Columns.of({"age": [30, 41, 52], "salary": [1, None, 3]})), tmp_path)
     assert [getattr(model, "distance", None) for model in recipe.models] == [None, "equal"]
+
+
+def test_an_identifier_that_repeats_says_what_to_declare() -> None:
+    found = suggest(Columns.of({"name": ["Ann", "Bob", "Ann"], "age": [30, 41, 30]}))
+    assert found.reasons["name"].reason.endswith(
+        "1 of 3 rows repeat a value: make it the person if these are rows of one person, or add rows_are_persons: true"
+    )
+    assert "not sure: names of people; 1 of 3 rows repeat" in found.to_recipe("t.csv")
+
+
+def test_names_may_repeat_where_another_column_is_the_person() -> None:
+    found = suggest(Columns.of({"patient_id": [1, 1, 2, 2], "name": ["Ann", "Ann", "Bob", "Bob"]}))
+    assert (found.schema.person, found.reasons["name"].sure) == ("patient_id", True)
 
 
 def test_two_persons_are_one_too_many() -> None:

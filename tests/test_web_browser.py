@@ -135,7 +135,7 @@ def test_the_whole_way_on_the_built_in_table(visitor: Any, tmp_path: Path) -> No
     page = visitor
     page.click("text=Take the built-in")
     page.click("text=Yes, say what the columns are")
-    role(page, "stay", "identifier")
+    role(page, "stay", "drop")
     assert page.locator("#role-7").evaluate("each => each === document.activeElement"), "the changed field keeps the focus"
 
     page.click("a[aria-label='Hierarchy of age: numeric']")
@@ -181,7 +181,7 @@ def test_the_whole_way_on_adult(visitor: Any, tmp_path: Path, data_folder: Path)
     page.click("text=Look at it")
     page.click("text=Yes, say what the columns are")
     for column in ("fnlwgt", "capital-gain", "capital-loss"):
-        role(page, column, "identifier")
+        role(page, column, "drop")
     page.click("a[aria-label='Hierarchy of hours-per-week: numeric']")
     page.click("a:text-is('quantiles')")
     page.wait_for_selector("text=So it would read")

@@ -130,7 +130,7 @@ def test_any_clicks_leave_a_draft_that_says_one_thing_of_each_column(clicks: lis
         changed = roles.with_role(changed, name, role)
         assert roles.role_of(changed, name) == role
     recipe = draft.recipe_of(changed)
-    assert sorted(set(recipe.schema.needed(list(HOSPITAL)) + list(recipe.schema.identifier))) == sorted(HOSPITAL)
+    assert sorted(set(recipe.schema.needed(list(HOSPITAL)) + recipe.schema.removed)) == sorted(HOSPITAL)
     assert all(model.column is None or model.column in recipe.schema.sensitive for model in recipe.models)
     assert draft.draft_text(DRAFT) == before
     assert draft.read_draft(draft.draft_text(changed)) == changed
@@ -146,6 +146,17 @@ def test_faults_are_those_of_the_library() -> None:
     assert found["age"] == str(caught.value)
     mended = roles.with_missing(roles.with_unique(told, "ward", True), ["old"])
     assert set(roles.column_faults(cells, mended)) == {"pid", "gone"}
+
+
+def test_an_identifier_that_repeats_is_a_fault_until_it_is_declared() -> None:
+    cells = Columns.of({"name": ["Ann", "Bob", "Ann"], "age": [30, 41, 52], "visit": [1, 2, 3]})
+    draft: dict[str, Any] = {"schema": {"identifier": ["name", "visit"], "quasi": {"age": "numeric"}}}
+    found = roles.column_faults(cells, draft)
+    assert list(found) == ["name"] and "1 of 3 rows repeat an identifier" in found["name"]
+    declared = roles.with_kind({"schema": {**draft["schema"], "rows_are_persons": True}}, "age", "flat")
+    assert roles.column_faults(cells, declared) == {} and declared["schema"]["rows_are_persons"] is True
+    person = roles.with_role(declared, "visit", "person")
+    assert roles.column_faults(cells, person) == {} and "rows_are_persons" not in person["schema"]
 
 
 def test_a_request_without_meaning_is_told_before_it_runs() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from closeknit.core.certificate import model_form
 from closeknit.core.errors import BadInput
@@ -39,6 +39,7 @@ class _Keys(BaseModel):
     stream: Any = None  # instead of a method: rows come one after the other
     form: Any = None  # the usual one of the method
     suppress: Any = 0.0
+    escape_formulas: StrictBool = False
     seed: int | None = None
     notes: list[Any] = []  # how a method worked, told by the release that this recipe repeats: not read
     output: dict[str, Any] = {}
@@ -64,6 +65,7 @@ class Recipe:
             raise BadInput("the recipe has a method and a stream", file=file, right="keep one of them")
         self.form = form_of(keys.form)
         self.suppress, self.seed = float(number("suppress", keys.suppress, least=0, most=1)), keys.seed
+        self.escape_formulas = keys.escape_formulas
         self.format = keys.output.get("format")
         for key in keys.output:
             if key != "format":
@@ -180,7 +182,8 @@ def usual_method(form: Form | None) -> Method:
 
 
 def recipe_forms(schema: Schema, models: list[Model], method: Any, form: Any, suppress: float, seed: int,
-                 data: dict[str, Any] | None, notes: Sequence[str] = ()) -> dict[str, Any]:  # fmt: skip
+                 data: dict[str, Any] | None, notes: Sequence[str] = (),
+                 escape_formulas: bool = False) -> dict[str, Any]:  # fmt: skip
     """Plain mappings that `Recipe.of` reads back; `notes` say how the method worked."""
     return {
         "data": data,
@@ -189,6 +192,7 @@ def recipe_forms(schema: Schema, models: list[Model], method: Any, form: Any, su
         "method": model_form(method),
         "form": model_form(form),
         "suppress": suppress,
+        **({"escape_formulas": True} if escape_formulas else {}),
         "seed": seed,
         **({"notes": list(notes)} if notes else {}),
     }

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.api.asking import check_method, check_models, check_request
+from closeknit.api.asking import check_method, check_models, check_request, read_table
 from closeknit.api.distributed import anonymized, wants_spark
 from closeknit.api.publishing import brought_form, published
 from closeknit.api.reporting import at_home
@@ -23,7 +23,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.method import Method, Progress, deals_by_rank, promised, silent, usual_form
 from closeknit.core.model import Model, joints
-from closeknit.core.params import number, spec, whole
+from closeknit.core.params import choice, number, spec, whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Outcome, Partition, Table
 from closeknit.doors.csv import CsvFormat
@@ -43,10 +43,12 @@ SHORT_SEED = 2**64
 
 def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method | None = None, *, suppress: float = 0.0,
               form: Asked | None = None, seed: int | None = None, csv: CsvFormat | None = None,
-              progress: Progress | None = None, engine: str | None = None, master: str | None = None) -> Release:  # fmt: skip
+              escape_formulas: bool = False, progress: Progress | None = None, engine: str | None = None,
+              master: str | None = None) -> Release:  # fmt: skip
     """A certified release of a frame or file, or `Unsatisfiable`; nothing is written.
 
-    `engine="spark"` leaves the rows on Spark, at the cluster `master`; so does a Spark frame.
+    `escape_formulas` writes an apostrophe in front of text that a spreadsheet would run. `engine="spark"` leaves the rows on
+    Spark, at the cluster `master`; so does a Spark frame.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital(200)
@@ -57,29 +59,34 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     asked, tell = form_of(form), progress or silent
     method = method or usual_method(asked)
     number("suppress", suppress, least=0, most=1)
+    choice("escape_formulas", escape_formulas, (True, False))
     check_method(method)
     models = check_asked(schema, models, method, asked)
     seed = _seed(seed)
     on_spark = wants_spark(data, engine, master)
     described = _data_form(data, csv, on_spark)
+    if on_spark and escape_formulas:
+        raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
     if on_spark:
         shape = asked or made("form", usual_form(method), FORMS)
         return anonymized(
             data, schema, models, method, shape, seed, suppress=suppress, master=master, csv=csv, described=described, tell=tell
         )
     tell("reading", 0.0)
-    columns = read(data, csv, schema.needed)
+    columns = read_table(data, csv, schema)
     tell("encoding", 0.1)
     done = released(schema.encode(columns), models, method, suppress=suppress, form=asked, seed=seed, tell=tell)
     parquet = described is not None and kind_of(data) == ".parquet"
     partition = _by_input_row(done.table, done.partition)
     return Release(
         done.columns,
-        done.certificate,
+        done.certificate.with_escapes() if escape_formulas else done.certificate,
         partition=partition,
         parts=done.form.parts(done.columns, Schema.from_forms(done.certificate.columns)),
         advice=done.form.advice,
-        recipe=recipe_forms(schema, list(models), done.method, done.form, suppress, seed, described, done.notes),
+        recipe=recipe_forms(
+            schema, list(models), done.method, done.form, suppress, seed, described, done.notes, escape_formulas
+        ),
         like=None if described or isinstance(data, Columns) else data,
         format="parquet" if parquet else "csv",
         types=parquet_types(part_files(data)[0]) if parquet else None,
@@ -140,7 +147,8 @@ def run(recipe: Recipe, progress: Progress | None = None, engine: str | None = N
         raise BadInput("the recipe names no data", right="add the key data with the path of the table")
     return anonymize(
         recipe.data_path, recipe.schema, recipe.models, recipe.method, suppress=recipe.suppress, form=recipe.form,
-        seed=recipe.seed, csv=recipe.csv, progress=progress, engine=engine, master=master,
+        seed=recipe.seed, csv=recipe.csv, escape_formulas=recipe.escape_formulas, progress=progress, engine=engine,
+        master=master,
     )  # fmt: skip
 
 

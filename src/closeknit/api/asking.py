@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
 
 from closeknit.core.classes import Classes
+from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.joint import named, parts
+from closeknit.core.kinds import texts_of
 from closeknit.core.method import Method
 from closeknit.core.model import Model, listed, merging_holds
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Table
+from closeknit.doors.csv import CsvFormat
+from closeknit.doors.files import read
 
 
 def check_request(table: Table, models: Sequence[Model], method: Method) -> None:
@@ -66,6 +74,48 @@ def refuse_unique(schema: Schema, name: str, alone: int) -> None:
     if alone and name not in schema.allow_unique:
         what = f"is plain, and {alone:,} of its values occur in one row only: it may identify that row"
         raise BadInput(what, column=name, right="make it quasi, sensitive or identifier, or name it in allow_unique")
+
+
+def read_table(data: Any, csv: CsvFormat | None, schema: Schema) -> Columns:
+    """The columns of a table that are used; refused where an identifier repeats.
+
+    Identifiers are read as far as that takes, and dropped here.
+    """
+    file = data if isinstance(data, str | PathLike) else None
+    try:
+        columns = read(data, csv, lambda names: [*schema.needed(names), *schema.unique])
+    except BadInput as bad:
+        if bad.column not in schema.unique or bad.column is None:
+            raise
+        right = f"{bad.right}, or list it under drop, which is not read"
+        raise BadInput(bad.what, file=bad.file, column=bad.column, row=bad.row, right=right) from None
+    for name in schema.unique:
+        check_identifier(columns[name], name, schema.missing, file)
+    return Columns({name: columns[name] for name in schema.used}, columns.rows)
+
+
+def check_identifier(column: Column, name: str, missing: Sequence[str] = (), file: object = None) -> None:
+    """Refuse an identifier that repeats. A missing one names nobody, so it repeats nothing."""
+    counts = column.counts
+    several = np.flatnonzero(counts > 1)
+    texts = texts_of(column.values[several])
+    several = several[np.array([text.strip() != "" and text not in missing for text in texts], dtype=bool)]
+    if not len(several):
+        return
+    first, second = np.flatnonzero(column.codes == several[0])[:2].tolist()
+    example = f" (row {second + 1:,} that of row {first + 1:,})"
+    refuse_repeated(name, int(counts[several].sum()) - len(several), len(column), example, file)
+
+
+def refuse_repeated(name: str, repeats: int, rows: int, example: str = "", file: object = None) -> None:
+    """An identifier with so many rows that repeat a value: of one person, or of different people with one name."""
+    if repeats:
+        what = f"{repeats:,} of {rows:,} rows repeat an identifier{example}, and k would count rows of one person as several"
+        right = (
+            f"declare person: {name} if equal values are one person, rows_are_persons: true if they are different people (in "
+            f"Python: person={name!r}, rows_are_persons=True), or drop: {name} if it says nothing about persons"
+        )
+        raise BadInput(what, file=file, column=name, right=right)
 
 
 def check_whole(classes: Classes, schema: Schema, models: Sequence[Model], parts_persons: bool = False,

@@ -22,6 +22,7 @@ from closeknit.attacks.on_release import left_out, on_release
 from closeknit.core.certificate import Certificate, Paper
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, CloseknitError
+from closeknit.core.formulas import unescape_columns
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.doors.canonical import content_hash
@@ -142,7 +143,7 @@ def release_of(release: Any, certificate: Any = None, csv: CsvFormat | None = No
             release if isinstance(release, str | PathLike) else None,
         )
         raise BadInput(what, file=file, right="attack the file as it was certified; 'closeknit audit' says what differs")
-    return Plain(columns, claimed)
+    return Plain(unescape_columns(columns) if claimed.escape_formulas else columns, claimed)
 
 
 def _named(baskets: Any) -> list[str]:

@@ -16,6 +16,7 @@ from closeknit.core.audit import Audit, Checked, Seen, differences, finer_secret
 from closeknit.core.certificate import Certificate, Promise, unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
+from closeknit.core.formulas import escape_columns, formula_notes, unescape_columns
 from closeknit.core.model import Model, joints
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form
@@ -30,13 +31,14 @@ PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate 
 
 def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | None = None, *,
           certificate: Certificate | str | PathLike[str] | None = None, form: Asked | None = None,
-          csv: CsvFormat | None = None, engine: str | None = None, master: str | None = None) -> Audit:  # fmt: skip
+          escape_formulas: bool = False, csv: CsvFormat | None = None, engine: str | None = None,
+          master: str | None = None) -> Audit:  # fmt: skip
     """Recompute every promise of a release made by anyone, from its cells alone.
 
     `engine="spark"` leaves the rows on Spark, at the cluster `master`; so does a Spark frame.
 
-    Either say what the columns are and what is to be checked (`schema`, `models`, and the `form` unless cells are generalized),
-    or give the certificate that came with it.
+    Either say what the columns are and what is to be checked (`schema`, `models`, the `form` unless cells are generalized, and
+    whether formulas are escaped), or give the certificate that came with it.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(200), ck.datasets.hospital_schema(), [ck.KAnonymity(4)])
@@ -54,19 +56,21 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
         raise BadInput("no column is quasi, so there are no classes to judge", right=right)
     shape: Form = form_of(claimed.form if claimed and form is None else form) or generalized()
     check_models(schema, models, shape)
-    withheld = claimed.withheld if claimed else 0
+    withheld, escapes = (claimed.withheld, claimed.escape_formulas) if claimed else (0, escape_formulas)
     if wants_spark(data, engine, master):
-        columns, seen, content = seen_on_spark(data, schema, models, shape, withheld, csv, master)
+        columns, seen, content, formulas = seen_on_spark(data, schema, models, shape, withheld, csv, master, escapes)
         persons = False
         findings = _check_columns(columns, schema, shape.added)
     else:
-        columns = read(data, csv)
-        if columns.rows == 0:
+        written = read(data, csv)
+        if written.rows == 0:
             raise BadInput("the release has no rows", right="give a table with at least one row")
+        columns = unescape_columns(written) if escapes else written
         findings, seen, persons = _seen(columns, schema, models, shape, withheld)
         findings += _bytes(data, claimed) + _beside(data, shape.parts(columns, schema), claimed) if claimed else []
-        content = content_hash(columns) if claimed else ""
-    findings += [*(_identity(seen.rows, content, claimed) if claimed else ()), *finer_secrets(columns, schema)]
+        content, formulas = content_hash(written) if claimed else "", formula_notes(columns)
+        findings += [f"{note}, which are not escaped" for note in formula_notes(written)] if escapes else []
+    findings += [*(_identity(seen.rows, content, formulas, claimed) if claimed else ()), *finer_secrets(columns, schema)]
     attested = (
         {promise.text for promise in claimed.promises if promise.status == "attested" and not promise.why} if claimed else set()
     )
@@ -82,7 +86,7 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
         rows=seen.rows,
         classes=seen.classes,
         joint=seen.joint,
-        notes=tuple(unprotected(schema, models) + _ground_notes(seen, models)),
+        notes=tuple(unprotected(schema, models) + _ground_notes(seen, models) + formulas),
         loss=None if np.isnan(seen.loss.a) else seen.loss,
     )
 
@@ -122,20 +126,22 @@ def _ground_notes(seen: Seen, models: Sequence[Model]) -> list[str]:
 
 
 def _check_columns(columns: Columns, schema: Schema, added: Sequence[str]) -> list[str]:
-    """Every column that is judged must be there; an identifier must not. `added` are those that the form brings."""
+    """Every column that is judged must be there; one that is never published must not. `added`: by the form."""
     for name in (*added, *schema.quasi, *schema.sensitive):
         if name not in columns:
             raise BadInput("is not in the release", column=name, right="its columns are " + ", ".join(columns))
-    known = {*added, *schema.used, *schema.identifier}
+    known = {*added, *schema.used, *schema.removed}
     for name in columns:
         if name not in known:
             raise BadInput("has no role", column=name, right="name its role in the schema")
     leaked = [name for name in (*schema.identifier, schema.person) if name in columns and name not in added]
-    return [f"column '{name}' identifies people and must not be in a release" for name in leaked]
+    found = [f"column '{name}' identifies people and must not be in a release" for name in leaked]
+    dropped = [name for name in schema.drop if name in columns]
+    return found + [f"column '{name}' is dropped by the schema and must not be in a release" for name in dropped]
 
 
-def _identity(rows: int, content: str, claimed: Certificate) -> list[str]:
-    """Whether this is the release that the certificate speaks of: its rows and its content."""
+def _identity(rows: int, content: str, formulas: Sequence[str], claimed: Certificate) -> list[str]:
+    """Whether this is the release that the certificate speaks of: its rows, its content, and what must be noted of it."""
     findings = [
         f"the certificate has the key '{key}' under columns, which a certificate never has"
         for key in claimed.columns  # markers of missing values would join cells that differ
@@ -145,6 +151,7 @@ def _identity(rows: int, content: str, claimed: Certificate) -> list[str]:
         findings.append(f"the release has {rows:,} rows, its certificate says {claimed.rows:,}")
     if content != claimed.content_sha256:
         findings.append("the content differs from what was certified: its content hash is another one")
+    findings += [f"the certificate does not note: {note}" for note in formulas if note not in claimed.notes]
     for file in claimed.files:
         if file.rows != claimed.rows:
             findings.append(f"the certificate says {claimed.rows:,} rows, and {file.rows:,} of its file {file.name}")
@@ -165,7 +172,8 @@ def _beside(data: Any, parts: Mapping[str, Columns], claimed: Certificate) -> li
     findings = []
     for name, columns in parts.items() if isinstance(data, str | PathLike) else ():
         file = Path(data).with_name(name + Path(data).suffix)
-        if file.exists() and content_hash(read(file)) != content_hash(columns):
+        said = escape_columns(columns) if claimed.escape_formulas else columns
+        if file.exists() and content_hash(read(file)) != content_hash(said):
             findings.append(f"{file.name} says something else than {Path(data).name}")
         if file.exists() and file.name not in {listed.name for listed in claimed.files}:
             findings.append(f"{file.name} stands beside the release, and its certificate does not name it")

@@ -26,6 +26,7 @@ import numpy as np
 
 from closeknit import __version__
 from closeknit.api.anonymizing import check_asked
+from closeknit.api.asking import read_table
 from closeknit.api.comparing import checked, each_warning_once, rivals_of
 from closeknit.api.dials import amount
 from closeknit.api.side_by_side import SideBySide, processes
@@ -40,7 +41,6 @@ from closeknit.core.params import number, whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Table
 from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import read
 from closeknit.methods import StackAndDeal
 from closeknit.models import KAnonymity, TCloseness
 
@@ -69,7 +69,7 @@ def choose_k(data: Any, schema: Schema, models: Sequence[Model] = (), method: Me
     others = [model for model in listed(models) if model.family != "size"]
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
     check_asked(schema, [KAnonymity(1), closeness, *others], chosen_method, None)
-    table = schema.model_copy(update={"identifier": ()}).encode(read(data, csv, schema.needed))
+    table = schema.encode(read_table(data, csv, schema))
     candidates = _candidates(table, secret) if asked is None else asked
     base: dict[str, Any] = {"closeknit": __version__, "rows": len(table), "seed": seed, "column": closeness.column}
     if not candidates:

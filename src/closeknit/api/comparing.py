@@ -15,7 +15,7 @@ from typing import Any
 
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
-from closeknit.api.asking import check_method, check_models, check_request
+from closeknit.api.asking import check_method, check_models, check_request, read_table
 from closeknit.api.dials import measure_of, strictness
 from closeknit.api.measuring import Meter
 from closeknit.api.trials import few_rows
@@ -31,7 +31,6 @@ from closeknit.core.schema import Schema
 from closeknit.core.table import Table
 from closeknit.doors.canonical import canonical_blocks
 from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import read
 from closeknit.doors.folders import save_private, write_inside
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.methods import REGISTRY
@@ -66,8 +65,8 @@ def compare(data: Any, schema: Schema, models: Sequence[Model], methods: Asked |
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
     check_models(schema, models, asked or made("form", usual_form(rivals[0]), FORMS))
     tell("reading", 0.0)
-    columns = read(data, csv, schema.needed)
-    schema = schema.model_copy(update={"identifier": ()})  # they were not even read
+    columns = read_table(data, csv, schema)
+    schema = schema.model_copy(update={"identifier": ()})  # they are checked and dropped
     with each_warning_once():
         promises = checked(schema.encode(columns), models, rivals)
         run = _Run(columns, schema, models, {"suppress": suppress, "form": asked, "seed": seed})

@@ -12,12 +12,13 @@ import numpy as np
 import yaml
 
 from closeknit import __version__
-from closeknit.api.asking import check_roles, check_whole, refuse_unique
+from closeknit.api.asking import check_roles, check_whole, refuse_repeated, refuse_unique
 from closeknit.api.publishing import all_secrets, as_if_never_there, brought_form, notes_on, published_schema
 from closeknit.core.audit import Seen
-from closeknit.core.certificate import Certificate, ReleaseFile, model_form, refuse_broken
-from closeknit.core.columns import Columns
+from closeknit.core.certificate import Certificate, ReleaseFile, model_form, noted_formulas, refuse_broken
+from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
+from closeknit.core.formulas import formula_notes
 from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice, number
@@ -29,6 +30,7 @@ from closeknit.recipe import recipe_forms
 from closeknit.release import FORMATS, Release
 
 ENGINES = ("local", "spark")
+NO_CELLS = Column(np.empty(0, dtype=object), np.empty(0, dtype=np.int32))
 
 
 def wants_spark(data: Any, engine: str | None, master: str | None) -> bool:
@@ -51,7 +53,7 @@ class SparkRelease(Release):
 
     def __init__(self, frame: Any, in_files: Callable[[bool], Any], certificate: Certificate, recipe: dict[str, Any]) -> None:
         self.certificate = certificate
-        self._frame, self._in_files, self._recipe = frame, in_files, recipe
+        self._frame, self._in_files, self._recipe, self._origin = frame, in_files, recipe, None
 
     @property
     def frame(self) -> Any:  # type: ignore[override]
@@ -132,7 +134,7 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
     """A certified release whose rows stay on Spark, or `Unsatisfiable`."""
     from closeknit.engines.spark import coded_on_spark, refuse_unscaled, written_on_spark
     from closeknit.engines.spark_persons import whole_class
-    from closeknit.engines.spark_session import read_frame, sentences, session
+    from closeknit.engines.spark_session import read_frame, repeats, sentences, session, with_formulas
 
     share = number("suppress", suppress, least=0, most=1)
     refuse_unscaled(method, schema, form, share > 0)
@@ -141,6 +143,8 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
     frame = read_frame(session(master), data, csv)
     schema.needed(frame.columns)
     with sentences(data if isinstance(data, str | PathLike) else None):
+        for name in schema.unique:
+            refuse_repeated(name, *repeats(frame, name, schema.missing))
         tell("encoding", 0.1)
         coding, coded = coded_on_spark(frame, schema, models, keep=share > 0)
         rows, room = coding.rows, floor(share * coding.rows)
@@ -157,10 +161,12 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         public = published_schema(coding.every_value(), written.columns)
         found = written.measured(public, models, all_secrets(public), rows - coding.rows)
         refuse_broken(found.promises)
+        shown = Columns({**written.columns, **dict.fromkeys(schema.plain, NO_CELLS)}, 0)
+        formulas = noted_formulas(formula_notes(shown, with_formulas(written.frame, schema.plain)))
         certificate = Certificate(
             closeknit=__version__, form=model_form(shape), columns=public.forms(), rows=coding.rows,
             withheld=rows - coding.rows, promises=found.promises, classes=found.classes, loss=found.loss, joint=found.joint,
-            notes=tuple(notes_on(coding.head, models, shape, 0)), content_sha256=written.content_hash(),
+            notes=(*notes_on(coding.head, models, shape, 0), *formulas), content_sha256=written.content_hash(),
         )  # fmt: skip
     tell("done", 1.0)
     notes = (*written.notes, *found.at_home)
@@ -193,15 +199,19 @@ def _with_withheld(frame: Any, coding: Any, coded: Any, method: Method, models: 
 
 
 def seen_on_spark(data: Any, schema: Schema, models: Sequence[Model], form: Form, withheld: int, csv: CsvFormat | None,
-                  master: str | None) -> tuple[Columns, Seen, str]:  # fmt: skip
-    """The columns of a release on Spark with each value once, what is found in it, and its content hash."""
+                  master: str | None, escapes: bool) -> tuple[Columns, Seen, str, list[str]]:  # fmt: skip
+    """The columns of a release on Spark with each value once, what is found in it, its content hash, and notes on formulas."""
     from closeknit.engines import spark_audit
-    from closeknit.engines.spark_session import sentences, session
+    from closeknit.engines.spark_session import sentences, session, with_formulas
 
     if form.name != "generalized":
         raise BadInput(f"the form '{form.name}' cannot be audited on Spark yet", right="audit it without an engine")
+    if escapes:
+        raise BadInput("a release with escaped formulas cannot be audited on Spark", right="audit it without an engine")
     frame = spark_audit.release_frame(session(master), data, csv)
     with sentences(data if isinstance(data, str | PathLike) else None):
         found = spark_audit.values_of(frame, schema)
         seen = spark_audit.seen(frame, schema, models, all_secrets(schema), withheld, found)
-        return spark_audit.each_value(frame, found), seen, spark_audit.content_hash(frame)
+        columns = spark_audit.each_value(frame, found)
+        notes = formula_notes(columns, with_formulas(frame, [name for name in schema.plain if name in columns]))
+        return columns, seen, spark_audit.content_hash(frame), notes

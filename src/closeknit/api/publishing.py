@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from closeknit import __version__
 from closeknit.api.asking import check_plain
-from closeknit.core.certificate import Certificate, Home, certify, model_form, unprotected
+from closeknit.core.certificate import Certificate, Home, certify, model_form, persons_note, unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.levels import level_like, of_these
@@ -134,12 +134,7 @@ def notes_on(table: Table, models: Sequence[Model], form: Form, starred: int) ->
     """What a reader of the certificate has to know beside the numbers."""
     schema = table.schema
     notes = ["promises cover the published rows only, and refer to how secrets are spread over them"]
-    notes.append(
-        "every row was counted as a person of its own"
-        if schema.person is None
-        else "k and diversity count persons; who they are is not published"
-    )
-    notes += form.notes(table)
+    notes += [persons_note(schema), *form.notes(table)]
     if starred:
         secrets = " and every secret" if getattr(form, "withheld", "") == "hidden" else ""
         notes.append(f"{starred:,} rows were withheld: they are written as `*` in every quasi column{secrets}")

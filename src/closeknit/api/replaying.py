@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit import __version__
+from closeknit.api.asking import read_table
 from closeknit.api.publishing import all_secrets
 from closeknit.core.certificate import Certificate, Home, Promise, certify, model_form
 from closeknit.core.columns import Column, Columns, joined
@@ -23,7 +24,7 @@ from closeknit.core.order import Coded, row_order
 from closeknit.core.params import choice
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
-from closeknit.doors.files import kind_of, read
+from closeknit.doors.files import kind_of
 from closeknit.forms import generalized
 from closeknit.forms.cells import compact
 from closeknit.release import Origin, Release
@@ -50,7 +51,7 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
     """
     refuse_begun(stream)
     choice("order", order, ORDERS)
-    columns = read(table, None, stream.schema.needed)
+    columns = read_table(table, None, stream.schema)
     if columns.rows == 0:
         raise BadInput("the table has no rows", right="give at least one row")
     came = np.arange(columns.rows) if order == ORDERS[0] else stream.choice("replay").permutation(columns.rows)
@@ -132,7 +133,7 @@ def _certified(stream: Stream, columns: Columns, released: Columns, behind: NDAr
     reading = generalized().read(released, schema, persons, joints([*own, *filter(None, [joint])]))
     certificate = certify(
         reading, own, version=__version__, form={"generalized": {}}, withheld=columns.rows - released.rows,
-        home=Home(persons is not None), notes=notes(stream), joint=joint,
+        home=Home(persons is not None), notes=notes(stream, checked=True), joint=joint,
     )  # fmt: skip
     windows = np.array(written_texts(released[WINDOW]))[released[WINDOW].codes].astype(np.int64) if stream.scope else None
     held = stream.judged_again(rows, behind, reading.class_of, windows)

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from closeknit.core.certificate import Certificate
 from closeknit.core.classes import Classes
 from closeknit.core.errors import BadInput
+from closeknit.core.formulas import unescape_columns
 from closeknit.core.table import Partition, Table
+from closeknit.doors.canonical import content_hash
 from closeknit.doors.files import read
 from closeknit.recipe import Recipe
 from closeknit.release import FORMATS, Origin, Release
@@ -36,10 +38,11 @@ def saved(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None
     True
     """
     file, certificate = _found(Path(folder))
-    columns = read(file)
+    written = read(file)
+    columns = unescape_columns(written) if certificate.escape_formulas else written
     home = (None, None, None) if recipe is None else _home(Path(recipe))
     release = Release(columns, certificate, recipe=home[0], origin=home[1], partition=home[2])
-    if release.certificate.content_sha256 != certificate.content_sha256 or columns.rows != certificate.rows:
+    if content_hash(written) != certificate.content_sha256 or columns.rows != certificate.rows:
         what = "its content is not what its certificate speaks of"
         raise BadInput(what, file=file, right="use the certificate.json that came with it; 'closeknit audit' says what differs")
     rows = certificate.rows + certificate.withheld

@@ -16,6 +16,7 @@ from typing import Any
 
 from closeknit import __version__
 from closeknit.api.anonymizing import check_asked
+from closeknit.api.asking import read_table
 from closeknit.api.comparing import checked, each_warning_once, rivals_of, save_pictured, serving
 from closeknit.api.dials import Dial, Vary, amount, dial_of, measures
 from closeknit.api.matching import matched
@@ -32,7 +33,6 @@ from closeknit.core.params import number, whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Table
 from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import read
 from closeknit.methods import Mondrian
 from closeknit.recipe import Asked as FormAsked
 from closeknit.recipe import Recipe, form_of, usual_method
@@ -71,8 +71,7 @@ def frontier(data: Any, schema: Schema, models: Sequence[Model], methods: Asked 
     measured = measures([rival.dial.models for rival in rivals], rivals[0].dial)
     quantity = None if match is None else _quantity([measure for measure, _ in measured], match)
     tell("reading", 0.0)
-    columns = read(data, csv, schema.needed)
-    table = schema.model_copy(update={"identifier": ()}).encode(columns)  # identifiers were not even read
+    table = schema.encode(read_table(data, csv, schema))
     with each_warning_once():
         promises = checked(table, rivals[0].dial.models, [rival.method for rival in rivals])
     trials = Trials(table, seed, tuple(model for _, model in measured), suppress, asked)

@@ -8,7 +8,7 @@ import sys
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -33,6 +33,9 @@ from closeknit.apps.plainly import leave, plainly, say
 from closeknit.apps.report import report
 from closeknit.apps.serve import serve, ui
 from closeknit.apps.stream import stream
+
+if TYPE_CHECKING:
+    from closeknit.release import Release
 
 app = typer.Typer(
     name="closeknit",
@@ -134,11 +137,19 @@ def demo(
         out.print("\nCertificate, computed from the release as it is written:")
         out.print(f"{release.certificate}\n", markup=False)
         show.show_loss(out, release)
+        _say_duplicates(release)
         if folder is not None:
             release.save(folder, force=force)
         if table is not None:
             write_csv(patients, table)
         out.print(_after_demo(folder, table), markup=False)
+
+
+def _say_duplicates(release: Release) -> None:
+    """On standard error, where nothing is published from."""
+    if release.duplicates:
+        what = f"{release.duplicates:,} input rows repeat another row exactly, in every column that is used"
+        say(f"{what}; this is said here and in the private report only")
 
 
 def _after_demo(folder: Path | None, table: Path | None) -> str:
@@ -231,6 +242,7 @@ def anonymize(
             release = run(asked, progress=bar, engine=engine, master=master)
         release.save(folder, format=format.value if format else asked.format, force=force, report=report)
         certificate = (folder / "certificate.json").read_text(encoding="utf-8")
+        _say_duplicates(release)
         if as_json:
             print_utf8(certificate)
             return
@@ -276,7 +288,8 @@ def audit(
         csv = csv_format(delimiter, encoding, decimal)
         if recipe is not None:
             asked = Recipe.read(recipe)
-            found = audited(file, asked.schema, asked.models, form=asked.form, csv=csv, engine=engine, master=master)
+            found = audited(file, asked.schema, asked.models, form=asked.form, escape_formulas=asked.escape_formulas, csv=csv,
+                            engine=engine, master=master)  # fmt: skip
         else:
             beside = certificate or certificate_beside(Path(file))
             found = audited(file, certificate=beside, csv=csv, engine=engine, master=master)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.formulas import ESCAPED, RISK, formula_notes
 from closeknit.core.joint import Secret, least_distance, named, parts
 from closeknit.core.loss import Loss, measure
 from closeknit.core.model import Model, ReleaseModel, least_rows
@@ -163,8 +164,14 @@ class Certificate(Paper):
     joint: Joint | None = None  # with fewer than two secrets, and in certificates made before it was measured
     estimates: dict[str, Estimated] = {}  # of perturbed secrets
     notes: tuple[str, ...] = ()
+    escape_formulas: bool = False  # names and cells have an apostrophe in front where a spreadsheet would run them
     content_sha256: str = ""
     files: tuple[ReleaseFile, ...] = ()
+
+    def with_escapes(self) -> Certificate:
+        """The certificate of the same cells, written with formulas escaped."""
+        notes = (*(note for note in self.notes if note != RISK), ESCAPED)
+        return self.model_copy(update={"escape_formulas": True, "notes": notes})
 
     @property
     def ok(self) -> bool:
@@ -314,8 +321,13 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
         loss=loss_record(measure(reading.columns, reading.schema, withheld)),
         joint=joint_distance(reading, joint),
         estimates=estimates(reading),
-        notes=tuple(notes),
+        notes=(*notes, *noted_formulas(formula_notes(reading.columns))),
     )
+
+
+def noted_formulas(found: Sequence[str]) -> tuple[str, ...]:
+    """What a certificate says of cells that a spreadsheet may run, if there are any."""
+    return (*found, RISK) if found else ()
 
 
 def refuse_broken(promises: Sequence[Promise]) -> None:
@@ -332,6 +344,19 @@ def refuse_broken(promises: Sequence[Promise]) -> None:
 def loss_record(loss: Loss) -> LossRecord:
     """The loss as the certificate carries it."""
     return LossRecord(a=loss.a, b=loss.b, columns=dict(loss.columns))
+
+
+def persons_note(schema: Schema, checked: bool = True) -> str:
+    """What k counts, in a sentence. `checked`: whether rows that share an identifier were refused.
+
+    >>> persons_note(Schema(identifier=["name"], rows_are_persons=True))
+    'every row was counted as a person of its own, as the data owner declares (rows_are_persons)'
+    """
+    if schema.person is not None:
+        return "k and diversity count persons; who they are is not published"
+    declared = ", as the data owner declares (rows_are_persons)" if schema.rows_are_persons else ""
+    unchecked = "; whether an identifier repeats was not checked" if schema.unique and not checked else ""
+    return f"every row was counted as a person of its own{declared}{unchecked}"
 
 
 def unprotected(schema: Schema, models: Sequence[Model]) -> list[str]:

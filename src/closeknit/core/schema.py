@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, ValidationError
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import NUMBER_TEXT, Domain
@@ -35,12 +35,12 @@ def _listed(given: object) -> tuple[Any, ...]:
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 Markers = Annotated[tuple[str, ...], BeforeValidator(lambda marks: tuple(str(mark) for mark in _listed(marks)))]
-ROLES = ("identifier", "quasi", "sensitive", "plain", "person")
+ROLES = ("identifier", "quasi", "sensitive", "plain", "drop", "person")
 KINDED = ("quasi", "sensitive")  # those whose columns have a kind
 
 
 class Schema(BaseModel):
-    """Roles of the columns: identifier and person (never published), quasi (generalized), sensitive (protected), plain (not).
+    """Roles of the columns: identifier, person, drop (not published), quasi (generalized), sensitive (protected), plain (not).
 
     >>> from closeknit.core.kinds import numeric, flat
     >>> schema = Schema(identifier=["name"], quasi={"age": numeric()}, sensitive={"disease": flat()})
@@ -55,9 +55,11 @@ class Schema(BaseModel):
     quasi: dict[str, Kinds] = {}
     sensitive: dict[str, Kinds] = {}
     plain: Names = ()
+    drop: Names = ()
     allow_unique: Names = ()
     person: str | None = None
     person_rows: Literal["together", "count-once"] = "together"
+    rows_are_persons: StrictBool = False  # rows that share an identifier are different people
     missing: Markers = ()
     importance: dict[str, float] = {}
 
@@ -86,9 +88,11 @@ class Schema(BaseModel):
             "quasi": {name: kind_form(kind) for name, kind in self.quasi.items()},
             "sensitive": {name: kind_form(kind) for name, kind in self.sensitive.items()},
             "plain": list(self.plain),
+            "drop": list(self.drop),
             "allow_unique": list(self.allow_unique),
             "person": self.person,
             "person_rows": self.person_rows if self.person else None,
+            "rows_are_persons": self.rows_are_persons,
             "missing": list(self.missing),
             "importance": dict(self.importance),
         }
@@ -97,7 +101,8 @@ class Schema(BaseModel):
     def _check(self) -> None:
         roles: dict[str, str] = {}
         for role, names in (("identifier", self.identifier), ("quasi", self.quasi), ("sensitive", self.sensitive),
-                            ("plain", self.plain), ("person", [self.person] if self.person else [])):  # fmt: skip
+                            ("plain", self.plain), ("drop", self.drop),
+                            ("person", [self.person] if self.person else [])):  # fmt: skip
             for name in names:
                 other = roles.setdefault(name, role)
                 if other != role and {other, role} != {"quasi", "sensitive"}:  # slicing may serve a column that is both
@@ -111,6 +116,9 @@ class Schema(BaseModel):
             number(f"importance of '{name}'", weight, least=0)
         if self.person is not None and not self.person.strip():
             raise BadInput("the person column has no name", right="name it, or leave the key out")
+        if self.person is not None and self.rows_are_persons:
+            right = "keep person where one person has several rows, else rows_are_persons"
+            raise BadInput("is the person, and rows_are_persons is declared too", column=self.person, right=right)
         if self.quasi and not 0 < sum(self.weights()) < np.inf:
             what = "every importance is 0" if sum(self.weights()) == 0 else "the importances are too large to be added"
             raise BadInput(what, right="at least one quasi column must count, and numbers like 1 and 2 will do")
@@ -125,15 +133,32 @@ class Schema(BaseModel):
         return list(dict.fromkeys([*self.quasi, *self.sensitive, *self.plain]))
 
     @property
+    def removed(self) -> list[str]:
+        """Columns that no release has: identifiers, and those that are dropped."""
+        return [*self.identifier, *self.drop]
+
+    @property
     def used(self) -> list[str]:
-        """All columns but the identifiers, which are not even read."""
+        """All columns but the removed ones: what a table is made of."""
         return self.published + ([self.person] if self.person else [])
 
+    @property
+    def unique(self) -> tuple[str, ...]:
+        """Identifiers that may not repeat: k would count the rows of one person as several persons.
+
+        >>> Schema(identifier=["name"]).unique, Schema(identifier=["name"], person="id").unique
+        (('name',), ())
+        """
+        return () if self.person is not None or self.rows_are_persons else self.identifier
+
     def needed(self, names: Sequence[str]) -> list[str]:
-        """Of a table's columns those that have to be read; every column must have a role and every role its column."""
+        """Of a table's columns those that have to be read; every column must have a role and every role its column.
+
+        Only a dropped column may be absent, so that one recipe serves tables with and without it.
+        """
         known = [*self.identifier, *self.used]
         for name in names:
-            if name not in known:
+            if name not in known and name not in self.drop:
                 raise BadInput("has no role", column=name, right="list it under " + ", ".join(ROLES[:-1]) + " or " + ROLES[-1])
         for name in known:
             if name not in names:

@@ -247,10 +247,21 @@ def _charges(rng: np.random.Generator, disease: Ints, stay: Ints) -> Ints:
 def _names(rng: np.random.Generator, women: NDArray[np.bool_]) -> Column:
     first = np.where(women, rng.integers(len(WOMEN), size=len(women)), len(WOMEN) + rng.integers(len(MEN), size=len(women)))
     pair = first * len(FAMILIES) + rng.integers(len(FAMILIES), size=len(women))
-    seen, codes = np.unique(pair, return_inverse=True)
-    given = WOMEN + MEN
-    texts = [f"{given[one // len(FAMILIES)]} {FAMILIES[one % len(FAMILIES)]}" for one in seen.tolist()]
-    return Column(np.array(texts, dtype=object), codes.astype(np.int32))
+    given, seen = WOMEN + MEN, [0] * (len(WOMEN + MEN) * len(FAMILIES))
+    texts = []
+    for one in pair.tolist():  # an identifier must not repeat: namesakes are told apart by initials
+        texts.append(f"{given[one // len(FAMILIES)]} {_initials(seen[one])}{FAMILIES[one % len(FAMILIES)]}")
+        seen[one] += 1
+    return Column(np.array(texts, dtype=object), np.arange(len(texts), dtype=np.int32))
+
+
+def _initials(number: int) -> str:
+    """No initial for number 0, then A., B., ..., Z., A. A., ..."""
+    text = ""
+    while number:
+        number, letter = divmod(number - 1, 26)
+        text = f"{chr(ord('A') + letter)}. {text}"
+    return text
 
 
 def _zips(rng: np.random.Generator, area: Ints) -> Column:

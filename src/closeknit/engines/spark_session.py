@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.formulas import FORMULA
 from closeknit.doors.csv import CsvFormat
 from closeknit.engines.spark_maps import quoted
 
@@ -106,6 +107,30 @@ def _readable(frame: DataFrame) -> DataFrame:
         return F.when(found.contains("\ufffd"), F.raise_error(f"\n{OUR_ERRORS}BadInput: {bad}\n")).otherwise(found).alias(name)
 
     return frame.select(*map(cell, frame.columns))
+
+
+def repeats(frame: DataFrame, name: str, missing: Sequence[str]) -> tuple[int, int]:
+    """Rows that repeat the identifier of another row, and all rows.
+
+    Missing identifiers are nobody's: they repeat nothing.
+    """
+    from pyspark.sql import functions as F
+
+    text = F.col(quoted(name)).cast("string")
+    nothing = [*missing, *(["NaN"] if frame.schema[name].dataType.simpleString() in ("float", "double") else [])]
+    said = F.when((F.trim(text) != "") & ~text.isin(nothing), text)
+    found = frame.agg(F.count(said), F.countDistinct(said), F.count(F.lit(1))).first()
+    filled, distinct, rows = found or (0, 0, 0)
+    return filled - distinct, rows
+
+
+def with_formulas(frame: DataFrame, names: Sequence[str]) -> list[str]:
+    """Of these columns those with a text that a spreadsheet may run."""
+    from pyspark.sql import functions as F
+
+    texts = [name for name in names if frame.schema[name].dataType.simpleString() == "string"]
+    found = frame.agg(*(F.max(F.col(quoted(name)).rlike(FORMULA)) for name in texts)).first() if texts else None
+    return [name for name, there in zip(texts, found or (), strict=True) if there]
 
 
 def is_table(text: str) -> bool:

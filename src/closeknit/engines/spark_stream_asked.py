@@ -103,7 +103,7 @@ def _check_columns(frame: DataFrame, stream: Stream, shards: Shards, orders: Seq
     for name in beside:
         if name not in frame.columns:
             raise BadInput("is not in the frame", column=name, right="its columns are " + ", ".join(frame.columns))
-    roles = {*schema.identifier, *schema.used}
+    roles = {*schema.removed, *schema.used}
     schema.needed([name for name in frame.columns if name in roles or name not in beside])
     if time is not None and not stream.timed:
         raise BadInput("the delay is counted in rows, and a column tells the time", column=time, right="leave time out")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
 from closeknit.core.method import Method
 from closeknit.core.model import Model
+from closeknit.core.order import groups
 from closeknit.core.schema import Schema
 
 
@@ -29,3 +31,9 @@ class Origin:
     method: Method | None = None  # none where a stream made it
     seed: int | None = None
     classes: Callable[[], Classes] | None = None  # counted in persons, where rows have any
+
+    @cached_property
+    def duplicates(self) -> int:
+        """Rows that repeat another row in every column that is used, the person too: only the data owner may learn it."""
+        used = [self.columns[name] for name in self.schema.used]
+        return self.columns.rows - groups([(column.codes + 1, len(column.values) + 1) for column in used], self.columns.rows)[1]

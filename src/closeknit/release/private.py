@@ -68,7 +68,8 @@ def private_report(texts: Plain, released: PublicReport, origin: Origin | None, 
             missing.append(f"{PARTS[name]} could not be made: {error}.")
     missing += [NO_SAMPLE] if parts.get("sample", 0) is None else []
     levels = _levels(texts, origin)
-    return PrivateReport(**base, **parts, input_rows=origin.columns.rows, levels=levels, missing=tuple(missing))
+    return PrivateReport(**base, **parts, input_rows=origin.columns.rows, duplicates=origin.duplicates,
+                         levels=levels, missing=tuple(missing))  # fmt: skip
 
 
 def _command(recipe: Mapping[str, Any]) -> str:

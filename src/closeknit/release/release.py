@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from closeknit.core.certificate import Certificate, Paper, ReleaseFile
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
+from closeknit.core.formulas import escape, escape_columns
 from closeknit.core.params import choice
 from closeknit.doors.canonical import canonical_blocks, hash_of_blocks
 from closeknit.doors.files import sha256_of, write_parquet
@@ -39,15 +40,17 @@ OURS = re.compile(
 class Release:
     """Written cells, their certificate, and (private) the class of every input row.
 
-    `columns` are the written cells; `frame` is the same in the library the table came in.
+    `columns` are the cells that the certificate judges; `frame` is the same in the library the table came in. Where formulas
+    are escaped, frame and files have the escaped cells, and the content hash is taken over these.
     """
 
     def __init__(self, columns: Columns, certificate: Certificate, *, partition: NDArray[np.int32] | None = None,
                  recipe: dict[str, Any] | None = None, like: Any = None, format: str = "csv",
                  types: Mapping[str, Any] | None = None, parts: Mapping[str, Columns] | None = None,
                  advice: str | None = None, origin: Origin | None = None) -> None:  # fmt: skip
-        self.columns = columns
-        self._text = list(canonical_blocks(columns))  # rendered once: the hash, the file and its hash are all made of it
+        self.columns, self.certificate = columns, certificate
+        # rendered once: the hash, the file and its hash are all made of it
+        self._text = list(canonical_blocks(self._written(columns)))
         self.certificate = certificate.model_copy(update={"content_sha256": hash_of_blocks(iter(self._text))})
         self._partition, self._recipe, self._like = partition, recipe, like
         self._format, self._types = format, types
@@ -65,12 +68,24 @@ class Release:
             raise BadInput("this release came without its partition", right="it stays with the process that made it")
         return self._partition
 
+    @property
+    def duplicates(self) -> int | None:
+        """Input rows that repeat another one exactly; None where the table is not at hand. It is private."""
+        return None if self._origin is None else self._origin.duplicates
+
     @functools.cached_property
     def frame(self) -> Any:
         """The release in the library the table came in (an Arrow table where it came from a file)."""
         if self._like is None:
-            return table_from_columns(self.columns)
-        return to_frame(self.columns, self._like, text=self.certificate.columns["quasi"])
+            return table_from_columns(self._written(self.columns))
+        text = self.certificate.columns["quasi"]
+        if self.certificate.escape_formulas:
+            text = [escape(name) for name in text]
+        return to_frame(self._written(self.columns), self._like, text=text)
+
+    def _written(self, columns: Columns) -> Columns:
+        """The cells as a file or frame has them."""
+        return escape_columns(columns) if self.certificate.escape_formulas else columns
 
     def to_csv(self, path: str | PathLike[str]) -> None:
         """Write the canonical CSV text."""
@@ -78,7 +93,7 @@ class Release:
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
         """Write a Parquet file; untouched columns keep the types of a Parquet input."""
-        write_parquet(self.columns, path, self._types)
+        write_parquet(self._written(self.columns), path, self._types)
 
     def report(self, private: bool = False, frontier: Frontier | None = None) -> str:
         """A page of HTML: made from release and certificate alone, or (private) one that compares with the original.
@@ -150,9 +165,9 @@ class Release:
         for name, columns in {"release": self.columns, **self._parts}.items():
             file = folder / f"{name}.{format}"
             if format == "csv":
-                write_inside(file, self._text if columns is self.columns else canonical_blocks(columns))
+                write_inside(file, self._text if columns is self.columns else canonical_blocks(self._written(columns)))
             else:
-                write_parquet(columns, file, self._types)
+                write_parquet(self._written(columns), file, self._types)
             listed.append(ReleaseFile(name=file.name, rows=columns.rows, sha256=sha256_of(file)))
         certificate = self.certificate.model_copy(update={"files": tuple(listed)})
         write_inside(folder / "certificate.json", certificate.to_json().encode())

@@ -134,6 +134,7 @@ class PrivateReport(Paper):
 
     released: PublicReport
     input_rows: Count | None = None
+    duplicates: Count | None = None  # input rows that repeat another one exactly
     levels: tuple[AtHome, ...] = ()
     sample: Sample | None = None
     queries: tuple[QueryError, ...] = ()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit import __version__
-from closeknit.core.certificate import Certificate, ClassSizes, LossRecord, Promise, model_form, unprotected
+from closeknit.core.certificate import Certificate, ClassSizes, LossRecord, Promise, model_form, persons_note, unprotected
 from closeknit.core.classes import Classes
 from closeknit.core.domain import Domain
 from closeknit.core.joint import CodedSecret, Secret, parts
@@ -149,15 +149,11 @@ def shown_schema(stream: Stream, sensitive: dict[str, Kind]) -> Schema:
     return Schema(quasi=quasi, sensitive=told, plain=schema.plain, importance=importance)
 
 
-def notes(stream: Stream) -> list[str]:
-    """What a reader has to know beside the numbers."""
+def notes(stream: Stream, checked: bool = False) -> list[str]:
+    """What a reader has to know in addition to the numbers. `checked`: all rows were there, and no identifier repeats."""
     schema, counters = stream.schema, stream.counters
     said = ["promises cover the published rows only" + (stream.scope.note if stream.scope else "")]
-    said.append(
-        "every row was counted as a person of its own"
-        if schema.person is None
-        else "k and diversity count persons; who they are is not published"
-    )
+    said.append(persons_note(schema, checked))
     if counters.suppressed:
         said.append(f"{counters.suppressed:,} rows were suppressed: no class could take them in time")
     if counters.unknown_out:

@@ -38,7 +38,7 @@ class Order:
     def __post_init__(self) -> None:
         self._beside = [name for name in (self.position, self.time) if name is not None]
         self._needed = list(dict.fromkeys([*self.schema.used, *self._beside]))
-        self._roles = {*self.schema.identifier, *self.schema.used}
+        self._roles = {*self.schema.removed, *self.schema.used}
 
     def check_header(self, names: Sequence[str]) -> None:
         """Refuse a table that is not one of this stream."""

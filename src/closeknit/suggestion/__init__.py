@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -71,6 +71,8 @@ def suggest(columns: Columns) -> Suggestion:
         reasons[name], kinds[name] = _guess(one)
         if reasons[name].role == "person" and any(g.role == "person" for n, g in reasons.items() if n != name):
             reasons[name] = Guess("identifier", "", reasons[name].reason + "; another column is the person already", False)
+    if not any(guess.role == "person" for guess in reasons.values()):
+        reasons = {name: _unless_repeated(guess, seen[name]) for name, guess in reasons.items()}
     return Suggestion(
         _schema(reasons, kinds, seen),
         reasons,
@@ -88,6 +90,17 @@ def _guess(seen: Profile) -> tuple[Guess, Kind]:
     if role.role == "quasi":
         kind = refined(kind, seen)
     return Guess(role.role, kind.kind.name, f"{role.reason}; {kind.reason}", role.sure and kind.sure), kind.kind
+
+
+def _unless_repeated(guess: Guess, seen: Profile) -> Guess:
+    """An identifier that repeats is never sure: `anonymize` refuses it until somebody declares whose rows these are."""
+    if guess.role != "identifier" or seen.rows == seen.distinct:
+        return guess
+    reason = (
+        f"{guess.reason}; {seen.rows - seen.distinct:,} of {seen.rows:,} rows repeat a value: make it the person if these are "
+        "rows of one person, or add rows_are_persons: true"
+    )
+    return replace(guess, reason=reason, sure=False)
 
 
 def _schema(reasons: Mapping[str, Guess], kinds: Mapping[str, Kind], seen: Mapping[str, Profile]) -> Schema:

@@ -66,7 +66,7 @@ def _repeated(seen: Profile, of_people: str | None, called: str) -> RoleGuess | 
     if share == 1 and (of_people or seen.rows >= ENOUGH):
         return RoleGuess("identifier", f"{called}, a different value in every row", True)
     if share >= NEARLY and seen.rows >= ENOUGH:
-        return RoleGuess("identifier", f"{called}, {values}; person if it tells whose rows these are", False)
+        return RoleGuess("identifier", f"{called}, {values}", False)
     if of_people or share >= 0.05:
         reason = f"{called}, {values}: tells which rows are of one person"
         return RoleGuess("person", reason, of_people is not None and share >= 0.01)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from closeknit.api.asking import check_models, check_plain
+from closeknit.api.asking import check_identifier, check_models, check_plain
 from closeknit.apps.web.desk.draft import Draft, recipe_of
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
@@ -22,11 +22,13 @@ from closeknit.suggestion.profile import profile_of
 
 BOTH = "quasi and sensitive"  # slicing can serve such a column
 CHOICES = (*ROLES, BOTH)
+LISTED = ("identifier", "plain", "drop")  # roles whose columns are a list of names
 MEANS = {
     "identifier": "left out: it names somebody",
     "quasi": "generalized: others may know it from elsewhere",
     "sensitive": "published as it is: the secret that the promises protect",
     "plain": "published as it is, and protected by nothing",
+    "drop": "left out and used for nothing",
     "person": "left out: it says which rows are of one person",
     BOTH: "a secret that others may know in part: slicing alone serves it",
 }
@@ -80,7 +82,7 @@ def role_rows(columns: Columns, draft: Forms, guesses: Mapping[str, Mapping[str,
     >>> table = Columns.of({"age": [41, 30], "job": ["cook", "?"]})
     >>> rows = role_rows(table, {"schema": {"quasi": {"age": "numeric"}}}, {})
     >>> rows[0].role, rows[0].kind, rows[1].fault
-    ('quasi', 'numeric', "column 'job': has no role; list it under identifier, quasi, sensitive, plain or person")
+    ('quasi', 'numeric', "column 'job': has no role; list it under identifier, quasi, sensitive, plain, drop or person")
     """
     faults, rows = column_faults(columns, draft), []
     for name in columns:
@@ -132,12 +134,12 @@ def with_role(draft: Forms, name: str, role: str, usual: object = "flat") -> Dra
     schema, kind = _schema(draft), kind_of(draft, name) or usual
     if role == role_of(draft, name):
         return dict(draft)
-    for held in ("identifier", "plain", "allow_unique"):
+    for held in (*LISTED, "allow_unique"):
         schema[held] = [other for other in schema[held] if other != name]
     for held in KINDED:
         schema[held] = {other: form for other, form in schema[held].items() if other != name}
     schema["person"] = None if schema.get("person") == name else schema.get("person")
-    if role in ("identifier", "plain"):
+    if role in LISTED:
         schema[role].append(name)
     elif role == "person":
         schema["identifier"] += [schema["person"]] if schema["person"] else []  # there is one person column at most
@@ -227,7 +229,9 @@ def _check(columns: Columns, schema: Forms, name: str, role: str | None) -> None
         check_plain(Schema(plain=[name], allow_unique=unique).encode(alone))
     elif role == "person":
         Schema(person=name).encode(alone)
-    elif role != "identifier":
+    elif role == "identifier" and not schema.get("person") and not schema.get("rows_are_persons"):
+        check_identifier(columns[name], name, schema["missing"])
+    elif role in (*KINDED, BOTH):
         held = KINDED[0] if name in schema["quasi"] else KINDED[1]
         read = Schema.from_forms({held: {name: schema[held][name]}, "missing": schema["missing"]})
         read.coded(columns[name], name, getattr(read, held)[name])
@@ -257,7 +261,7 @@ def draft_faults(draft: Forms) -> list[str]:
 def _schema(draft: Forms) -> dict[str, Any]:
     """The schema's forms with every key there, in a copy that may be changed."""
     given = dict(draft.get("schema") or {})
-    for role in ("identifier", "plain", "allow_unique", "missing"):
+    for role in (*LISTED, "allow_unique", "missing"):
         held = given.get(role) or []
         given[role] = [held] if isinstance(held, str) else [str(name) for name in held]
     for role in (*KINDED, "importance"):
@@ -266,16 +270,18 @@ def _schema(draft: Forms) -> dict[str, Any]:
 
 
 def _with_schema(draft: Forms, schema: Forms) -> Draft:
-    order = (*ROLES[:3], "plain", "allow_unique", "person", "person_rows", "missing", "importance")
+    order = (*ROLES[:4], "allow_unique", *ROLES[4:], "person_rows", "rows_are_persons", "missing", "importance")
     told = {key: schema[key] for key in order if schema.get(key)}
     if "person" not in told:
         told.pop("person_rows", None)
+    else:
+        told.pop("rows_are_persons", None)
     changed = {**draft, "schema": told}
     return changed if changed.get("models") or "models" in draft else {k: v for k, v in changed.items() if k != "models"}
 
 
 def _named(schema: Forms) -> list[str]:
-    return [name for role in ROLES[:-1] for name in schema[role]] + ([schema["person"]] if schema.get("person") else [])
+    return [name for role in ROLES[:-2] for name in schema[role]] + ([schema["person"]] if schema.get("person") else [])
 
 
 def _spoken_of(form: Any) -> tuple[str, ...]:
