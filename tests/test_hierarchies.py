@@ -230,7 +230,7 @@ def test_a_number_outside_all_intervals_is_named(value: float) -> None:
         ({"lo": 0, "hi": 10}, "width"),
         ({"lo": 10, "hi": 0, "width": 1}, "below"),
         ({"lo": 0, "hi": 10, "width": 0}, "width"),
-        ({"lo": 0, "hi": 1e9, "width": 0.001}, "at most 100,000"),
+        ({"lo": 0, "hi": 1e9, "width": 0.001}, "at most 10,000"),
         ({"edges": [0, 1, 2], "fanout": 1}, "fanout"),
         ({"edges": [0, 1, 2], "levels": [1]}, "levels"),
     ],

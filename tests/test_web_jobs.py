@@ -10,13 +10,16 @@ import time
 import zipfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
 from starlette.testclient import TestClient
 
 from closeknit.api import audit
-from closeknit.apps.web.cases import NotYours
+from closeknit.apps.web import tasks as tasks_module
+from closeknit.apps.web.cases import Cases, NotYours
+from closeknit.apps.web.settings import Settings
 from closeknit.apps.web.tasks import CUT_OFF, ENDED, STOPPED, TOO_LONG, Tasks
 from closeknit.core.errors import BadInput
 from closeknit.datasets import hospital, hospital_recipe
@@ -132,7 +135,29 @@ def test_memory_and_time_are_limited(tmp_path: Path, large: bytes) -> None:
         assert job["state"] == "failed" and "memory" in job["sentence"]
     with client_of(team(tmp_path / "b", longest=0.05)) as client:
         id = begin(client, recipe=SLOW, table=large)
-        assert over(client, id)["sentence"] == TOO_LONG
+        assert over(client, id)["sentence"] == TOO_LONG.format(minutes=0.05 / 60)
+
+
+def test_one_user_never_keeps_another_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a slot is free, only those who have nothing running are given it."""
+    monkeypatch.setattr(tasks_module, "WorkerProcess", MagicMock())
+    cases = Cases(Settings(home=tmp_path, at_once=2, spare=False))
+    tasks = Tasks(cases)
+
+    def asked(owner: str) -> str:
+        case = cases.new(owner, "a.csv", io.BytesIO(b"x"))
+        tasks.start(case, "anonymize")
+        return case.id
+
+    first, second = asked("ann"), asked("ann")
+    tasks._dispatch()
+    assert [id for id, _ in tasks._running] == [first]
+    other = asked("bob")
+    tasks._dispatch()
+    assert [id for id, _ in tasks._running] == [first, other]
+    tasks.cancel(cases.by_id(first))
+    tasks._dispatch()
+    assert [id for id, _ in tasks._running] == [other, second]
 
 
 def test_restart_keeps_releases_and_no_raw_table(tmp_path: Path, large: bytes) -> None:

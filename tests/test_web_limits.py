@@ -21,6 +21,7 @@ from closeknit.apps.web.desk.table import Limits
 from closeknit.apps.web.settings import Settings
 from closeknit.apps.web.tasks import Tasks
 from closeknit.apps.web.worker import work
+from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from web_runs import RECIPE, ROWS, client_of, job_files, team
 
@@ -189,7 +190,13 @@ def test_zip_is_not_unpacked(tmp_path: Path) -> None:
     ({"schema": RECIPE["schema"], "stream": {"castle": {"k": 2}}}, "the recipe is one of the stream"),
     ({**RECIPE, "models": [{"k_anonymity": {"k": 50}}]}, "k-anonymity, k = 50 cannot be kept"),
     ("[" * 4000, "the recipe: is not valid YAML"),
-], ids=["csv", "csv of secrets", "references", "yaml", "python", "stream", "unsatisfiable", "nested"])  # fmt: skip
+    ({**RECIPE, "schema": {"quasi": {"age": {"numeric": {"lo": 0, "hi": 99, "bins": 10**9}}, "sex": "flat"}}},
+     "column 'age': bins=1000000000 is too large"),
+    ({**RECIPE, "method": {"knit": {"proposals": 10**18}}}, "proposals=1000000000000000000 is too large"),
+    ({**RECIPE, "method": {"knit": {"seconds": 10**9}}}, "seconds=1000000000 is out of range"),
+    ({**RECIPE, "method": {"incognito": {"most": 10**12}}}, "most=1000000000000 is too large"),
+], ids=["csv", "csv of secrets", "references", "yaml", "python", "stream", "unsatisfiable", "nested", "bins", "proposals",
+        "seconds", "vectors"])  # fmt: skip
 def test_recipes_that_are_refused(tmp_path: Path, recipe: Any, sentence: str) -> None:
     assert said(tmp_path, ROWS.encode(), recipe=recipe)[0].startswith(sentence)
 
@@ -207,6 +214,15 @@ def test_certificate_that_names_a_file_is_refused(tmp_path: Path) -> None:
     work(case.folder, tasks.start(case, "audit").number, SMALL)
     failed = json.loads((case.folder / "tasks" / "1.failed.json").read_text())
     assert "column 'sex': its hierarchy is a file of its own" in failed["sentence"]
+
+
+def test_certificate_with_more_bins_than_anybody_needs_is_refused() -> None:
+    table = Columns.of({"age": [30, 31]})
+    release = ck.anonymize(table, ck.Schema(quasi={"age": ck.numeric(0, 99, bins=3)}), [ck.KAnonymity(2)])
+    forged = json.loads(release.certificate.to_json())
+    forged["columns"]["quasi"]["age"]["numeric"]["bins"] = 10**9
+    with pytest.raises(ck.BadInput, match="bins=1000000000 is too large"):
+        ck.audit(release.columns, certificate=Certificate.from_json(json.dumps(forged)))
 
 
 def test_uploads_of_one_owner_at_the_same_time_are_limited(tmp_path: Path) -> None:

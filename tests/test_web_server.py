@@ -194,6 +194,7 @@ def test_folder_of_a_killed_page_goes_with_the_next_one(tmp_path: Path) -> None:
     (["--tls-cert", "c.pem"], "a TLS certificate and its key belong together"),
     (["--tls-cert", "c.pem", "--tls-key", "k.pem"], "c.pem: there is no such file"),
     (["--host", "192.0.2.1", "--behind-proxy"], "give it with --name"),
+    (["--task-minutes", "0"], "--task-minutes"),
     (["--port", "1", "--host", "192.0.2.1", "--behind-proxy", "--name", "a.example"], "cannot listen at 192.0.2.1, port 1"),
 ])  # fmt: skip
 def test_serve_is_refused(tmp_path: Path, words: list[str], sentence: str) -> None:

@@ -45,7 +45,7 @@ def ui(
                 ).start()  # one in the terminal would block
 
         with passing_home() as home:
-            run(Settings(home=home, port=port, session=float("inf")), None, opened)
+            run(Settings(home=home, port=port, session=float("inf"), each=1000), None, opened)  # there is one user
 
 
 def serve(
@@ -62,7 +62,8 @@ def serve(
     max_upload: Annotated[int, typer.Option(min=1, help="Megabytes of an upload.")] = 1024,
     max_rows: Annotated[int, typer.Option(min=1, help="Rows of a table.")] = 20_000_000,
     memory: Annotated[int, typer.Option(min=2048, help="Megabytes for one task.")] = 8192,
-    at_once: Annotated[int, typer.Option(min=1, help="Tasks that run at the same time.")] = 2,
+    at_once: Annotated[int, typer.Option(min=1, help="Tasks that run at the same time, one of each user.")] = 2,
+    task_minutes: Annotated[float, typer.Option(min=0.01, help="Minutes after which a task is ended.")] = 240.0,
     spare: Annotated[bool, typer.Option("--spare/--no-spare", help="Whether a process waits ready for the next job.")] = True,
     keep_hours: Annotated[float, typer.Option(min=0.01, help="Hours after which an untouched job is deleted.")] = 24.0,
 ) -> None:
@@ -94,7 +95,7 @@ def serve(
             settings = Settings(
                 home=place, host=host, port=port, names=names, secure=behind_proxy or tls is not None,
                 body=max_upload * MEGABYTE, rows=max_rows, memory=memory * MEGABYTE, at_once=at_once, spare=spare,
-                keep=keep_hours * 3600,
+                keep=keep_hours * 3600, longest=task_minutes * 60,
             )  # fmt: skip
             run(settings, tokens, lambda _, here: typer.echo(f"{here.address}  for {len(tokens)} users"), tls)
 

@@ -22,6 +22,7 @@ from closeknit.attacks.minimality import Rerun, Tried, tried_ways
 from closeknit.attacks.population import population_linkage
 from closeknit.attacks.presence import delta_presence
 from closeknit.core.columns import Columns
+from closeknit.core.limits import MOST_RUNS
 from closeknit.core.params import whole
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
@@ -92,7 +93,9 @@ def _of_persons(published: Published, people: Columns, schema: Schema, secret: s
 def _minimality(reading: Reading, rerun: Rerun, original: Any, class_of: NDArray[np.integer], schema: Schema,
                 secrets: Sequence[str], runs: int | None, seed: int) -> list[Finding]:  # fmt: skip
     """Of all classes where their ways can be tried, and else class by class, where the attacker knows all other secrets."""
-    given = whole("runs", runs, 1) if runs is not None else int(np.clip(ROWS_RUN // max(original.rows, 1), LEAST, RUNS))
+    given = (
+        whole("runs", runs, 1, MOST_RUNS) if runs is not None else int(np.clip(ROWS_RUN // max(original.rows, 1), LEAST, RUNS))
+    )
     deals = Deals.of(original, class_of, schema)
 
     def tried(only: Sequence[int] | None, most: int, draws: int) -> Tried:

@@ -16,13 +16,12 @@ from closeknit.core.dates import Date
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number, plain_number
 from closeknit.core.kinds import BadValue, Kind, Prefix
+from closeknit.core.limits import MOST_INTERVALS, MOST_LEVELS, check_count
 from closeknit.core.params import number, whole
 from closeknit.core.tree import STAR
 
 Dicts = dict[str, Any]  # label -> the same again, or None for a leaf
 Edges = tuple[tuple[float, float], ...]  # the numbers of each leaf: lo <= x < hi, the last one closed
-MOST_INTERVALS = 100_000
-MOST_LEVELS = 110  # a masked code has as many levels as characters
 
 
 def label_of(value: object) -> str:
@@ -76,6 +75,7 @@ def interval_edges(
     [0.0, 0.3, 0.6, 0.9, 1.0]
     """
     if edges is not None:
+        check_count("the edges make {} intervals", len(edges) - 1, MOST_INTERVALS)
         exact = [number("edge", edge) for edge in edges]
         if len(exact) < 2:
             raise BadInput("intervals need at least two edges", right="give the edges in ascending order")
@@ -92,8 +92,7 @@ def interval_edges(
     if not low < high:
         raise BadInput(f"intervals have lo={lo} and hi={hi}", right="lo must be below hi")
     steps = -((low - high) // step)
-    if steps > MOST_INTERVALS:
-        raise BadInput(f"width={width} makes {steps:,} intervals", right=f"choose at most {MOST_INTERVALS:,}")
+    check_count(f"width={width} makes {{}} intervals", steps, MOST_INTERVALS)
     return [float(low + i * step) for i in range(steps)] + [float(high)]
 
 
@@ -122,6 +121,7 @@ def intervals(edges: Sequence[float], fanout: int = 2, levels: Sequence[int] | N
 def _joins(size: int, fanout: int, levels: Sequence[int] | None) -> list[int]:
     """How many neighbours each level joins; the level that would hold one node is `*` itself."""
     if levels is not None:
+        check_count("the intervals have {} levels", len(levels), MOST_LEVELS)
         return [whole("levels", join, least=2) for join in levels]
     joins = []
     while size > fanout:
@@ -136,7 +136,7 @@ def quantile_edges(values: Iterable[Number | None], bins: int) -> list[float]:
     >>> quantile_edges([1, 1, 1, 2, None, 8, 9], 2)
     [1.0, 9.0]
     """
-    whole("bins", bins, least=1)
+    whole("bins", bins, least=1, most=MOST_INTERVALS)
     present = np.sort(np.array([float(number("value", value)) for value in values if value is not None]))
     if not present.size:
         raise BadInput("quantiles need at least one value")

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain, Values, read_ranges
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import plain_number
+from closeknit.core.limits import MOST_INTERVALS, MOST_LENGTH, MOST_STEPS, check_count
 from closeknit.core.params import number, spec, whole
 from closeknit.core.tree import STAR, Int32, Nested, Tree
 
-MOST_LENGTH = 100  # of a code that is masked one character a level
 MOST = 1e300  # beyond it the width of a column is no number any more
 Losses = NDArray[np.float64]  # [cells, 2]: variants A and B; NaN where the cell alone cannot tell
 
@@ -128,8 +128,9 @@ class Numeric:
             raise BadInput(f"numeric has lo={self.lo} and hi={self.hi}", right="lo must be below hi")
         if self.step is not None:
             number("step", self.step, above=0)
+            self._check_steps(*(self.bounds or (0.0, 0.0)))
         if self.bins is not None:
-            whole("bins", self.bins, least=1)
+            whole("bins", self.bins, least=1, most=MOST_INTERVALS)
             if self.lo is None:
                 raise BadInput("numeric with bins needs its bounds", right="give lo and hi")
 
@@ -149,7 +150,14 @@ class Numeric:
         leaves, codes = np.unique(numbers, return_inverse=True)
         texts = tuple(plain_number(leaf) for leaf in leaves.tolist())
         step = None if self.step is None else float(number("step", self.step))
+        if len(leaves):
+            self._check_steps(float(leaves[0]), float(leaves[-1]))
         return Domain(texts, None, leaves, self.bounds, step), codes.astype(np.int32)
+
+    def _check_steps(self, low: float, high: float) -> None:
+        if self.step is not None:
+            steps = (number("hi", high) - number("lo", low)) / number("step", self.step)
+            check_count(f"step={self.step} makes {{}} steps", steps, MOST_STEPS)
 
     def _check_bounds(self, numbers: NDArray[np.float64], values: Values) -> None:
         low, high = self.bounds or (-MOST, MOST)
@@ -262,7 +270,7 @@ class Prefix(Nominal):
 
     def __post_init__(self) -> None:
         if self.length is not None:
-            whole("length", self.length, least=1)
+            whole("length", self.length, least=1, most=MOST_LENGTH)
 
     def bind(self, values: Values) -> tuple[Domain, Int32]:
         """Leaves are the codes present; a code longer than `length`, or with a mask in it, is refused."""

@@ -16,6 +16,7 @@ from closeknit.core.domain import NUMBER_TEXT, Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.kind_forms import kind_form, kind_from
 from closeknit.core.kinds import BadValue, Kind, texts_of
+from closeknit.core.limits import MOST_COLUMNS, MOST_ROWS, check_count
 from closeknit.core.order import Coded, row_order
 from closeknit.core.params import number
 from closeknit.core.table import Table
@@ -156,6 +157,7 @@ class Schema(BaseModel):
 
         Only a dropped column may be absent, so that one recipe serves tables with and without it.
         """
+        check_count("the table has {} columns", len(names), MOST_COLUMNS)
         known = [*self.identifier, *self.used]
         for name in names:
             if name not in known and name not in self.drop:
@@ -173,6 +175,7 @@ class Schema(BaseModel):
         """Leaf codes in canonical row order; identifiers end here."""
         if columns.rows == 0:
             raise BadInput("the table has no rows", right="give at least one row")
+        check_count("the table has {} rows", columns.rows, MOST_ROWS)
         quasi = [self.coded(columns[name], name, kind) for name, kind in self.quasi.items()]
         secret = [self.coded(columns[name], name, kind) for name, kind in self.sensitive.items()]
         plain = {name: ranked(columns[name]) for name in self.plain}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.limits import MOST_PROPOSALS
 from closeknit.core.params import whole
 from closeknit.kernels.boundary import Rules
 from closeknit.kernels.boxes import Scales
@@ -34,7 +35,7 @@ class Polish:
 
     def __post_init__(self) -> None:
         if self.proposals is not None:
-            whole("proposals", self.proposals, least=0)
+            whole("proposals", self.proposals, least=0, most=MOST_PROPOSALS)
 
     def passes(self, n: int) -> int:
         """Passes over a table of n rows that the budget allows.

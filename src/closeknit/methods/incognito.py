@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Classes
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.levels import top_level
+from closeknit.core.limits import MOST_VECTORS
 from closeknit.core.method import Progress
 from closeknit.core.model import Model, merging_holds
 from closeknit.core.params import whole
@@ -75,7 +76,7 @@ class Incognito:
     most: int = 100_000
 
     def __post_init__(self) -> None:
-        whole("most", self.most, least=1)
+        whole("most", self.most, least=1, most=MOST_VECTORS)
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Search the lattice; write whole levels."""

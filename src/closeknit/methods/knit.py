@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.limits import MOST_PROPOSALS, MOST_SECONDS
 from closeknit.core.method import Method, Progress, side_by_side, silent
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import number
@@ -91,9 +92,9 @@ class Knit:
 
     def __post_init__(self) -> None:
         if self.proposals is not None:
-            whole_number("proposals", self.proposals, least=0)
+            whole_number("proposals", self.proposals, least=0, most=MOST_PROPOSALS)
         if self.seconds is not None:
-            number("seconds", self.seconds, least=0)
+            number("seconds", self.seconds, least=0, most=MOST_SECONDS)
             if self.proposals is not None:
                 raise BadInput("knit has seconds and proposals", right="give one of them")
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from closeknit.apps.web.cases import Case
 from closeknit.apps.web.tasks import Task, Tasks
+from closeknit.core.limits import MOST_RUNS
 
 
 class State(StrEnum):
@@ -87,4 +88,4 @@ class AttackAsked(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    runs: int | None = Field(None, ge=1, le=1000)
+    runs: int | None = Field(None, ge=1, le=MOST_RUNS)

@@ -35,6 +35,7 @@ class Settings:
     columns: int = 1_000
     cases: int = 100  # of one owner
     at_once: int = field(default_factory=lambda: max(1, (os.cpu_count() or 2) // 2))  # tasks that run
+    each: int = 1  # tasks of one owner that run, so that nobody's long ones keep another's waiting
     waiting: int = 50  # tasks of one owner
     waiting_all: int = 500
     memory: int = field(default_factory=lambda: usual_memory())  # bytes of a task's process

@@ -24,7 +24,7 @@ WAITING, RUNNING, DONE, FAILED, CANCELLED, INTERRUPTED = STATES = (
 CUT_OFF = "the server stopped before this was finished; the table was deleted, so upload it again"
 STOPPED = "the server stopped before this was finished; start it again"
 ENDED = "the process that did this was ended: it needed more memory than it may have, or was stopped from outside"
-TOO_LONG = "this took longer than the server allows; try fewer rows or another method"
+TOO_LONG = "this took longer than the {minutes:g} minutes that the server allows; try fewer rows or another method"
 
 log = logging.getLogger("closeknit.web")
 
@@ -175,8 +175,7 @@ class Tasks:
             self._running.clear()
 
     def _dispatch(self) -> None:
-        while self._waiting and len(self._running) < self.settings.at_once:
-            task = self._next()
+        while len(self._running) < self.settings.at_once and (task := self._next()) is not None:
             case = self._case(task)
             self._save(case, replace(task, state=RUNNING, words="starting", started=time.time()))
             self._waiting.remove(task)
@@ -201,10 +200,11 @@ class Tasks:
         if self.settings.spare and not self._running and not (self._spare and self._spare.alive):
             self._spare = WorkerProcess(self.settings)
 
-    def _next(self) -> Task:
-        """The oldest of the owner who has least running, so that nobody's many stand in the way of another's one."""
+    def _next(self) -> Task | None:
+        """The oldest task of the owner with the fewest running ones; owners with `each` running wait for one to end."""
         busy = Counter(self.cases.by_id(id).owner for id, _ in self._running)
-        return min(self._waiting, key=lambda task: (busy[self._owner(task)], task.made))
+        ready = [task for task in self._waiting if busy[self._owner(task)] < self.settings.each]
+        return min(ready, key=lambda task: (busy[self._owner(task)], task.made), default=None)
 
     def _collect(self) -> None:
         """Tasks that are done, failed, killed or too slow; only the process of one that is done is kept."""
@@ -221,7 +221,8 @@ class Tasks:
                 found = outcome(case.folder / "tasks", number)  # written in its last moment
             task = self.status(case, number)
             assert task is not None
-            self._over(case, task, **(found or {"state": FAILED, "sentence": TOO_LONG if late else ENDED}))
+            why = TOO_LONG.format(minutes=self.settings.longest / 60) if late else ENDED
+            self._over(case, task, **(found or {"state": FAILED, "sentence": why}))
             del self._running[id, number]
 
     def _over(self, case: Case, task: Task, state: str, sentence: str | None = None) -> None:

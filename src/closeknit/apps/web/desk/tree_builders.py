@@ -19,6 +19,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kind_forms import kind_form, kind_from
 from closeknit.core.kinds import BadValue, numbers_of, texts_of
+from closeknit.core.limits import MOST_INTERVALS
 from closeknit.core.params import choice, whole
 from closeknit.suggestion.profile import Profile
 
@@ -129,7 +130,7 @@ def _from_data(builder: str, seen: Profile, params: dict[str, Any]) -> Hierarchy
     if builder == "balanced":
         key = (lambda text: (float(text), text)) if _all_numbers(seen) else (lambda text: (0.0, text))
         return Hierarchy.balanced(sorted(seen.texts, key=key), from_data=True, **params)
-    return Hierarchy.quantiles(_ranked(seen, whole("bins", params["bins"], least=1)), **params)
+    return Hierarchy.quantiles(_ranked(seen, whole("bins", params["bins"], least=1, most=MOST_INTERVALS)), **params)
 
 
 def _ranked(seen: Profile, bins: int) -> list[float]:

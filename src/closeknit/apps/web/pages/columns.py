@@ -32,12 +32,10 @@ from closeknit.apps.web.tasks import Tasks
 from closeknit.apps.web.work import draft_of
 from closeknit.core.columns import Column
 from closeknit.core.errors import BadInput
-from closeknit.core.exact import fraction
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kind_forms import kind_form
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
-MOST = 10_000  # intervals, characters
 Path = list[str]
 Short = Annotated[str, Form(max_length=200)]
 Ticked = Annotated[list[str] | None, Form()]
@@ -83,7 +81,6 @@ def _kinded(column: Column, name: str, form: Any, missing: list[str], asked: Map
     if told["builder"]:
         try:
             now = fields_in(builders[builder], typed)
-            modest(now)
             tried = built(builder, column, name, now, missing)
             told["tried"] = preview(bound(column, name, tried, missing))
         except BadInput as bad:
@@ -100,23 +97,6 @@ def fields_in(builder: Mapping[str, Any], typed: Mapping[str, str]) -> dict[str,
             name: " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value) for name, value in begin.items()
         }
     return {name: typed[name] for name in names if name in typed}
-
-
-def modest(given: Mapping[str, Any]) -> None:
-    """Refuse what would make a tree that fills the server: on a page it is built here, and not by a worker.
-
-    >>> modest({"bins": "100000000"})
-    Traceback (most recent call last):
-    closeknit.core.errors.BadInput: bins=100000000 is too large; on a page it may be at most 10,000
-    """
-    for name in ("bins", "length"):
-        value = given.get(name)
-        if value not in (None, "") and fraction(name, value) > MOST:
-            raise BadInput(f"{name}={value} is too large", right=f"on a page it may be at most {MOST:,}")
-    if all(given.get(name) not in (None, "") for name in ("lo", "hi", "width")):
-        lo, hi, width = (fraction(name, given[name]) for name in ("lo", "hi", "width"))
-        if width > 0 and (hi - lo) / width > MOST:
-            raise BadInput(f"width={given['width']} is too small", right=f"on a page there may be at most {MOST:,} intervals")
 
 
 def path_of(text: str) -> Path:
@@ -152,7 +132,6 @@ def kind(request: Request, case: Mine, tasks: AllTasks, number: int, typed: Type
         if builder not in builders:
             raise BadInput(f"there is no builder '{builder}' for this column", right="there are: " + ", ".join(builders))
         given = fields_in(builders[builder], typed)
-        modest(given)
         change(case, with_kind(draft, name, built(builder, column, name, given, missing)))
     except BadInput as bad:
         return _page(request, case, tasks, number, {"builder": str(bad)}, typed)

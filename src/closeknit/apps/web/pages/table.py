@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request, UploadFile
@@ -11,14 +10,12 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from closeknit.apps.web.answers import templates
 from closeknit.apps.web.desk.draft import confined, draft_text, read_draft, recipe_of
 from closeknit.apps.web.desk.table import csv_format
-from closeknit.apps.web.pages.columns import modest
 from closeknit.apps.web.pages.drafts import change, mark
 from closeknit.apps.web.pages.shown import STEP_OF, UNFIT, Work, begun, onward, page, work_of
 from closeknit.apps.web.rest import small
 from closeknit.apps.web.routing import AllCases, AllTasks, LimitedRoute, Mine
 from closeknit.apps.web.work import draft_of
 from closeknit.core.errors import BadInput
-from closeknit.core.schema import KINDED
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
 Text = Annotated[str, Form(max_length=20)]
@@ -57,8 +54,6 @@ def recipe(request: Request, case: Mine, cases: AllCases, tasks: AllTasks, recip
     begun(case)
     try:
         draft = confined(read_draft(small(recipe, cases.settings, "recipe").decode("utf-8-sig")), case.table.name)
-        for params in kind_params(draft):  # before anything is built of them
-            modest(params)
         recipe_of(draft, case.folder)
     except UnicodeDecodeError:
         return _page(request, case, tasks, {"recipe": "the recipe is not UTF-8 text; save it as UTF-8"})
@@ -66,18 +61,6 @@ def recipe(request: Request, case: Mine, cases: AllCases, tasks: AllTasks, recip
         return _page(request, case, tasks, {"recipe": str(bad)})
     change(case, draft)
     return onward(case, "roles")
-
-
-def kind_params(draft: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The parameters of every kind of column in a draft.
-
-    >>> kind_params({"schema": {"quasi": {"age": {"numeric": {"bins": 5}}, "sex": "flat"}}})
-    [{'bins': 5}]
-    """
-    schema = draft.get("schema")
-    roles = [schema.get(role) for role in KINDED] if isinstance(schema, Mapping) else []
-    kinds = [form for role in roles if isinstance(role, Mapping) for form in role.values()]
-    return [params for form in kinds if isinstance(form, Mapping) for params in form.values() if isinstance(params, Mapping)]
 
 
 @router.get("/tables/{id}/recipe.yaml")

@@ -1,0 +1,33 @@
+"""How much a request may ask for, in one place: each limit is checked where its parameter is, before anything is allocated.
+
+The command line, Python, recipes, the page, the service and the certificate of an audited release share these checks. A
+server has limits of its own in addition (`closeknit.apps.web.settings`): they depend on the machine.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from closeknit.core.errors import BadInput
+
+MOST_ROWS = 1_000_000_000  # of a table in memory
+MOST_COLUMNS = 10_000
+MOST_INTERVALS = 10_000  # bins, quantiles or intervals of one column
+MOST_STEPS = 1_000_000_000  # of a numeric column, from its least value to its largest
+MOST_LENGTH = 100  # characters of a code that is masked one character a level
+MOST_LEVELS = 110  # of a hierarchy: a masked code has as many levels as characters
+MOST_PROPOSALS = 1_000_000_000_000  # of a search: about a day
+MOST_SECONDS = 86_400  # of a search
+MOST_VECTORS = 10_000_000  # of levels that are searched
+MOST_RUNS = 1_000  # of a method, for an attack that runs it again
+
+
+def check_count(what: str, count: int | Fraction, most: int) -> None:
+    """Refuse more of something than its limit; `what` says by which parameter so many were requested.
+
+    >>> check_count("width=0.001 makes {} intervals", 100_000, MOST_INTERVALS)
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: width=0.001 makes 100,000 intervals; choose at most 10,000
+    """
+    if count > most:
+        raise BadInput(what.format(f"{int(count):,}"), right=f"choose at most {most:,}")
