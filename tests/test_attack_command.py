@@ -21,7 +21,9 @@ from closeknit.doors.files import write_csv
 from closeknit.recipe import Recipe
 
 SEED = 2**64
-STRANGER = {"record_linkage", "homogeneity", "skewness", "similarity", "background", "insider", "joint_secrets"}
+STRANGER = {
+    "record_linkage", "range_ends", "homogeneity", "skewness", "similarity", "background", "insider", "joint_secrets",
+}  # fmt: skip
 
 
 def closeknit(*words: object) -> Any:
@@ -63,7 +65,7 @@ def test_a_stranger_needs_the_release_alone(folder: Path) -> None:
     assert risks == sorted(risks, reverse=True)
     needs = [reason for reason in record["untried"] if " needs " in reason]
     assert [reason.split(" needs ")[0] for reason in needs] == [
-        "candidate rows", "population linkage", "delta presence", "intersection", "minimality",
+        "candidate rows", "population linkage", "delta presence", "intersection", "row join", "singling out", "minimality",
     ]  # fmt: skip
 
 
@@ -71,14 +73,15 @@ def test_each_thing_known_adds_its_attacks(folder: Path) -> None:
     release, recipe = folder / "out" / "release.csv", folder / "out.private" / "recipe.yaml"
     people, other = folder / "people.csv", folder / "half" / "release.csv"
     assert attacks(said(release, "--population", people)) - STRANGER == {"delta_presence", "population_linkage"}
+    assert attacks(said(release, "--other", other)) - STRANGER == {"row_join"}
     record = said(release, "--recipe", recipe, "--runs", 20)
-    assert attacks(record) - STRANGER == {"candidate_rows", "minimality"}
+    assert attacks(record) - STRANGER == {"candidate_rows", "singling_out", "minimality"}
     assert [reason.split(" needs ")[0] for reason in record["untried"] if " needs " in reason] == [
-        "population linkage", "delta presence", "intersection",
+        "population linkage", "delta presence", "intersection", "row join",
     ]  # fmt: skip
     every = said(release, "--recipe", recipe, "--population", people, "--other", other, "--runs", 20)
     assert attacks(every) - STRANGER == {
-        "candidate_rows", "minimality", "delta_presence", "population_linkage", "intersection",
+        "candidate_rows", "singling_out", "minimality", "delta_presence", "population_linkage", "intersection", "row_join",
     }  # fmt: skip
     assert not [reason for reason in every["untried"] if " needs " in reason]
     assert all(found["details"]["tried"] <= 20 for found in every["findings"] if found["attack"] == "minimality")

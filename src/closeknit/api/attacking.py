@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
 from closeknit.api.auditing import read_certificate
-from closeknit.attacks.at_home import at_home, with_population
+from closeknit.attacks.at_home import at_home, with_other, with_population
 from closeknit.attacks.covering import raw_schema
 from closeknit.attacks.finding import Finding, worst_first
 from closeknit.attacks.minimality import Rerun
@@ -23,6 +23,7 @@ from closeknit.core.certificate import Certificate, Paper
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.core.formulas import unescape_columns
+from closeknit.core.kinds import Numeric
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.doors.canonical import content_hash
@@ -35,9 +36,11 @@ from closeknit.release.public import Plain
 NEEDS = {
     "candidate rows": "the original rows: give them, or the recipe that names them",
     "matching buckets": "the original rows: give them, or the recipe that names them",
+    "singling out": "the original rows, likewise",
     "delta presence": "a population, likewise",
     "population linkage": "a population: a list with the quasi-identifiers of all who may be in the table",
     "intersection": "another release of the same people, and their quasi-identifiers",
+    "row join": "another release of the same people",
     "minimality": "the recipe with its method and seed, to run it again",
 }
 
@@ -86,8 +89,9 @@ def attack(release: Any, *, original: Any = None, schema: Schema | None = None, 
     published, baskets = release_of(release, certificate, csv), _named(baskets)
     asked = Recipe.read(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
     schema = schema or (asked.schema if asked is not None else None)
-    table = _original(original, asked, schema, csv, published.certificate)
     theirs = None if other is None else release_of(other, None, csv)
+    shared = () if theirs is None else reading_of(theirs).schema.used
+    table = _original(original, asked, schema, csv, published.certificate, shared)
     reading = reading_of(published)
     people = None if population is None else _population(population, reading, schema, csv)
     found = on_release(published, baskets)
@@ -106,6 +110,9 @@ def attack(release: Any, *, original: Any = None, schema: Schema | None = None, 
     else:
         missing.append("minimality")
         found += with_population(published, people, schema) if people is not None else []
+        found += with_other(published, theirs, people, schema) if theirs is not None else []
+    if theirs is not None and all(each.attack != "row_join" for each in found):
+        reasons.append("row join: the releases have no rows of sensitive or plain cells that belong together in both")
     untried = [*reasons, *(f"{attack} needs {NEEDS[attack]}" for attack in missing)]
     return Attacked(
         closeknit=__version__, rows=published.columns.rows, findings=tuple(worst_first(found)), untried=tuple(untried)
@@ -114,9 +121,15 @@ def attack(release: Any, *, original: Any = None, schema: Schema | None = None, 
 
 def _given(reading: Reading, table: Columns | None, population: Columns | None, other: Published | None) -> dict[str, bool]:
     """Which attacks have what they need, of those that have a meaning here."""
-    given = {"delta presence": population is not None, "intersection": other is not None and table is not None}
+    given = {
+        "delta presence": population is not None,
+        "intersection": other is not None and table is not None,
+        "row join": other is not None,
+    }
     if reading.column_groups:
         return {"matching buckets": table is not None, **given}
+    if any(isinstance(kind, Numeric) for kind in reading.schema.quasi.values()):
+        given["singling out"] = table is not None
     return {"candidate rows": table is not None, "population linkage": population is not None, **given}
 
 
@@ -154,14 +167,16 @@ def _named(baskets: Any) -> list[str]:
 
 
 def _original(original: Any, recipe: Recipe | None, schema: Schema | None, csv: CsvFormat | None,
-              certificate: Certificate) -> Columns | None:  # fmt: skip
-    """Refused where it cannot be the table of this release: what is found beside another one means nothing."""
+              certificate: Certificate, shared: Sequence[str]) -> Columns | None:  # fmt: skip
+    """Columns of the schema, and those that another release shares; refused where it cannot be the table of this release."""
     if original is None and (recipe is None or recipe.data_path is None):
         return None
     if schema is None:
         raise BadInput("the original table comes without a schema", right="give the schema, or the recipe")
     source, format = (original, csv) if original is not None else (recipe.data_path, recipe.csv)  # type: ignore[union-attr]
-    columns, rows = read(source, format, schema.needed), certificate.rows + certificate.withheld
+    needed = schema.needed
+    columns = read(source, format, lambda names: [*needed(names), *(name for name in shared if name in schema.identifier)])
+    rows = certificate.rows + certificate.withheld
     if columns.rows != rows:
         what = f"the original table has {columns.rows:,} rows, and the release speaks of {rows:,}"
         file = source if isinstance(source, str | PathLike) else None
@@ -194,7 +209,8 @@ def _again(published: Published, table: Columns, asked: Recipe | None) -> tuple[
     def run(columns: Columns) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on tables that nobody has
-            return anonymize(columns, schema, recipe.models, recipe.method, suppress=recipe.suppress, form=recipe.form,
+            own = Columns({name: columns[name] for name in schema.used}, columns.rows)  # without those of another release
+            return anonymize(own, schema, recipe.models, recipe.method, suppress=recipe.suppress, form=recipe.form,
                              seed=recipe.seed)  # fmt: skip
 
     def rerun(columns: Columns) -> Columns | None:

@@ -1,6 +1,6 @@
 """What an attacker gets out of a release: plain functions on what was published, measured at home beside the original rows."""
 
-from closeknit.attacks.at_home import at_home, with_population
+from closeknit.attacks.at_home import at_home, with_other, with_population
 from closeknit.attacks.background import background
 from closeknit.attacks.candidates import candidate_rows
 from closeknit.attacks.finding import Finding, worst_first
@@ -15,6 +15,8 @@ from closeknit.attacks.minimality import minimality
 from closeknit.attacks.on_release import ON_RELEASE, left_out, on_release
 from closeknit.attacks.population import population_linkage
 from closeknit.attacks.presence import delta_presence
+from closeknit.attacks.range_ends import range_ends, singling_out
+from closeknit.attacks.row_join import row_join
 from closeknit.attacks.rules import association_rules
 from closeknit.attacks.similarity import similarity
 from closeknit.attacks.skewness import skewness
@@ -42,10 +44,14 @@ __all__ = [
     "minimality",
     "on_release",
     "population_linkage",
+    "range_ends",
     "record_linkage",
+    "row_join",
     "similarity",
+    "singling_out",
     "skewness",
     "temporal",
+    "with_other",
     "with_population",
     "worst_first",
 ]

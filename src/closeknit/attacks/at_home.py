@@ -5,7 +5,7 @@ What is found compares the release with what it was made of; it must not leave w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from closeknit.attacks.matching_buckets import matching_buckets
 from closeknit.attacks.minimality import Rerun, Tried, tried_ways
 from closeknit.attacks.population import population_linkage
 from closeknit.attacks.presence import delta_presence
-from closeknit.core.columns import Columns
+from closeknit.attacks.range_ends import singling_out
+from closeknit.attacks.row_join import row_join
 from closeknit.core.limits import MOST_RUNS
 from closeknit.core.params import whole
 from closeknit.core.published import Reading
@@ -47,14 +48,14 @@ def at_home(published: Published, original: Any, schema: Schema, *, population: 
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
     >>> release = ck.anonymize(table, schema, [ck.KAnonymity(5)])
     >>> [found.attack for found in at_home(release, table, schema, population=table)]
-    ['candidate_rows', 'population_linkage', 'delta_presence']
+    ['singling_out', 'candidate_rows', 'population_linkage', 'delta_presence']
     """
     reading = reading_of(published)
     people = people_of(original, reading, schema)
     if reading.column_groups:
         found = [matching_buckets(published, people, schema, population, seed)]
     else:
-        found = [candidate_rows(published, people, schema)]
+        found = [candidate_rows(published, people, schema), *_meaningful(singling_out, published, people, schema)]
     if population is not None:
         found += with_population(published, population, schema)
     told = [name for name in reading.schema.sensitive if name not in reading.retained]
@@ -62,7 +63,9 @@ def at_home(published: Published, original: Any, schema: Schema, *, population: 
         theirs = reading_of(other)
         shared = [name for name in told if name in theirs.schema.sensitive and name not in theirs.retained]
         found += [intersection(published, other, people, schema, name, seed=seed) for name in shared]
-    found += [each for name in told if (each := _of_persons(published, people, schema, name, seed)) is not None]
+        found += with_other(published, other, original, schema)
+    if schema.person is not None and schema.person in people:  # else nobody is known to have several rows
+        found += [each for name in told for each in _meaningful(intersection, published, None, people, schema, name, seed=seed)]
     if rerun is not None and class_of is not None and not reading.retained:
         found += _minimality(reading, rerun, original, class_of, schema, told, runs, seed)
     return worst_first(found)
@@ -81,13 +84,24 @@ def with_population(published: Published, population: Any, schema: Schema | None
     return worst_first(attack(published, population, schema) for attack in attacks)
 
 
-def _of_persons(published: Published, people: Columns, schema: Schema, secret: str, seed: int) -> Finding | None:
-    if schema.person is None or schema.person not in people:
-        return None
+def with_other(published: Published, other: Published, people: Any = None, schema: Schema | None = None) -> list[Finding]:
+    """What another release of the same people adds to a row; without `people` as far as the releases alone tell.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
+    >>> release = ck.anonymize(table, schema, [ck.KAnonymity(5)])
+    >>> [(found.attack, found.risk <= 1 / 5) for found in with_other(release, release)]
+    [('row_join', True)]
+    """
+    return _meaningful(row_join, published, other, people, schema)
+
+
+def _meaningful(attack: Callable[..., Finding], *arguments: Any, **named: Any) -> list[Finding]:
+    """What an attack finds, or nothing where it has no meaning for this release."""
     try:
-        return intersection(published, None, people, schema, secret, seed=seed)
-    except NoMeaning:  # nobody has several rows with one secret
-        return None
+        return [attack(*arguments, **named)]
+    except NoMeaning:
+        return []
 
 
 def _minimality(reading: Reading, rerun: Rerun, original: Any, class_of: NDArray[np.integer], schema: Schema,

@@ -58,18 +58,20 @@ class Covering:
     box_of: Int32  # of every written row
     points: Int32  # [p, d]
     point_of: Int32  # of every person
+    domains: tuple[Domain, ...]  # of the people's values, by column
 
     @classmethod
     def of(cls, written: Columns, people: Columns, schema: Schema, names: Sequence[str]) -> Covering:
         """All of `names` are columns of both; `schema` says what the raw ones are."""
         coded = [_coded(written[name], people[name], schema, name) for name in names]
         box_of, boxes = groups([(written[name].codes + 1, len(written[name].values) + 1) for name in names], written.rows)
-        point_of, points = groups([(codes, size) for codes, size, _ in coded], people.rows)
+        point_of, points = groups([(codes, domain.size + 1) for codes, domain, _ in coded], people.rows)
         row, person = np.empty(boxes, dtype=np.int64), np.empty(points, dtype=np.int64)
         row[box_of], person[point_of] = np.arange(written.rows), np.arange(people.rows)
         lo = np.column_stack([ends[0][written[name].codes[row]] for name, (_, _, ends) in zip(names, coded, strict=True)])
         hi = np.column_stack([ends[1][written[name].codes[row]] for name, (_, _, ends) in zip(names, coded, strict=True)])
-        return cls(tuple(names), lo, hi, box_of, np.column_stack([codes[person] for codes, _, _ in coded]), point_of)
+        at = np.column_stack([codes[person] for codes, _, _ in coded])
+        return cls(tuple(names), lo, hi, box_of, at, point_of, tuple(domain for _, domain, _ in coded))
 
     @cached_property
     def rows(self) -> Int64:
@@ -142,10 +144,10 @@ def covering_of(published: Published, people: Any, schema: Schema | None = None)
     return covering
 
 
-def people_of(people: Any, reading: Reading, schema: Schema | None = None) -> Columns:
-    """Of a frame, file or `Columns` what is known of people: quasi-identifiers, secrets, and who they are."""
+def people_of(people: Any, reading: Reading, schema: Schema | None = None, other: Reading | None = None) -> Columns:
+    """Of a frame, file or `Columns` the columns known of people: those of the schema, of a release and of another one."""
     raw = raw_schema(reading, schema)
-    wanted = list(dict.fromkeys([*raw.used, *reading.schema.quasi, *reading.schema.sensitive]))
+    wanted = list(dict.fromkeys([*raw.used, *reading.schema.used, *(() if other is None else other.schema.used)]))
     columns = read(people, None, lambda names: [name for name in wanted if name in names])
     if columns.rows == 0:
         raise BadInput("there are no people in this table", right="give at least one row")
@@ -158,6 +160,18 @@ def raw_schema(reading: Reading, schema: Schema | None) -> Schema:
         return schema
     told = {name: _raw_kind(name, kind) for name, kind in reading.schema.quasi.items()}
     return Schema(quasi=told, sensitive=reading.schema.sensitive, plain=reading.schema.plain)
+
+
+def schema_of_other(reading: Reading, schema: Schema | None) -> Schema:
+    """What the raw columns are under another release of the people: as its certificate declares it, else as `schema` says."""
+    if schema is None:
+        return raw_schema(reading, None)
+    quasi = {
+        name: (schema.quasi.get(name) or _raw_kind(name, kind)) if isinstance(kind, Nodes) else kind
+        for name, kind in reading.schema.quasi.items()
+    }
+    missing = tuple(dict.fromkeys([*reading.schema.missing, *schema.missing]))
+    return schema.model_copy(update={"quasi": quasi, "missing": missing})
 
 
 def _raw_kind(name: str, kind: Kind) -> Kind:
@@ -175,11 +189,11 @@ def _raw_kind(name: str, kind: Kind) -> Kind:
     return flat()
 
 
-def _coded(written: Column, people: Column, schema: Schema, name: str) -> tuple[Int32, int, tuple[Int32, Int32]]:
-    """Codes of the people, how many there may be, and both ends of every distinct written cell, the missing one last."""
+def _coded(written: Column, people: Column, schema: Schema, name: str) -> tuple[Int32, Domain, tuple[Int32, Int32]]:
+    """Codes of the people, their domain, and both ends of every distinct written cell, the missing one last."""
     codes, domain, _ = schema.coded(people, name, schema.quasi[name])
     texts = ["" if text in schema.missing else text for text in texts_of(written.values)] + [""]
-    return codes, domain.size + 1, _ends(domain, texts, written, name)
+    return codes, domain, _ends(domain, texts, written, name)
 
 
 def _ends(domain: Domain, texts: list[str], written: Column, name: str) -> tuple[Int32, Int32]:

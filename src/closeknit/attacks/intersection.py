@@ -27,7 +27,7 @@ from scipy.sparse import csr_array
 from closeknit.attacks.beliefs import NoMeaning
 from closeknit.attacks.covering import people_of
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.value_sets import MISSING, Values, value_sets
+from closeknit.attacks.value_sets import Values, true_texts, value_sets
 from closeknit.attacks.words import counted
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
@@ -81,8 +81,7 @@ class Victims:
         rows, truth = np.arange(people.rows), None
         victim_of = rows.copy()
         if schema is not None and secret in people:
-            codes, domain, _ = schema.coded(people[secret], secret, schema.sensitive[secret])
-            truth = [[*domain.texts, MISSING][code] for code in codes.tolist()]
+            truth = true_texts(people, schema, secret)
         if schema is not None and schema.person is not None and schema.person in people:
             person = people[schema.person].codes.astype(np.int64)
             changing = _changing(person, truth)

@@ -11,6 +11,7 @@ from closeknit.attacks.homogeneity import homogeneity
 from closeknit.attacks.insider import insider
 from closeknit.attacks.joint import joinable, joint_secrets
 from closeknit.attacks.linkage import record_linkage
+from closeknit.attacks.range_ends import range_ends
 from closeknit.attacks.rules import association_rules
 from closeknit.attacks.similarity import similarity
 from closeknit.attacks.skewness import skewness
@@ -20,6 +21,7 @@ from closeknit.forms.reading import Published, reading_of
 Attack = Callable[..., Finding]
 ON_RELEASE: dict[str, Attack] = {
     "record_linkage": record_linkage,
+    "range_ends": range_ends,
     "homogeneity": homogeneity,
     "skewness": skewness,
     "similarity": similarity,
@@ -40,7 +42,7 @@ def on_release(published: Published | Reading, baskets: Sequence[str] = ()) -> l
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
     >>> found = on_release(ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.StackAndDeal()))
     >>> len(found), found[0].risk, found[0].attack
-    (17, 1.0, 'joint_secrets')
+    (18, 1.0, 'joint_secrets')
     """
     tried = _tried(reading_of(published), baskets)
     return worst_first(found for found in tried if isinstance(found, Finding))
@@ -64,6 +66,7 @@ def _tried(reading: Reading, baskets: Sequence[str]) -> Iterator[Finding | str]:
     # all cells of a row belong together, or each secret is linked by itself
     for column in secrets if reading.column_groups and secrets else [None]:
         yield record_linkage(reading, column)
+    yield _told("range_ends", reading)
     for name in OF_A_SECRET:
         for secret in secrets:
             yield _told(name, reading, secret)
@@ -76,8 +79,8 @@ def _tried(reading: Reading, baskets: Sequence[str]) -> Iterator[Finding | str]:
         yield _told("association_rules", reading, basket)
 
 
-def _told(name: str, reading: Reading, column: str) -> Finding | str:
+def _told(name: str, reading: Reading, *column: str) -> Finding | str:
     try:
-        return ON_RELEASE[name](reading, column)
+        return ON_RELEASE[name](reading, *column)
     except NoMeaning as reason:
-        return f"{name.replace('_', ' ')} of {column}: {reason.what}"
+        return f"{' of '.join([name.replace('_', ' '), *column])}: {reason.what}"

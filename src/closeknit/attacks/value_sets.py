@@ -18,8 +18,9 @@ from closeknit.attacks.covering import Covering, raw_schema
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.order import groups
-from closeknit.core.published import Reading, secret_codes
+from closeknit.core.published import Reading, secret_codes, without_markers
 from closeknit.core.schema import Schema
+from closeknit.doors.canonical import cell_texts
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -62,6 +63,24 @@ def written_secret(reading: Reading, secret: str) -> tuple[Int32, list[str]]:
         raise NoMeaning("was perturbed: anybody may have any value", column=secret, right="attack another secret")
     codes, domain = secret_codes(reading.columns[secret], secret, reading.schema)
     return codes, [*domain.texts, MISSING]
+
+
+def true_texts(people: Columns, schema: Schema | None, name: str) -> list[str]:
+    """What a release would write of each person in a sensitive or plain column.
+
+    >>> import closeknit as ck
+    >>> schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"pay": ck.numeric()}, missing=("?",))
+    >>> true_texts(Columns.of({"pay": ["3.0", "?"]}), schema, "pay")
+    ['3', '']
+    """
+    column = people[name]
+    if schema is not None and name in schema.sensitive:
+        codes, domain, _ = schema.coded(column, name, schema.sensitive[name])
+        texts = [*domain.texts, MISSING]
+    else:
+        column = without_markers(column, () if schema is None else schema.missing)
+        codes, texts = column.codes, [*cell_texts(column), MISSING]
+    return [texts[code] for code in codes.tolist()]
 
 
 def value_sets(reading: Reading, people: Columns, schema: Schema | None, secret: str, values: Values) -> csr_array:

@@ -66,6 +66,7 @@ class Reading:
     column_groups: tuple[tuple[str, ...], ...] = ()  # none: all cells of a row belong together
     seen: Mapping[Secret, Reading] = field(default_factory=dict)
     retained: Mapping[str, Law] = field(default_factory=dict)  # secrets that were perturbed, and how
+    tight: tuple[str, ...] = ()  # columns whose ranges end at true values of rows in the class
 
     def of(self, secret: Secret | None) -> Reading:
         """The classes in which an adversary sees this secret."""

@@ -24,6 +24,7 @@ from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.joint import CodedSecret, Secret, joined
+from closeknit.core.kinds import Numeric
 from closeknit.core.order import Coded, groups, row_order
 from closeknit.core.params import choice
 from closeknit.core.published import Persons, Reading, secret_codes, without_markers
@@ -118,15 +119,18 @@ class Generalized:
                 raise BadInput("has no step to snap to", column=name, right="declare numeric(step=...) or leave snap out")
 
     def notes(self, table: Table) -> list[str]:
-        """Ranges that say true values."""
-        if self.snap or self.cells == "stars":
-            return []
+        """Ranges that disclose true values."""
         return [
             f"column '{name}': both ends of a range are true values of somebody in the class"
-            for name, domain in zip(table.schema.quasi, table.quasi_domains, strict=True)
-            if domain.tree is None and domain.ends is None and name not in (self.levels or {})
-            # ends of bins are declared, and a level has no ends
+            for name in self.tight(table.schema)
         ]
+
+    def tight(self, schema: Schema) -> tuple[str, ...]:
+        """Columns whose ranges end at true values of rows in the class; ends of bins are declared, and a level has no ends."""
+        if self.snap or self.cells == "stars":
+            return ()
+        numbers = [name for name, kind in schema.quasi.items() if isinstance(kind, Numeric) and kind.bins is None]
+        return tuple(name for name in numbers if name not in (self.levels or {}))
 
     def disorder(self, columns: Columns, schema: Schema) -> list[str]:
         """All cells of a row belong together."""
@@ -145,7 +149,8 @@ class Generalized:
         secrets: dict[Secret, CodedSecret] = {name: secret_codes(columns[name], name, schema) for name in schema.sensitive}
         secrets |= {names: joined([secrets[name] for name in names]) for names in joints}
         heads = next(iter(persons.values())) if persons else None  # all cells of a row are of one person
-        return Reading(columns, schema, class_of, Classes.of(class_of, count, secrets, heads), tuple(schema.quasi))
+        classes = Classes.of(class_of, count, secrets, heads)
+        return Reading(columns, schema, class_of, classes, tuple(schema.quasi), tight=self.tight(schema))
 
 
 def generalized(snap: bool = False, levels: Mapping[str, int | str] | None = None, withheld: str = WITHHELD[0],

@@ -179,3 +179,51 @@ def overlapping(tree: BoxTree, lo: Codes, hi: Codes, counts: Ints) -> Ints:
                     at += 1
         found[begin:at].sort()
     return found
+
+
+@njit(cache=True, nogil=True)
+def points_at_ends(tree: BoxTree, lo: Codes, hi: Codes, ends: Codes) -> tuple[Reals, Ints]:
+    """In each asked box: the weight of the points with code `ends[q, j, e]` in column j, and one of them (-1: there is none).
+
+    The tree is one of points. Weights of whole numbers are counted up to 2: more does not single a point out, and a box is left
+    as soon as all its ends have that many. A negative end is not looked for.
+
+    >>> points = np.array([[1, 7], [1, 8], [4, 8]], np.int32)
+    >>> ends = np.array([[[1, 4], [-1, -1]]], np.int32)
+    >>> weight, found = points_at_ends(box_tree(points, points, np.ones(3)), np.array([[1, 7]], np.int32),
+    ...                                np.array([[4, 9]], np.int32), ends)
+    >>> weight[0, 0].tolist(), found[0, 0, 1].tolist()
+    ([2.0, 1.0], 2)
+    """
+    weight, found = np.zeros(ends.shape), np.full(ends.shape, -1, np.int64)
+    stack = np.empty(DEEP, np.int64)
+    for q in range(len(lo)):
+        wanted = (ends[q] >= 0).sum()
+        stack[0], depth = 1, 1
+        while depth > 0 and wanted > 0:
+            depth -= 1
+            x = stack[depth]
+            if _relation(tree.ends, x, lo[q], hi[q]) == 0:
+                continue
+            if x < tree.leaves:
+                stack[depth], stack[depth + 1] = 2 * x, 2 * x + 1
+                depth += 2
+                continue
+            begin = (x - tree.leaves) * BLOCK
+            for i in range(begin, min(begin + BLOCK, len(tree.order))):
+                if _overlap(tree, i, lo[q], hi[q]):
+                    wanted -= _add_at_ends(tree, i, ends[q], weight[q], found[q])
+    return weight, found
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _add_at_ends(tree: BoxTree, i: int, ends: Codes, weight: Reals, found: Ints) -> int:
+    """Counts a point of the box where it lies at an end that has less than 2; how many ends reached 2 by it."""
+    reached = 0
+    for j in range(len(ends)):
+        for e in range(2):
+            if tree.lo[i, j] == ends[j, e] and weight[j, e] < 2:
+                weight[j, e] += tree.weight[i]
+                found[j, e] = tree.order[i]
+                reached += weight[j, e] >= 2
+    return reached
