@@ -21,7 +21,7 @@ from closeknit.core.schema import Schema
 from closeknit.core.table import Form
 from closeknit.doors.canonical import content_hash
 from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import read, sha256_of
+from closeknit.doors.files import read_written, sha256_of
 from closeknit.forms import generalized
 from closeknit.recipe import Asked, form_of, models_from
 
@@ -60,7 +60,7 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
         persons = False
         findings = _check_columns(columns, schema, shape.added)
     else:
-        columns = read(data, csv)
+        columns = read_written(data, csv)
         if columns.rows == 0:
             raise BadInput("the release has no rows", right="give a table with at least one row")
         findings, seen, persons = _seen(columns, schema, models, shape, withheld)
@@ -165,7 +165,7 @@ def _beside(data: Any, parts: Mapping[str, Columns], claimed: Certificate) -> li
     findings = []
     for name, columns in parts.items() if isinstance(data, str | PathLike) else ():
         file = Path(data).with_name(name + Path(data).suffix)
-        if file.exists() and content_hash(read(file)) != content_hash(columns):
+        if file.exists() and content_hash(read_written(file)) != content_hash(columns):
             findings.append(f"{file.name} says something else than {Path(data).name}")
         if file.exists() and file.name not in {listed.name for listed in claimed.files}:
             findings.append(f"{file.name} stands beside the release, and its certificate does not name it")

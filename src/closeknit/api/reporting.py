@@ -14,7 +14,7 @@ from closeknit.core.certificate import Certificate
 from closeknit.core.classes import Classes
 from closeknit.core.errors import BadInput
 from closeknit.core.table import Partition, Table
-from closeknit.doors.files import read
+from closeknit.doors.files import read, read_written
 from closeknit.recipe import Recipe
 from closeknit.release import FORMATS, Origin, Release
 
@@ -36,7 +36,7 @@ def saved(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None
     True
     """
     file, certificate = _found(Path(folder))
-    columns = read(file)
+    columns = read_written(file)
     home = (None, None, None) if recipe is None else _home(Path(recipe))
     release = Release(columns, certificate, recipe=home[0], origin=home[1], partition=home[2])
     if release.certificate.content_sha256 != certificate.content_sha256 or columns.rows != certificate.rows:
@@ -89,7 +89,7 @@ def _classes(file: Path, rows: int) -> NDArray[np.int32] | None:
     """The class of each row as it was saved; withheld rows have none."""
     if not file.is_file():
         return None
-    columns = read(file)
+    columns = read_written(file)
     if "class" not in columns or not all(str(value).isdecimal() for value in columns["class"].values.tolist()):
         raise BadInput("does not name the class of each row", file=file, right="use classes.csv as it was saved, or delete it")
     column = columns["class"]
