@@ -132,7 +132,8 @@ BAD_TABLES: dict[str, tuple[str | bytes, list[str]]] = {
     "ragged rows": (ROWS + "50,m\n", ["t.csv", "row 5", "2 cells"]),
     "duplicate column": (ROWS.replace("sex", "age"), ["t.csv", "'age'"]),
     "missing column": (ROWS.replace("sex", "gender"), ["'gender'", "role"]),
-    "undecodable bytes": (ROWS.encode() + b"50,m,caf\xe9\n", ["t.csv", "row 5", "0xe9", "latin-1"]),
+    "undecodable bytes": (ROWS.encode() + "50,m,café né\n".encode() + b"50,m,caf\xe9\n", ["t.csv", "row 6", "0xe9", "latin-1"]),
+    "a NUL character": (ROWS.encode() + b"50,m,fl\0u\n", ["t.csv", "'disease'", "row 5", "NUL"]),
     "text in a number column": (
         "age,sex,disease\n" + "30,f,flu\n" * 70_000 + "thirty,f,flu\n",
         ["'age'", "row 70,001", "'thirty'"],
@@ -292,26 +293,6 @@ def test_persons_are_not_checkable_and_say_so(folder: Path) -> None:
     assert closeknit("anonymize", write_recipe(folder, table, schema=schema), "-o", "out").exit_code == 0
     found = closeknit("audit", "out/release.csv")
     assert found.exit_code == 1 and "not checkable" in found.stdout and "broken" not in found.stdout
-
-
-def test_inspect_with_its_own_way_of_writing(folder: Path) -> None:
-    text = "Größe;Diagnose\n1,80;Gicht\n1,75;Grippe\n1,62;Gicht\n"
-    (folder / "t.csv").write_bytes(text.encode("latin-1"))
-    refused(closeknit("inspect", "t.csv"), 2, "t.csv", "0xf6")
-    refused(closeknit("inspect", "t.csv", "--encoding", "klingon"), 2, "'klingon'")
-    guessed = closeknit("inspect", "t.csv", "--delimiter", ";", "--decimal", ",", "--encoding", "latin-1")
-    assert guessed.exit_code == 0, guessed.output
-    (folder / "recipe.yaml").write_bytes(guessed.stdout_bytes)
-    recipe = Recipe.read(folder / "recipe.yaml")
-    assert list(recipe.schema.quasi) == ["Größe"] and recipe.schema.quasi["Größe"].name == "numeric"
-    assert read(recipe.data_path, recipe.csv)["Größe"].cells() == ["1.80", "1.75", "1.62"]
-
-
-def test_inspect_hints_at_the_delimiter(folder: Path) -> None:
-    (folder / "t.csv").write_text("age;sex\n30;f\n")
-    refused(closeknit("inspect", "t.csv"), 2, "t.csv", "--delimiter ';'")
-    (folder / "t.csv").write_text("age\tsex\n30\tf\n")
-    assert closeknit("inspect", "t.csv", "--delimiter", "tab").exit_code == 0
 
 
 def test_inspect_json(folder: Path) -> None:

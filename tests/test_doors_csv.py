@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from closeknit.core.errors import BadInput
 from closeknit.doors import csv as door
-from closeknit.doors.csv import CsvFormat, read_csv
+from closeknit.doors.csv import PLAIN, CsvFormat, read_csv
 from closeknit.doors.files import read
 
 SIGNS = st.text(alphabet='ab,;"\n\r é\t', max_size=6)
@@ -87,9 +87,9 @@ def test_one_column_keeps_its_empty_cells(tmp_path: Path) -> None:
 
 
 def test_decimal_comma_merges_what_becomes_equal(tmp_path: Path) -> None:
-    file = saved(tmp_path, 'cost;note\n1,5;a,b\n1.5;1,2,3\n-2,0e3;"7,"\n')
+    file = saved(tmp_path, 'cost;note\n1.234,5;a,b\n1234,5;1,2,3\n-2,0e3;"7,"\n')
     table = read_csv(file, CsvFormat(delimiter=";", decimal=","))
-    assert table["cost"].cells() == ["1.5", "1.5", "-2.0e3"]
+    assert table["cost"].cells() == ["1234.5", "1234.5", "-2.0e3"]
     assert len(table["cost"].values) == 2
     assert table["note"].cells() == ["a,b", "1,2,3", "7,"]
 
@@ -136,6 +136,10 @@ BAD = {
     "open quote in the header": (b'a,"b\n1,2\n', "a quote in the header is not closed"),
     "after the quote": (b'a,b\n1,"2"x\n', "row 1: a quoted cell goes on after its closing quote"),
     "gzip": (b"\x1f\x8bnothing", "gzip data is damaged"),
+    "NUL": (b"a,b\n1,2\n3,4\x00x\n", "column 'b', row 2: a cell holds a NUL character"),
+    "NUL in quotes": (b'a,b\n"1",2\n"3\0",4\n', "column 'a', row 2: a cell holds a NUL character"),
+    "NUL in the header": (b"a,b\0\n1,2\n", "the name of column 2 holds a NUL character"),
+    "utf-16 without its mark": ("a,b\n1,2\n".encode("utf-16-le"), "if the file is UTF-16, name the encoding"),
 }
 
 
@@ -144,7 +148,7 @@ def test_bad_files_are_named_with_their_row(tmp_path: Path, name: str) -> None:
     content, sentence = BAD[name]
     file = saved(tmp_path, content)
     with pytest.raises(BadInput) as caught:
-        read_csv(file)
+        read_csv(file, PLAIN)
     assert sentence in str(caught.value)
     assert str(caught.value).startswith(str(file))
     assert "\n" not in str(caught.value)
@@ -181,7 +185,9 @@ def test_paths_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [
         {"delimiter": ",,"},
         {"delimiter": "§"},
-        {"quote": ","},
+        {"quote": ",", "delimiter": ","},
+        {"thousands": "_"},
+        {"thousands": ",", "decimal": ","},
         {"decimal": ";"},
         {"encoding": "utf-9"},
         {"encoding": "hex"},

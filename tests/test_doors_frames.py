@@ -188,11 +188,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "struct": (pl.DataFrame({"x": [{"a": 1}]}), "column 'x': cells of type struct"),
     "mixed": (pd.DataFrame({"x": pd.Series([None, 1, "a"], dtype=object)}), "column 'x', row 3: the cells mix"),
     "object": (pl.DataFrame({"x": pl.Series([object()], dtype=pl.Object)}), "column 'x': cells of type Object"),
-    "time of day": (
-        pd.DataFrame({"x": pd.to_datetime(["2020-01-01 00:00", "2020-01-02 10:00"])}),
-        "row 2: the timestamp",
-    ),
-    "time zone": (pd.DataFrame({"x": pd.to_datetime(["2020-01-01"]).tz_localize("UTC")}), "column 'x': the timestamps"),
+    "NUL": (pd.DataFrame({"x": ["a", None, "b\0c"]}), "column 'x', row 3: a cell holds a NUL character"),
+    "NUL in Arrow": (pa.table({"x": pa.array(["a", "b\0c"]).dictionary_encode()}), "column 'x', row 2: a cell holds a NUL"),
+    "NUL in a name": (pl.DataFrame({"x": [1], "y\0": [2]}), "the name of column 2 holds a NUL character"),
     "duration": (pd.DataFrame({"x": pd.to_timedelta([1], unit="D")}), "column 'x': cells of type duration"),
     "twice": (pd.DataFrame([[1, 2]], columns=["x", "x"]), "column 'x': the name stands at columns 1 and 2"),
     "unnamed": (pd.DataFrame([[1, 2]]), "column 1 is named 0, which is not text"),
@@ -207,6 +205,14 @@ def test_refused_frames(name: str) -> None:
     with pytest.raises(BadInput) as caught:
         read(frame)
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("of", [pd.DataFrame, pl.DataFrame, lambda cells: pa.table(pd.DataFrame(cells))])
+def test_times_of_day_become_iso_text_in_the_time_of_their_zone(of: Any) -> None:
+    when = [datetime.datetime(2020, 1, 1), datetime.datetime(2020, 7, 2, 10, 30, 15, 500_000), None]
+    assert read(of({"x": when}))["x"].cells() == ["2020-01-01T00:00:00", "2020-07-02T10:30:15.5", None]
+    zoned = pd.DataFrame({"x": pd.to_datetime(["2020-07-01 23:30"]).tz_localize("UTC").tz_convert("Europe/Oslo")})
+    assert read(zoned)["x"].cells() == ["2020-07-02T01:30:00"]
 
 
 def test_refused_parquet(tmp_path: Path) -> None:

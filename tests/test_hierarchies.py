@@ -318,7 +318,7 @@ def test_rare_merges_rare_values_only(counts: dict[str, int], limit: int) -> Non
         (lambda: Hierarchy.quantiles([1], 0), "bins"),
         (lambda: Hierarchy.prefix(["123", "12"], length=3), "'12' has 2 characters"),
         (lambda: Hierarchy.prefix([]), "at least one leaf"),
-        (lambda: Hierarchy.dates(["2024-02-30"]), "'2024-02-30' is not a day"),
+        (lambda: Hierarchy.dates(["2024-02-30"]), "'2024-02-30' is not a date"),
         (lambda: Hierarchy.dates(["2024-02-28"], ["week"]), "no level 'week'"),
         (lambda: Hierarchy({"a": None, "b": None}, edges=(0, 1)), "2 leaves has edges for 1"),  # type: ignore[arg-type]
         (lambda: Hierarchy({"a": None, "b": None}, edges=(0, 2, 1)), "ascend"),  # type: ignore[arg-type]

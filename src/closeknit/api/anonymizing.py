@@ -23,11 +23,11 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.method import Method, Progress, deals_by_rank, promised, silent, usual_form
 from closeknit.core.model import Model, joints
-from closeknit.core.params import choice, number, spec, whole
+from closeknit.core.params import choice, number, whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Outcome, Partition, Table
 from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import kind_of, part_files, read
+from closeknit.doors.files import kind_of, part_files, read_with_format
 from closeknit.doors.parquet import parquet_types
 from closeknit.fills.persons import stay_together, together
 from closeknit.fills.repair import repaired
@@ -64,16 +64,17 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     models = check_asked(schema, models, method, asked)
     seed = _seed(seed)
     on_spark = wants_spark(data, engine, master)
-    described = _data_form(data, csv, on_spark)
     if on_spark and escape_formulas:
         raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
     if on_spark:
+        described = _data_form(data, True, csv.form(csv) if csv else {})
         shape = asked or made("form", usual_form(method), FORMS)
         return anonymized(
             data, schema, models, method, shape, seed, suppress=suppress, master=master, csv=csv, described=described, tell=tell
         )
     tell("reading", 0.0)
-    columns = read_table(data, csv, schema)
+    columns, found = read_table(data, csv, schema)
+    described = _data_form(data, False, found.form(csv) if found else {})
     tell("encoding", 0.1)
     done = released(schema.encode(columns), models, method, suppress=suppress, form=asked, seed=seed, tell=tell)
     parquet = described is not None and kind_of(data) == ".parquet"
@@ -159,7 +160,8 @@ def suggest(data: Any, csv: CsvFormat | None = None) -> Suggestion:
     >>> ck.suggest(ck.datasets.hospital(500)).reasons["age"].kind
     'numeric'
     """
-    return guess(read(data, csv))
+    columns, found = read_with_format(data, csv)
+    return replace(guess(columns), csv=found.form(csv) if found else {})
 
 
 def _seed(seed: int | None) -> int:
@@ -170,7 +172,7 @@ def _seed(seed: int | None) -> int:
     return seed
 
 
-def _data_form(data: Any, csv: CsvFormat | None, on_spark: bool) -> dict[str, Any] | None:
+def _data_form(data: Any, on_spark: bool, csv: dict[str, Any]) -> dict[str, Any] | None:
     """Where the table came from, as a recipe says it; None for a frame."""
     if not isinstance(data, str | PathLike):
         return None
@@ -178,7 +180,7 @@ def _data_form(data: Any, csv: CsvFormat | None, on_spark: bool) -> dict[str, An
 
     text = fspath(data)
     named = {"path": text if "://" in text else str(Path(data).resolve())}
-    return {**({"table": text} if on_spark and is_table(text) else named), **(spec(csv) if csv else {})}
+    return {**({"table": text} if on_spark and is_table(text) else named), **csv}
 
 
 def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, tell: Progress) -> Outcome:

@@ -19,7 +19,7 @@ from closeknit.core.model import Model, listed, merging_holds
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Table
 from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import read
+from closeknit.doors.files import read_with_format
 
 
 def check_request(table: Table, models: Sequence[Model], method: Method) -> None:
@@ -76,14 +76,14 @@ def refuse_unique(schema: Schema, name: str, alone: int) -> None:
         raise BadInput(what, column=name, right="make it quasi, sensitive or identifier, or name it in allow_unique")
 
 
-def read_table(data: Any, csv: CsvFormat | None, schema: Schema) -> Columns:
-    """The columns of a table that are used; refused where an identifier repeats.
+def read_table(data: Any, csv: CsvFormat | None, schema: Schema) -> tuple[Columns, CsvFormat | None]:
+    """The columns of a table that are used, and how its CSV file is written; refused where an identifier repeats.
 
     Identifiers are read as far as that takes, and dropped here.
     """
     file = data if isinstance(data, str | PathLike) else None
     try:
-        columns = read(data, csv, lambda names: [*schema.needed(names), *schema.unique])
+        columns, format = read_with_format(data, csv, lambda names: [*schema.needed(names), *schema.unique])
     except BadInput as bad:
         if bad.column not in schema.unique or bad.column is None:
             raise
@@ -91,7 +91,7 @@ def read_table(data: Any, csv: CsvFormat | None, schema: Schema) -> Columns:
         raise BadInput(bad.what, file=bad.file, column=bad.column, row=bad.row, right=right) from None
     for name in schema.unique:
         check_identifier(columns[name], name, schema.missing, file)
-    return Columns({name: columns[name] for name in schema.used}, columns.rows)
+    return Columns({name: columns[name] for name in schema.used}, columns.rows), format
 
 
 def check_identifier(column: Column, name: str, missing: Sequence[str] = (), file: object = None) -> None:

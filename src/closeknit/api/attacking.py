@@ -28,7 +28,7 @@ from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.doors.canonical import content_hash
 from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import read
+from closeknit.doors.files import read, read_written
 from closeknit.forms.reading import Published, reading_of
 from closeknit.recipe import Recipe
 from closeknit.release.public import Plain
@@ -149,7 +149,7 @@ def release_of(release: Any, certificate: Any = None, csv: CsvFormat | None = No
             raise BadInput(f"{type(release).__name__} is no release", right="give a Release, or a file and its certificate")
         certificate = Path(release).parent / "certificate.json"
     claimed = read_certificate(certificate)
-    columns = read(release, csv)
+    columns = read_written(release, csv)
     if content_hash(columns) != claimed.content_sha256:
         what, file = (
             "the content is not what its certificate speaks of",

@@ -22,7 +22,7 @@ from closeknit.core.schema import Schema
 from closeknit.core.table import Form
 from closeknit.doors.canonical import content_hash
 from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import read, sha256_of
+from closeknit.doors.files import read_written, sha256_of
 from closeknit.forms import generalized
 from closeknit.recipe import Asked, form_of, models_from
 
@@ -62,7 +62,7 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
         persons = False
         findings = _check_columns(columns, schema, shape.added)
     else:
-        written = read(data, csv)
+        written = read_written(data, csv)
         if written.rows == 0:
             raise BadInput("the release has no rows", right="give a table with at least one row")
         columns = unescape_columns(written) if escapes else written
@@ -173,7 +173,7 @@ def _beside(data: Any, parts: Mapping[str, Columns], claimed: Certificate) -> li
     for name, columns in parts.items() if isinstance(data, str | PathLike) else ():
         file = Path(data).with_name(name + Path(data).suffix)
         said = escape_columns(columns) if claimed.escape_formulas else columns
-        if file.exists() and content_hash(read(file)) != content_hash(said):
+        if file.exists() and content_hash(read_written(file)) != content_hash(said):
             findings.append(f"{file.name} says something else than {Path(data).name}")
         if file.exists() and file.name not in {listed.name for listed in claimed.files}:
             findings.append(f"{file.name} stands beside the release, and its certificate does not name it")

@@ -69,7 +69,7 @@ def choose_k(data: Any, schema: Schema, models: Sequence[Model] = (), method: Me
     others = [model for model in listed(models) if model.family != "size"]
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
     check_asked(schema, [KAnonymity(1), closeness, *others], chosen_method, None)
-    table = schema.encode(read_table(data, csv, schema))
+    table = schema.encode(read_table(data, csv, schema)[0])
     candidates = _candidates(table, secret) if asked is None else asked
     base: dict[str, Any] = {"closeknit": __version__, "rows": len(table), "seed": seed, "column": closeness.column}
     if not candidates:

@@ -65,7 +65,7 @@ def compare(data: Any, schema: Schema, models: Sequence[Model], methods: Asked |
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
     check_models(schema, models, asked or made("form", usual_form(rivals[0]), FORMS))
     tell("reading", 0.0)
-    columns = read_table(data, csv, schema)
+    columns, _ = read_table(data, csv, schema)
     schema = schema.model_copy(update={"identifier": ()})  # they are checked and dropped
     with each_warning_once():
         promises = checked(schema.encode(columns), models, rivals)

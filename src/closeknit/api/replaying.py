@@ -51,7 +51,7 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
     """
     refuse_begun(stream)
     choice("order", order, ORDERS)
-    columns = read_table(table, None, stream.schema)
+    columns, _ = read_table(table, None, stream.schema)
     if columns.rows == 0:
         raise BadInput("the table has no rows", right="give at least one row")
     came = np.arange(columns.rows) if order == ORDERS[0] else stream.choice("replay").permutation(columns.rows)

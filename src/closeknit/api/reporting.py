@@ -16,7 +16,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.formulas import unescape_columns
 from closeknit.core.table import Partition, Table
 from closeknit.doors.canonical import content_hash
-from closeknit.doors.files import read
+from closeknit.doors.files import read, read_written
 from closeknit.recipe import Recipe
 from closeknit.release import FORMATS, Origin, Release
 
@@ -38,7 +38,7 @@ def saved(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None
     True
     """
     file, certificate = _found(Path(folder))
-    written = read(file)
+    written = read_written(file)
     columns = unescape_columns(written) if certificate.escape_formulas else written
     home = (None, None, None) if recipe is None else _home(Path(recipe))
     release = Release(columns, certificate, recipe=home[0], origin=home[1], partition=home[2])
@@ -92,7 +92,7 @@ def _classes(file: Path, rows: int) -> NDArray[np.int32] | None:
     """The class of each row as it was saved; withheld rows have none."""
     if not file.is_file():
         return None
-    columns = read(file)
+    columns = read_written(file)
     if "class" not in columns or not all(str(value).isdecimal() for value in columns["class"].values.tolist()):
         raise BadInput("does not name the class of each row", file=file, right="use classes.csv as it was saved, or delete it")
     column = columns["class"]

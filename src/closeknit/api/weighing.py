@@ -71,7 +71,7 @@ def frontier(data: Any, schema: Schema, models: Sequence[Model], methods: Asked 
     measured = measures([rival.dial.models for rival in rivals], rivals[0].dial)
     quantity = None if match is None else _quantity([measure for measure, _ in measured], match)
     tell("reading", 0.0)
-    table = schema.encode(read_table(data, csv, schema))
+    table = schema.encode(read_table(data, csv, schema)[0])
     with each_warning_once():
         promises = checked(table, rivals[0].dial.models, [rival.method for rival in rivals])
     trials = Trials(table, seed, tuple(model for _, model in measured), suppress, asked)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, csv_format
+from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format
 from closeknit.apps.options import Json, certificate_beside, print_utf8
 from closeknit.apps.plainly import plainly
 
@@ -38,6 +38,7 @@ def attack(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     as_json: Json = False,
 ) -> None:
     """Try attacks on a release and print what they reach, the worst first, and which could not be tried.
@@ -62,7 +63,7 @@ def attack(
             other=other,
             baskets=[name.strip() for name in (baskets or "").split(",") if name.strip()],
             runs=runs,
-            csv=csv_format(delimiter, encoding, decimal),
+            csv=csv_format(delimiter, encoding, decimal, thousands),
         )
         if as_json:
             print_utf8(found.to_json())

@@ -14,7 +14,7 @@ import typer
 
 from closeknit import __version__
 from closeknit.apps.attack import attack
-from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, csv_form, csv_format, refuse_other_delimiter
+from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format, describe_format
 from closeknit.apps.frontier import frontier
 from closeknit.apps.options import (
     Engine,
@@ -22,8 +22,10 @@ from closeknit.apps.options import (
     Json,
     Master,
     certificate_beside,
+    folder_of_output,
     free_folder,
     methods_of,
+    path_from,
     print_json,
     print_utf8,
     refuse_existing,
@@ -171,37 +173,51 @@ def _after_demo(folder: Path | None, table: Path | None) -> str:
 @app.command(short_help="Guess what the columns are; print a recipe.")
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV, TSV or Parquet file.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the recipe to this file instead of standard output.")
+    ] = None,
+    force: Force = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     as_json: Json = False,
 ) -> None:
     """Guess role, kind and hierarchy of each column, and print a recipe to be edited by hand.
 
     The recipe goes to standard output, remarks go to standard error. Every line carries its reason, and "not sure" where you
-    should look first. Nothing is ever suggested to be published unprotected.
+    should look first. Nothing is ever suggested to be published unprotected. How a CSV file is written is detected and written
+    into the recipe; options win. The path of the data is relative to the recipe where that is a file.
 
     \b
     closeknit inspect patients.csv > recipe.yaml
-    closeknit inspect export.txt --delimiter ';' --decimal , --encoding latin-1 > recipe.yaml
+    closeknit inspect data/export.txt --decimal , --encoding latin-1 -o recipes/recipe.yaml
     closeknit inspect patients.parquet --json
     """
     with plainly():
         from closeknit.api import suggest
+        from closeknit.doors.folders import write_whole
 
-        csv = csv_format(delimiter, encoding, decimal)
-        suggestion = suggest(file, csv)
-        refuse_other_delimiter(file, list(suggestion.reasons))
+        if output is not None:
+            refuse_existing(output, force)
+        suggestion = suggest(file, csv_format(delimiter, encoding, decimal, thousands))
         if as_json:
             guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
-            print_json({"columns": guesses, "missing": suggestion.schema.missing})
+            print_json({"columns": guesses, "missing": suggestion.schema.missing, "csv": dict(suggestion.csv)})
             return
-        print_utf8(suggestion.to_recipe(str(file), csv_form(csv)))
+        recipe = suggestion.to_recipe(path_from(file, folder_of_output(output)))
+        if output is None:
+            print_utf8(recipe)
+        else:
+            write_whole(output, recipe.encode(), 0o600)
+        if suggestion.csv:
+            say(f"the file is written with {describe_format(suggestion.csv)}")
         unsure = ", ".join(suggestion.unsure) or "none"
         say(f"columns: {len(suggestion.reasons)}, rows: {suggestion.rows:,}, not sure about: {unsure}")
         if not suggestion.schema.sensitive:
             say("no column looks sensitive: move the secrets under 'sensitive' and add a promise for each")
-        say("next: edit the recipe, then run 'closeknit anonymize recipe.yaml -o out/'")
+        name = "recipe.yaml" if output is None else shown(output)
+        say(f"next: edit the recipe, then run 'closeknit anonymize {name} -o out/'")
 
 
 @app.command(short_help="Make a release that keeps a recipe's promises.")
@@ -267,6 +283,7 @@ def audit(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     engine: Engine = None,
     master: Master = None,
     as_json: Json = False,
@@ -285,7 +302,7 @@ def audit(
         from closeknit.api import audit as audited
         from closeknit.recipe import Recipe
 
-        csv = csv_format(delimiter, encoding, decimal)
+        csv = csv_format(delimiter, encoding, decimal, thousands)
         if recipe is not None:
             asked = Recipe.read(recipe)
             found = audited(file, asked.schema, asked.models, form=asked.form, escape_formulas=asked.escape_formulas, csv=csv,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-
-from closeknit.core.errors import BadInput
 
 if TYPE_CHECKING:
     from closeknit.doors.csv import CsvFormat
@@ -15,28 +13,26 @@ if TYPE_CHECKING:
 Delimiter = Annotated[str | None, typer.Option(help="Sign between the cells of a CSV file; 'tab' for a tab.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a CSV file, e.g. latin-1.")]
 Decimal = Annotated[str | None, typer.Option(help="Decimal sign of a CSV file: '.' or ','.")]
+Thousands = Annotated[str | None, typer.Option(help="Sign between thousands: '.', ',', ' ', \"'\", or '' for none.")]
 
 
-def csv_format(delimiter: str | None, encoding: str | None, decimal: str | None) -> CsvFormat | None:
-    """None where nothing was said: then the suffix of the file decides. Else a delimiter that was not said is guessed."""
-    if delimiter is None and encoding is None and decimal is None:
+def csv_format(delimiter: str | None, encoding: str | None, decimal: str | None, thousands: str | None) -> CsvFormat | None:
+    """The format that the options describe; None where none was given. What is left open is detected."""
+    if delimiter is None and encoding is None and decimal is None and thousands is None:
         return None
     from closeknit.doors.csv import CsvFormat
 
     tab = delimiter in ("tab", r"\t")
-    return CsvFormat(delimiter="\t" if tab else delimiter, encoding=encoding or "utf-8", decimal=decimal or ".")
+    return CsvFormat("\t" if tab else delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
 
 
-def csv_form(csv: CsvFormat | None) -> dict[str, Any]:
-    """What was said, as a recipe writes it."""
-    from closeknit.core.params import spec
+def describe_format(form: Mapping[str, Any]) -> str:
+    """The detected or given format for people; a guessed encoding is marked as such.
 
-    return spec(csv) if csv else {}
-
-
-def refuse_other_delimiter(file: Path, names: list[str]) -> None:
-    """One column with a delimiter in its name is a table that was read with the wrong one."""
-    sign = next((sign for sign in ";\t|" if sign in names[0]), None) if len(names) == 1 else None
-    if sign is not None:
-        known = "tab" if sign == "\t" else sign
-        raise BadInput(f"the header is one column, '{names[0]}'", file=file, right=f"say --delimiter '{known}'")
+    >>> describe_format({"delimiter": "\\t", "encoding": "cp1252"})
+    'delimiter tab, encoding cp1252 (not UTF-8: check the names with accents)'
+    """
+    said = {**form, "delimiter": "tab"} if form.get("delimiter") == "\t" else dict(form)
+    if "encoding" in form and not str(form["encoding"]).lower().startswith("utf"):
+        said["encoding"] = f"{form['encoding']} (not UTF-8: check the names with accents)"
+    return ", ".join(f"{name} {sign if len(sign) > 1 else repr(sign)}" for name, sign in said.items())

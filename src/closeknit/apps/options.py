@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,6 +55,28 @@ def free_folder(folder: Path | None, force: bool) -> Path | None:
 def refuse_existing(place: Path, force: bool) -> None:
     if os.path.lexists(place) and not force:
         raise BadInput("it exists already", file=place, right="choose another name, or use --force to replace it")
+
+
+def folder_of_output(output: Path | None) -> str | None:
+    """The folder of the file that a command writes: of `output`, or of standard output where the system names its file."""
+    if output is not None:
+        return os.path.dirname(os.path.realpath(output))
+    try:
+        number = sys.stdout.fileno()
+        regular = stat.S_ISREG(os.fstat(number).st_mode)
+        return os.path.dirname(os.readlink(f"/proc/self/fd/{number}")) if regular else None
+    except (OSError, ValueError):  # no such folder on this system, or a stream that is no file
+        return None
+
+
+def path_from(file: Path, folder: str | None) -> str:
+    """How a file in this folder names `file`; an absolute path, which works everywhere, where the folder is not known.
+
+    >>> path_from(Path("/home/ann/data/patients.csv"), "/home/ann/recipes"), path_from(Path("/data/p.csv"), None)
+    ('../data/patients.csv', '/data/p.csv')
+    """
+    real = os.path.join(os.path.realpath(file.parent), file.name)
+    return real if folder is None else os.path.relpath(real, folder)
 
 
 def certificate_beside(file: Path) -> Path:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, csv_format
+from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format
 from closeknit.apps.plainly import plainly, say
 from closeknit.core.errors import BadInput
 
@@ -62,6 +62,7 @@ def stream(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
     checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Private folder to go on from after a stop.")] = None,
     every: Annotated[int, typer.Option(min=1, help="Rows between checkpoints and writings of the counters.")] = 100_000,
     pipe: Annotated[
@@ -93,7 +94,7 @@ def stream(
 
         asked = Recipe.read(recipe)
         source = _origin(asked, input)
-        csv = _input_format(asked, source, input_format, csv_format(delimiter, encoding, decimal))
+        csv = _input_format(asked, source, input_format, csv_format(delimiter, encoding, decimal, thousands))
         places = Places(source, csv, _place(output), output_format, checkpoint, rejects, pipe, force)
         places.refuse_same({"the recipe": recipe, "--counters": counters, "--certificate": certificate})
         if places.to_file:
@@ -281,7 +282,8 @@ def _input_format(
         raise BadInput("a packed file has no places to go back to", file=source, right="unpack it first")
     if format == Lines.ndjson or (format is None and suffix not in CSV_SUFFIXES and csv is None):
         return None
-    return csv or asked.csv or CsvFormat(delimiter=None if suffix == ".txt" else "\t" if suffix in (".tsv", ".tab") else ",")
+    usual = CsvFormat(delimiter=None if suffix == ".txt" else "\t" if suffix in (".tsv", ".tab") else ",")
+    return csv or asked.csv or usual
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from scipy.sparse import csr_array
 from closeknit.attacks.beliefs import NoMeaning
 from closeknit.core.cell_ranges import cell_ranges, counts_leaves
 from closeknit.core.columns import Column, Columns
-from closeknit.core.dates import date
+from closeknit.core.dates import date_of_labels
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import BadValue, Kind, Nodes, flat, prefix, texts_of
@@ -182,8 +182,9 @@ def _raw_kind(name: str, kind: Kind) -> Kind:
         return prefix()
     if any(leaves > 1 for leaves in kind.nodes.values()):
         with suppress(BadValue):
-            date().losses(list(kind.nodes))
-            return date()
+            dates = date_of_labels(list(kind.nodes))
+            dates.losses(list(kind.nodes))
+            return dates
         what = "its certificate does not tell which values its nodes stand for"
         raise BadInput(what, column=name, right="give the schema, or the recipe")
     return flat()

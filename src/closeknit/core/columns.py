@@ -42,6 +42,12 @@ class Column:
         """The same column for other rows; the distinct values stay, also those that no row has any more."""
         return Column(self.values, self.codes[rows])
 
+    def with_texts(self, texts: Sequence[str]) -> Column:
+        """The same cells with other texts for the distinct values; those that become equal are one value."""
+        seen: dict[str, int] = {}
+        place = [seen.setdefault(text, len(seen)) for text in texts]
+        return Column(np.array(list(seen), dtype=object), np.array([*place, -1], dtype=np.int32)[self.codes])
+
     def cells(self) -> list[object]:
         """The plain Python value of every row (for small tables and tests)."""
         values = self.values.tolist()

@@ -1,86 +1,74 @@
-"""`Date`: days under months, quarters, years and decades. Leaves are the dates that occur; nodes weigh by the calendar.
+"""`Date`: days (or hours, minutes) under months, quarters, years and decades. Leaves are the dates that occur.
 
 A node costs the share of the calendar that it covers, counted in units of the finest level: of days, "2024-03" is 31 of
-all between the bounds (variant B: 30 of one less). So a stranger computes the same from the written cells, whichever
-dates occurred.
+all between the bounds (variant B: 30 of one less). So a recipient computes the same from the written cells, whichever
+dates occurred. Cells are written as ISO labels, whatever the raw dates looked like (`date_texts`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date as Day
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 import numpy as np
 
+from closeknit.core.date_texts import EXAMPLE, ISO, LEVELS, is_day, read_dates, read_label, reader
 from closeknit.core.domain import Domain, Values
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import BadValue, Kind, Losses, bind_tree, known_nodes, leaf_losses, texts_of
 from closeknit.core.params import spec
 from closeknit.core.tree import STAR, Int32, Tree
 
-LEVELS = ("day", "month", "quarter", "year", "decade")
+DAY_LEVELS = LEVELS[LEVELS.index("day") :]
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}  # months in one unit of the level
-_LABEL = re.compile(r"(\d{4})(?:(s)|-Q([1-4])|-(\d\d)(?:-(\d\d))?)?", re.ASCII)
+_MINUTES = {"minute": 1, "hour": 60, "day": 1440}  # minutes in one unit of the level
 
 
-def _start(text: str) -> tuple[str, Day] | None:
-    """Level and first day of a written label; None if it is no label."""
-    match = _LABEL.fullmatch(text)
-    if not match:
-        return None
-    year, decade, quarter, month, day = match.groups()
-    try:
-        if day:
-            return "day", Day(int(year), int(month), int(day))
-        if month:
-            return "month", Day(int(year), int(month), 1)
-        if quarter:
-            return "quarter", Day(int(year), 3 * int(quarter) - 2, 1)
-        if decade:
-            return ("decade", Day(max(int(year), 1), 1, 1)) if int(year) % 10 == 0 else None
-        return "year", Day(int(year), 1, 1)
-    except ValueError:
-        return None
-
-
-def _unit(day: Day, level: str) -> int:
-    """Number of the unit of this level that holds the day, counted from the beginning of the calendar."""
-    return day.toordinal() if level == "day" else (12 * day.year + day.month - 1) // _MONTHS[level]
+def _unit(moment: datetime, level: str) -> int:
+    """Number of the unit of this level that holds the moment, counted from the beginning of the calendar."""
+    if level in _MINUTES:
+        return (1440 * moment.toordinal() + 60 * moment.hour + moment.minute) // _MINUTES[level]
+    return (12 * moment.year + moment.month - 1) // _MONTHS[level]
 
 
 def _label(unit: int, level: str) -> str:
-    if level == "day":
-        return Day.fromordinal(unit).isoformat()
+    if level in _MINUTES:
+        return _start(unit, level).isoformat()[: {"minute": 16, "hour": 13, "day": 10}[level]]
     year, month = divmod(unit * _MONTHS[level], 12)
     names = {"month": f"-{month + 1:02}", "quarter": f"-Q{month // 3 + 1}", "year": "", "decade": "s"}
     return f"{year:04}{names[level]}"
 
 
-def _first_day(unit: int, level: str) -> Day:
-    """First day of the unit; beyond the calendar's ends, its ends."""
-    if level == "day":
-        return Day.fromordinal(unit)
+def _start(unit: int, level: str) -> datetime:
+    """First moment of the unit; beyond the calendar's ends, its ends."""
+    if level in _MINUTES:
+        days, minutes = divmod(unit * _MINUTES[level], 1440)
+        if days > Day.max.toordinal():
+            return datetime.max
+        return datetime.fromordinal(days) + timedelta(minutes=minutes)
     year, month = divmod(unit * _MONTHS[level], 12)
-    return Day.min if year < 1 else Day.max if year > 9999 else Day(year, month + 1, 1)
+    return datetime.min if year < 1 else datetime.max if year > 9999 else datetime(year, month + 1, 1)
 
 
-def _finest_units(day: Day, level: str, finest: str) -> tuple[int, int]:
-    """First and last unit of the finest level inside the unit of `level` that holds the day."""
-    unit = _unit(day, level)
-    first = _unit(_first_day(unit, level), finest)
-    if level == "day" or LEVELS.index(level) <= LEVELS.index(finest):
+def _finest_units(moment: datetime, level: str, finest: str) -> tuple[int, int]:
+    """First and last unit of the finest level inside the unit of `level` that holds the moment."""
+    unit = _unit(moment, level)
+    first = _unit(_start(unit, level), finest)
+    if LEVELS.index(level) <= LEVELS.index(finest):
         return first, first
-    after = _first_day(unit + 1, level)
-    return first, _unit(after, finest) - (after != Day.max)
+    after = _start(unit + 1, level)
+    return first, _unit(after, finest) - (after != datetime.max)
 
 
 @dataclass(frozen=True)
 class Date:
     """A column of dates; `levels` from the finest wanted to the coarsest, `lo` and `hi` as ISO days.
+
+    `format` says how the raw dates are written ("%d.%m.%Y", or "iso"); without it that is detected from all values of the
+    column. Finer parts of a value than the finest level are cut off.
 
     >>> domain, codes = Date().bind(np.array(["2024-03-17", "2024-01-02", "2031-05-01"], dtype=object))
     >>> codes.tolist(), domain.labels(np.array([0, 0, 1]), np.array([0, 1, 2]))
@@ -92,9 +80,10 @@ class Date:
 
     name: ClassVar[str] = "date"
     default_distance: ClassVar[str] = "ordered"
-    levels: tuple[str, ...] = LEVELS
+    levels: tuple[str, ...] = DAY_LEVELS
     lo: str | None = None
     hi: str | None = None
+    format: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", _checked_levels(self.levels))
@@ -105,6 +94,10 @@ class Date:
             raise BadInput("date needs both bounds or none", right="give lo and hi")
         if self.lo is not None and self.hi is not None and not self.lo <= self.hi:
             raise BadInput(f"date has lo={self.lo} and hi={self.hi}", right="lo must not be after hi")
+        if self.format is not None:
+            if not isinstance(self.format, str):
+                raise BadInput(f"date has format={self.format!r}", right='write a text, such as "%d.%m.%Y"')
+            reader(self.format)
 
     @property
     def finest(self) -> str:
@@ -116,19 +109,24 @@ class Date:
         """First and last unit of the finest level inside the declared bounds, if any."""
         if self.lo is None or self.hi is None:
             return None
-        return _unit(Day.fromisoformat(self.lo), self.finest), _unit(Day.fromisoformat(self.hi), self.finest)
+        low, high = datetime.fromisoformat(self.lo), datetime.fromisoformat(self.hi)
+        return _unit(low, self.finest), _finest_units(high, "day", self.finest)[1]
+
+    def between_bounds(self) -> Values:
+        """Every value that the declared bounds allow, as fine as the finest level needs."""
+        unit = {"hour": "h", "minute": "m"}.get(self.finest, "D")
+        return np.arange(np.datetime64(self.lo), np.datetime64(self.hi) + 1, dtype=f"datetime64[{unit}]")
 
     def bind(self, values: Values) -> tuple[Domain, Int32]:
         """Leaves are the dates that occur, cut to the finest level; their numbers count its units (days, months...).
 
         With declared bounds a node weighs its units between them; without, its leaves, like any domain read off the data.
         """
-        days = self._days(values)
-        units = [_unit(day, self.finest) for day in days]
+        units = self._units(values)
         if not units:
             return bind_tree(Tree.of({"none": None}), [], np.zeros(1))
         leaves, codes = np.unique(np.array(units, dtype=np.int64), return_inverse=True)
-        tree = Tree.of({STAR: self._nested([_first_day(leaf, self.finest) for leaf in leaves.tolist()])})
+        tree = Tree.of({STAR: self._nested([_start(leaf, self.finest) for leaf in leaves.tolist()])})
         domain = Domain(
             tuple(tree.leaf_labels),
             tree,
@@ -139,7 +137,7 @@ class Date:
         )
         return domain, codes.astype(np.int32)
 
-    def _nested(self, starts: Sequence[Day]) -> dict[str, Any]:
+    def _nested(self, starts: Sequence[datetime]) -> dict[str, Any]:
         nested: dict[str, Any] = {}
         for start in starts:
             place = nested
@@ -148,19 +146,25 @@ class Date:
             place[_label(_unit(start, self.finest), self.finest)] = None
         return nested
 
-    def _days(self, values: Values) -> list[Day]:
-        days = []
-        for i, text in enumerate(_iso_texts(values)):
-            found = _start(text)
-            if found is None or found[0] not in ("day", self.finest):
-                ways = " or ".join(sorted({_label(_unit(_EXAMPLE, level), level) for level in ("day", self.finest)}))
-                raise BadValue(i, f"'{text}' is not a {self.finest}", f"write it as {ways}, or declare it as missing")
-            unit = _unit(found[1], self.finest)
-            if (bounds := self.bounds) and not bounds[0] <= unit <= bounds[1]:
+    def _units(self, values: Values) -> list[int]:
+        typed = values.dtype.kind == "M"
+        texts = np.datetime_as_string(values).tolist() if typed else texts_of(values)  # type: ignore[arg-type]
+        units = []
+        for i, moment in enumerate(read_dates(texts, ISO if typed else self.format)):
+            if not self._fits(moment[0]):
+                fine = {level for level in ("day", self.finest) if self._fits(level)}
+                ways = " or ".join(sorted(_label(_unit(EXAMPLE, level), level) for level in fine))
+                right = f"write it as {ways}, or declare it as missing"
+                raise BadValue(i, f"'{texts[i]}' is not as fine as the level {self.finest}", right)
+            units.append(_unit(moment[1], self.finest))
+            if (bounds := self.bounds) and not bounds[0] <= units[-1] <= bounds[1]:
                 right = f"it must lie between {self.lo} and {self.hi}"
-                raise BadValue(i, f"'{text}' is outside the column's bounds", right)
-            days.append(found[1])
-        return days
+                raise BadValue(i, f"'{texts[i]}' is outside the column's bounds", right)
+        return units
+
+    def _fits(self, level: str) -> bool:
+        """Whether a raw value of this level belongs to a unit of the finest level: days and finer do, and that level itself."""
+        return level == self.finest or (level in _MINUTES and LEVELS.index(level) <= LEVELS.index(self.finest))
 
     def losses(self, cells: Sequence[str]) -> Losses:
         """Units under the node over all units between the declared bounds, or else those of the written cells."""
@@ -168,9 +172,9 @@ class Date:
         for i, cell in enumerate(cells):
             if cell in (STAR, ""):
                 continue
-            found = _start(cell)
+            found = read_label(cell)
             if found is None:
-                right = "write a day, month, quarter, year, decade or '*'"
+                right = f"write a {', '.join(DAY_LEVELS)} or '*'"
                 raise BadValue(i, f"'{cell}' is neither a date nor a span of dates", right)
             spans.append(_finest_units(found[1], found[0], self.finest))
             if (bounds := self.bounds) and (spans[-1][1] < bounds[0] or spans[-1][0] > bounds[1]):
@@ -182,21 +186,18 @@ class Date:
     def _shares(self, cells: Sequence[str], span: tuple[int, int]) -> Losses:
         counts = np.zeros(len(cells), dtype=np.int64)
         for i, cell in enumerate(cells):
-            if found := _start(cell):
+            if found := read_label(cell):
                 first, last = _finest_units(found[1], found[0], self.finest)
                 counts[i] = max(min(last, span[1]) - max(first, span[0]) + 1, 0)
         return leaf_losses(counts, span[1] - span[0] + 1, [cell == STAR for cell in cells])
 
     def published(self, domain: Domain, cells: Sequence[str] | None) -> Kind:
-        """As declared; without bounds the nodes that occur in written cells, with the leaf counts that the loss needs."""
-        return self if cells is None or self.bounds is not None else known_nodes(domain, cells)
+        """As declared, for written cells; without bounds the nodes that occur in them, with the leaf counts of the loss."""
+        return without_format(self) if cells is None or self.bounds is not None else known_nodes(domain, cells)
 
     def spec(self) -> dict[str, Any]:
         """Parameters as a recipe writes them."""
         return {name: list(value) if name == "levels" else value for name, value in spec(self).items()}
-
-
-_EXAMPLE = Day(2024, 3, 17)
 
 
 def _checked_levels(levels: Sequence[str]) -> tuple[str, ...]:
@@ -215,30 +216,54 @@ def _checked_levels(levels: Sequence[str]) -> tuple[str, ...]:
 
 def _checked_bound(name: str, value: object) -> str:
     text = value.isoformat() if isinstance(value, Day) and not isinstance(value, datetime) else str(value)
-    found = _start(text)
-    if found is None or found[0] != "day":
-        raise BadInput(f"date has {name}={text}, which is not a day", right=f"write it as {_EXAMPLE}")
+    if not is_day(text):
+        raise BadInput(f"date has {name}={text}, which is not a day", right=f"write it as {EXAMPLE.date()}")
     return text
 
 
-def _iso_texts(values: Values) -> list[str]:
-    """Dates as ISO text; a time of day is refused, because cutting it off would be a silent change."""
-    if values.dtype.kind == "M":
-        days = values.astype("datetime64[D]")
-        for i in np.flatnonzero(days != values):
-            right = "cut the time of day off, or declare it as missing"
-            raise BadValue(int(i), f"'{values[i]}' is not a day alone", right)
-        return [str(day) for day in days]
-    return texts_of(values)
-
-
-def date(levels: Sequence[str] | None = None, lo: str | None = None, hi: str | None = None) -> Date:
+def date(levels: Sequence[str] | None = None, lo: str | None = None, hi: str | None = None, format: str | None = None) -> Date:
     """A column of dates.
 
-    >>> date(["month", "year"])
-    Date(levels=('month', 'year'), lo=None, hi=None)
+    Args:
+        levels: from the finest wanted to the coarsest, out of minute, hour, day, month, quarter, year and decade; days and
+            all coarser ones if left out. Finer parts of a value are cut off.
+        lo: first day that may occur, in ISO form; the loss is measured between `lo` and `hi`.
+        hi: last day that may occur.
+        format: how the raw dates are written, such as "%d.%m.%Y" or "iso"; detected from all values if left out.
+
+    >>> date(["month", "year"], format="%d.%m.%Y")
+    Date(levels=('month', 'year'), lo=None, hi=None, format='%d.%m.%Y')
     """
-    return Date(LEVELS if levels is None else levels, lo, hi)  # type: ignore[arg-type]  # made a tuple there
+    return Date(DAY_LEVELS if levels is None else levels, lo, hi, format)  # type: ignore[arg-type]  # made a tuple there
 
 
-__all__ = ["LEVELS", "Date", "date"]
+def without_format(kind: Kind) -> Kind:
+    """The kind of the same column as it is written: in ISO form, whatever the raw dates looked like.
+
+    >>> without_format(date(format="%d.%m.%Y")) == date()
+    True
+    """
+    return replace(kind, format=None) if isinstance(kind, Date) else kind
+
+
+def with_format(kind: Kind) -> Kind:
+    """The kind of a column whose values come one by one: nothing can be detected of them, so dates are ISO unless declared.
+
+    >>> with_format(date()).format
+    'iso'
+    """
+    return replace(kind, format=ISO) if isinstance(kind, Date) and kind.format is None else kind
+
+
+def date_of_labels(labels: Sequence[str]) -> Date:
+    """The kind whose finest level is that of the finest of these written labels, days at the coarsest.
+
+    >>> date_of_labels(["2024-03", "2024-03-17T13"]).finest
+    'hour'
+    """
+    found = [moment for label in labels if (moment := read_label(label))]
+    finest = min((LEVELS.index(level) for level, _ in found), default=len(LEVELS))
+    return Date(LEVELS[min(finest, LEVELS.index("day")) :])
+
+
+__all__ = ["DAY_LEVELS", "LEVELS", "Date", "date", "date_of_labels", "with_format", "without_format"]

@@ -8,6 +8,7 @@ read off the data shrinks to the nodes that occur in written cells and the leaf 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,6 +24,7 @@ from closeknit.core.limits import MOST_INTERVALS, MOST_LENGTH, MOST_STEPS, check
 from closeknit.core.params import number, spec, whole
 from closeknit.core.tree import STAR, Int32, Nested, Tree
 
+SEPARATED_DIGITS = re.compile(r"[+-]?\d[\d.,'\u2019 \u00a0\u202f]*\d")
 MOST = 1e300  # beyond it the width of a column is no number any more
 Losses = NDArray[np.float64]  # [cells, 2]: variants A and B; NaN where the cell alone cannot tell
 
@@ -84,7 +86,9 @@ def numbers_of(values: Values) -> NDArray[np.float64]:
         if LOOKS_WRITTEN.fullmatch(text):
             raise BadValue(i, f"'{text}' looks like a written range or '*'", "give the raw number, or declare it as missing")
         if not NUMBER_TEXT.fullmatch(text):
-            raise BadValue(i, f"'{text}' is not a number", "correct it, declare it as missing, or make the column flat()")
+            grouped = SEPARATED_DIGITS.fullmatch(text) is not None
+            right = "name the file's decimal sign and thousands separator" if grouped else "correct it, declare it as missing"
+            raise BadValue(i, f"'{text}' is not a number", f"{right}, or make the column flat()")
     return np.array([float(text) for text in texts], dtype=np.float64)
 
 

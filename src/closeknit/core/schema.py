@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -123,6 +123,11 @@ class Schema(BaseModel):
         if self.quasi and not 0 < sum(self.weights()) < np.inf:
             what = "every importance is 0" if sum(self.weights()) == 0 else "the importances are too large to be added"
             raise BadInput(what, right="at least one quasi column must count, and numbers like 1 and 2 will do")
+
+    def with_kinds(self, change: Callable[[Kind], Kind]) -> Schema:
+        """The same schema with every kind changed in one way."""
+        changed = {role: {name: change(kind) for name, kind in getattr(self, role).items()} for role in KINDED}
+        return self.model_copy(update=changed)
 
     def weights(self) -> list[float]:
         """Importance of each quasi column, 1 where none is given."""

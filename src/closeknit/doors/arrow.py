@@ -16,6 +16,7 @@ from closeknit.doors.buffers import (
     numbers_to_arrow,
     texts_to_arrow,
 )
+from closeknit.doors.faults import refuse_nul
 from closeknit.doors.names import check_names
 
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
@@ -43,7 +44,7 @@ def column_from_arrow(cells: pa.ChunkedArray, name: str, file: object = None) ->
     plain, is_kind = _without_categories(cells), pa.types
     kind = plain.type
     if is_kind.is_string(kind) or is_kind.is_large_string(kind):
-        return _texts(*_encoded(plain))
+        return _texts(*_encoded(plain), name, file)
     if is_kind.is_boolean(kind) or is_kind.is_integer(kind):
         distinct, codes = _encoded(plain)
         values = numbers_from_arrow(distinct)
@@ -84,8 +85,10 @@ def _encoded(plain: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
     return array.dictionary, codes_from_arrow(array.indices)
 
 
-def _texts(distinct: pa.Array, codes: Codes) -> Column:
+def _texts(distinct: pa.Array, codes: Codes, name: str, file: object) -> Column:
     values = np.array(distinct.to_pylist(), dtype=object)
+    if pc.any(pc.match_substring(distinct, "\0")).as_py():
+        refuse_nul(Columns({name: used_values(Column(values, codes))}, len(codes)), file)
     nothing = np.flatnonzero(values == "")
     if len(nothing):
         codes[codes == nothing[0]] = -1
@@ -123,15 +126,20 @@ def fits_narrow(numbers: NDArray[np.generic], kind: np.dtype[np.floating]) -> bo
 
 
 def _days(distinct: pa.Array, codes: Codes, name: str, file: object) -> Column:
+    """Days as such; timestamps with a time of day as ISO text, in the time of their zone."""
     if pa.types.is_timestamp(distinct.type):
         if distinct.type.tz is not None:
-            right = "take off the time zone and cut it to days"
-            raise BadInput("the timestamps carry a time zone", file=file, column=name, right=right)
-        late = numbers_from_arrow(distinct.cast(pa.int64())).astype(np.int64) % _DAY[distinct.type.unit] != 0
-        rows = np.flatnonzero(np.append(late, False)[codes])
-        if len(rows):
-            what, row = "the timestamp has a time of day", int(rows[0]) + 1
-            raise BadInput(what, file=file, column=name, row=row, right="cut the column to days")
+            try:
+                distinct = pc.local_timestamp(distinct)
+            except pa.ArrowInvalid:
+                what, right = f"the time zone {distinct.type.tz} is not known here", "take it off the timestamps"
+                raise BadInput(what, file=file, column=name, right=right) from None
+        unit = distinct.type.unit
+        stamps = numbers_from_arrow(distinct.cast(pa.int64())).astype(np.int64)
+        if (stamps % _DAY[unit] != 0).any():
+            moments = stamps.astype(f"datetime64[{unit}]")
+            texts = np.datetime_as_string(moments).tolist()
+            return Column(moments, codes).with_texts([t.rstrip("0").rstrip(".") if "." in t else t for t in texts])
     days = numbers_from_arrow(distinct.cast(pa.date32()).cast(pa.int32()))
     return Column(days.astype("datetime64[D]"), codes)
 

@@ -6,8 +6,8 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -17,65 +17,57 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 from numpy.typing import NDArray
 
-from closeknit.core.columns import Codes, Column, Columns
+from closeknit.core.columns import Codes, Column, Columns, joined
 from closeknit.core.errors import BadInput
 from closeknit.doors.buffers import codes_from_arrow
 from closeknit.doors.csv_faults import find_fault, records, row_of_byte
-from closeknit.doors.faults import refused
+from closeknit.doors.csv_format import PLAIN, CsvFormat, detect_encoding, detect_signs
+from closeknit.doors.csv_numbers import settle_numbers
+from closeknit.doors.faults import refuse_nul, refused
 from closeknit.doors.names import Wanted, check_names, choose
 from closeknit.kernels.cells import MOST_COLUMNS, read_cells
 from closeknit.kernels.threads import in_threads
 
-_GUESSES = ",;\t|"
 _BLOCK = 1 << 22
 PARTS = 4  # of a file that are read side by side
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|$)")
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
-
-
-@dataclass(frozen=True)
-class CsvFormat:
-    """How a CSV file is written; `delimiter=None` guesses among comma, semicolon, tab and bar from the header line.
-
-    >>> CsvFormat(delimiter=";", decimal=",").encoding
-    'utf-8'
-    """
-
-    delimiter: str | None = ","
-    quote: str | None = '"'
-    encoding: str = "utf-8"
-    decimal: str = "."
-
-    def __post_init__(self) -> None:
-        for name, sign in (("delimiter", self.delimiter), ("quote", self.quote)):
-            if sign is not None and (len(sign) != 1 or not sign.isascii() or sign in "\r\n\0"):
-                raise BadInput(f"{sign!r} cannot be the {name} of a CSV file", right="give one ASCII character")
-        if self.delimiter is not None and self.delimiter == self.quote:
-            raise BadInput(f"{self.quote!r} cannot be both delimiter and quote", right="give two different characters")
-        if self.decimal not in (".", ","):
-            raise BadInput(f"{self.decimal!r} cannot be the decimal sign", right="give '.' or ','")
-        try:
-            "".encode(self.encoding)
-        except (LookupError, ValueError, TypeError):
-            right = "try 'utf-8', 'latin-1' or 'cp1252'"
-            raise BadInput(f"there is no encoding {self.encoding!r}", right=right) from None
 
 
 def read_csv(path: str | PathLike[str], format: CsvFormat | None = None, columns: Wanted = None) -> Columns:
     r"""The table in a CSV file (gzip or not), all cells as text; `columns` reads only these, in this order.
 
+    What the format leaves open is detected; numbers come out with a decimal point and without thousands separators.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "wards.csv"
-    ...     _ = file.write_text("ward;cost\nA;1,5\nB;\n", encoding="utf-8")
-    ...     table = read_csv(file, CsvFormat(delimiter=";", decimal=","))
+    ...     _ = file.write_text("ward;cost\nA;1.234,5\nB;\n", encoding="utf-8")
+    ...     table = read_csv(file)
     >>> table["ward"].cells(), table["cost"].cells()
-    (['A', 'B'], ['1.5', None])
+    (['A', 'B'], ['1234.5', None])
     """
-    file, format = Path(path), format or CsvFormat()
-    data = _utf8(file_bytes(file), file, format)
-    names, start, delimiter = _header(data, file, format)
-    wanted = choose(names, columns, file)
+    return read_csv_files([Path(path)], format, columns)[0]
+
+
+def read_csv_files(files: Sequence[Path], format: CsvFormat | None, columns: Wanted) -> tuple[Columns, CsvFormat]:
+    """The table in CSV files that are written alike, one below the other, and how they are written: the first file decides."""
+    format = format or CsvFormat()
+    parts: list[Columns] = []
+    for file in files:
+        data = file_bytes(file)
+        format = format if format.encoding else replace(format, encoding=detect_encoding(data))
+        data = _utf8(data, file, format)
+        format = detect_signs(data, format)
+        parts.append(_cells(data, file, format, columns))
+        if list(parts[-1]) != list(parts[0]):
+            raise BadInput("its columns are not those of the part files before it", file=file, right="make them all alike")
+    return settle_numbers(joined(parts), format, files[0])
+
+
+def _cells(data: bytes, file: Path, format: CsvFormat, columns: Wanted) -> Columns:
+    """All cells as they are written."""
+    names, start = _header(data, file, format)
+    wanted, delimiter = choose(names, columns, file), format.delimiter or ","
     body = data[start:]
     if not (body if len(names) == 1 else body.strip(b"\r\n")):
         raise BadInput("the file has a header but no rows", file=file, right="give a table with at least one row")
@@ -86,8 +78,8 @@ def read_csv(path: str | PathLike[str], format: CsvFormat | None = None, columns
     if read is None:
         table = _parse(body, file, delimiter, quote, names, wanted)
         read = Columns({name: _column(table.column(name)) for name in wanted}, table.num_rows)
-    if format.decimal == ",":
-        read = Columns({name: _with_decimal_point(column) for name, column in read.items()}, read.rows)
+    if b"\0" in data:
+        refuse_nul(read, file, "remove it; if the file is UTF-16, name the encoding")
     return read
 
 
@@ -108,33 +100,33 @@ def file_bytes(file: Path) -> bytes:
 
 def _utf8(data: bytes, file: Path, format: CsvFormat) -> bytes:
     """The same text in UTF-8 without byte order mark."""
-    unicode = format.encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig")
-    encoding = "utf-8" if unicode else format.encoding
+    named = format.encoding or "utf-8"
+    unicode = named.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig")
+    encoding = "utf-8" if unicode else named
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        row = row_of_byte(data, error.start, encoding, format.delimiter or ",", format.quote)
+        row = row_of_byte(data, error.start, encoding, format.delimiter or ",", format.quote or None)
         bad = data[error.start : error.start + 1].hex()
-        what = f"byte 0x{bad}{'' if row else ' in the header'} cannot be read as {format.encoding}"
+        what = f"byte 0x{bad}{'' if row else ' in the header'} cannot be read as {named}"
         utf16 = data[:2] in (b"\xff\xfe", b"\xfe\xff")
         right = "name the encoding, e.g. " + ("utf-16" if utf16 else "latin-1 or cp1252")
         raise BadInput(what, file=file, row=row or None, right=right) from None
     except UnicodeError:  # codecs that are not for text files (punycode)
-        raise BadInput(f"it cannot be read as {format.encoding}", file=file, right="name its encoding") from None
+        raise BadInput(f"it cannot be read as {named}", file=file, right="name its encoding") from None
     if not unicode:
         try:
             data = text.encode()
         except UnicodeEncodeError:
-            what = f"read as {format.encoding} it has half characters (surrogates)"
+            what = f"read as {named} it has half characters (surrogates)"
             raise BadInput(what, file=file, right="name its encoding") from None
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
-def _header(data: bytes, file: Path, format: CsvFormat) -> tuple[list[str], int, str]:
-    """Column names, where the first row begins, and the delimiter."""
+def _header(data: bytes, file: Path, format: CsvFormat) -> tuple[list[str], int]:
+    """Column names, and where the first row begins."""
     if not data.strip():
         raise BadInput("the file is empty", file=file, right="give a table with a header and at least one row")
-    delimiter = format.delimiter or guess_delimiter(_line_at(data, 0).decode(), format.quote)
     used = 0
 
     def lines() -> Iterator[str]:
@@ -145,30 +137,19 @@ def _header(data: bytes, file: Path, format: CsvFormat) -> tuple[list[str], int,
             yield line.decode()
 
     try:
-        names = next(records(lines(), delimiter, format.quote, strict=True))
+        names = next(records(lines(), format.delimiter or ",", format.quote or None, strict=True))
     except csv.Error:
         what, right = "a quote in the header is not closed", "close it, or name the quote sign"
         raise BadInput(what, file=file, right=right) from None
     if not names:
         raise BadInput("the first line is empty", file=file, right="begin the file with the column names")
     check_names(names, file)
-    return names, used, delimiter
+    return names, used
 
 
 def _line_at(data: bytes, start: int) -> bytes:
     found = _LINE.match(data, start)
     return found.group() if found else b""
-
-
-def guess_delimiter(line: str, quote: str | None) -> str:
-    """The sign of comma, semicolon, tab and bar that stands most often in a header outside of quotes.
-
-    >>> guess_delimiter('"a, b";c', '"')
-    ';'
-    """
-    bare = re.sub(f"{re.escape(quote)}[^{re.escape(quote)}]*{re.escape(quote)}", "", line) if quote else line
-    best = max(_GUESSES, key=bare.count)
-    return best if best in bare else ","
 
 
 def _quotes_are_regular(body: bytes, quote: str, delimiter: str) -> bool:
@@ -246,18 +227,4 @@ def _column(chunked: pa.ChunkedArray) -> Column:
     return Column(values, codes_from_arrow(array.indices))
 
 
-def with_point(text: str) -> str:
-    """A number with a decimal comma as one with a point; other text as it is.
-
-    >>> with_point("1,5"), with_point("1,5 km")
-    ('1.5', '1,5 km')
-    """
-    return text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) else text
-
-
-def _with_decimal_point(column: Column) -> Column:
-    seen: dict[str, int] = {}
-    recode = []
-    for value in column.values.tolist():
-        recode.append(seen.setdefault(with_point(value), len(seen)))
-    return Column(np.array(list(seen), dtype=object), np.array([*recode, -1], dtype=np.int32)[column.codes])
+__all__ = ["PLAIN", "CsvFormat", "file_bytes", "read_csv", "read_csv_files"]

@@ -1,11 +1,14 @@
-"""What the operating system refuses, said as one sentence."""
+"""What the operating system refuses, and characters that no table may hold, as one sentence."""
 
 from __future__ import annotations
 
 import errno
 from os import PathLike
 
+from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
+
+NUL = "a cell holds a NUL character"
 
 _SENTENCES = {
     errno.ENOENT: ("there is no such file or folder", "check the path"),
@@ -31,3 +34,17 @@ def refused(error: OSError, path: str | PathLike[str]) -> BadInput:
     spoken = error.strerror or str(error) or type(error).__name__
     what, right = _SENTENCES.get(error.errno or 0, (f"the system refuses it ({spoken.lower()})", None))
     return BadInput(what, file=path, right=right)
+
+
+def refuse_nul(columns: Columns, file: object = None, right: str = "remove it") -> None:
+    """Refuse text with a NUL character in it: databases, C programs and spreadsheets would cut the cell there.
+
+    >>> refuse_nul(Columns.of({"name": ["Ann", "B\\0b"]}))
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: column 'name', row 2: a cell holds a NUL character; remove it
+    """
+    for name, column in columns.items():
+        if column.values.dtype.kind == "O":
+            bad = [code for code, value in enumerate(column.values.tolist()) if "\0" in str(value)]
+            if bad:
+                raise BadInput(NUL, file=file, column=name, row=min(map(column.first_row, bad[:1000])), right=right)

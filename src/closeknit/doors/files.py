@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 from closeknit.core.columns import Columns, joined
 from closeknit.core.errors import BadInput
 from closeknit.doors.canonical import canonical_blocks
-from closeknit.doors.csv import CsvFormat, read_csv
+from closeknit.doors.csv import PLAIN, CsvFormat, read_csv_files
 from closeknit.doors.faults import refused
 from closeknit.doors.folders import write_whole
 from closeknit.doors.frames import from_frame
@@ -23,7 +24,8 @@ from closeknit.doors.names import Wanted, choose
 from closeknit.doors.ndjson import ndjson_blocks, read_ndjson
 from closeknit.doors.parquet import read_parquet, table_from_columns
 
-_DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
+_CSV = (".csv", ".tsv", ".tab", ".txt")
+_TAB = (".tsv", ".tab")
 _READERS = {".parquet": read_parquet, ".ndjson": read_ndjson, ".arrow": read_ipc}
 _SAME = {".pq": ".parquet", ".jsonl": ".ndjson", ".feather": ".arrow"}
 
@@ -31,7 +33,8 @@ _SAME = {".pq": ".parquet", ".jsonl": ".ndjson", ".feather": ".arrow"}
 def read(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -> Columns:
     r"""The table in a file (.csv, .tsv, .txt, .ndjson, each also with .gz; .parquet; .arrow) or in a frame.
 
-    A folder with such a suffix has part files, as Spark writes them; they follow each other in the order of their names.
+    What the format of a CSV file leaves open is detected. A folder with such a suffix has part files, as Spark writes them;
+    they follow each other in the order of their names.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -39,24 +42,52 @@ def read(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -
     ...     read(f"{folder}/people.tsv")["age"].cells()
     ['30']
     """
+    return read_with_format(source, format, columns)[0]
+
+
+def read_with_format(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -> tuple[Columns, CsvFormat | None]:
+    r"""As `read`, and how the CSV file is written, as given and detected; None for other files and for frames.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "people.csv").write_text("age;cost\n30;1,5\n", encoding="utf-8")
+    ...     table, format = read_with_format(f"{folder}/people.csv")
+    >>> table["cost"].cells(), format.form()
+    (['1.5'], {'delimiter': ';', 'decimal': ','})
+    """
     if isinstance(source, Columns):
-        return Columns({name: source[name] for name in choose(list(source), columns)}, source.rows)
+        return Columns({name: source[name] for name in choose(list(source), columns)}, source.rows), None
     if not isinstance(source, str | PathLike):
-        return from_frame(source, columns)
-    file = Path(source)
-    suffix = kind_of(file)
-
-    def part(file: Path) -> Columns:
-        if suffix in _READERS:
-            return _READERS[suffix](file, columns)
-        return read_csv(file, format or CsvFormat(delimiter=_DELIMITERS[suffix]), columns)
-
-    files = part_files(file)
-    parts = [part(file) for file in files]
+        return from_frame(source, columns), None
+    suffix, files = kind_of(source), part_files(source)
+    if suffix in _CSV:
+        return read_csv_files(files, _by_suffix(suffix, format), columns)
+    parts = [_READERS[suffix](file, columns) for file in files]
     for found, where in zip(parts, files, strict=True):
         if list(found) != list(parts[0]):
             raise BadInput("its columns are not those of the part files before it", file=where, right="make them all alike")
-    return joined(parts)
+    return joined(parts), None
+
+
+def read_written(source: Any, format: CsvFormat | None = None) -> Columns:
+    r"""A release as it is written: of a CSV file nothing is detected that could change a cell, so that its hash is its own.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "out.csv").write_text('age,cost\n30,"1.234,5"\n', encoding="utf-8")
+    ...     read_written(f"{folder}/out.csv")["cost"].cells()
+    ['1.234,5']
+    """
+    if isinstance(source, str | PathLike) and kind_of(source) in _CSV:
+        usual = PLAIN if kind_of(source) != ".txt" else replace(PLAIN, delimiter=None)
+        format = _by_suffix(kind_of(source), format).filled(usual)
+    return read(source, format)
+
+
+def _by_suffix(suffix: str, format: CsvFormat | None) -> CsvFormat:
+    """The format, with the delimiter that the suffix names."""
+    format = format or CsvFormat()
+    return replace(format, delimiter="\t") if suffix in _TAB and format.delimiter is None else format
 
 
 def part_files(path: str | PathLike[str]) -> list[Path]:
@@ -85,7 +116,7 @@ def kind_of(path: str | PathLike[str]) -> str:
     file = Path(path)
     suffix = (file.with_suffix("") if file.suffix.lower() == ".gz" else file).suffix.lower()
     suffix = _SAME.get(suffix, suffix)
-    if suffix not in _DELIMITERS and suffix not in _READERS:
+    if suffix not in _CSV and suffix not in _READERS:
         if file.is_dir():
             right = "name a file in it; a folder of part files is called like one of them, say people.parquet"
             raise BadInput("this is a folder, not a file", file=file, right=right)

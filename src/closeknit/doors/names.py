@@ -24,6 +24,9 @@ def check_names(names: Sequence[object], file: object = None) -> None:
             raise BadInput(f"column {place} is named {name!r}, which is not text", file=file, right="rename it")
         if not name.strip():
             raise BadInput(f"column {place} has no name", file=file, right="name every column in the header")
+        if "\0" in name:
+            right = "remove it; if the file is UTF-16, name the encoding"
+            raise BadInput(f"the name of column {place} holds a NUL character", file=file, right=right)
     twice = next((name for name, times in Counter(names).items() if times > 1), None)
     if twice is not None:
         places = " and ".join(str(place) for place, name in enumerate(names, start=1) if name == twice)

@@ -70,6 +70,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
 def _cell(name: str, value: Any) -> Any:
     """One spelling for equal values: what a cell is must not depend on the cells of other lines."""
     if isinstance(value, str):
+        if "\0" in value:
+            raise BadLine(f"'{name}' holds a NUL character")
         if not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value):
             raise BadLine(f"'{name}' holds half a character")
         return value or None

@@ -82,8 +82,9 @@ def read_frame(spark: SparkSession, data: Any, csv: CsvFormat | None = None) -> 
         right = "give a Spark frame, a path or the name of a table; or leave the engine out"
         raise BadInput(f"a {type(data).__name__} is not what Spark reads", right=right)
     text = os.fspath(data)
-    if csv is not None and csv.decimal != ".":
-        raise BadInput("Spark reads numbers with a decimal point only", file=text, right="write the numbers so")
+    if csv is not None and (csv.decimal not in (None, ".") or csv.thousands):
+        what = "Spark reads numbers with a decimal point and without thousands separators only"
+        raise BadInput(what, file=text, right="write the numbers so")
     if csv is not None or re.search(_CSV, text):
         usual = "\t" if re.search(r"\.(tsv|tab)(\.gz)?$", text) else ","
         delimiter, encoding = (csv.delimiter or usual, csv.encoding) if csv else (usual, None)

@@ -286,8 +286,7 @@ def _declared(name: str, kind: Kind) -> Domain | None:
             raise BadInput("is numeric without bounds", column=name, right="a stream needs them beforehand: numeric(lo, hi)")
         return kind.bind(np.array([], dtype=np.float64))[0] if kind.bins else None  # type: ignore[attr-defined]
     if kind.name == "date" and kind.lo is not None:  # type: ignore[attr-defined]
-        days = np.arange(np.datetime64(kind.lo), np.datetime64(kind.hi) + 1)  # type: ignore[attr-defined]
-        return kind.bind(days)[0]
+        return kind.bind(kind.between_bounds())[0]  # type: ignore[attr-defined]
     if kind.name == "tree" and not getattr(kind, "from_data", False):
         return kind.bind(np.array([], dtype=object))[0]
     right = "declare it beforehand: date(lo=, hi=), or a Hierarchy (Hierarchy.prefix(values) for codes)"

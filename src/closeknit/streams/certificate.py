@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from closeknit import __version__
 from closeknit.core.certificate import Certificate, ClassSizes, LossRecord, Promise, model_form, persons_note, unprotected
 from closeknit.core.classes import Classes
+from closeknit.core.dates import without_format
 from closeknit.core.domain import Domain
 from closeknit.core.joint import CodedSecret, Secret, parts
 from closeknit.core.kinds import Kind, flat, numeric
@@ -141,11 +142,11 @@ def _loss(stream: Stream) -> LossRecord:
 
 def shown_schema(stream: Stream, sensitive: dict[str, Kind]) -> Schema:
     """What a certificate says of the columns. The number of a window tells rows apart, and costs nothing."""
-    schema = stream.schema
+    schema = stream.schema.with_kinds(without_format)
     quasi, importance = dict(schema.quasi), dict(schema.importance)
     if stream.scope:
         quasi, importance = {**quasi, WINDOW: numeric()}, {**importance, WINDOW: 0}
-    told = {name: flat() if getattr(kind, "from_data", False) else kind for name, kind in sensitive.items()}
+    told = {name: flat() if getattr(kind, "from_data", False) else without_format(kind) for name, kind in sensitive.items()}
     return Schema(quasi=quasi, sensitive=told, plain=schema.plain, importance=importance)
 
 

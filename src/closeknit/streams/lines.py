@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from closeknit.core.errors import BadInput
-from closeknit.doors.csv import CsvFormat, guess_delimiter, with_point
 from closeknit.doors.csv_faults import records
+from closeknit.doors.csv_format import PLAIN, CsvFormat, detect_signs
+from closeknit.doors.csv_numbers import plain_number_text, stray_point
+from closeknit.doors.faults import NUL
 from closeknit.doors.names import check_names
 from closeknit.doors.ndjson import BOM, BadLine, row_of
 
@@ -119,10 +122,14 @@ class CsvRows:
 
     def __init__(self, format: CsvFormat, known: dict[str, Any] | None = None,
                  check: Callable[[Sequence[str]], None] | None = None) -> None:  # fmt: skip
-        if format.encoding.lower().startswith(("utf-16", "utf16", "utf-32", "utf32")):
+        usual = replace(PLAIN, delimiter=None, thousands="." if format.decimal == "," else "")
+        points, format = format.thousands != "", format.filled(usual)  # rows come one by one: nothing can be detected of them
+        self._encoding, self._pair = format.encoding or "utf-8", (format.decimal or ".", format.thousands or "")
+        if self._encoding.lower().startswith(("utf-16", "utf16", "utf-32", "utf32")):
             right = "give UTF-8, or an encoding of one byte a sign"
-            raise BadInput(f"a stream in {format.encoding} cannot be cut into lines", right=right)
+            raise BadInput(f"a stream in {self._encoding} cannot be cut into lines", right=right)
         self.known, self._format, self._check = dict(known or {}), format, check or (lambda names: None)
+        self._refuse_points = points and self._pair[0] == ","
         self._quote = format.quote.encode() if format.quote else None
         self.held: list[Line] = []
 
@@ -154,9 +161,9 @@ class CsvRows:
         if any(text is None for text in texts):
             raise BadLine(f"it is longer than {LONGEST:,} bytes" if len(held) == 1 else "a quoted cell is never closed")
         try:
-            text = b"\n".join(text for text in texts if text is not None).decode(self._format.encoding).removesuffix("\r")
+            text = b"\n".join(text for text in texts if text is not None).decode(self._encoding).removesuffix("\r")
         except UnicodeError:
-            raise BadLine(f"it cannot be read as {self._format.encoding}") from None
+            raise BadLine(f"it cannot be read as {self._encoding}") from None
         if not self.known:
             self._read_header(text)
             return None
@@ -166,20 +173,28 @@ class CsvRows:
         cells = self._cells(text, self.known["delimiter"])
         if len(cells) != len(header):
             raise BadLine(f"it has {len(cells)} cells, the header has {len(header)}")
-        if self._format.decimal == ",":
-            cells = [with_point(cell) for cell in cells]
+        if "\0" in text:
+            raise BadLine(NUL)
+        if self._pair != (".", ""):
+            cells = [self._number(cell) for cell in cells]
         return {name: cell or None for name, cell in zip(header, cells, strict=True)}
+
+    def _number(self, cell: str) -> str:
+        """Numbers in plain digits; a point that no reading explains costs the line."""
+        if self._refuse_points and (both := stray_point(cell, self._pair[1])):
+            raise BadLine(f"{both}, and this stream has decimal commas")
+        return plain_number_text(cell, *self._pair)
 
     def _cells(self, text: str, delimiter: str) -> list[str]:
         try:
-            return next(records([text], delimiter, self._format.quote, strict=True), [""]) or [""]
+            return next(records([text], delimiter, self._format.quote or None, strict=True), [""]) or [""]
         except csv.Error as error:
             after = "expected after" in str(error)
             why = "a quoted cell goes on after its closing quote" if after else "a quoted cell is never closed"
             raise BadLine("a cell is too long" if "limit" in str(error) else why) from None
 
     def _read_header(self, text: str) -> None:
-        delimiter = self._format.delimiter or guess_delimiter(text, self._format.quote)
+        delimiter = detect_signs(text.encode(), self._format).delimiter or ","
         try:
             names = self._cells(text, delimiter)
         except BadLine as bad:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Column, Columns, joined
+from closeknit.core.dates import with_format
 from closeknit.core.errors import BadInput
 from closeknit.core.model import Model
 from closeknit.core.params import whole
@@ -91,6 +92,7 @@ class Stream(ABC):
 
     def __init__(self, schema: Schema, models: Sequence[Model], seed: int | None = None) -> None:
         _refuse(schema)
+        schema = schema.with_kinds(with_format)
         self.schema, self.models = schema, tuple(models)
         self.secret = operating_system.token_bytes(32) if seed is None else _stretched(seed)
         self.coder = Coder(schema, self.secret)

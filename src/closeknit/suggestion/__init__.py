@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +36,7 @@ class Suggestion:
     rows: int
     doubtful_markers: tuple[str, ...] = ()
     with_missing: tuple[str, ...] = ()
+    csv: Mapping[str, Any] = field(default_factory=dict)  # how the file is written, where that is not usual
 
     @cached_property
     def unsure(self) -> list[str]:
@@ -43,7 +44,7 @@ class Suggestion:
         return [name for name, guess in self.reasons.items() if not guess.sure]
 
     def to_recipe(self, path: str, csv: Mapping[str, Any] | None = None) -> str:
-        """An editable recipe for the table in this file; `csv` says how the file is written, where that is not usual.
+        """An editable recipe for the table in this file; `csv` says how the file is written, where the suggestion does not.
 
         >>> table = Columns.of({"name": ["Ann", "Bob"], "age": [41, 30], "disease": ["flu", "gout"]})
         >>> print(suggest(table).to_recipe("patients.csv").split("schema:")[1])
@@ -52,7 +53,7 @@ class Suggestion:
             - name  # names of people
         ...
         """
-        return recipe_text(self, path, csv or {})
+        return recipe_text(self, path, self.csv if csv is None else csv)
 
 
 def suggest(columns: Columns) -> Suggestion:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.date_texts import ISO, Moment, detect_format, reader
 from closeknit.core.dates import LEVELS, Date
 from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT
 from closeknit.core.exact import plain_number
@@ -21,12 +23,12 @@ MANY = 100  # more categories than this deserve a node for the rare ones
 TOO_MANY = 1000  # and more than this deserve a hierarchy made by hand
 MOSTLY = 0.9  # this share of the rows decides; the rest is named
 
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_DAY = re.compile(r"(\d{4}([-./])\d\d?\2\d\d?|\d\d?([./-])\d\d?\3\d{4})([T ].*)?")
 _COARSER = {"month": re.compile(r"\d{4}-\d\d"), "quarter": re.compile(r"\d{4}-Q[1-4]")}
-_OTHER_DATE = re.compile(
-    r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./]\d\d?[./]\d\d?"
-    r"|(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])|\d{4}-\d\d-\d\d[T ]\d\d:.*"
-)
+_OTHER_DATE = {
+    re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d\d"): "years need four digits to make it a date",
+    re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])"): 'a date with format: "%Y%m%d"',
+}
 _ICD = re.compile(r"[A-TV-Z]\d[0-9AB](\.?[0-9A-Z]{1,4})?")
 _MONEY = re.compile(r"[$€£+-]?\s?\d[\d.,' ]*\s?[%€$£]?")
 
@@ -89,17 +91,39 @@ def _codes(seen: Profile) -> KindGuess | None:
 def _dates(seen: Profile) -> KindGuess | None:
     if seen.values.dtype.kind != "O":
         return None
-    for level, pattern in (("day", _DAY), *_COARSER.items()):
+    if _share(seen, _DAY) >= MOSTLY:
+        return _days([text for text in seen.texts if _DAY.fullmatch(text)], seen)
+    for level, pattern in _COARSER.items():
         if _share(seen, pattern) >= MOSTLY:
-            kind = Date() if level == "day" else Date(LEVELS[LEVELS.index(level) :])
+            kind = Date(LEVELS[LEVELS.index(level) :])
             fault = _fault(kind, seen)
             fit = [text for text in seen.texts if pattern.fullmatch(text)]
-            what = "dates" if level == "day" else f"{level}s"
-            return KindGuess(kind, f"{what} from {min(fit)} to {max(fit)}{fault}", not fault)
-    if _share(seen, _OTHER_DATE) >= MOSTLY:
-        reason = f"looks like dates ('{seen.texts[0]}'): write them as 2024-03-17 to make it a date"
-        return KindGuess(Flat(), reason, False)
+            return KindGuess(kind, f"{level}s from {min(fit)} to {max(fit)}{fault}", not fault)
+    for pattern, remedy in _OTHER_DATE.items():
+        if _share(seen, pattern) >= MOSTLY:
+            return KindGuess(Flat(), f"looks like dates ('{seen.texts[0]}'): {remedy}", False)
     return None
+
+
+def _days(texts: list[str], seen: Profile) -> KindGuess:
+    """Days or date-times in the format that they show; where day and month cannot be told apart, a person has to say it."""
+    try:
+        format = detect_format(texts)
+    except BadValue as bad:
+        return KindGuess(Date(), f"dates, but {bad.what}; {bad.right}", False)
+    kind = Date() if format == ISO else Date(format=format)
+    read = [moment for text in texts if (moment := reader(format)(text))]
+    fault = _fault(kind, seen)
+    if not read:
+        return KindGuess(Flat(), f"looks like dates ('{texts[0]}'){fault}", False)
+    low, high = (str(end.date()) for end in (min(read, key=_moment)[1], max(read, key=_moment)[1]))
+    times = any(level != "day" for level, _ in read)
+    cut = "; times of day are cut off, levels: [hour, day, month] would keep the hour" if times else ""
+    return KindGuess(kind, f"dates from {low} to {high}{fault}{cut}", not fault)
+
+
+def _moment(found: Moment) -> datetime:
+    return found[1]
 
 
 def _numbers(seen: Profile) -> KindGuess | None:

@@ -17,7 +17,7 @@ from closeknit.apps.web.desk.table import Limits, read_table
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.method import Progress
-from closeknit.doors.csv import CsvFormat
+from closeknit.doors.csv import PLAIN, CsvFormat
 from closeknit.doors.folders import write_whole
 from closeknit.recipe import Recipe
 
@@ -104,7 +104,7 @@ def audited(case: Case, asked: Asked, limits: Limits, tell: Progress) -> Any:
     """Every promise of an uploaded release recomputed: the table of such a case is the release."""
     tell("auditing", 0.1)
     certificate = case.folder / "certificate.json"
-    table_at(case.table, case.name, limits, None)
+    table_at(case.table, case.name, limits, PLAIN)
     return json.loads(audit(case.table, certificate=certificate).to_json())
 
 

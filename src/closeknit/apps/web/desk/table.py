@@ -15,11 +15,10 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import NUMBER_TEXT
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import plain_number
-from closeknit.core.params import spec
 from closeknit.datasets import hospital, hospital_recipe
 from closeknit.doors.canonical import cell_texts
 from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import kind_of, read, write_csv
+from closeknit.doors.files import kind_of, read_with_format, write_csv
 from closeknit.doors.parquet import parquet_size
 from closeknit.suggestion.profile import Profile, profile_of
 
@@ -27,7 +26,6 @@ SHOWN_ROWS = 10
 FREQUENT = 5
 LONGEST = 60  # signs of a cell on a page
 BLOCK = 1 << 20
-OTHERS = ";\t|"  # signs between cells that are not the comma
 TYPES = {"b": "true or false", "M": "dates", "i": "whole numbers", "u": "whole numbers", "f": "numbers", "O": "text"}
 
 
@@ -41,7 +39,7 @@ class Limits:
 
 
 def read_table(path: Path, name: str, limits: Limits | None = None, csv: CsvFormat | None = None) -> Columns:
-    """The table in a file, as the doors read it; a sentence about it speaks of its `name`, never of where it lies.
+    """The table in a file, as the doors read it; a message names it by its `name`, never by its place on this machine.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -50,43 +48,12 @@ def read_table(path: Path, name: str, limits: Limits | None = None, csv: CsvForm
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: people.csv, column 'age': the name stands at columns 1 and 2; give each column its own name
     """
-    most = limits or Limits()
-
-    def few(names: Sequence[str]) -> Sequence[str]:
-        other = next((sign for sign in OTHERS if sign in names[0]), None) if len(names) == 1 else None
-        if other is not None:
-            raise OtherDelimiter(names[0], other, name)
-        if most.columns is not None and len(names) > most.columns:
-            raise BadInput(f"the table has {len(names):,} columns", file=name, right=f"at most {most.columns:,} are taken")
-        return names
-
-    try:
-        _refuse_unpacked(path, name, most.unpacked)
-        _refuse_parquet(path, name, most)
-        columns = read(path, csv, few)
-    except OtherDelimiter:
-        raise
-    except BadInput as bad:
-        raise renamed(bad, path, name) from None
-    if most.rows is not None and columns.rows > most.rows:
-        raise BadInput(f"the table has {columns.rows:,} rows", file=name, right=f"at most {most.rows:,} are taken")
-    if columns.rows == 0:
-        raise BadInput("the table has no rows", file=name, right="give at least one row")
-    return columns
-
-
-class OtherDelimiter(BadInput):
-    """One column with a delimiter in its name is a table that was read with the wrong one."""
-
-    def __init__(self, header: str, delimiter: str, file: str) -> None:
-        self.delimiter = delimiter
-        said = "the tab" if delimiter == "\t" else f"'{delimiter}'"
-        super().__init__(f"the header is one column, '{short(header)}'", file=file, right=f"choose {said} as the delimiter")
+    return open_table(path, name, limits, csv)[0]
 
 
 def open_table(path: Path, name: str, limits: Limits | None = None,
                csv: CsvFormat | None = None) -> tuple[Columns, dict[str, Any]]:  # fmt: skip
-    """The table in a file, and how it is written as a recipe says it: another delimiter is found where none was named.
+    """As `read_table`, and how the file is written, as a recipe says it: what `csv` leaves open is detected.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -95,13 +62,24 @@ def open_table(path: Path, name: str, limits: Limits | None = None,
     >>> list(table), form
     (['age', 'sex'], {'delimiter': ';'})
     """
+    most = limits or Limits()
+
+    def few(names: Sequence[str]) -> Sequence[str]:
+        if most.columns is not None and len(names) > most.columns:
+            raise BadInput(f"the table has {len(names):,} columns", file=name, right=f"at most {most.columns:,} are taken")
+        return names
+
     try:
-        return read_table(path, name, limits, csv), spec(csv) if csv else {}
-    except OtherDelimiter as other:
-        if csv is not None:
-            raise
-        found = CsvFormat(delimiter=other.delimiter)
-        return read_table(path, name, limits, found), spec(found)
+        _refuse_unpacked(path, name, most.unpacked)
+        _refuse_parquet(path, name, most)
+        columns, found = read_with_format(path, csv, few)
+    except BadInput as bad:
+        raise renamed(bad, path, name) from None
+    if most.rows is not None and columns.rows > most.rows:
+        raise BadInput(f"the table has {columns.rows:,} rows", file=name, right=f"at most {most.rows:,} are taken")
+    if columns.rows == 0:
+        raise BadInput("the table has no rows", file=name, right="give at least one row")
+    return columns, found.form(csv) if found else {}
 
 
 def renamed(bad: BadInput, path: Path, name: str) -> BadInput:
@@ -252,7 +230,7 @@ def csv_format(form: Mapping[str, Any] | None) -> CsvFormat | None:
     """How a CSV file is written, from what a page or a recipe says of it; None where it says nothing.
 
     >>> csv_format({"delimiter": ";", "decimal": ","})
-    CsvFormat(delimiter=';', quote='"', encoding='utf-8', decimal=',')
+    CsvFormat(delimiter=';', quote=None, encoding=None, decimal=',', thousands=None)
     """
     given = {key: value for key, value in (form or {}).items() if value not in (None, "")}
     return CsvFormat(**given) if given else None

@@ -13,7 +13,8 @@ import numpy as np
 
 from closeknit.apps.web.desk.fields import Field, typed
 from closeknit.core.columns import Column
-from closeknit.core.dates import LEVELS
+from closeknit.core.date_texts import possible_formats
+from closeknit.core.dates import DAY_LEVELS, LEVELS
 from closeknit.core.domain import NUMBER_TEXT
 from closeknit.core.errors import BadInput
 from closeknit.core.hierarchy import Hierarchy
@@ -56,7 +57,10 @@ BUILDERS: dict[str, tuple[str, tuple[Field, ...]]] = {
     ),
     "dates": (
         "days under months, quarters, years and decades",
-        (Field("levels", "list", "the levels, finest first", default=LEVELS, choices=LEVELS),),
+        (
+            Field("levels", "list", "the levels, finest first", default=DAY_LEVELS, choices=LEVELS),
+            Field("format", "text", "how they are written, such as %d.%m.%Y; empty: find out"),
+        ),
     ),
     "rare": (
         "frequent values as they are, rare ones together",
@@ -105,7 +109,7 @@ def fitting(column: Column, name: str, missing: Sequence[str] = ()) -> dict[str,
     """
     seen = _present(column, name, missing)
     numeric = bool(seen.distinct) and _all_numbers(seen)
-    dates = bool(seen.distinct) and _reads("date", seen)
+    dates = bool(seen.distinct) and (_reads("date", seen) or bool(possible_formats(seen.texts)))
     suits = {"numeric": numeric, "intervals": numeric, "quantiles": numeric, "dates": dates, "prefix": _reads("prefix", seen)}
     round_ends = _round_ends(seen) if numeric else {}
     found = {}

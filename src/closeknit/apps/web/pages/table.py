@@ -36,9 +36,10 @@ def _page(request: Request, case: Mine, tasks: AllTasks, errors: dict[str, str] 
 
 @router.post("/tables/{id}/format")
 def reading(request: Request, case: Mine, tasks: AllTasks, delimiter: Text = "", encoding: Text = "", decimal: Text = "",
-            quote: Text = "") -> Response:  # fmt: skip
+            quote: Text = "", thousands: Text = "") -> Response:  # fmt: skip
     """Look again, with what was said about how the file is written."""
     given = {"delimiter": "\t" if delimiter == "tab" else delimiter, "encoding": encoding, "decimal": decimal, "quote": quote}
+    given["thousands"] = " " if thousands == "space" else thousands
     told = {key: value for key, value in given.items() if value}
     try:
         csv_format(told)
