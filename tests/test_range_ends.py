@@ -116,7 +116,7 @@ def test_each_end_of_a_tight_range_is_the_value_of_one_row_up_to_all_but_one(row
     assert found.number == sum(cells in shown for cells in written) / len(rows)
     assert found.risk == 1 / (min(written.count(cells) for cells in shown) - 1)
     fits, _ = naive(table, release)
-    assert all(fits)  # every end is somebody's
+    assert all(fits)  # every end is the value of a row
 
 
 def floats(rows: int = 600) -> tuple[Columns, ck.Schema]:
@@ -172,7 +172,7 @@ def test_attack_and_both_reports_measure_range_ends() -> None:
     assert {"range_ends", "singling_out"} <= {found.attack for found in told.findings}
 
 
-def test_a_third_of_the_range_ends_of_adult_single_somebody_out(data_folder: Path) -> None:
+def test_a_third_of_the_range_ends_of_adult_single_one_row_out(data_folder: Path) -> None:
     """About a third on all 45,222 rows too; a part of them is enough to see it."""
     kinds = {name: ck.numeric() for name in ("age", "hours-per-week")} | {name: ck.flat() for name in ("sex", "workclass")}
     frame = pl.read_csv(data_folder / "adult" / "adult.csv.gz", infer_schema=False).select([*kinds, "occupation"]).head(6000)

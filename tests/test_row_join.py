@@ -170,6 +170,16 @@ def test_releases_with_other_quasi_identifiers_and_hierarchies_are_joined() -> N
     assert [each for each in told.findings if each.attack == "row_join"] == [found]
 
 
+def test_a_list_of_people_without_sensitive_values_says_who_is_left_and_not_who_is_right() -> None:
+    schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})
+    table = Columns.of({"age": [30, 31, 32, 33], "ill": ["flu", "gout", "cold", "ulcer"]})
+    early = ck.anonymize(table, schema, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
+    late = ck.anonymize(table.take(np.array([1, 2])), schema, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
+    found = row_join(early, late, Columns.of({"age": [30, 31, 32, 32]}))
+    assert (found.details["fewest"], found.details["one_person"], found.details["right"]) == (1, 1, None)
+    assert (found.details["joined"], found.details["median"], found.risk) == (2, 1.5, 1.0)
+
+
 def test_several_rows_of_a_person_are_one_person() -> None:
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()}, person="who")
     table = Columns.of({"age": [30, 31, 32, 33], "ill": ["flu", "gout", "cold", "ulcer"], "who": ["Ann", "Ann", "Bob", "Cid"]})

@@ -1,6 +1,6 @@
 """Range ends: the ends of a tight range are true values, and such a value can single a row out.
 
-A tight range `[30, 41]` says that somebody in the class is 30 and somebody is 41. So two descriptions of people follow from
+A tight range `[30, 41]` says that one person in the class is 30 and one is 41. So two descriptions of people follow from
 each range: the column equals one of its ends, and every other quasi-identifier lies inside the written cell of the class. The
 description *isolates* a row if it fits exactly one row of the table.
 
@@ -47,9 +47,9 @@ Flags = NDArray[np.bool_]
 
 
 def range_ends(reading: Reading) -> Finding:
-    """How many ranges disclose true values, told by the release alone.
+    """How many ranges disclose true values, as far as the release alone shows.
 
-    `reading`: the release as a stranger reads it.
+    `reading`: the release as its form reads it (`reading_of`).
 
     >>> import closeknit as ck
     >>> from closeknit.forms.reading import reading_of

@@ -14,8 +14,8 @@ class of the attacked release, which its rows would have alone. `risk`: 1 / (few
 Different from `intersection`: that puts together the values of one sensitive attribute that two releases leave to a known
 person; here several attributes together identify the row.
 
-Cost: one sort of both releases, and a walk through a tree of the people for each joined row. Where rows have a person, persons
-are told apart for rows with at most `LISTED` people left.
+Cost: one sort of both releases, and a walk through a tree of the people for each joined row. With a person column, persons are
+counted where at most `LISTED` rows are left, and else rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ from closeknit.forms.reading import Published, reading_of
 from closeknit.kernels.overlaps import box_tree, overlapping, overlapping_weight
 
 Int64 = NDArray[np.int64]
-LISTED = 1000  # people left to a row that are listed one by one
+Texts = NDArray[np.object_]
+LISTED = 1000  # rows in both cells that are looked at to tell persons apart
+ROOM = 1 << 22  # of them at a time
 
 
 def row_join(one: Published, other: Published, people: Any = None, schema: Schema | None = None) -> Finding:
@@ -153,29 +155,39 @@ def _persons_left(joined: _Joined, readings: Sequence[Reading], names: Sequence[
     points = np.hstack([covering.points[covering.point_of] for covering in found])
     tree = box_tree(points, points, np.ones(people.rows))
     left = overlapping_weight(tree, lo, hi).astype(np.int64)
-    few = np.flatnonzero((left > 0) & (left <= LISTED))
-    pair, row = np.repeat(few, left[few]), overlapping(tree, lo[few], hi[few], left[few])
-    person = np.arange(people.rows)
-    if schema is not None and schema.person is not None and schema.person in people:
-        codes = people[schema.person].codes.astype(np.int64)
-        person = np.where(codes < 0, codes.max() + 1 + person, codes)
-    different = np.unique(np.stack([pair, person[row]]), axis=1)[0]
-    left[few] = np.bincount(different, minlength=len(left))[few]
-    return _Left(left, _is_right(joined, pair, row, readings[0], names, people, schema), ("person", "persons"))
+    counts, right = left.copy(), np.zeros(len(left), dtype=bool)
+    person, most = _person_of(people, schema)
+    few = np.flatnonzero((left > 0) & (left <= most))
+    compared = _compared(joined, readings[0], names, people, schema)
+    for block in np.split(few, np.flatnonzero(np.diff(np.cumsum(left[few]) // ROOM)) + 1):
+        pair, row = np.repeat(block, left[block]), overlapping(tree, lo[block], hi[block], left[block])
+        different = np.unique(pair * (person.max() + 1) + person[row]) // (person.max() + 1)
+        counts[block] = np.bincount(different, minlength=len(left))[block]
+        same = np.logical_and.reduce([true[row] == written[pair] for true, written in compared])
+        right[pair[same]] = True
+    return _Left(counts, right if compared else None, ("person", "persons"))
 
 
-def _is_right(joined: _Joined, pair: Int64, row: Int64, reading: Reading, names: Sequence[str], people: Columns,
-              schema: Schema | None) -> NDArray[np.bool_] | None:  # fmt: skip
-    """Whether a person in both cells of a pair (`row` of the people) has its combination; None where that is not known."""
+def _person_of(people: Columns, schema: Schema | None) -> tuple[Int64, int]:
+    """Who each row is, and up to how many rows in both cells are told apart: one where every row is a person."""
+    rows = np.arange(people.rows)
+    if schema is None or schema.person is None or schema.person not in people:
+        return rows, 1
+    codes = people[schema.person].codes.astype(np.int64)
+    return np.where(codes < 0, codes.max() + 1 + rows, codes), LISTED
+
+
+def _compared(joined: _Joined, reading: Reading, names: Sequence[str], people: Columns,
+              schema: Schema | None) -> list[tuple[Texts, Texts]]:  # fmt: skip
+    """By column: what each of the people has, and what each joined row says; none where that is not known of the people."""
     if any(name not in people for name in names):
-        return None
-    same = np.ones(len(pair), dtype=bool)
+        return []
+    found = []
     for name in names:
-        true = np.array(true_texts(people, schema, name), dtype=object)
         codes, texts = _texts(reading, name)
-        same &= true[row] == np.array(texts, dtype=object)[codes[joined.one[pair]]]
-    right: NDArray[np.bool_] = np.bincount(pair[same], minlength=len(joined.one)) > 0
-    return right
+        true = np.array(true_texts(people, schema, name), dtype=object)
+        found.append((true, np.array(texts, dtype=object)[codes[joined.one]]))
+    return found
 
 
 def _found(left: _Left, reading: Reading, names: Sequence[str]) -> Finding:
