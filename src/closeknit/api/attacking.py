@@ -23,7 +23,7 @@ from closeknit.core.certificate import Certificate, Paper
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.core.published import Reading
-from closeknit.core.schema import Schema
+from closeknit.core.schema import Schema, require_schema
 from closeknit.doors.canonical import content_hash
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import read
@@ -84,7 +84,7 @@ def attack(release: Any, *, original: Any = None, schema: Schema | None = None, 
     """
     published, baskets = release_of(release, certificate, csv), _named(baskets)
     asked = Recipe.read(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
-    schema = schema or (asked.schema if asked is not None else None)
+    schema = (asked.schema if asked is not None else None) if schema is None else require_schema(schema)
     table = _original(original, asked, schema, csv, published.certificate)
     theirs = None if other is None else release_of(other, None, csv)
     reading = reading_of(published)

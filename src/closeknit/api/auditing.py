@@ -15,7 +15,7 @@ from closeknit.api.publishing import all_secrets
 from closeknit.core.audit import Audit, Checked, Seen, differences, finer_secrets
 from closeknit.core.certificate import Certificate, Promise, unprotected
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.model import Model, joints
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form
@@ -125,7 +125,7 @@ def _check_columns(columns: Columns, schema: Schema, added: Sequence[str]) -> li
     """Every column that is judged must be there; an identifier must not. `added` are those that the form brings."""
     for name in (*added, *schema.quasi, *schema.sensitive):
         if name not in columns:
-            raise BadInput("is not in the release", column=name, right="its columns are " + ", ".join(columns))
+            raise BadInput("is not in the release", column=name, right=suggest_name(name, columns))
     known = {*added, *schema.used, *schema.identifier}
     for name in columns:
         if name not in known:
