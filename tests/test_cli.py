@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -131,7 +132,7 @@ BAD_TABLES: dict[str, tuple[str | bytes, list[str]]] = {
     "header only": ("age,sex,disease\n", ["t.csv", "no rows"]),
     "ragged rows": (ROWS + "50,m\n", ["t.csv", "row 5", "2 cells"]),
     "duplicate column": (ROWS.replace("sex", "age"), ["t.csv", "'age'"]),
-    "missing column": (ROWS.replace("sex", "gender"), ["'gender'", "role"]),
+    "missing column": (ROWS.replace("sex", "gender"), ["'sex'", "not in the table", "gender"]),
     "undecodable bytes": (ROWS.encode() + b"50,m,caf\xe9\n", ["t.csv", "row 5", "0xe9", "latin-1"]),
     "text in a number column": (
         "age,sex,disease\n" + "30,f,flu\n" * 70_000 + "thirty,f,flu\n",
@@ -290,8 +291,32 @@ def test_persons_are_not_checkable_and_say_so(folder: Path) -> None:
     table = "who," + "".join(f"{i},{line}\n" for i, line in enumerate(ROWS.splitlines())).removeprefix("0,")
     schema = {**SMALL["schema"], "person": "who"}
     assert closeknit("anonymize", write_recipe(folder, table, schema=schema), "-o", "out").exit_code == 0
-    found = closeknit("audit", "out/release.csv")
-    assert found.exit_code == 1 and "not checkable" in found.stdout and "broken" not in found.stdout
+    for place in ("out/release.csv", "out/"):
+        found = closeknit("audit", place)
+        assert found.exit_code == 3 and "not checkable" in found.stdout and "broken" not in found.stdout
+        end = "(attested, as measured by the data owner: k-anonymity, k = 2)"
+        assert found.stdout.splitlines()[-1] == f"holds as far as it can be checked {end}"
+    record = json.loads(closeknit("audit", "out", "--json").stdout)
+    assert (record["ok"], record["status"]) == (False, "met as far as it can be checked")
+    release = folder / "out" / "release.csv"
+    release.write_text(release.read_text(encoding="utf-8").replace("gout", "flu", 1), encoding="utf-8")
+    found = closeknit("audit", "out", "--json")
+    assert found.exit_code == 1 and json.loads(found.stdout)["status"] == "not met", "what is wrong counts more"
+
+
+def test_help_lists_every_exit_status(folder: Path) -> None:
+    for words in (["--help"], ["audit", "--help"]):
+        said = " ".join(closeknit(*words).stdout.split())
+        assert re.search(r"Exit status: 0 .*; 1 .*; 2 .*; 3 .*met as far as it can be checked", said), said
+
+
+def test_the_folder_of_a_release_stands_for_its_file(folder: Path) -> None:
+    assert closeknit("anonymize", write_recipe(folder), "-o", "out", "--format", "parquet").exit_code == 0
+    assert closeknit("audit", "out").stdout == closeknit("audit", "out/release.parquet").stdout
+    assert closeknit("attack", "out", "--json").stdout == closeknit("attack", "out/release.parquet", "--json").stdout
+    (folder / "out" / "release.parquet").unlink()
+    refused(closeknit("audit", "out"), 2, "out", "no release", "release.csv or release.parquet")
+    refused(closeknit("audit", "nowhere/"), 2, "nowhere", "no such file or folder")
 
 
 def test_inspect_with_its_own_way_of_writing(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ class Recipe:
         return cls(keys, base, file)
 
     @classmethod
-    def read(cls, path: str | Path) -> Recipe:
+    def read(cls, path: str | PathLike[str]) -> Recipe:
         """From a YAML file; paths in it are relative to it."""
         file = Path(path)
         try:

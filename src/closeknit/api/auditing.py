@@ -17,18 +17,19 @@ from closeknit.core.certificate import Certificate, Promise, unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.model import Model, joints
-from closeknit.core.schema import Schema
+from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form
 from closeknit.doors.canonical import content_hash
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import read, sha256_of
 from closeknit.forms import generalized
-from closeknit.recipe import Asked, form_of, models_from
+from closeknit.recipe import Asked, ModelsAsked, form_of, models_from
+from closeknit.release.places import certificate_file, read_certificate, release_file
 
 PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate says of its columns
 
 
-def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | None = None, *,
+def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = None, *,
           certificate: Certificate | str | PathLike[str] | None = None, form: Asked | None = None,
           csv: CsvFormat | None = None, engine: str | None = None, master: str | None = None) -> Audit:  # fmt: skip
     """Recompute every promise of a release made by anyone, from its cells alone.
@@ -36,19 +37,24 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
     `engine="spark"` leaves the rows on Spark, at the cluster `master`; so does a Spark frame.
 
     Either say what the columns are and what is to be checked (`schema`, `models`, and the `form` unless cells are generalized),
-    or give the certificate that came with it.
+    or give the certificate that came with it. Of a file without either the certificate next to it is read; `data` may also be
+    the public folder that holds both.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(200), ck.datasets.hospital_schema(), [ck.KAnonymity(4)])
     >>> ck.audit(release.frame, certificate=release.certificate).ok
     True
     """
+    data = release_file(data)
+    if certificate is None and schema is None and models is None and isinstance(data, str | PathLike):
+        certificate = certificate_file(data)
     claimed = None if certificate is None else read_certificate(certificate)
     if claimed is not None:
-        schema = schema or Schema.from_forms(claimed.columns)
-        models = models or models_from([promise.model for promise in claimed.promises])
+        schema = Schema.from_forms(claimed.columns) if schema is None else schema
+        models = models or [promise.model for promise in claimed.promises]
     if schema is None or not models:
         raise BadInput("there is nothing to audit against", right="give a certificate, or a schema and models")
+    schema, models = require_schema(schema), models_from(models)
     if not schema.quasi:
         right = "name the columns by which a person could be recognised"
         raise BadInput("no column is quasi, so there are no classes to judge", right=right)
@@ -67,14 +73,15 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
         findings += _bytes(data, claimed) + _beside(data, shape.parts(columns, schema), claimed) if claimed else []
         content = content_hash(columns) if claimed else ""
     findings += [*(_identity(seen.rows, content, claimed) if claimed else ()), *finer_secrets(columns, schema)]
-    attested = (
-        {promise.text for promise in claimed.promises if promise.status == "attested" and not promise.why} if claimed else set()
-    )
+    attested = [promise for promise in claimed.promises if promise.status == "attested"] if claimed else []
+    findings += [f"{promise.text}: its certificate says that it is not kept" for promise in attested if not promise.held]
+    in_persons = {promise.text for promise in attested if not promise.why}
     there = zip(seen.promises, models, strict=True)
-    checked = [_checked(promise, model, schema, persons, attested) for promise, model in there]
+    checked = [_checked(promise, model, schema, persons, in_persons) for promise, model in there]
     if claimed and len(checked) == len(claimed.promises):
         then = zip(checked, claimed.promises, models, strict=True)
         checked = [found if "release" in model.needs else _beyond(found, said) for found, said, model in then]
+    checked = [found.vouched({promise.text for promise in attested}) for found in checked]
     findings += differences(seen, claimed) if claimed else []
     return Audit(
         promises=tuple(checked),
@@ -97,17 +104,6 @@ def _seen(columns: Columns, schema: Schema, models: Sequence[Model], shape: Form
     reading = shape.read(columns, schema, persons, joints([*models, *filter(None, [joint])]))
     joint = joint if joint and reading.joins(joint.column) else None
     return [*findings, *shape.disorder(columns, schema)], Seen.of(reading, models, joint, withheld), persons is not None
-
-
-def read_certificate(given: Certificate | str | PathLike[str]) -> Certificate:
-    """A certificate as it is, or from its file."""
-    if isinstance(given, Certificate):
-        return given
-    file = Path(given)
-    try:
-        return Certificate.from_json(file.read_text(encoding="utf-8"), file)
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"cannot be read ({error})", file=file, right="name a certificate.json") from None
 
 
 def _ground_notes(seen: Seen, models: Sequence[Model]) -> list[str]:
@@ -181,7 +177,8 @@ def _beyond(found: Checked, claimed: Promise) -> Checked:
 
 def _checked(promise: Promise, model: Model, schema: Schema, persons: bool, attested: set[str]) -> Checked:
     in_persons = "persons" in model.needs and ((schema.person is not None and not persons) or promise.text in attested)
-    if in_persons:
+    too_few = model.family == "size" and not promise.held  # a class has no more persons than rows
+    if in_persons and not too_few:
         why = "it was counted in persons, who are not published"
         return Checked(text=promise.text, asked=promise.asked, status="not checkable", why=why)
     return Checked.of(promise)

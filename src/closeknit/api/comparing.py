@@ -146,7 +146,8 @@ def rivals_of(asked: Asked) -> list[Method]:
     ['sabre', 'mondrian']
     """
     rivals: list[Method] = []
-    for given in asked if isinstance(asked, list | tuple) else [asked]:
+    listed_or_one: Any = asked if isinstance(asked, list | tuple) else [asked]
+    for given in listed_or_one:
         method = method_of(given)
         rivals += [method] if method not in rivals else []
     if not rivals:

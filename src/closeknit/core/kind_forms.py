@@ -104,6 +104,18 @@ def kind_form(kind: Kind) -> object:
     return {kind.name: params} if params else kind.name
 
 
+def kind_text(kind: Kind) -> str:
+    """The kind in a few words; of a tree its size alone.
+
+    >>> kind_text(Numeric(lo=0, hi=120)), kind_text(Hierarchy.from_nested({"A": ["x", "y"], "B": ["z"]}))
+    ('numeric(lo=0, hi=120)', 'tree of 3 leaves')
+    """
+    if isinstance(kind, Hierarchy):
+        return f"tree of {kind.tree.size:,} leaves"
+    shown = {name: value for name, value in kind.spec().items() if not isinstance(value, Mapping)}
+    return f"{kind.name}({', '.join(f'{name}={value}' for name, value in shown.items())})" if shown else kind.name
+
+
 def _short(nested: Mapping[str, Any]) -> object:
     """Leaves that stand alone under a node as a list."""
     if all(below is None for below in nested.values()):

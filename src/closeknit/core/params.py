@@ -104,9 +104,9 @@ def made(what: str, form: Any, registry: Mapping[str, type[Any]]) -> Any:
 def take(what: str, asked: Any, registry: Mapping[str, type[Any]], verb: str) -> Any:
     """One registered thing from itself, or as `made` reads it; `verb` is what every such thing can do.
 
-    >>> take("method", [], {}, "run")
+    >>> take("method", [], {"knit": object}, "run")
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: a list is not a method; give an instance, or a name: ...
+    closeknit.core.errors.BadInput: a list is not a method; give an instance, or a name: knit
     """
     thing = made(what, asked, registry) if isinstance(asked, str | Mapping) else asked
     refuse_uncalled(what, thing)
@@ -123,7 +123,7 @@ def refuse_uncalled(what: str, given: object) -> None:
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: the model Fraction is not called; write Fraction(...)
     """
-    if callable(given) and (name := getattr(given, "__name__", "")):
+    if callable(given) and (name := getattr(given, "__qualname__", "")):
         raise BadInput(f"the {what} {name} is not called", right=f"write {name}(...)")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from os import PathLike
@@ -15,7 +16,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, Va
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import NUMBER_TEXT, Domain
 from closeknit.core.errors import BadInput, suggest_name
-from closeknit.core.kind_forms import KINDS, kind_form, kind_from
+from closeknit.core.grids import MOST_ROWS, Summarized, Summary
+from closeknit.core.kind_forms import KINDS, kind_form, kind_from, kind_text
 from closeknit.core.kinds import BadValue, Kind, texts_of
 from closeknit.core.order import Coded, row_order
 from closeknit.core.params import number, refuse_uncalled
@@ -51,7 +53,7 @@ ROLES = ("identifier", "quasi", "sensitive", "plain", "person")
 KINDED = ("quasi", "sensitive")  # those whose columns have a kind
 
 
-class Schema(BaseModel):
+class Schema(Summarized, BaseModel):
     """Roles of the columns: identifier and person (never published), quasi (generalized), sensitive (protected), plain (not).
 
     >>> from closeknit.core.kinds import numeric, flat
@@ -127,6 +129,15 @@ class Schema(BaseModel):
         if self.quasi and not 0 < sum(self.weights()) < np.inf:
             what = "every importance is 0" if sum(self.weights()) == 0 else "the importances are too large to be added"
             raise BadInput(what, right="at least one quasi column must count, and numbers like 1 and 2 will do")
+
+    def summary(self) -> Summary:
+        """Role and kind of each column."""
+        columns = [(name, role) for role in ("quasi", "sensitive", "plain", "identifier") for name in getattr(self, role)]
+        columns += [(self.person, "person")] if self.person else []
+        counts = ", ".join(f"{times:,} {role}" for role, times in Counter(role for _, role in columns).items())
+        kinds = {**self.sensitive, **self.quasi}
+        rows = [[name, role, kind_text(kinds[name]) if role in KINDED else ""] for name, role in columns[:MOST_ROWS]]
+        return Summary(f"Schema of {len(columns):,} columns: {counts}", [["column", "role", "kind"], *rows], rows=len(columns))
 
     def weights(self) -> list[float]:
         """Importance of each quasi column, 1 where none is given."""
@@ -262,8 +273,8 @@ def require_schema(given: object) -> Schema:
 
     >>> require_schema("recipe.yaml")
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: schema='recipe.yaml' is not a Schema; write Schema(quasi=..., sensitive=...), or run a recipe
-    with run('recipe.yaml')
+    closeknit.core.errors.BadInput: schema='recipe.yaml' is not a Schema; write Schema(quasi=..., sensitive=...),
+    or run a recipe with run('recipe.yaml')
     """
     if isinstance(given, Schema):
         return given

@@ -32,7 +32,7 @@ from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.params import number, whole
 from closeknit.core.published import Reading
-from closeknit.core.schema import Schema
+from closeknit.core.schema import Schema, require_schema
 from closeknit.forms.axes import Axis, axes_of, column_groups, original_columns
 from closeknit.forms.reading import Published, reading_of
 from closeknit.kernels.queries import narrowed
@@ -122,7 +122,7 @@ def secret_named(schema: Schema, secret: str | None) -> str:
     >>> secret_named(Schema(quasi={}, sensitive={"wage": flat(), "ward": flat()}), None)
     'wage'
     """
-    if not schema.sensitive:
+    if not require_schema(schema).sensitive:
         raise BadInput("there is no sensitive column to ask for", right="name one in the schema")
     name = next(iter(schema.sensitive)) if secret is None else secret
     if name not in schema.sensitive:

@@ -69,7 +69,8 @@ class Windowed(Stream):
     name: ClassVar[str] = "windowed"
 
     def __init__(self, method: Method | str | Mapping[str, Any], schema: Schema, models: Sequence[Model],
-                 omega: int = 20_000, advance: int = 5_000, seed: int | None = None, k: int | None = None, long_run: Number | None = None) -> None:  # fmt: skip
+                 omega: int = 20_000, advance: int = 5_000, seed: int | None = None, k: int | None = None,
+                 long_run: Number | None = None) -> None:  # fmt: skip
         asked = [*listed(models), *([] if k is None else [KAnonymity(k)])]
         super().__init__(schema, asked, seed)
         self.omega, self.advance = whole("omega", omega, least=1), whole("advance", advance, least=1)
