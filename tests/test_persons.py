@@ -116,7 +116,7 @@ def test_promises_in_persons_are_attested(tmp_path: Path) -> None:
     claimed = json.loads((tmp_path / "out" / "certificate.json").read_text(encoding="utf-8"))
     claimed["promises"][1]["held"] = False
     found = ck.audit(tmp_path / "out", certificate=ck.Certificate.from_json(json.dumps(claimed)))
-    assert found.status == "not met" and "its certificate says that it is not kept" in found.findings[0]
+    assert found.status == "not met" and "its certificate says that it is not met" in found.findings[0]
 
 
 def test_attested_promise_cannot_be_passed_off_as_recomputable() -> None:

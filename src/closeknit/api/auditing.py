@@ -73,18 +73,9 @@ def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = 
         findings += _bytes(data, claimed) + _beside(data, shape.parts(columns, schema), claimed) if claimed else []
         content = content_hash(columns) if claimed else ""
     findings += [*(_identity(seen.rows, content, claimed) if claimed else ()), *finer_secrets(columns, schema)]
-    attested = [promise for promise in claimed.promises if promise.status == "attested"] if claimed else []
-    findings += [f"{promise.text}: its certificate says that it is not kept" for promise in attested if not promise.held]
-    in_persons = {promise.text for promise in attested if not promise.why}
-    there = zip(seen.promises, models, strict=True)
-    checked = [_checked(promise, model, schema, persons, in_persons) for promise, model in there]
-    if claimed and len(checked) == len(claimed.promises):
-        then = zip(checked, claimed.promises, models, strict=True)
-        checked = [found if "release" in model.needs else _beyond(found, said) for found, said, model in then]
-    checked = [found.vouched({promise.text for promise in attested}) for found in checked]
     findings += differences(seen, claimed) if claimed else []
     return Audit(
-        promises=tuple(checked),
+        promises=tuple(_all_checked(seen, models, schema, persons, claimed)),
         findings=tuple(findings),
         rows=seen.rows,
         classes=seen.classes,
@@ -92,6 +83,20 @@ def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = 
         notes=tuple(unprotected(schema, models) + _ground_notes(seen, models)),
         loss=None if np.isnan(seen.loss.a) else seen.loss,
     )
+
+
+def _all_checked(
+    seen: Seen, models: Sequence[Model], schema: Schema, persons: bool, claimed: Certificate | None
+) -> list[Checked]:
+    """Each guarantee as it was recomputed, or why it cannot be and whether the certificate attests it."""
+    attested = [promise for promise in claimed.promises if promise.status == "attested"] if claimed else []
+    in_persons = {promise.text for promise in attested if not promise.why}
+    there = zip(seen.promises, models, strict=True)
+    checked = [_checked(promise, model, schema, persons, in_persons) for promise, model in there]
+    if claimed and len(checked) == len(claimed.promises):
+        then = zip(checked, claimed.promises, models, strict=True)
+        checked = [found if "release" in model.needs else _beyond(found, said) for found, said, model in then]
+    return [found.vouched({promise.text for promise in attested}) for found in checked]
 
 
 def _seen(columns: Columns, schema: Schema, models: Sequence[Model], shape: Form,

@@ -168,8 +168,10 @@ class Seen:
 
 def differences(seen: Seen, claimed: Certificate) -> Iterator[str]:
     """Every number of a certificate that a recomputation does not give again, one sentence each."""
-    certified = [promise for promise in claimed.promises if promise.status == "recomputable"]
-    for then in certified:
+    for promise in claimed.promises:
+        if promise.status == "attested" and not promise.held:
+            yield f"{promise.text}: its certificate says that it is not met"
+    for then in (promise for promise in claimed.promises if promise.status == "recomputable"):
         for now in seen.promises:
             if now.model == then.model:
                 yield from _promise_differences(now, then)
