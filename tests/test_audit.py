@@ -36,6 +36,17 @@ def audited(folder: Path) -> Any:
     return ck.audit(file, certificate=folder / "certificate.json")
 
 
+def test_the_certificate_next_to_a_file_is_found(saved: Path, tmp_path: Path) -> None:
+    for place in (saved, str(saved), saved / "release.csv"):
+        found = ck.audit(place)
+        assert found.ok and found.status == "met" and len(found.promises) == len(MODELS)
+    (tmp_path / "alone.csv").write_bytes((saved / "release.csv").read_bytes())
+    with pytest.raises(ck.BadInput, match=r"alone\.csv: there is no certificate\.json next to it; name it with"):
+        ck.audit(tmp_path / "alone.csv")
+    assert ck.audit(tmp_path / "alone.csv", certificate=saved / "certificate.json").ok
+    assert ck.attack(saved).findings == ck.attack(saved / "release.csv").findings
+
+
 def cells_of(release: ck.Release) -> dict[str, list[Any]]:
     return {name: column.cells() for name, column in release.columns.items()}
 
@@ -329,8 +340,11 @@ def test_promise_in_persons_is_not_checkable() -> None:
     cells = {"age": ["30"] * 4, "disease": list("abab")}
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()}, person="patient")
     found = ck.audit(Columns.of(cells), schema, [ck.KAnonymity(2), ck.TCloseness("disease", 0.5)])
-    assert not found.ok
+    assert not found.ok and found.status == "met as far as it can be checked"
     assert [promise.status for promise in found.promises] == ["not checkable", "recomputed"]
     assert "not checkable" in str(found) and "broken" not in str(found)
+    assert "attested by nobody: k-anonymity, k = 2" in str(found), "there is no certificate"
+    found = ck.audit(Columns.of(cells), schema, [ck.KAnonymity(5), ck.TCloseness("disease", 0.5)])
+    assert found.status == "not met", "4 rows are no 5 persons"
     seen = ck.audit(Columns.of({**cells, "patient": list("wxyz")}), schema, [ck.KAnonymity(4)])
     assert seen.promises[0].status == "recomputed" and not seen.ok, "it holds, but persons must not be in a release"

@@ -146,13 +146,14 @@ def test_promises_that_no_method_keeps_are_rows() -> None:
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no models": ({"models": []}, "no promise was asked for"),
     "a column that is not sensitive": ({"models": [ck.LDiversity("age", 2)]}, "column 'age': l_diversity is asked"),
-    "an unknown method": ({"methods": ["sabre", "sabble"]}, "method 'sabble' is unknown; known are: .*burel, .*stack_and_deal"),
-    "an unknown parameter": ({"methods": [{"sabre": {"fil": "knn"}}]}, "has no parameter 'fil'"),
+    "an unknown method": ({"methods": ["sabre", "sabble"]}, "method 'sabble' is unknown; did you mean 'sabre'"),
+    "a method unlike any": ({"methods": ["arx"]}, "method 'arx' is unknown; choose one of: .*burel, .*stack_and_deal"),
+    "an unknown parameter": ({"methods": [{"sabre": {"fil": "knn"}}]}, "has no parameter 'fil'; did you mean 'fill'"),
     "no method": ({"methods": []}, "there is no method to compare; known are: .*burel"),
-    "a class instead of an instance": ({"methods": [ck.Sabre]}, "is no method; give an instance"),
+    "a class instead of an instance": ({"methods": [ck.Sabre]}, "the method Sabre is not called; write Sabre"),
     "a share over 1": ({"suppress": 2}, "suppress=2 is out of range"),
     "a seed below 0": ({"seed": -1}, "seed=-1 is too small"),
-    "a column without a role": ({"data": {"age": [1, 2], "shoe": [3, 4]}}, "column 'shoe': has no role"),
+    "a column without a role": ({"data": {name: [1] for name in [*hospital(1), "shoe"]}}, "column 'shoe': has no role"),
     "no rows": ({"data": {name: [] for name in hospital(1)}}, "the table has no rows"),
 }
 
@@ -296,7 +297,7 @@ def test_status_1_where_no_method_keeps_the_promises(recipe: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--methods", "sabre,sabble"), "method 'sabble' is unknown; known are: anatomy, burel"),
+        (("--methods", "sabre,sabble"), "method 'sabble' is unknown; did you mean 'sabre'?"),
         (("--methods", "sabre: {fill: swoop}"), "fill='swoop' is unknown"),
         (("--methods", "sabre,{"), "--methods 'sabre,{' cannot be read"),
         (("-o", "no/such/folder"), "does not exist"),

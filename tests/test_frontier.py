@@ -136,7 +136,7 @@ def test_the_strictest_looking_promise_is_varied() -> None:
 @pytest.mark.parametrize(
     ("vary", "models", "sentence"),
     [
-        ("q", MODELS, "'q' is a parameter of no promise; choose one of 'k_anonymity.k', 'disease.t'"),
+        ("q", MODELS, "'q' is a parameter of no promise; choose one of: k_anonymity.k, disease.t"),
         ("t", [ck.TCloseness("disease", 1), ck.TCloseness("stay", 1)], "'t' is a parameter of several promises"),
         ({"t": []}, MODELS, "has no values"),
         ({"t": 0.2}, MODELS, "has no values"),

@@ -141,7 +141,7 @@ def test_a_classifier_of_ones_own() -> None:
 
 @pytest.mark.parametrize(
     "target, says",
-    [("wage", "is a number"), ("nothing", "choose one of the columns x, colour, kind, wage")],
+    [("wage", "is a number"), ("nothing", "choose one of: x, colour, kind, wage")],
 )
 def test_wrong_targets_are_named(target: str, says: str) -> None:
     train, test = held_out(table_of(40), SCHEMA)

@@ -116,8 +116,14 @@ def test_promises_in_persons_are_attested(tmp_path: Path) -> None:
     assert any("count persons" in note for note in release.certificate.notes)
     release.save(tmp_path / "out")
     found = ck.audit(tmp_path / "out" / "release.csv", certificate=tmp_path / "out" / "certificate.json")
-    assert not found.ok and found.findings == ()
+    assert not found.ok and found.findings == () and found.status == "met as far as it can be checked"
     assert [promise.status for promise in found.promises] == ["not checkable", "not checkable", "recomputed"]
+    assert [promise.attested for promise in found.promises] == [True, True, False]
+    assert str(found).splitlines()[-1].startswith("holds as far as it can be checked (attested, as measured by the data owner")
+    claimed = json.loads((tmp_path / "out" / "certificate.json").read_text(encoding="utf-8"))
+    claimed["promises"][1]["held"] = False
+    found = ck.audit(tmp_path / "out", certificate=ck.Certificate.from_json(json.dumps(claimed)))
+    assert found.status == "not met" and "its certificate says that it is not met" in found.findings[0]
 
 
 def test_attested_promise_cannot_be_passed_off_as_recomputable() -> None:

@@ -62,7 +62,11 @@ def test_a_release_from_saving_to_audit(tmp_path: Path) -> None:
     assert str(SEED) not in json.dumps(told)
     audit = ck.audit(tmp_path / "out" / "release.csv", certificate=tmp_path / "out" / "certificate.json")
     assert [promise.status for promise in audit.promises] == ["recomputed", "not checkable"]
-    assert not audit.ok and audit.findings == ()
+    assert not audit.ok and audit.findings == () and audit.status == "met as far as it can be checked"
+    (level,) = made.private_record().levels
+    assert (level.asked, level.reached, level.rows) == ("<= 6", 6.0, None), "the private report shows what was measured"
+    assert "What was measured for attested guarantees" in (tmp_path / "out.private" / "report.html").read_text(encoding="utf-8")
+    assert "What was measured for attested" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "not checkable  bounded posterior of disease" in str(audit)
 
 

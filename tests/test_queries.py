@@ -315,7 +315,7 @@ def test_error_falls_where_classes_are_smaller() -> None:
         ({"count": 0}, "count"),
         ({"seed": -1}, "seed"),
         ({"secret": "age"}, "column 'age': is not sensitive"),
-        ({"secret": "height"}, "sensitive are ward, wage"),
+        ({"secret": "height"}, "is not sensitive; choose one of: ward, wage"),
     ],
 )
 def test_wrong_parameters_are_named(wrong: dict[str, Any], says: str) -> None:

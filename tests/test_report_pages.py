@@ -109,7 +109,7 @@ def test_the_command_says_what_is_wrong(release: ck.Release, tmp_path: Path) -> 
         ([out, "--frontier", recipe], "--private"),
         ([out, "--attacks", recipe], "--private"),
         ([out, "--private", recipe], "names no data"),  # it was made of a frame
-        ([tmp_path], "no certificate can be read"),
+        ([tmp_path], "there is no certificate.json in this folder"),
     ]
     for words, said in cases:
         found = command(*words)

@@ -327,8 +327,9 @@ def test_a_stream_that_has_ended_is_left_alone(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"stream": {"castel": {}}}, "stream 'castel' is unknown; known are: burel_window, castle"),
-        ({"stream": {"castle": {"kk": 4}}}, "stream 'castle' has no parameter 'kk'; its parameters are: k, delta"),
+        ({"stream": {"castel": {}}}, "stream 'castel' is unknown; did you mean 'castle'?"),
+        ({"stream": {"river": {}}}, "stream 'river' is unknown; choose one of: burel_window, castle"),
+        ({"stream": {"castle": {"kk": 4}}}, "stream 'castle' has no parameter 'kk'; choose one of: k, delta"),
         ({"stream": {"castle": {"k": 4, "delta": 0}}}, "delta=0 is too small"),
         ({"stream": {"castle": {"k": 4, "delta": "soon"}}}, "delta='soon' is no delay"),
         ({"stream": {"castle": 4}}, "has 4 for its parameters"),

@@ -326,8 +326,8 @@ def refused(place: Path, words: list[object], *says: str) -> None:
         ("redis://localhost/0/people?consumer=c", "names no group"),
         ("redis://localhost/0/people?group=g", "names no consumer"),
         ("redis://localhost/0/people?group=g&consumer=c&count=0", "has count=0"),
-        ("redis://localhost/0/people?group=g&consumer=c&speed=9", "has 'speed' behind its ?; known are: group, consumer"),
-        ("kafka://localhost/people", "there is no connector for kafka://; known are: redis, rediss"),
+        ("redis://localhost/0/people?group=g&consumer=c&speed=9", "has 'speed' behind its ?; choose one of: group, consumer"),
+        ("kafka://localhost/people", "there is no connector for kafka://; choose one of: redis, rediss"),
     ],
 )
 def test_a_wrong_address_is_refused(url: str, says: str, tmp_path: Path) -> None:

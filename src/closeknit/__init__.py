@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         frontier,
         replay,
         rest_on_spark,
+        run,
         stream_on_spark,
         suggest,
     )
@@ -114,6 +115,7 @@ _HOME = {
     "prefix": "closeknit.core.kinds",
     "replay": "closeknit.api",
     "rest_on_spark": "closeknit.api",
+    "run": "closeknit.api",
     "stream_on_spark": "closeknit.api",
     "certificate_on_spark": "closeknit.api",
     "suggest": "closeknit.api",
@@ -173,6 +175,7 @@ __all__ = [
     "prefix",
     "replay",
     "rest_on_spark",
+    "run",
     "sliced",
     "stream_on_spark",
     "suggest",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from closeknit.core.certificate import model_form
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.method import Method
-from closeknit.core.model import Model
-from closeknit.core.params import build, made, number
+from closeknit.core.model import Model, listed
+from closeknit.core.params import build, made, number, take
 from closeknit.core.schema import Schema, explained
 from closeknit.core.table import Form
 from closeknit.doors.csv import CsvFormat
@@ -25,6 +26,8 @@ from closeknit.release import FORMATS
 from closeknit.streams.asking import StreamAsked
 
 Asked = Form | str | Mapping[str, Any]  # a form, its name, or as a recipe writes it
+MethodAsked = Method | str | Mapping[str, Any]
+ModelsAsked = Sequence[Model | Mapping[str, Any]]
 
 
 class _Keys(BaseModel):
@@ -60,7 +63,7 @@ class Recipe:
         self.schema = Schema.from_forms(keys.columns, base)
         self.models = models_from(keys.models)
         self.stream = None if keys.stream is None else StreamAsked.of(keys.stream)
-        self._method = usual_method(form_of(keys.form)) if keys.method is None else made("method", keys.method, METHODS)
+        self._method = usual_method(form_of(keys.form)) if keys.method is None else method_of(keys.method)
         if self.stream is not None and "method" in keys.model_fields_set:
             raise BadInput("the recipe has a method and a stream", file=file, right="keep one of them")
         self.form = form_of(keys.form)
@@ -69,9 +72,10 @@ class Recipe:
         self.format = keys.output.get("format")
         for key in keys.output:
             if key != "format":
-                raise BadInput(f"recipe, key 'output' has the unknown key '{key}'", file=file, right="it may have: format")
+                what = f"recipe, key 'output' has the unknown key '{key}'"
+                raise BadInput(what, file=file, right=suggest_name(key, ["format"]))
         if self.format not in (None, *FORMATS):
-            raise BadInput(f"output format {self.format!r} is unknown", file=file, right="choose csv or parquet")
+            raise BadInput(f"output format {self.format!r} is unknown", file=file, right=suggest_name(self.format, FORMATS))
 
     @property
     def method(self) -> Any:
@@ -89,12 +93,13 @@ class Recipe:
         try:
             keys = _Keys.model_validate({"models": [], **forms} if "stream" in forms else dict(forms))
         except ValidationError as error:
-            bad = explained(error, "recipe")
-            raise BadInput(bad.what, file=file, right=bad.right or f"its keys are {', '.join(_key_names())}") from None
+            names = [field.alias or name for name, field in _Keys.model_fields.items()]
+            bad = explained(error, "recipe", names)
+            raise BadInput(bad.what, file=file, right=bad.right) from None
         return cls(keys, base, file)
 
     @classmethod
-    def read(cls, path: str | Path) -> Recipe:
+    def read(cls, path: str | PathLike[str]) -> Recipe:
         """From a YAML file; paths in it are relative to it."""
         file = Path(path)
         try:
@@ -147,17 +152,25 @@ def forms_in(text: str, file: object, loader: type[yaml.SafeLoader] = EachKeyOnc
         raise BadInput(f"is not valid YAML{where}{twice}", file=file, right=right) from None
 
 
-def _key_names() -> list[str]:
-    return [field.alias or name for name, field in _Keys.model_fields.items()]
-
-
-def models_from(forms: list[Any]) -> list[Model]:
-    """Models from `[{k_anonymity: {k: 6}}, ...]`.
+def models_from(asked: object) -> list[Model]:
+    """Models from themselves, or as a recipe writes them: `[{k_anonymity: {k: 6}}, ...]`.
 
     >>> models_from([{"t_closeness": {"column": "salary", "t": 0.2}}])
     [TCloseness(column='salary', t=0.2, distance=None)]
     """
-    return [made("model", form, MODELS) for form in forms]
+    if not isinstance(asked, list | tuple):
+        return listed(asked)
+    return listed([made("model", form, MODELS) if isinstance(form, str | Mapping) else form for form in asked])
+
+
+def method_of(asked: MethodAsked) -> Method:
+    """A method from itself, its name, or as a recipe writes it.
+
+    >>> method_of({"sabre": {"fill": "knn"}}).fill
+    'knn'
+    """
+    method: Method = take("method", asked, METHODS, "run")
+    return method
 
 
 def form_of(asked: Asked | None) -> Form | None:
@@ -166,10 +179,7 @@ def form_of(asked: Asked | None) -> Form | None:
     >>> form_of("bucketized")
     Bucketized(number='bucket')
     """
-    form = made("form", asked, FORMS) if isinstance(asked, str | Mapping) else asked
-    if isinstance(form, type) or not (form is None or hasattr(form, "write")):
-        raise BadInput(f"{form!r} is no form", right="give an instance, such as generalized()")
-    return form
+    return None if asked is None else take("form", asked, FORMS, "write")
 
 
 def usual_method(form: Form | None) -> Method:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.api.asking import check_method, check_models, check_request, read_table
+from closeknit.api.asking import check_models, check_request, read_table
 from closeknit.api.distributed import anonymized, wants_spark
 from closeknit.api.publishing import brought_form, published
 from closeknit.api.reporting import at_home
@@ -24,7 +24,7 @@ from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.method import Method, Progress, deals_by_rank, promised, silent, usual_form
 from closeknit.core.model import Model, joints
 from closeknit.core.params import choice, number, whole
-from closeknit.core.schema import Schema
+from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form, Outcome, Partition, Table
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import kind_of, part_files, read_with_format
@@ -33,7 +33,18 @@ from closeknit.fills.persons import stay_together, together
 from closeknit.fills.repair import repaired
 from closeknit.fills.withholding import without_outliers
 from closeknit.forms import REGISTRY as FORMS
-from closeknit.recipe import Asked, Recipe, form_of, made, recipe_forms, usual_method
+from closeknit.recipe import (
+    Asked,
+    MethodAsked,
+    ModelsAsked,
+    Recipe,
+    form_of,
+    made,
+    method_of,
+    models_from,
+    recipe_forms,
+    usual_method,
+)
 from closeknit.release import Origin, Release
 from closeknit.suggestion import Suggestion
 from closeknit.suggestion import suggest as guess
@@ -41,12 +52,13 @@ from closeknit.suggestion import suggest as guess
 SHORT_SEED = 2**64
 
 
-def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method | None = None, *, suppress: float = 0.0,
-              form: Asked | None = None, seed: int | None = None, csv: CsvFormat | None = None,
+def anonymize(data: Any, schema: Schema, models: ModelsAsked, method: MethodAsked | None = None, *,
+              suppress: float = 0.0, form: Asked | None = None, seed: int | None = None, csv: CsvFormat | None = None,
               escape_formulas: bool = False, progress: Progress | None = None, engine: str | None = None,
               master: str | None = None) -> Release:  # fmt: skip
     """A certified release of a frame or file, or `Unsatisfiable`; nothing is written.
 
+    `models`, `method` and `form` are instances, or written as in a recipe: `{"k_anonymity": {"k": 4}}`, `"mondrian"`.
     `escape_formulas` writes an apostrophe in front of text that a spreadsheet would run. `engine="spark"` leaves the rows on
     Spark, at the cluster `master`; so does a Spark frame.
 
@@ -57,11 +69,10 @@ def anonymize(data: Any, schema: Schema, models: Sequence[Model], method: Method
     True
     """
     asked, tell = form_of(form), progress or silent
-    method = method or usual_method(asked)
+    method = usual_method(asked) if method is None else method_of(method)
     number("suppress", suppress, least=0, most=1)
     choice("escape_formulas", escape_formulas, (True, False))
-    check_method(method)
-    models = check_asked(schema, models, method, asked)
+    models = check_asked(require_schema(schema), models_from(models), method, asked)
     seed = _seed(seed)
     on_spark = wants_spark(data, engine, master)
     if on_spark and escape_formulas:
@@ -142,8 +153,21 @@ def _before(form: Form, table: Table, seed: int) -> Table:
     return before(table, seed) if before else table
 
 
-def run(recipe: Recipe, progress: Progress | None = None, engine: str | None = None, master: str | None = None) -> Release:
-    """The release that a recipe describes."""
+def run(recipe: Recipe | str | PathLike[str], progress: Progress | None = None, engine: str | None = None,
+        master: str | None = None) -> Release:  # fmt: skip
+    """The release that a recipe describes; `recipe` is the path of its file, or what was read from it.
+
+    `progress` is called with what is done and the share of the work done so far; `engine` and `master` as in `anonymize`.
+
+    >>> import tempfile, closeknit as ck
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "people.csv").write_text("age\\n30\\n31\\n40\\n42\\n", encoding="utf-8")
+    ...     recipe = "{data: people.csv, schema: {quasi: {age: numeric}}, models: [{k_anonymity: {k: 2}}]}"
+    ...     _ = Path(folder, "recipe.yaml").write_text(recipe, encoding="utf-8")
+    ...     ck.run(f"{folder}/recipe.yaml").certificate.ok
+    True
+    """
+    recipe = recipe if isinstance(recipe, Recipe) else Recipe.read(recipe)
     if recipe.data_path is None:
         raise BadInput("the recipe names no data", right="add the key data with the path of the table")
     return anonymize(

@@ -11,7 +11,7 @@ import numpy as np
 
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
-from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.joint import named, parts
 from closeknit.core.kinds import texts_of
 from closeknit.core.method import Method
@@ -42,18 +42,12 @@ def check_roles(schema: Schema, models: Sequence[Model], method: Method) -> None
             raise BadInput("is listed as quasi and as sensitive", column=name, right=right)
 
 
-def check_method(method: object) -> None:
-    """A method is a value that runs, not its name or its class."""
-    if isinstance(method, type) or not hasattr(method, "run"):
-        raise BadInput(f"{method!r} is no method", right="give an instance, such as Mondrian() or Sabre(fill='knn')")
-
-
 def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
     """Refuse promises about other columns, and those that mean nothing in such cells."""
     for model in listed(models):
         for name in parts(model.column):
             if name not in schema.sensitive:
-                right = "sensitive columns are: " + (", ".join(schema.sensitive) or "none")
+                right = suggest_name(name, schema.sensitive)
                 raise BadInput(f"{model.name} is asked for a column that is not sensitive", column=name, right=right)
         if not isinstance(model.column, str | None) and model.family != "closeness":
             right = "ask for it of each column alone, or for t_closeness of them together"

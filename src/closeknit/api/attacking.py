@@ -13,24 +13,25 @@ from numpy.typing import NDArray
 
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
-from closeknit.api.auditing import read_certificate
 from closeknit.attacks.at_home import at_home, with_other, with_population
 from closeknit.attacks.covering import raw_schema
-from closeknit.attacks.finding import Finding, worst_first
+from closeknit.attacks.finding import Finding, findings_summary, worst_first
 from closeknit.attacks.minimality import Rerun
 from closeknit.attacks.on_release import left_out, on_release
 from closeknit.core.certificate import Certificate, Paper
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.core.formulas import unescape_columns
+from closeknit.core.grids import Summary
 from closeknit.core.kinds import Numeric
 from closeknit.core.published import Reading
-from closeknit.core.schema import Schema
+from closeknit.core.schema import Schema, require_schema
 from closeknit.doors.canonical import content_hash
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import read, read_written
 from closeknit.forms.reading import Published, reading_of
 from closeknit.recipe import Recipe
+from closeknit.release.places import certificate_file, read_certificate, release_file
 from closeknit.release.public import Plain
 
 NEEDS = {
@@ -65,6 +66,11 @@ class Attacked(Paper):
         """That of the worst finding."""
         return self.findings[0].risk if self.findings else 0.0
 
+    def summary(self) -> Summary:
+        """What was found, worst first."""
+        title = f"Attacks on {self.rows:,} rows: the highest risk is {self.risk:.3f}"
+        return findings_summary(title, self.findings, [f"not tried: {reason}" for reason in self.untried])
+
     def __str__(self) -> str:
         found = [str(finding) for finding in self.findings] or [f"nothing was found in {self.rows:,} rows"]
         return "\n".join([*found, *(f"not tried: {reason}" for reason in self.untried)])
@@ -75,9 +81,9 @@ def attack(release: Any, *, original: Any = None, schema: Schema | None = None, 
            runs: int | None = None, seed: int = 0, csv: CsvFormat | None = None) -> Attacked:  # fmt: skip
     """Try every attack for which there is what it needs.
 
-    `release` and `other` are releases, or files with their certificate beside them. A `recipe` brings the original table, its
-    schema, and the method with its seed: with it the method is run again, `runs` times (minimality). `baskets` are secrets
-    whose cells have several items.
+    `release` and `other` are releases, files with their certificate next to them, or public folders with both. A `recipe`
+    brings the original table, its schema, and the method with its seed: with it the method is run again, `runs` times
+    (minimality). `baskets` are sensitive attributes whose cells have several items.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
@@ -88,7 +94,7 @@ def attack(release: Any, *, original: Any = None, schema: Schema | None = None, 
     """
     published, baskets = release_of(release, certificate, csv), _named(baskets)
     asked = Recipe.read(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
-    schema = schema or (asked.schema if asked is not None else None)
+    schema = (asked.schema if asked is not None else None) if schema is None else require_schema(schema)
     theirs = None if other is None else release_of(other, None, csv)
     shared = () if theirs is None else reading_of(theirs).schema.used
     table = _original(original, asked, schema, csv, published.certificate, shared)
@@ -144,10 +150,11 @@ def release_of(release: Any, certificate: Any = None, csv: CsvFormat | None = No
     if hasattr(release, "columns") and hasattr(release, "certificate") and certificate is None:
         published: Published = release
         return published
+    release = release_file(release)
     if certificate is None:
         if not isinstance(release, str | PathLike):
             raise BadInput(f"{type(release).__name__} is no release", right="give a Release, or a file and its certificate")
-        certificate = Path(release).parent / "certificate.json"
+        certificate = certificate_file(release)
     claimed = read_certificate(certificate)
     columns = read_written(release, csv)
     if content_hash(columns) != claimed.content_sha256:

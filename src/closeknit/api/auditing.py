@@ -15,21 +15,22 @@ from closeknit.api.publishing import all_secrets
 from closeknit.core.audit import Audit, Checked, Seen, differences, finer_secrets
 from closeknit.core.certificate import Certificate, Promise, unprotected
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.formulas import escape_columns, formula_notes, unescape_columns
 from closeknit.core.model import Model, joints
-from closeknit.core.schema import Schema
+from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form
 from closeknit.doors.canonical import content_hash
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import read_written, sha256_of
 from closeknit.forms import generalized
-from closeknit.recipe import Asked, form_of, models_from
+from closeknit.recipe import Asked, ModelsAsked, form_of, models_from
+from closeknit.release.places import certificate_file, read_certificate, release_file
 
 PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate says of its columns
 
 
-def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | None = None, *,
+def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = None, *,
           certificate: Certificate | str | PathLike[str] | None = None, form: Asked | None = None,
           escape_formulas: bool = False, csv: CsvFormat | None = None, engine: str | None = None,
           master: str | None = None) -> Audit:  # fmt: skip
@@ -38,19 +39,24 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
     `engine="spark"` leaves the rows on Spark, at the cluster `master`; so does a Spark frame.
 
     Either say what the columns are and what is to be checked (`schema`, `models`, the `form` unless cells are generalized, and
-    whether formulas are escaped), or give the certificate that came with it.
+    whether formulas are escaped), or give the certificate that came with it. Of a file without either the certificate next to
+    it is read; `data` may also be the public folder that holds both.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(200), ck.datasets.hospital_schema(), [ck.KAnonymity(4)])
     >>> ck.audit(release.frame, certificate=release.certificate).ok
     True
     """
+    data = release_file(data)
+    if certificate is None and schema is None and models is None and isinstance(data, str | PathLike):
+        certificate = certificate_file(data)
     claimed = None if certificate is None else read_certificate(certificate)
     if claimed is not None:
-        schema = schema or Schema.from_forms(claimed.columns)
-        models = models or models_from([promise.model for promise in claimed.promises])
+        schema = Schema.from_forms(claimed.columns) if schema is None else schema
+        models = models or [promise.model for promise in claimed.promises]
     if schema is None or not models:
         raise BadInput("there is nothing to audit against", right="give a certificate, or a schema and models")
+    schema, models = require_schema(schema), models_from(models)
     if not schema.quasi:
         right = "name the columns by which a person could be recognised"
         raise BadInput("no column is quasi, so there are no classes to judge", right=right)
@@ -71,17 +77,9 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
         content, formulas = content_hash(written) if claimed else "", formula_notes(columns)
         findings += [f"{note}, which are not escaped" for note in formula_notes(written)] if escapes else []
     findings += [*(_identity(seen.rows, content, formulas, claimed) if claimed else ()), *finer_secrets(columns, schema)]
-    attested = (
-        {promise.text for promise in claimed.promises if promise.status == "attested" and not promise.why} if claimed else set()
-    )
-    there = zip(seen.promises, models, strict=True)
-    checked = [_checked(promise, model, schema, persons, attested) for promise, model in there]
-    if claimed and len(checked) == len(claimed.promises):
-        then = zip(checked, claimed.promises, models, strict=True)
-        checked = [found if "release" in model.needs else _beyond(found, said) for found, said, model in then]
     findings += differences(seen, claimed) if claimed else []
     return Audit(
-        promises=tuple(checked),
+        promises=tuple(_all_checked(seen, models, schema, persons, claimed)),
         findings=tuple(findings),
         rows=seen.rows,
         classes=seen.classes,
@@ -89,6 +87,20 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
         notes=tuple(unprotected(schema, models) + _ground_notes(seen, models) + formulas),
         loss=None if np.isnan(seen.loss.a) else seen.loss,
     )
+
+
+def _all_checked(
+    seen: Seen, models: Sequence[Model], schema: Schema, persons: bool, claimed: Certificate | None
+) -> list[Checked]:
+    """Each guarantee as it was recomputed, or why it cannot be and whether the certificate attests it."""
+    attested = [promise for promise in claimed.promises if promise.status == "attested"] if claimed else []
+    in_persons = {promise.text for promise in attested if not promise.why}
+    there = zip(seen.promises, models, strict=True)
+    checked = [_checked(promise, model, schema, persons, in_persons) for promise, model in there]
+    if claimed and len(checked) == len(claimed.promises):
+        then = zip(checked, claimed.promises, models, strict=True)
+        checked = [found if "release" in model.needs else _beyond(found, said) for found, said, model in then]
+    return [found.vouched({promise.text for promise in attested}) for found in checked]
 
 
 def _seen(columns: Columns, schema: Schema, models: Sequence[Model], shape: Form,
@@ -101,17 +113,6 @@ def _seen(columns: Columns, schema: Schema, models: Sequence[Model], shape: Form
     reading = shape.read(columns, schema, persons, joints([*models, *filter(None, [joint])]))
     joint = joint if joint and reading.joins(joint.column) else None
     return [*findings, *shape.disorder(columns, schema)], Seen.of(reading, models, joint, withheld), persons is not None
-
-
-def read_certificate(given: Certificate | str | PathLike[str]) -> Certificate:
-    """A certificate as it is, or from its file."""
-    if isinstance(given, Certificate):
-        return given
-    file = Path(given)
-    try:
-        return Certificate.from_json(file.read_text(encoding="utf-8"), file)
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"cannot be read ({error})", file=file, right="name a certificate.json") from None
 
 
 def _ground_notes(seen: Seen, models: Sequence[Model]) -> list[str]:
@@ -129,7 +130,7 @@ def _check_columns(columns: Columns, schema: Schema, added: Sequence[str]) -> li
     """Every column that is judged must be there; one that is never published must not. `added`: by the form."""
     for name in (*added, *schema.quasi, *schema.sensitive):
         if name not in columns:
-            raise BadInput("is not in the release", column=name, right="its columns are " + ", ".join(columns))
+            raise BadInput("is not in the release", column=name, right=suggest_name(name, columns))
     known = {*added, *schema.used, *schema.removed}
     for name in columns:
         if name not in known:
@@ -189,7 +190,8 @@ def _beyond(found: Checked, claimed: Promise) -> Checked:
 
 def _checked(promise: Promise, model: Model, schema: Schema, persons: bool, attested: set[str]) -> Checked:
     in_persons = "persons" in model.needs and ((schema.person is not None and not persons) or promise.text in attested)
-    if in_persons:
+    too_few = model.family == "size" and not promise.held  # a class has no more persons than rows
+    if in_persons and not too_few:
         why = "it was counted in persons, who are not published"
         return Checked(text=promise.text, asked=promise.asked, status="not checkable", why=why)
     return Checked.of(promise)

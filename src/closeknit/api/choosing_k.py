@@ -35,19 +35,19 @@ from closeknit.api.weighing import told
 from closeknit.core.choice import Candidate, Choice, scores
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.exact import Number, fraction
-from closeknit.core.method import Method, Progress, silent
-from closeknit.core.model import Model, listed
+from closeknit.core.method import Progress, silent
 from closeknit.core.params import number, whole
-from closeknit.core.schema import Schema
+from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Table
 from closeknit.doors.csv import CsvFormat
 from closeknit.methods import StackAndDeal
 from closeknit.models import KAnonymity, TCloseness
+from closeknit.recipe import MethodAsked, ModelsAsked, models_from
 
 MOST = 50  # candidates that are looked at where none are given
 
 
-def choose_k(data: Any, schema: Schema, models: Sequence[Model] = (), method: Method | str | None = None, *,
+def choose_k(data: Any, schema: Schema, models: ModelsAsked = (), method: MethodAsked | None = None, *,
              column: str | None = None, alpha: Number = 0.5, t: Number | None = None, ks: Iterable[int] | None = None,
              scaled: bool = True, distance: str | None = None, seed: int | None = None, csv: CsvFormat | None = None,
              jobs: int | None = None, progress: Progress | None = None) -> Choice:  # fmt: skip
@@ -62,11 +62,11 @@ def choose_k(data: Any, schema: Schema, models: Sequence[Model] = (), method: Me
     >>> [candidate.k for candidate in found.candidates], found.chosen.score == min(c.score for c in found.candidates)
     ([2, 4, 8], True)
     """
-    secret, asked = _secret(schema, column), _asked(ks)
+    secret, asked = _secret(require_schema(schema), column), _asked(ks)
     (chosen_method,) = rivals_of([method or (StackAndDeal(column=secret) if len(schema.sensitive) > 1 else StackAndDeal())])
     weight = number("alpha", alpha, least=0, most=1)
     closeness = TCloseness(secret, 1 if t is None else t, distance)
-    others = [model for model in listed(models) if model.family != "size"]
+    others = [model for model in models_from(models) if model.family != "size"]
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
     check_asked(schema, [KAnonymity(1), closeness, *others], chosen_method, None)
     table = schema.encode(read_table(data, csv, schema)[0])

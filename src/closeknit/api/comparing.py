@@ -7,7 +7,7 @@ import json
 import math
 import secrets
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
-from closeknit.api.asking import check_method, check_models, check_request, read_table
+from closeknit.api.asking import check_models, check_request, read_table
 from closeknit.api.dials import measure_of, strictness
 from closeknit.api.measuring import Meter
 from closeknit.api.trials import few_rows
@@ -27,7 +27,7 @@ from closeknit.core.frontier import front_of
 from closeknit.core.method import Method, Progress, silent, usual_form
 from closeknit.core.model import Model, joints, listed
 from closeknit.core.params import number, spec, whole
-from closeknit.core.schema import Schema
+from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Table
 from closeknit.doors.canonical import canonical_blocks
 from closeknit.doors.csv import CsvFormat
@@ -35,15 +35,15 @@ from closeknit.doors.folders import save_private, write_inside
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.methods import REGISTRY
 from closeknit.recipe import Asked as FormAsked
-from closeknit.recipe import Recipe, form_of, made
+from closeknit.recipe import MethodAsked, ModelsAsked, Recipe, form_of, made, method_of, models_from
 from closeknit.report.frontier_chart import frontier_svg, standalone
 
 FILES = ("comparison.json", "comparison.csv", "comparison.svg")
 GENERALIZED = "generalized"
-Asked = Sequence[Method | str | Mapping[str, Any]]
+Asked = Sequence[MethodAsked]
 
 
-def compare(data: Any, schema: Schema, models: Sequence[Model], methods: Asked | None = None, *, suppress: float = 0.0,
+def compare(data: Any, schema: Schema, models: ModelsAsked, methods: Asked | None = None, *, suppress: float = 0.0,
             form: FormAsked | None = None, seed: int | None = None, csv: CsvFormat | None = None,
             progress: Progress | None = None) -> Comparison:  # fmt: skip
     """What each method makes of a table: one row each, by loss; a method that refuses is a row with its reason.
@@ -58,12 +58,12 @@ def compare(data: Any, schema: Schema, models: Sequence[Model], methods: Asked |
     >>> [row.ok for row in comparison.methods], comparison.methods[-1].name
     ([True, True, False], 'burel')
     """
-    asked, tell = form_of(form), progress or silent
+    asked, tell, models = form_of(form), progress or silent, models_from(models)
     name = asked.name if asked else GENERALIZED
     rivals = rivals_of(serving(models, name) if methods is None else methods)
     number("suppress", suppress, least=0, most=1)
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
-    check_models(schema, models, asked or made("form", usual_form(rivals[0]), FORMS))
+    check_models(require_schema(schema), models, asked or made("form", usual_form(rivals[0]), FORMS))
     tell("reading", 0.0)
     columns, _ = read_table(data, csv, schema)
     schema = schema.model_copy(update={"identifier": ()})  # they are checked and dropped
@@ -145,9 +145,9 @@ def rivals_of(asked: Asked) -> list[Method]:
     ['sabre', 'mondrian']
     """
     rivals: list[Method] = []
-    for given in asked if isinstance(asked, list | tuple) else [asked]:
-        method: Any = made("method", given, REGISTRY) if isinstance(given, str | Mapping) else given
-        check_method(method)
+    listed_or_one: Any = asked if isinstance(asked, list | tuple) else [asked]
+    for given in listed_or_one:
+        method = method_of(given)
         rivals += [method] if method not in rivals else []
     if not rivals:
         raise BadInput("there is no method to compare", right="known are: " + ", ".join(sorted(REGISTRY)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from closeknit.core.comparison import Measure
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number, fraction
 from closeknit.core.frontier import Amount
 from closeknit.core.joint import named
@@ -175,9 +175,11 @@ def _named(models: Sequence[Model], key: str, with_values: bool) -> Dial:
         raise BadInput(f"there is no usual grid for '{key}'", right=f"give its values: vary={{'{key}': [...]}}")
     if len(meant) == 1:
         return meant[0]
-    told = ", ".join(dict.fromkeys(f"'{_whose(dial.model)}.{dial.parameter}'" for dial in known))
-    what = f"'{key}' is a parameter of several promises" if meant else f"'{key}' is a parameter of no promise"
-    raise BadInput(what, right=f"choose one of {told}")
+    if meant:
+        told = ", ".join(f"'{_whose(dial.model)}.{dial.parameter}'" for dial in meant)
+        raise BadInput(f"'{key}' is a parameter of several promises", right=f"choose one of {told}")
+    names = dict.fromkeys(f"{_whose(dial.model)}.{dial.parameter}" for dial in known)
+    raise BadInput(f"'{key}' is a parameter of no promise", right=suggest_name(key, names))
 
 
 def _whose(model: Model) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from closeknit.core.certificate import Certificate
 from closeknit.core.classes import Classes
 from closeknit.core.errors import BadInput
 from closeknit.core.formulas import unescape_columns
@@ -18,9 +17,8 @@ from closeknit.core.table import Partition, Table
 from closeknit.doors.canonical import content_hash
 from closeknit.doors.files import read, read_written
 from closeknit.recipe import Recipe
-from closeknit.release import FORMATS, Origin, Release
-
-CERTIFICATE = "certificate.json"
+from closeknit.release import Origin, Release
+from closeknit.release.places import certificate_file, read_certificate, release_file
 
 
 def saved(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None) -> Release:
@@ -37,7 +35,8 @@ def saved(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None
     ...     saved(f"{folder}/out").report() == release.report()
     True
     """
-    file, certificate = _found(Path(folder))
+    file = release_file(folder)
+    certificate = read_certificate(certificate_file(file))
     written = read_written(file)
     columns = unescape_columns(written) if certificate.escape_formulas else written
     home = (None, None, None) if recipe is None else _home(Path(recipe))
@@ -50,24 +49,6 @@ def saved(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None
         what = f"its table has {home[1].columns.rows:,} rows, and the release speaks of {rows:,}"
         raise BadInput(what, file=recipe, right="name the recipe of this release, with the table as it was")
     return release
-
-
-def _found(place: Path) -> tuple[Path, Certificate]:
-    """The file of the release, or the folder of its parts, and its certificate."""
-    if not place.exists():
-        raise BadInput("there is no such file or folder", file=place, right="name the folder of a release")
-    folder = place if place.is_dir() else place.parent
-    try:
-        certificate = Certificate.from_json((folder / CERTIFICATE).read_text(encoding="utf-8"), folder / CERTIFICATE)
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"no certificate can be read there ({error})", file=folder, right=f"it needs {CERTIFICATE}") from None
-    if not place.is_dir():
-        return place, certificate
-    listed = [Path(file.name).name for file in certificate.files] + [f"release.{format}" for format in FORMATS]
-    file = next((folder / name for name in listed if (folder / name).exists()), None)
-    if file is None:
-        raise BadInput("no release stands beside the certificate", file=folder, right="it needs release.csv or release.parquet")
-    return file, certificate
 
 
 def _home(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.int32] | None]:

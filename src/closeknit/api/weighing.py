@@ -8,7 +8,7 @@ parameter is turned until its release comes to the same t (or beta, k, loss): th
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -24,27 +24,27 @@ from closeknit.api.side_by_side import SideBySide, processes
 from closeknit.api.trials import Setting, Trials, Tried
 from closeknit.core.certificate import model_form
 from closeknit.core.comparison import Measure
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.frontier import Frontier, Point, marked
 from closeknit.core.method import Method, Progress, silent
 from closeknit.core.model import Model, listed
 from closeknit.core.params import number, whole
-from closeknit.core.schema import Schema
+from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form, Table
 from closeknit.doors.csv import CsvFormat
 from closeknit.methods import Mondrian
 from closeknit.recipe import Asked as FormAsked
-from closeknit.recipe import Recipe, form_of, usual_method
+from closeknit.recipe import MethodAsked, ModelsAsked, Recipe, form_of, models_from, usual_method
 from closeknit.report.frontier_chart import frontier_svg
 
 LOSS = "loss"
 FILES = ("frontier.json", "frontier.csv", "frontier.svg")
 # A method, or a method with promises of its own.
-Asked = Sequence[Method | str | Mapping[str, Any] | tuple[Method | str | Mapping[str, Any], Sequence[Model]]]
+Asked = Sequence[MethodAsked | tuple[MethodAsked, ModelsAsked]]
 
 
-def frontier(data: Any, schema: Schema, models: Sequence[Model], methods: Asked | None = None, *, vary: Vary = None,
+def frontier(data: Any, schema: Schema, models: ModelsAsked, methods: Asked | None = None, *, vary: Vary = None,
              match: str | None = None, suppress: float = 0.0, form: FormAsked | None = None, seed: int | None = None,
              csv: CsvFormat | None = None, jobs: int | None = None, progress: Progress | None = None) -> Frontier:  # fmt: skip
     """Privacy against loss over the values of one parameter: one row for each method and value; a refusal is a row too.
@@ -64,7 +64,7 @@ def frontier(data: Any, schema: Schema, models: Sequence[Model], methods: Asked 
     asked, tell = form_of(form), progress or silent
     number("suppress", suppress, least=0, most=1)
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
-    dial, values = dial_of(listed(models), vary)
+    schema, (dial, values) = require_schema(schema), dial_of(models_from(models), vary)
     rivals = _rivals(_usual(dial, asked) if methods is None else methods, dial)
     for rival in rivals[:1] + [rival for rival in rivals if rival.dial is not dial]:  # others say so in their rows
         check_asked(schema, rival.dial.models, rival.method, asked)
@@ -163,7 +163,7 @@ def _rivals(asked: Asked, dial: Dial) -> list[Rival]:
         if len(pair) != 2:
             raise BadInput(f"{given!r} is no method with its promises", right="write (method, [model, ...])")
         (method,) = rivals_of([pair[0]])
-        own = dial if pair[1] is None else _own(listed(pair[1]), dial)
+        own = dial if pair[1] is None else _own(models_from(pair[1]), dial)
         rivals += [Rival(method, own)] if Rival(method, own) not in rivals else []
     if not rivals:
         rivals_of([])
@@ -183,7 +183,7 @@ def _quantity(heads: Sequence[Measure], match: str) -> Quantity:
         return Quantity(None)
     places = [i for i, measure in enumerate(heads) if match in (measure.parameter, measure.name)]
     if len(places) != 1:
-        right = "choose " + " or ".join(repr(name) for name in [LOSS, *(measure.name for measure in heads)])
+        right = suggest_name(match, [LOSS, *(measure.name for measure in heads)])
         raise BadInput(f"match={match!r} is {'measured twice' if places else 'not measured'} here", right=right)
     return Quantity(places[0], heads[places[0]].higher_is_safer)
 

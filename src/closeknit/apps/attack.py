@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format
-from closeknit.apps.options import Json, certificate_beside, print_utf8
+from closeknit.apps.options import Json, print_utf8
 from closeknit.apps.plainly import plainly
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def attack(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A release: CSV or Parquet, with its certificate.")],
-    certificate: Annotated[Path | None, typer.Option(help="Its certificate; else certificate.json beside the file.")] = None,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A release: its file (CSV or Parquet), or its public folder.")],
+    certificate: Annotated[Path | None, typer.Option(help="Its certificate; else certificate.json next to the file.")] = None,
     recipe: Annotated[
         Path | None, typer.Option(help="The private recipe: the table, its schema, the method and its seed.")
     ] = None,
@@ -47,7 +47,7 @@ def attack(
     the original rows are compared and the method is run again. What these find stays at home. Status 0 whatever is found.
 
     \b
-    closeknit attack out/release.csv
+    closeknit attack out/
     closeknit attack out/release.csv --population voters.csv
     closeknit attack out/release.csv --recipe out.private/recipe.yaml --other last_year/release.csv --json
     """
@@ -57,7 +57,7 @@ def attack(
 
         found = attacked(
             file,
-            certificate=certificate or certificate_beside(file),
+            certificate=certificate,
             recipe=recipe,
             population=population,
             other=other,

@@ -21,7 +21,6 @@ from closeknit.apps.options import (
     Force,
     Json,
     Master,
-    certificate_beside,
     folder_of_output,
     free_folder,
     methods_of,
@@ -99,7 +98,8 @@ def closeknit(
     closeknit ui                                     do all this on a page in the browser
     closeknit serve --token-file tokens ...          the same page and a service for a team
 
-    Exit status: 0 done; 1 a promise cannot be kept or is not kept; 2 bad input or usage.
+    Exit status: 0 done; 1 a guarantee cannot be met or is not met; 2 bad input or usage; 3 (audit) met as far as it can be
+    checked: attested guarantees remain.
     """
 
 
@@ -275,10 +275,8 @@ def anonymize(
 
 @app.command(short_help="Recompute the promises of a release.")
 def audit(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A release, made by anyone: CSV or Parquet, or a folder of part files.")
-    ],
-    certificate: Annotated[Path | None, typer.Option(help="Its certificate; else certificate.json beside the file.")] = None,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A release, made by anyone: CSV, Parquet, or a public folder.")],
+    certificate: Annotated[Path | None, typer.Option(help="Its certificate; else certificate.json next to the file.")] = None,
     recipe: Annotated[Path | None, typer.Option(help="Check schema and promises of this recipe instead.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -288,9 +286,13 @@ def audit(
     master: Master = None,
     as_json: Json = False,
 ) -> None:
-    """Recompute every promise from the cells of a release alone. Status 0 only if all could be checked and hold.
+    """Recompute every guarantee from the cells of a release alone.
+
+    Exit status: 0 all are recomputed and met; 1 one is not met, or the release differs from its certificate; 2 bad input;
+    3 met as far as it can be checked: the rest is attested, as measured by the data owner.
 
     \b
+    closeknit audit out/
     closeknit audit out/release.csv
     closeknit audit received.csv --certificate mailed/certificate.json
     closeknit audit made_elsewhere.csv --recipe recipe.yaml --json
@@ -300,6 +302,7 @@ def audit(
         raise typer.BadParameter("give --certificate or --recipe, not both")
     with plainly():
         from closeknit.api import audit as audited
+        from closeknit.core.audit import PARTLY
         from closeknit.recipe import Recipe
 
         csv = csv_format(delimiter, encoding, decimal, thousands)
@@ -308,14 +311,13 @@ def audit(
             found = audited(file, asked.schema, asked.models, form=asked.form, escape_formulas=asked.escape_formulas, csv=csv,
                             engine=engine, master=master)  # fmt: skip
         else:
-            beside = certificate or certificate_beside(Path(file))
-            found = audited(file, certificate=beside, csv=csv, engine=engine, master=master)
+            found = audited(file, certificate=certificate, csv=csv, engine=engine, master=master)
         if as_json:
             print_utf8(found.to_json())
         else:
             print_utf8(f"{found}\n")
     if not found.ok:
-        raise typer.Exit(1)
+        raise typer.Exit(3 if found.status == PARTLY else 1)
 
 
 @app.command(short_help="See what each method makes of a recipe.")

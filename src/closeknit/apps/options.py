@@ -79,20 +79,6 @@ def path_from(file: Path, folder: str | None) -> str:
     return real if folder is None else os.path.relpath(real, folder)
 
 
-def certificate_beside(file: Path) -> Path:
-    """The certificate of a release."""
-    from closeknit.doors.files import kind_of
-
-    kind_of(file)
-    beside = file.parent / "certificate.json"
-    if not file.exists():
-        raise BadInput("there is no such file or folder", file=file, right="check the path")
-    if not beside.exists():
-        right = "name one with --certificate, or a recipe with --recipe"
-        raise BadInput("no certificate.json stands beside it", file=file, right=right)
-    return beside
-
-
 def print_utf8(text: str) -> None:
     """UTF-8 whatever the terminal thinks: a recipe is read back as such."""
     typer.echo(text.encode(), nl=False)

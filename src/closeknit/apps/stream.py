@@ -20,7 +20,7 @@ import typer
 
 from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format
 from closeknit.apps.plainly import plainly, say
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 
 if TYPE_CHECKING:
     from closeknit.doors.csv import CsvFormat
@@ -125,7 +125,7 @@ class Address:
     def __init__(self, url: str) -> None:
         self.url, self.scheme = url, url.partition("://")[0].lower()
         if self.scheme not in CONNECTORS:
-            raise BadInput(f"there is no connector for {self.scheme}://", right="known are: " + ", ".join(CONNECTORS))
+            raise BadInput(f"there is no connector for {self.scheme}://", right=suggest_name(self.scheme, CONNECTORS))
 
     @property
     def connector(self) -> Any:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes, Histogram
 from closeknit.core.domain import Domain
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.perturbation import Law, estimated_counts
 from closeknit.core.published import Reading
 
@@ -139,7 +139,7 @@ def heads(classes: Classes, column: str) -> Int64:
 def refuse_unknown(reading: Reading, column: str) -> None:
     """A column that is no secret of the release."""
     if column not in reading.schema.sensitive:
-        right = "sensitive columns are: " + (", ".join(reading.schema.sensitive) or "none")
+        right = suggest_name(column, reading.schema.sensitive)
         raise BadInput("is no sensitive column of the release", column=column, right=right)
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pydantic import Field
 
 from closeknit.core.certificate import Record
+from closeknit.core.grids import Summarized, Summary
 from closeknit.core.joint import Secret, named
 
 Detail = float | int | str | None
 
 
-class Finding(Record):
+class Finding(Summarized, Record):
     """What an attacker reaches, at worst.
 
     `risk` orders attacks of all kinds: 0 where the release adds nothing to what was known before, 1 where it gives somebody
@@ -34,9 +35,22 @@ class Finding(Record):
     sentence: str
     details: dict[str, Detail] = Field(default_factory=dict)
 
+    def summary(self) -> Summary:
+        """The finding alone."""
+        return findings_summary("Finding", [self])
+
     def __str__(self) -> str:
         of = f" of {named(self.column)}" if self.column else ""
         return f"{self.risk:.3f}  {self.attack.replace('_', ' ')}{of}: {self.sentence}"
+
+
+def findings_summary(title: str, findings: Sequence[Finding], notes: Sequence[str] = ()) -> Summary:
+    """Findings as a notebook shows them."""
+    rows = [
+        [f"{each.risk:.3f}", each.attack.replace("_", " "), named(each.column) if each.column else "", each.sentence]
+        for each in findings
+    ]
+    return Summary(title, [["risk", "attack", "column", "what it means"], *rows], notes)
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:

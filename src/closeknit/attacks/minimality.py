@@ -35,7 +35,7 @@ from closeknit.attacks.deals import Classes, Deals
 from closeknit.attacks.finding import Detail, Finding
 from closeknit.attacks.words import certainty
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.doors.canonical import content_hash
@@ -68,7 +68,7 @@ def minimality(written: Columns, rerun: Rerun, original: Columns, class_of: Clas
     (1.0, 0.333, 360, 24)
     """
     if not schema.sensitive or (secret is not None and secret not in schema.sensitive):
-        right = "sensitive are " + (", ".join(schema.sensitive) or "none")
+        right = suggest_name(secret, schema.sensitive)
         raise BadInput("there is no such secret to be found", column=secret, right=right)
     tried = tried_ways(written, rerun, original, class_of, schema, only=only, most=most, draws=draws, seed=seed)
     return tried.finding(original, secret or next(iter(schema.sensitive)))

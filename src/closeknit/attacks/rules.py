@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from closeknit.attacks.beliefs import NoMeaning, refuse_unknown
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.words import IN_TABLE, certainty, counted
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.kinds import texts_of
 from closeknit.core.order import groups
 from closeknit.core.params import whole
@@ -224,7 +224,7 @@ def _by_cells(reading: Reading, column: str, separator: str, known_class: bool) 
 def _by_number(reading: Reading, column: str, by: str, known_class: bool) -> Baskets:
     """A basket is what rows of one number have; all of them in one class, or it falls into several where classes are known."""
     if by not in reading.columns:
-        raise BadInput("is not in the release", column=by, right="name the column that tells which rows are one basket")
+        raise BadInput("is not in the release", column=by, right=suggest_name(by, reading.columns))
     if not any({column, by} <= set(group) for group in reading.column_groups or ((column, by),)):
         raise NoMeaning(f"stands in another group of columns than {column}, so nothing joins them", column=by)
     shown, numbers = without_markers(reading.columns[column], reading.schema.missing), reading.columns[by]

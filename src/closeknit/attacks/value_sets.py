@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, vstack
 from closeknit.attacks.beliefs import NoMeaning
 from closeknit.attacks.covering import Covering, raw_schema
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.order import groups
 from closeknit.core.published import Reading, secret_codes, without_markers
 from closeknit.core.schema import Schema
@@ -57,7 +57,7 @@ class Values:
 def written_secret(reading: Reading, secret: str) -> tuple[Int32, list[str]]:
     """Leaf codes of a written secret (-1 where it is withheld), and the text of each leaf, the missing one last."""
     if secret not in reading.schema.sensitive or secret not in reading.columns:
-        right = "sensitive are " + (", ".join(reading.schema.sensitive) or "none")
+        right = suggest_name(secret, reading.schema.sensitive)
         raise BadInput("is no secret of the release", column=secret, right=right)
     if secret in reading.retained:
         raise NoMeaning("was perturbed: anybody may have any value", column=secret, right="attack another secret")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,9 +25,11 @@ from closeknit.core.certificate import (
     joint_distance,
     judge,
     loss_record,
+    shown_level,
 )
 from closeknit.core.columns import Columns
 from closeknit.core.domain import Domain
+from closeknit.core.grids import Summarized, Summary
 from closeknit.core.joint import Secret
 from closeknit.core.kinds import texts_of
 from closeknit.core.loss import measure
@@ -37,6 +39,10 @@ from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
 
 Status = Literal["recomputed", "broken", "not checkable"]
+Outcome = Literal["met", "not met", "met as far as it can be checked"]
+MET: Outcome = "met"
+NOT_MET: Outcome = "not met"
+PARTLY: Outcome = "met as far as it can be checked"
 
 
 class Checked(Record):
@@ -48,13 +54,17 @@ class Checked(Record):
     reached: float | None = None
     exact: str | None = None
     why: str | None = None
+    attested: bool = False  # the certificate says that the data owner measured it
+
+    def vouched(self, attested: Collection[str]) -> Checked:
+        """The same, marked where it cannot be checked and the certificate attests it; `attested`: texts of such guarantees."""
+        return self.model_copy(update={"attested": self.status == "not checkable" and self.text in attested})
 
     def line(self) -> str:
         """One line for people."""
         if self.status == "not checkable":
             return f"not checkable  {self.text}: {self.why}"
-        reached = "without limit" if self.reached is None else f"{self.reached:.6g}"
-        return f"{self.status:13}  {self.text}: reached {reached}"
+        return f"{self.status:13}  {self.text}: reached {shown_level(self.reached)}"
 
     @classmethod
     def of(cls, promise: Promise) -> Checked:
@@ -65,8 +75,8 @@ class Checked(Record):
         return cls(text=promise.text, asked=promise.asked, status=status, reached=promise.reached, exact=promise.exact)
 
 
-class Audit(Record):
-    """The outcome: `ok` only if every promise was recomputed and holds, and nothing else is wrong."""
+class Audit(Summarized, Record):
+    """The outcome: `ok` only if every guarantee was recomputed and is met, and nothing else is wrong."""
 
     promises: tuple[Checked, ...]
     findings: tuple[str, ...] = ()
@@ -78,12 +88,27 @@ class Audit(Record):
 
     @property
     def ok(self) -> bool:
-        """Whether everything could be checked and holds."""
-        return not self.findings and all(promise.status == "recomputed" for promise in self.promises)
+        """Whether everything could be checked and is met."""
+        return self.status == MET
+
+    @property
+    def status(self) -> Outcome:
+        """What was found in one phrase; whatever is wrong counts more than what could not be checked."""
+        found = {promise.status for promise in self.promises}
+        if self.findings or "broken" in found:
+            return NOT_MET
+        return PARTLY if "not checkable" in found else MET
+
+    def summary(self) -> Summary:
+        """Each guarantee as it was recomputed; findings come first among the notes."""
+        rows = [[one.text, one.asked, "-" if one.why else shown_level(one.reached), one.status] for one in self.promises]
+        grid = [["guarantee", "requested", "measured", ""], *rows]
+        return Summary(f"Audit of {self.rows:,} rows: {self.status}", grid, [*self.findings, *self.notes])
 
     def to_json(self) -> str:
         """The audit as text for machines."""
-        return json.dumps({"ok": self.ok, **self.model_dump(mode="json")}, indent=2, ensure_ascii=False) + "\n"
+        record = {"ok": self.ok, "status": self.status, **self.model_dump(mode="json")}
+        return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
 
     def __str__(self) -> str:
         lines = [promise.line() for promise in self.promises]
@@ -96,8 +121,18 @@ class Audit(Record):
         else:
             lines.append(f"loss           {self.loss.a:.4f} (General Loss Metric A; B: {self.loss.b:.4f})")
         lines += [f"note           {note}" for note in self.notes]
-        lines.append("ok" if self.ok else "NOT OK")
+        lines.append(self._verdict())
         return "\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in lines)
+
+    def _verdict(self) -> str:
+        """The last line."""
+        if self.status != PARTLY:
+            return "ok" if self.ok else "NOT OK"
+        owner = [promise.text for promise in self.promises if promise.attested]
+        nobody = [promise.text for promise in self.promises if promise.status == "not checkable" and not promise.attested]
+        said = [f"attested, as measured by the data owner: {'; '.join(owner)}"] if owner else []
+        said += [f"not checkable, and attested by nobody: {'; '.join(nobody)}"] if nobody else []
+        return f"holds as far as it can be checked ({', '.join(said)})"
 
 
 @dataclass(frozen=True)
@@ -133,8 +168,10 @@ class Seen:
 
 def differences(seen: Seen, claimed: Certificate) -> Iterator[str]:
     """Every number of a certificate that a recomputation does not give again, one sentence each."""
-    certified = [promise for promise in claimed.promises if promise.status == "recomputable"]
-    for then in certified:
+    for promise in claimed.promises:
+        if promise.status == "attested" and not promise.held:
+            yield f"{promise.text}: its certificate says that it is not met"
+    for then in (promise for promise in claimed.promises if promise.status == "recomputable"):
         for now in seen.promises:
             if now.model == then.model:
                 yield from _promise_differences(now, then)
@@ -192,9 +229,8 @@ def _estimate_differences(found: Mapping[str, Estimated], claimed: Certificate) 
 
 
 def _said(promise: Promise) -> str:
-    reached = "without limit" if promise.reached is None else f"{promise.reached:.6g}"
     exact = f" (exactly {promise.exact})" if promise.exact else ""
-    return f"{'kept' if promise.held else 'broken'} at {reached}{exact}"
+    return f"{'kept' if promise.held else 'broken'} at {shown_level(promise.reached)}{exact}"
 
 
 def _rows_of(reading: Reading, worst: WorstClass) -> int:

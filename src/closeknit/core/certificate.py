@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.formulas import ESCAPED, RISK, formula_notes
+from closeknit.core.grids import Summarized, Summary
 from closeknit.core.joint import Secret, least_distance, named, parts
 from closeknit.core.loss import Loss, measure
 from closeknit.core.model import Model, ReleaseModel, least_rows
@@ -40,7 +41,7 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Paper(Record):
+class Paper(Summarized, Record):
     """A record that stands in a file of its own, and says which format it has and which version made it."""
 
     what: ClassVar[str]
@@ -94,8 +95,21 @@ class Promise(Record):
         if self.status == "attested":
             why = f": {self.why}" if self.why else ": counted at home, a stranger cannot recompute it"
             return f"{mark:6}  {self.text}  (attested{why})"
-        reached = "without limit" if self.reached is None else f"{self.reached:.6g}"
-        return f"{mark:6}  {self.text}: reached {reached}"
+        return f"{mark:6}  {self.text}: reached {shown_level(self.reached)}"
+
+    def cells(self) -> list[str]:
+        """One row of a summary."""
+        measured = "attested" if self.status == "attested" else shown_level(self.reached)
+        return [self.text, self.asked, measured, "met" if self.held else "not met"]
+
+
+def shown_level(level: float | None) -> str:
+    """A level for people.
+
+    >>> shown_level(0.2), shown_level(None)
+    ('0.2', 'without limit')
+    """
+    return "without limit" if level is None else f"{level:.6g}"
 
 
 class Joint(Record):
@@ -177,6 +191,13 @@ class Certificate(Paper):
     def ok(self) -> bool:
         """Whether every promise that was asked holds."""
         return all(promise.held for promise in self.promises)
+
+    def summary(self) -> Summary:
+        """Each guarantee, what was requested and what was measured."""
+        met = sum(promise.held for promise in self.promises)
+        guarantees = f"{met} of {len(self.promises)} guarantees met"
+        title = f"Certificate: {guarantees}, {self.rows:,} rows published, {self.withheld:,} suppressed, loss {self.loss.a:.4f}"
+        return Summary(title, [["guarantee", "requested", "measured", ""], *map(Promise.cells, self.promises)], self.notes)
 
     def __str__(self) -> str:
         size = self.classes

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from closeknit.core.certificate import Count, Paper, Record
 from closeknit.core.comparison import NOTHING
-from closeknit.core.grids import aligned
+from closeknit.core.grids import Summary, aligned
 
 
 class Candidate(Record):
@@ -52,15 +52,22 @@ class Choice(Paper):
         """Each candidate flat."""
         return [{**dict(candidate), "chosen": candidate.k == self.k} for candidate in self.candidates]
 
+    def summary(self) -> Summary:
+        """A row for each candidate."""
+        return Summary(f"{self.rule}: k = {self.k:,} of {self.rows:,} rows", self._grid())
+
     def __str__(self) -> str:
         if not self.candidates:
             return f"{self.rule}: one class of all {self.rows:,} rows"
+        reasons = [f"k = {one.k} made no release: {one.reason}" for one in self.candidates if one.reason]
+        return "\n".join([f"{self.rule}: k = {self.k}", "", *aligned(self._grid()), *([""] if reasons else []), *reasons])
+
+    def _grid(self) -> list[list[str]]:
         grid = [["k", f"t of {self.column}", "loss", "C", ""]]
         for one in self.candidates:
             mark = "<- chosen" if one.k == self.k else ""
             grid.append([str(one.k), _said(one.t, ".4g"), _said(one.loss, ".4f"), _said(one.score, ".4f"), mark])
-        reasons = [f"k = {one.k} made no release: {one.reason}" for one in self.candidates if one.reason]
-        return "\n".join([f"{self.rule}: k = {self.k}", "", *aligned(grid), *([""] if reasons else []), *reasons])
+        return grid
 
 
 def scores(ts: Sequence[Fraction], losses: Sequence[Fraction], alpha: Fraction, scaled: bool = True) -> list[Fraction]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from closeknit.core.certificate import Certificate, ClassSizes, Count, LossRecord, Paper, Promise, Record
-from closeknit.core.grids import aligned
+from closeknit.core.grids import Summary, aligned
 
 NOTHING = "-"
 
@@ -165,6 +165,11 @@ class Comparison(Paper):
     def refusals(self) -> list[str]:
         """Why a method made no release, one sentence each."""
         return [f"{row.name} made no release: {row.reason}" for row in self.methods if row.reason is not None]
+
+    def summary(self) -> Summary:
+        """A row for each method, the least loss first."""
+        title = f"Comparison of {len(self.methods)} methods on {self.rows:,} rows, least loss first"
+        return Summary(title, self.grid(), [*self.legend(), *self.refusals()])
 
     def __str__(self) -> str:
         refusals = self.refusals()

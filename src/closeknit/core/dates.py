@@ -17,7 +17,7 @@ import numpy as np
 
 from closeknit.core.date_texts import EXAMPLE, ISO, LEVELS, is_day, read_dates, read_label, reader
 from closeknit.core.domain import Domain, Values
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.kinds import BadValue, Kind, Losses, bind_tree, known_nodes, leaf_losses, texts_of
 from closeknit.core.params import spec
 from closeknit.core.tree import STAR, Int32, Tree
@@ -207,7 +207,7 @@ def _checked_levels(levels: Sequence[str]) -> tuple[str, ...]:
     chosen = tuple(levels)
     for level in chosen:
         if level not in LEVELS:
-            raise BadInput(f"date has no level '{level}'", right=right)
+            raise BadInput(f"date has no level '{level}'", right=suggest_name(level, LEVELS))
     places = [LEVELS.index(level) for level in chosen]
     if not places or places != sorted(set(places)):
         raise BadInput(f"date has levels {list(chosen)}", right=right)

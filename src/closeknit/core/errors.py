@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
+MOST_LISTED = 20  # names in a sentence
+MOST_COMPARED = 100  # characters of a name: comparing costs the square of it
+NEAR = 0.7  # how similar a name must be to be suggested, from 0 to 1
+
 
 class CloseknitError(Exception):
     """Anything closeknit refuses to do; the message is one sentence made for the person who asked."""
@@ -47,3 +54,28 @@ class Unsatisfiable(CloseknitError):
     def __init__(self, asked: str, reached: str, hint: str) -> None:
         self.asked, self.reached, self.hint = asked, reached, hint
         super().__init__(f"{asked} cannot be kept: {reached}; {hint}")
+
+
+def suggest_name(given: object, known: Iterable[object]) -> str:
+    """What to write instead of a name that is unknown: the most similar known name, or else the known names.
+
+    `given` is the unknown name and `known` are those that would be right. Case, spaces, `-` and `_` make no difference.
+
+    >>> suggest_name("Age", ["age", "sex"]), suggest_name("zip", ["age", "sex"])
+    ("did you mean 'age'?", 'choose one of: age, sex')
+    """
+    import difflib  # needed for a mistake only
+
+    names = list(map(str, known))
+    folded: dict[str, str] = {}
+    for name in names:
+        folded.setdefault(_fold(name), name)
+    near = difflib.get_close_matches(_fold(str(given)[:MOST_COMPARED]), folded, n=1, cutoff=NEAR)
+    if near:
+        return f"did you mean '{folded[near[0]]}'?"
+    more = f", ... ({len(names):,} in all)" if len(names) > MOST_LISTED else ""
+    return f"choose one of: {', '.join(names[:MOST_LISTED])}{more}" if names else "none is known here"
+
+
+def _fold(name: str) -> str:
+    return re.sub(r"[\s_-]+", "", name.casefold())

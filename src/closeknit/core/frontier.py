@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from closeknit.core.certificate import ClassSizes, Count, LossRecord, Paper, Record
 from closeknit.core.comparison import NOTHING, Compared, Measure
-from closeknit.core.grids import aligned
+from closeknit.core.grids import Summary, aligned
 
 Amount = int | float | str  # a number, or a fraction as it was written
 SHORT = 4  # digits of a level in the printed table
@@ -152,6 +152,11 @@ class Frontier(Paper):
             elif point.met is False:
                 told.append(f"{at} is the nearest to the target {point.target:.{SHORT}g} that {point.runs} settings found")
         return told
+
+    def summary(self) -> Summary:
+        """A row for each method and value."""
+        title = f"Frontier of {len(self.points)} releases of {self.rows:,} rows"
+        return Summary(title, self.grid(), [*self.legend(), *self.remarks()])
 
     def __str__(self) -> str:
         remarks = self.remarks()

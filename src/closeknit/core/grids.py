@@ -1,8 +1,14 @@
-"""Cells as lines of text whose columns stand below each other."""
+"""Results as small tables: aligned text for a terminal, and what an object shows of itself in a REPL and in a notebook."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+SHOWN_ROWS = 12
+MOST_NOTES = 3
+MOST_SIGNS = 90  # of a cell or a note
 
 
 def aligned(grid: Sequence[Sequence[str]]) -> list[str]:
@@ -13,3 +19,71 @@ def aligned(grid: Sequence[Sequence[str]]) -> list[str]:
     """
     widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
     return ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in grid]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What an object shows of itself: a title, a table whose first row is its heading, and notes. Long ones are cut.
+
+    >>> print(Summary("2 methods", [["method", "loss"], ["knit", "0.25"]], notes=["loss: General Loss Metric"]).text())
+    2 methods
+    method  loss
+    knit    0.25
+    loss: General Loss Metric
+    """
+
+    title: str
+    grid: Sequence[Sequence[str]] = ()
+    notes: Sequence[str] = ()
+    rows: int | None = None  # of the whole table, where `grid` has the first rows only
+
+    def text(self) -> str:
+        """Lines for a terminal."""
+        return "\n".join([_short(self.title), *(aligned(self._cells()) if self.grid else ()), *self._remarks()])
+
+    def html(self) -> str:
+        """A table for a notebook, without colours: it follows those of the page.
+
+        >>> Summary("a < b", [["k"], ["6"]]).html()
+        '<div><p><b>a &lt; b</b></p><table><tr><th>k</th></tr><tr><td>6</td></tr></table></div>'
+        """
+        heading, *rows = self._cells() or [[]]
+        lines = [_line("th", heading), *(_line("td", row) for row in rows)]
+        table = f"<table>{''.join(lines)}</table>" if self.grid else ""
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self._remarks())
+        return f"<div><p><b>{escape(_short(self.title))}</b></p>{table}{notes}</div>"
+
+    def _cells(self) -> list[list[str]]:
+        return [[_short(cell) for cell in row] for row in self.grid[: SHOWN_ROWS + 1]]
+
+    def _remarks(self) -> list[str]:
+        rows = len(self.grid) - 1 if self.rows is None else self.rows
+        more = [f"... and {rows - SHOWN_ROWS:,} more"] if rows > SHOWN_ROWS else []
+        left = [f"... and {len(self.notes) - MOST_NOTES:,} more notes"] if len(self.notes) > MOST_NOTES else []
+        return [*more, *map(_short, self.notes[:MOST_NOTES]), *left]
+
+
+class Summarized:
+    """Shows itself by its summary, wherever Python or a notebook asks it to."""
+
+    def summary(self) -> Summary:
+        """What is shown: small, and without a seed or a row of the table."""
+        return Summary(type(self).__name__)
+
+    def __repr__(self) -> str:
+        return self.summary().text()
+
+    def __str__(self) -> str:
+        return self.summary().text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().html()
+
+
+def _line(tag: str, cells: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def _short(text: str) -> str:
+    cut = text if len(text) <= MOST_SIGNS else text[: MOST_SIGNS - 3] + "..."
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in cut)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping
 from datetime import date as Day
 from pathlib import Path
 from typing import Any, cast
 
 from closeknit.core.dates import Date
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import Flat, Kind, Nodes, Numeric, Prefix
-from closeknit.core.params import build
+from closeknit.core.params import build, refuse_uncalled
 
 KINDS: dict[str, Any] = {kind.name: kind for kind in (Numeric, Date, Prefix, Flat, Hierarchy, Nodes)}
 BESIDE = {"tree": ("from_data", "edges"), "csv": ("delimiter", "encoding")}  # keys that may stand beside the name
@@ -39,6 +38,7 @@ def kind_from(form: object, base: Path | None = None) -> Kind:
     if not isinstance(form, Mapping):
         if all(hasattr(form, verb) for verb in ("bind", "losses", "published", "spec")) and not isinstance(form, type):
             return cast(Kind, form)
+        refuse_uncalled("kind of column", form)
         raise BadInput(f"{form!r} is not a kind of column", right=f"write one of: {', '.join(FORMS)}")
     names = [key for key in form if key in FORMS]
     if not names and form:
@@ -88,9 +88,7 @@ def _built(name: str, named: dict[str, Any]) -> Hierarchy:
 
 
 def _unknown(what: str, name: object, known: Collection[str]) -> None:
-    near = difflib.get_close_matches(str(name), known, n=1)
-    listed = f"choose one of: {', '.join(known)}" if known else "nothing may stand there"
-    raise BadInput(f"there is no {what} '{name}'", right=f"did you mean '{near[0]}'?" if near else listed)
+    raise BadInput(f"there is no {what} '{name}'", right=suggest_name(name, known))
 
 
 def kind_form(kind: Kind) -> object:
@@ -104,6 +102,18 @@ def kind_form(kind: Kind) -> object:
         nested = params.pop("nested")
         return {"tree": _short(nested), **params}
     return {kind.name: params} if params else kind.name
+
+
+def kind_text(kind: Kind) -> str:
+    """The kind in a few words; of a tree its size alone.
+
+    >>> kind_text(Numeric(lo=0, hi=120)), kind_text(Hierarchy.from_nested({"A": ["x", "y"], "B": ["z"]}))
+    ('numeric(lo=0, hi=120)', 'tree of 3 leaves')
+    """
+    if isinstance(kind, Hierarchy):
+        return f"tree of {kind.tree.size:,} leaves"
+    shown = {name: value for name, value in kind.spec().items() if not isinstance(value, Mapping)}
+    return f"{kind.name}({', '.join(f'{name}={value}' for name, value in shown.items())})" if shown else kind.name
 
 
 def _short(nested: Mapping[str, Any]) -> object:

@@ -15,6 +15,7 @@ from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number
 from closeknit.core.joint import Secret
+from closeknit.core.params import refuse_uncalled
 
 if TYPE_CHECKING:
     from closeknit.core.published import Reading
@@ -91,7 +92,9 @@ def listed(models: object) -> list[Model]:
     closeknit.core.errors.BadInput: models='k_anonymity' is no list of promises; write [KAnonymity(6)], even for one
     """
     found: list[Any] = list(models) if isinstance(models, Iterable) and not isinstance(models, str | Mapping) else [None]
-    if not all(hasattr(model, "holds") and not isinstance(model, type) for model in found):
+    for model in found:
+        refuse_uncalled("model", model)
+    if not all(hasattr(model, "holds") for model in found):
         raise BadInput(f"models={models!r} is no list of promises", right="write [KAnonymity(6)], even for one")
     return found
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any, SupportsIndex, TypeVar
 
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number, fraction
 
 T = TypeVar("T")
@@ -64,10 +64,10 @@ def choice(name: str, value: object, options: Collection[object]) -> None:
     >>> choice("order", "random", ["value", "frequency"])
     Traceback (most recent call last):
     ...
-    closeknit.core.errors.BadInput: order='random' is unknown; choose 'value' or 'frequency'
+    closeknit.core.errors.BadInput: order='random' is unknown; choose one of: value, frequency
     """
     if value not in options:
-        raise BadInput(f"{name}={value!r} is unknown", right="choose " + " or ".join(repr(o) for o in options))
+        raise BadInput(f"{name}={value!r} is unknown", right=suggest_name(value, options))
 
 
 def build(what: str, thing: type[T], params: Mapping[str, Any]) -> T:
@@ -75,8 +75,7 @@ def build(what: str, thing: type[T], params: Mapping[str, Any]) -> T:
     fields = {f.name: f for f in dataclasses.fields(thing) if f.init}  # type: ignore[arg-type]
     for key in params:
         if key not in fields:
-            known = ", ".join(fields) or "none"
-            raise BadInput(f"{what} has no parameter '{key}'", right=f"its parameters are: {known}")
+            raise BadInput(f"{what} has no parameter '{key}'", right=suggest_name(key, fields))
     for name, field in fields.items():
         optional = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
         if name not in params and not optional:
@@ -91,15 +90,41 @@ def made(what: str, form: Any, registry: Mapping[str, type[Any]]) -> Any:
     """One registered thing from its name or from `{name: {parameter: value}}`."""
     if isinstance(form, str):
         form = {form: {}}
-    right = "known are: " + ", ".join(sorted(registry))
     if not isinstance(form, Mapping) or len(form) != 1:
-        raise BadInput(f"{what} {form!r} cannot be read", right=f"write {{name: {{parameter: value}}}}; {right}")
+        right = f"write {{name: {{parameter: value}}}}; known are: {', '.join(sorted(registry))}"
+        raise BadInput(f"{what} {form!r} cannot be read", right=right)
     ((name, params),) = form.items()
     if name not in registry:
-        raise BadInput(f"{what} '{name}' is unknown", right=right)
+        raise BadInput(f"{what} '{name}' is unknown", right=suggest_name(name, sorted(registry)))
     if not isinstance(params or {}, Mapping):
         raise BadInput(f"{what} '{name}' has {params!r} for its parameters", right="write {parameter: value}")
     return build(f"{what} '{name}'", registry[name], params or {})
+
+
+def take(what: str, asked: Any, registry: Mapping[str, type[Any]], verb: str) -> Any:
+    """One registered thing from itself, or as `made` reads it; `verb` is what every such thing can do.
+
+    >>> take("method", [], {"knit": object}, "run")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: a list is not a method; give an instance, or a name: knit
+    """
+    thing = made(what, asked, registry) if isinstance(asked, str | Mapping) else asked
+    refuse_uncalled(what, thing)
+    if not hasattr(thing, verb):
+        right = f"give an instance, or a name: {', '.join(sorted(registry))}"
+        raise BadInput(f"a {type(thing).__name__} is not a {what}", right=right)
+    return thing
+
+
+def refuse_uncalled(what: str, given: object) -> None:
+    """Refuse a class or function in place of what it returns.
+
+    >>> refuse_uncalled("model", Fraction)
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: the model Fraction is not called; write Fraction(...)
+    """
+    if callable(given) and (name := getattr(given, "__qualname__", "")):
+        raise BadInput(f"the {what} {name} is not called", right=f"write {name}(...)")
 
 
 def spec(thing: Any) -> dict[str, Any]:

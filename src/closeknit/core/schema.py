@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, ValidationError, ValidationInfo
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import NUMBER_TEXT, Domain
-from closeknit.core.errors import BadInput
-from closeknit.core.kind_forms import kind_form, kind_from
+from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.grids import SHOWN_ROWS, Summarized, Summary
+from closeknit.core.kind_forms import KINDS, kind_form, kind_from, kind_text
 from closeknit.core.kinds import BadValue, Kind, texts_of
 from closeknit.core.limits import MOST_COLUMNS, MOST_ROWS, check_count
 from closeknit.core.order import Coded, row_order
-from closeknit.core.params import number
+from closeknit.core.params import number, refuse_uncalled
 from closeknit.core.table import Table
 from closeknit.core.tree import Int32
 
-Kinds = Annotated[Any, BeforeValidator(kind_from)]
+
+def _kinds(given: object, info: ValidationInfo) -> object:
+    """The kind of each column; a list of names says nothing of kinds."""
+    if isinstance(given, Mapping):
+        return {name: _kind(name, form, None) for name, form in given.items()}
+    names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else None
+    if names is None:
+        return given
+    example = ", ".join(f"'{name}': 'flat'" for name in names[:3] or ["age"]) + (", ..." if len(names) > 3 else "")
+    right = f"write {info.field_name}={{{example}}}, each with one of the kinds {', '.join(KINDS)}"
+    raise BadInput(f"schema, key '{info.field_name}': it maps the name of each column to its kind", right=right)
 
 
 def _listed(given: object) -> tuple[Any, ...]:
@@ -34,13 +47,14 @@ def _listed(given: object) -> tuple[Any, ...]:
     return tuple(given)
 
 
+Kinds = Annotated[dict[str, Any], BeforeValidator(_kinds)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 Markers = Annotated[tuple[str, ...], BeforeValidator(lambda marks: tuple(str(mark) for mark in _listed(marks)))]
 ROLES = ("identifier", "quasi", "sensitive", "plain", "drop", "person")
 KINDED = ("quasi", "sensitive")  # those whose columns have a kind
 
 
-class Schema(BaseModel):
+class Schema(Summarized, BaseModel):
     """Roles of the columns: identifier, person, drop (not published), quasi (generalized), sensitive (protected), plain (not).
 
     >>> from closeknit.core.kinds import numeric, flat
@@ -53,8 +67,8 @@ class Schema(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     identifier: Names = ()
-    quasi: dict[str, Kinds] = {}
-    sensitive: dict[str, Kinds] = {}
+    quasi: Kinds = {}
+    sensitive: Kinds = {}
     plain: Names = ()
     drop: Names = ()
     allow_unique: Names = ()
@@ -68,7 +82,7 @@ class Schema(BaseModel):
         try:
             super().__init__(**roles)
         except ValidationError as error:
-            raise explained(error, "schema") from None
+            raise explained(error, "schema", type(self).model_fields) from None
         self._check()
 
     @classmethod
@@ -110,10 +124,11 @@ class Schema(BaseModel):
                     raise BadInput(f"is listed as {other} and as {role}", column=name, right="give it one role")
         for name in self.allow_unique:
             if name not in self.plain:
-                raise BadInput("is in allow_unique but not plain", column=name, right="list it under plain too")
+                right = "list it under plain too" + (f", or {suggest_name(name, self.plain)}" if self.plain else "")
+                raise BadInput("is in allow_unique but not plain", column=name, right=right)
         for name, weight in self.importance.items():
             if name not in self.quasi:
-                raise BadInput("has an importance but is no quasi column", column=name, right="weigh quasi columns only")
+                raise BadInput("has an importance but is no quasi column", column=name, right=suggest_name(name, self.quasi))
             number(f"importance of '{name}'", weight, least=0)
         if self.person is not None and not self.person.strip():
             raise BadInput("the person column has no name", right="name it, or leave the key out")
@@ -128,6 +143,17 @@ class Schema(BaseModel):
         """The same schema with every kind changed in one way."""
         changed = {role: {name: change(kind) for name, kind in getattr(self, role).items()} for role in KINDED}
         return self.model_copy(update=changed)
+
+    def summary(self) -> Summary:
+        """Role and kind of each column."""
+        columns = [
+            (name, role) for role in ("quasi", "sensitive", "plain", "identifier", "drop") for name in getattr(self, role)
+        ]
+        columns += [(self.person, "person")] if self.person else []
+        counts = ", ".join(f"{times:,} {role}" for role, times in Counter(role for _, role in columns).items())
+        kinds = {**self.sensitive, **self.quasi}
+        rows = [[name, role, kind_text(kinds[name]) if role in KINDED else ""] for name, role in columns[:SHOWN_ROWS]]
+        return Summary(f"Schema of {len(columns):,} columns: {counts}", [["column", "role", "kind"], *rows], rows=len(columns))
 
     def weights(self) -> list[float]:
         """Importance of each quasi column, 1 where none is given."""
@@ -164,16 +190,13 @@ class Schema(BaseModel):
         """
         check_count("the table has {} columns", len(names), MOST_COLUMNS)
         known = [*self.identifier, *self.used]
+        for name in known:  # first: of a misspelled name, the right spelling has no role
+            if name not in names:
+                right = suggest_name(name, [other for other in names if other not in known] or names)
+                raise BadInput("is named in the schema but not in the table", column=name, right=right)
         for name in names:
             if name not in known and name not in self.drop:
                 raise BadInput("has no role", column=name, right="list it under " + ", ".join(ROLES[:-1]) + " or " + ROLES[-1])
-        for name in known:
-            if name not in names:
-                raise BadInput(
-                    "is named in the schema but not in the table",
-                    column=name,
-                    right="its columns are " + ", ".join(names),
-                )
         return self.used
 
     def encode(self, columns: Columns) -> Table:
@@ -280,6 +303,23 @@ def _kind(name: object, form: object, base: Path | None) -> Kind:
         raise BadInput(bad.what, file=bad.file, column=str(name), row=bad.row, right=bad.right) from None
 
 
+def require_schema(given: object) -> Schema:
+    """The schema itself; a path, a mapping or a class in its place is refused.
+
+    >>> require_schema("recipe.yaml")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: schema='recipe.yaml' is not a Schema; write Schema(quasi=..., sensitive=...),
+    or run a recipe with run('recipe.yaml')
+    """
+    if isinstance(given, Schema):
+        return given
+    refuse_uncalled("schema", given)
+    right = "write Schema(quasi=..., sensitive=...)"
+    if isinstance(given, str | PathLike):
+        raise BadInput(f"schema='{given}' is not a Schema", right=f"{right}, or run a recipe with run('{given}')")
+    raise BadInput(f"a {type(given).__name__} is not a Schema", right=right)
+
+
 def refuse_files(forms: object, right: str, file: object = None) -> None:
     """Refuse columns whose hierarchy would be read from a file: who sends a schema must not choose what is read here.
 
@@ -294,14 +334,14 @@ def refuse_files(forms: object, right: str, file: object = None) -> None:
                 raise BadInput("its hierarchy is a file of its own", file=file, column=str(name), right=right)
 
 
-def explained(error: ValidationError, where: str) -> BadInput:
-    """The first complaint of pydantic as one sentence with the key it is about."""
+def explained(error: ValidationError, where: str, known: Iterable[str] = ()) -> BadInput:
+    """The first complaint of pydantic as one sentence with the key it is about; `known` are the keys that would be right."""
     first = error.errors(include_url=False)[0]
     inner = first.get("ctx", {}).get("error")
     if isinstance(inner, BadInput):
         return inner
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        return BadInput(f"{where} has the unknown key '{key}'")
+        return BadInput(f"{where} has the unknown key '{key}'", right=suggest_name(key, known) if known else None)
     place = f"{where}, key '{key}'" if key else where  # a text that is no JSON has no key
     return BadInput(f"{place}: {first['msg'].lower()}", right=f"got {first['input']!r}")

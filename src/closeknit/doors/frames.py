@@ -16,12 +16,12 @@ from closeknit.doors.parquet import table_from_columns
 
 
 def library_of(frame: Any) -> str:
-    """'pandas', 'polars' or 'pyarrow'; a library that nobody has imported cannot have made the frame.
+    """'pandas', 'polars' (also a LazyFrame) or 'pyarrow'; a library that was not imported cannot have made the frame.
 
     >>> library_of(pa.table({"age": [30]}))
     'pyarrow'
     """
-    for library, kind in (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table")):
+    for library, kind in (("pandas", "DataFrame"), ("polars", "DataFrame"), ("polars", "LazyFrame"), ("pyarrow", "Table")):
         module = sys.modules.get(library)
         if module is not None and isinstance(frame, getattr(module, kind, ())):
             return library
@@ -30,19 +30,18 @@ def library_of(frame: Any) -> str:
 
 
 def from_frame(frame: Any, columns: Wanted = None) -> Columns:
-    """The table in a frame; a pandas index plays no part.
+    """The table in a frame; a pandas index plays no part, and of a polars LazyFrame the wanted columns are collected.
 
     >>> from_frame(pa.table({"age": [30, 30], "sex": ["f", None]}))["sex"].cells()
     ['f', None]
     """
     library = library_of(frame)
+    if library == "polars":
+        return _from_polars(frame, columns)
     names = frame.column_names if library == "pyarrow" else list(frame.columns)
     check_names(names)
     wanted = choose(names, columns)
-    if library == "pandas":
-        return columns_from_arrow(_arrow_from_pandas(frame, wanted))
-    chosen = frame.select(wanted)
-    return columns_from_arrow(_arrow_from_polars(chosen) if library == "polars" else chosen)
+    return columns_from_arrow(frame.select(wanted) if library == "pyarrow" else _arrow_from_pandas(frame, wanted))
 
 
 def _arrow_from_pandas(frame: Any, wanted: list[str]) -> pa.Table:
@@ -63,12 +62,21 @@ def _first_other_kind(cells: Any) -> int | None:
     return next((row for row, kind in enumerate(kinds, start=1) if kind not in (None, first)), None)
 
 
-def _arrow_from_polars(frame: Any) -> pa.Table:
+def _from_polars(frame: Any, columns: Wanted) -> Columns:
+    polars = sys.modules["polars"]
+    try:
+        kinds = frame.collect_schema()
+        check_names(kinds.names())
+        chosen = frame.select(choose(kinds.names(), columns))
+        frame = chosen.collect() if isinstance(chosen, polars.LazyFrame) else chosen
+    except (polars.exceptions.PolarsError, OSError) as error:  # what a LazyFrame waits for happens here
+        what = f"the LazyFrame cannot be collected ({str(error).splitlines()[0]})"
+        raise BadInput(what, right="try frame.collect() on its own") from None
     for name, kind in frame.schema.items():
-        if kind == sys.modules["polars"].Object:
+        if kind == polars.Object:
             right = "give text, numbers, booleans or dates"
             raise BadInput("cells of type Object have no place in a table of people", column=name, right=right)
-    return frame.to_arrow()
+    return columns_from_arrow(frame.to_arrow())
 
 
 def to_frame(columns: Columns, like: Any, text: Collection[str] = ()) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 
 Wanted = Sequence[str] | Callable[[Sequence[str]], Sequence[str]] | None  # names, or what chooses them once they are known
 
@@ -45,6 +45,5 @@ def choose(names: Sequence[str], wanted: Wanted, file: object = None) -> list[st
     chosen = wanted(names) if callable(wanted) else wanted
     for name in chosen:
         if name not in names:
-            known = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-            raise BadInput("there is no such column", file=file, column=name, right=f"the columns are {known}")
+            raise BadInput("there is no such column", file=file, column=name, right=suggest_name(name, names))
     return list(dict.fromkeys(chosen))

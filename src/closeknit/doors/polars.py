@@ -11,14 +11,14 @@ from closeknit.core.columns import Column, Columns
 from closeknit.doors.arrow import array_from_column, fits_narrow, used_values
 
 
-def polars_from_columns(columns: Columns, like: pl.DataFrame, text: Collection[str] = ()) -> pl.DataFrame:
+def polars_from_columns(columns: Columns, like: pl.DataFrame | pl.LazyFrame, text: Collection[str] = ()) -> pl.DataFrame:
     """Every column anew, in the type it has in `like` where its values still fit.
 
     >>> people = pl.DataFrame({"sex": ["f", "m"]}, schema={"sex": pl.Enum(["f", "m", "x"])})
     >>> polars_from_columns(Columns.of({"sex": ["m", "m"]}), people).schema["sex"].categories.to_list()
     ['m']
     """
-    kinds = {name: kind for name, kind in like.schema.items() if name not in text}
+    kinds = {name: kind for name, kind in like.collect_schema().items() if name not in text}
     return pl.DataFrame([_series(name, used_values(column), kinds.get(name)) for name, column in columns.items()])
 
 

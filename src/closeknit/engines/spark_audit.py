@@ -15,7 +15,7 @@ from closeknit.core.audit import Seen
 from closeknit.core.certificate import WorstClass
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.joint import Secret
 from closeknit.core.model import Model, joints
 from closeknit.core.published import secret_codes, without_markers
@@ -47,7 +47,7 @@ def values_of(frame: DataFrame, schema: Schema) -> dict[str, Counted]:
     """The different cells of every column that is judged, and their rows."""
     for name in (*schema.quasi, *schema.sensitive):
         if name not in frame.columns:
-            raise BadInput("is not in the release", column=name, right="its columns are " + ", ".join(frame.columns))
+            raise BadInput("is not in the release", column=name, right=suggest_name(name, frame.columns))
     names = list(dict.fromkeys([*schema.quasi, *schema.sensitive]))
     found = histograms(Packs.of(frame.select(*map(quoted, names))), names)
     if next(iter(found.values())).rows == 0:

@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.doors.batches import Block, texts_block
 from closeknit.engines.spark_maps import Types, ddl, each_batch, quoted
 from closeknit.engines.spark_session import sentences
@@ -102,7 +102,7 @@ def _check_columns(frame: DataFrame, stream: Stream, shards: Shards, orders: Seq
     beside = [name for name in (*orders, time, shards.by) if name is not None]
     for name in beside:
         if name not in frame.columns:
-            raise BadInput("is not in the frame", column=name, right="its columns are " + ", ".join(frame.columns))
+            raise BadInput("is not in the frame", column=name, right=suggest_name(name, frame.columns))
     roles = {*schema.removed, *schema.used}
     schema.needed([name for name in frame.columns if name in roles or name not in beside])
     if time is not None and not stream.timed:

@@ -40,7 +40,7 @@ def fill_named(name: str) -> Fill:
     >>> fill_named("swoop")
     Traceback (most recent call last):
     ...
-    closeknit.core.errors.BadInput: fill='swoop' is unknown; choose 'knn' or 'hilbert' or 'sweep'
+    closeknit.core.errors.BadInput: fill='swoop' is unknown; choose one of: knn, hilbert, sweep
     """
     choice("fill", name, REGISTRY)
     return REGISTRY[name]()

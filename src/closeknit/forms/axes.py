@@ -19,7 +19,7 @@ from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import BadValue, texts_of
 from closeknit.core.published import Reading
-from closeknit.core.schema import Schema
+from closeknit.core.schema import Schema, require_schema
 from closeknit.doors.files import read
 
 Reals = NDArray[np.float64]
@@ -85,7 +85,8 @@ def axes_of(columns: Columns, schema: Schema) -> dict[str, Axis]:
 
 def original_columns(table: Any, schema: Schema) -> Columns:
     """The quasi and sensitive columns of a frame, file or `Columns`; no others are read."""
-    columns = read(table, None, list(dict.fromkeys([*schema.quasi, *schema.sensitive])))
+    names = dict.fromkeys([*require_schema(schema).quasi, *schema.sensitive])
+    columns = read(table, None, list(names))
     if columns.rows == 0:
         raise BadInput("the table has no rows", right="give at least one row")
     return columns

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.columns import Column
 from closeknit.core.domain import Domain, read_ranges
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.kinds import texts_of
 from closeknit.core.levels import at_level, top_level
 from closeknit.core.order import Coded
@@ -38,7 +38,7 @@ def refuse_levels(levels: Mapping[str, int | str], table: Table) -> None:
     """Levels that the table's columns do not have."""
     for name, level in levels.items():
         if name not in table.schema.quasi:
-            raise BadInput("has a level and is not quasi", column=name, right="levels are those of quasi columns")
+            raise BadInput("has a level and is not quasi", column=name, right=suggest_name(name, table.schema.quasi))
         top = top_level(table.quasi_domains[list(table.schema.quasi).index(name)])
         if not isinstance(level, str) and level > top:
             raise BadInput(f"has no level {level}", column=name, right=f"its levels go from 0 to {top}")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.joint import CodedSecret, Secret, joined, parts
 from closeknit.core.kinds import texts_of
 from closeknit.core.order import Coded, groups, row_order
@@ -147,7 +147,9 @@ class Grouped(ABC):
         placed: set[str] = set()
         for name in (name for group in column_groups for name in group):
             if name not in schema.published:
-                raise BadInput("stands in a group and is not published", column=name, right=_published(schema))
+                raise BadInput(
+                    "stands in a group and is not published", column=name, right=suggest_name(name, schema.published)
+                )
             if name in placed:
                 what = "stands in two groups: it would join what the groups keep apart"
                 raise BadInput(what, column=name, right="put it into one group")
@@ -194,10 +196,6 @@ def known_codes(table: Table, form: Grouped, secret: Secret) -> NDArray[np.int32
         cells = [written_cells(table, name, every, (form.levels or {}).get(name))[1] for name in known]
         codes.append(groups(cells, len(table))[0])
     return np.stack(codes, axis=1)
-
-
-def _published(schema: Schema) -> str:
-    return "published are " + ", ".join(schema.published)
 
 
 def _coded(column: Column) -> Coded:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.columns import Columns
 from closeknit.core.domain import Domain
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.kinds import Kind, texts_of
 from closeknit.core.order import Coded, row_order
@@ -78,7 +78,7 @@ class Perturbed:
             raise BadInput("there is no sensitive column to perturb", right="name one, or choose the form generalized")
         for name in names:
             if name not in schema.sensitive:
-                right = "sensitive columns are: " + (", ".join(schema.sensitive) or "none")
+                right = suggest_name(name, schema.sensitive)
                 raise BadInput("is to be perturbed and is not sensitive", column=name, right=right)
         retain = retention(self.retain)
         return {name: Law(retain, _declared(name, schema.sensitive[name]) + self.missing) for name in names}

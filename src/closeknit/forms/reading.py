@@ -6,7 +6,7 @@ from typing import Protocol
 
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import build
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
@@ -41,6 +41,6 @@ def reading_of(published: Published | Reading) -> Reading:
         raise BadInput(f"{type(published).__name__} is no release", right="give a Release, or the Reading of a form")
     ((name, params),) = certificate.form.items()
     if name not in REGISTRY:
-        raise BadInput(f"form '{name}' is unknown", right="known are: " + ", ".join(sorted(REGISTRY)))
+        raise BadInput(f"form '{name}' is unknown", right=suggest_name(name, sorted(REGISTRY)))
     form = build(f"form '{name}'", REGISTRY[name], params)
     return form.read(published.columns, Schema.from_forms(certificate.columns))

@@ -34,7 +34,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.geometry import points, scales
 from closeknit.core.method import Progress
@@ -110,7 +110,7 @@ class Anatomy:
         known = tuple(schema.sensitive)
         if not known or (self.column is not None and self.column not in known):
             what = "anatomy needs a secret to keep apart" if self.column is None else "is not sensitive"
-            raise BadInput(what, column=self.column, right="sensitive columns are: " + (", ".join(known) or "none"))
+            raise BadInput(what, column=self.column, right=suggest_name(self.column, known))
         return self.column or known[0]
 
     def _dealt(self, table: Table, stack: Stack, lanes: int, seed: int) -> Int32:

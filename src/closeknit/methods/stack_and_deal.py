@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes, Histogram
-from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.geometry import scales
 from closeknit.core.joint import CodedSecret, Secret, parts
 from closeknit.core.method import Progress
@@ -162,7 +162,7 @@ class StackAndDeal:
         """The secrets that are stacked: those that were named, else the first promised."""
         for name in self._named():
             if name not in schema.sensitive:
-                right = "sensitive columns are: " + (", ".join(schema.sensitive) or "none")
+                right = suggest_name(name, schema.sensitive)
                 raise BadInput("cannot be stacked, it is not sensitive", column=name, right=right)
         promised = [name for model in models for name in parts(model.column)]
         return self._named() or (*promised, *schema.sensitive)[:1]

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.certificate import Record
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import whole
 from closeknit.core.perturbation import Law
 from closeknit.core.published import Reading
@@ -84,7 +84,7 @@ def kl_divergence(published: Published | Reading, original: Any, schema: Schema,
     if level > len(quasi):
         raise BadInput(f"level={level} is too large", right=f"the release has {len(quasi)} quasi columns beside '{name}'")
     if name not in reading.columns:
-        right = "ask for a secret that is published: " + ", ".join(reading.schema.sensitive)
+        right = suggest_name(name, reading.schema.sensitive)
         raise BadInput("is asked for and is not in the release", column=name, right=right)
     columns = original_columns(original, schema)
     axes = axes_of(columns, schema)

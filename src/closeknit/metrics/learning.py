@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.certificate import Record
 from closeknit.core.columns import Column, Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.order import row_order
 from closeknit.core.params import number, whole
@@ -174,7 +174,7 @@ def _stacked(one: Columns, other: Columns) -> Columns:
 
 def _check_target(target: str, axes: Mapping[str, Axis]) -> None:
     if target not in axes:
-        raise BadInput("is no target", column=target, right="choose one of the columns " + ", ".join(axes))
+        raise BadInput("is no target", column=target, right=suggest_name(target, axes))
     if not axes[target].leaves:
         raise BadInput(
             "is a number, and a class is to be guessed", column=target, right="choose another column, or give it bins"

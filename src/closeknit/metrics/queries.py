@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 
 from closeknit.core.certificate import Record
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.params import number, whole
 from closeknit.core.published import Reading
-from closeknit.core.schema import Schema
+from closeknit.core.schema import Schema, require_schema
 from closeknit.forms.axes import Axis, axes_of, column_groups, original_columns
 from closeknit.forms.reading import Published, reading_of
 from closeknit.kernels.queries import narrowed
@@ -122,11 +122,11 @@ def secret_named(schema: Schema, secret: str | None) -> str:
     >>> secret_named(Schema(quasi={}, sensitive={"wage": flat(), "ward": flat()}), None)
     'wage'
     """
-    if not schema.sensitive:
+    if not require_schema(schema).sensitive:
         raise BadInput("there is no sensitive column to ask for", right="name one in the schema")
     name = next(iter(schema.sensitive)) if secret is None else secret
     if name not in schema.sensitive:
-        raise BadInput("is not sensitive", column=name, right="sensitive are " + ", ".join(schema.sensitive))
+        raise BadInput("is not sensitive", column=name, right=suggest_name(name, schema.sensitive))
     return name
 
 
@@ -186,8 +186,7 @@ def estimated_counts(published: Published | Reading, workload: Workload) -> Real
     reading, axes = reading_of(published), _axes(workload)
     for name in axes:
         if name not in reading.columns:
-            right = "ask for columns that are published: " + ", ".join(reading.columns)
-            raise BadInput("is asked for and is not in the release", column=name, right=right)
+            raise BadInput("is asked for and is not in the release", column=name, right=suggest_name(name, reading.columns))
     sizes = reading.classes.sizes.astype(np.float64)
     parts = [Group.of(reading.columns, names, axes, reading.class_of, len(sizes)) for names in column_groups(reading, axes)]
     law = reading.retained.get(workload.secret.name)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from closeknit.core import certificate
 from closeknit.core.certificate import ClassSizes, Record, WorstClass
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.loss import measure
 from closeknit.core.published import Reading, starred
 from closeknit.forms.reading import Published, reading_of
@@ -125,7 +125,7 @@ def classification_metric(published: Published | Reading, column: str) -> float:
     """
     reading = reading_of(published)
     if column not in reading.columns:
-        raise BadInput("is not in the release", column=column, right="published are " + ", ".join(reading.columns))
+        raise BadInput("is not in the release", column=column, right=suggest_name(column, reading.columns))
     seen = reading.of(column) if column in reading.schema.sensitive else reading
     shown = np.ones(reading.columns.rows, dtype=bool)
     if column in reading.schema.sensitive:

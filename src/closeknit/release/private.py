@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from closeknit.attacks.finding import Finding
 from closeknit.attacks.on_release import ON_RELEASE
 from closeknit.core.errors import BadInput
 from closeknit.core.frontier import Frontier
-from closeknit.core.model import Model
+from closeknit.core.model import Model, ReleaseModel
+from closeknit.forms.reading import reading_of
 from closeknit.metrics.queries import queries, workload_error
 from closeknit.release.origin import Origin
 from closeknit.release.public import Plain
@@ -81,18 +82,19 @@ def _command(recipe: Mapping[str, Any]) -> str:
 
 
 def _levels(texts: Plain, origin: Origin) -> tuple[AtHome, ...]:
-    """What promises reach that were counted in persons."""
-    if origin.classes is None:
-        return ()
-    classes = origin.classes()
+    """What was measured for each attested guarantee: of classes counted in persons, or of the release as a whole."""
+    classes = origin.classes() if origin.classes else None
     found = []
     for model, promise in zip(origin.models, texts.certificate.promises, strict=False):
-        if promise.status == "attested" and "persons" in model.needs and "release" not in model.needs and len(classes):
+        said: dict[str, Any] = {"text": promise.text, "asked": promise.asked}
+        if promise.status == "attested" and "release" in model.needs:
+            found.append(AtHome(**said, reached=cast(ReleaseModel, model).judged(reading_of(texts), None).level))
+        elif promise.status == "attested" and "persons" in model.needs and classes is not None and len(classes):
             levels = model.levels(classes)
             index = _worst(model, levels)
             reached = float(levels[index]) if np.isfinite(levels[index]) else None
             rows, persons = int(classes.sizes[index]), int(classes.persons[index])
-            found.append(AtHome(text=promise.text, asked=promise.asked, reached=reached, rows=rows, persons=persons))
+            found.append(AtHome(**said, reached=reached, rows=rows, persons=persons))
     return tuple(found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from closeknit.core.certificate import Certificate, Paper, ReleaseFile
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.formulas import escape, escape_columns
+from closeknit.core.grids import Summarized, Summary
 from closeknit.core.params import choice
 from closeknit.doors.canonical import canonical_blocks, hash_of_blocks
 from closeknit.doors.files import sha256_of, write_parquet
@@ -37,7 +39,7 @@ OURS = re.compile(
 )
 
 
-class Release:
+class Release(Summarized):
     """Written cells, their certificate, and (private) the class of every input row.
 
     `columns` are the cells that the certificate judges; `frame` is the same in the library the table came in. Where formulas
@@ -196,6 +198,11 @@ class Release:
             "_advice": self._advice,
             "_origin": None,
         }
+
+    def summary(self) -> Summary:
+        """What its certificate shows; the rows themselves are in `frame`."""
+        found = self.certificate.summary()
+        return replace(found, title=found.title.replace("Certificate", "Release", 1))
 
     def __str__(self) -> str:
         return str(self.certificate)

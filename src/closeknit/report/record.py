@@ -117,13 +117,13 @@ class QueryError(Record):
 
 
 class AtHome(Record):
-    """What an attested promise reaches, which is told at home only."""
+    """What was measured for an attested guarantee, which the private report alone states."""
 
     text: str
     asked: str
     reached: float | None
-    rows: Count  # of the worst class
-    persons: Count
+    rows: Count | None = None  # of the worst class, where the guarantee is about classes
+    persons: Count | None = None
 
 
 class PrivateReport(Paper):

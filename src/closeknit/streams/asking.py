@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.model import Model
-from closeknit.core.params import made
 from closeknit.core.schema import Schema
-from closeknit.methods import REGISTRY as METHODS
 from closeknit.streams import REGISTRY
 from closeknit.streams.stream import Stream
 
@@ -27,7 +25,7 @@ class StreamAsked:
     StreamAsked(name='castle', params={'k': 100, 'delta': 10000}, position='number', time=None)
     >>> StreamAsked.of({"castle": {"kay": 100}})
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: stream 'castle' has no parameter 'kay'; its parameters are: k, delta, ...
+    closeknit.core.errors.BadInput: stream 'castle' has no parameter 'kay'; choose one of: k, delta, ...
     """
 
     name: str
@@ -38,14 +36,13 @@ class StreamAsked:
     @classmethod
     def of(cls, form: Any) -> StreamAsked:
         """From what stands under the key `stream`."""
-        known = ", ".join(sorted(REGISTRY))
-        right = f"write {{castle: {{k: 100, delta: 10000}}}}; known are: {known}"
+        right = f"write {{castle: {{k: 100, delta: 10000}}}}; known are: {', '.join(sorted(REGISTRY))}"
         form = {form: {}} if isinstance(form, str) else form
         if not isinstance(form, Mapping) or len(names := [key for key in form if key not in BESIDE]) != 1:
             raise BadInput(f"stream {form!r} cannot be read", right=right)
         (name,) = names
         if name not in REGISTRY:
-            raise BadInput(f"stream '{name}' is unknown", right=f"known are: {known}")
+            raise BadInput(f"stream '{name}' is unknown", right=suggest_name(name, sorted(REGISTRY)))
         params = form[name] or {}
         if not isinstance(params, Mapping):
             raise BadInput(f"stream '{name}' has {params!r} for its parameters", right="write {parameter: value}")
@@ -65,8 +62,6 @@ class StreamAsked:
         given = dict(self.params)
         if models or _required(takes, "models"):
             given["models"] = list(models)
-        if "method" in given:
-            given["method"] = made("method", given["method"], METHODS)
         if seed is not None:
             given["seed"] = seed
         stream = cls(schema=schema, **given)
@@ -83,7 +78,7 @@ class StreamAsked:
         own = [name for name in takes if name not in GIVEN]
         for name in self.params:
             if name not in own:
-                raise BadInput(f"stream '{self.name}' has no parameter '{name}'", right=f"its parameters are: {', '.join(own)}")
+                raise BadInput(f"stream '{self.name}' has no parameter '{name}'", right=suggest_name(name, own))
         for name in own:
             if name not in self.params and _required(takes, name):
                 raise BadInput(f"stream '{self.name}' needs the parameter '{name}'")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from closeknit.core.certificate import model_form
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import made
 from closeknit.core.schema import Schema
 from closeknit.doors.faults import refused
@@ -165,8 +165,7 @@ def _class_of(name: str, kind: type[Any], path: str | PathLike[str]) -> type[Str
     from closeknit.streams import REGISTRY  # knows all algorithms, which know this file
 
     if name not in REGISTRY:
-        known = ", ".join(REGISTRY)
-        raise BadInput(f"this checkpoint is one of {name}, which is unknown", file=path, right=f"known are {known}")
+        raise BadInput(f"this checkpoint is one of {name}, which is unknown", file=path, right=suggest_name(name, REGISTRY))
     return REGISTRY[name]
 
 

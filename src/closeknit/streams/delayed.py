@@ -19,10 +19,10 @@ import numpy as np
 
 from closeknit.core.classes import Classes
 from closeknit.core.domain import Domain
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.model import Model, least_rows, listed, merging_holds
 from closeknit.core.params import whole
-from closeknit.core.schema import Schema
+from closeknit.core.schema import Schema, require_schema
 from closeknit.models import KAnonymity, LDiversity
 from closeknit.streams.arrivals import Arrivals, Ints
 from closeknit.streams.stream import Leaving, Stream, seconds
@@ -170,7 +170,7 @@ def _promises(schema: Schema, k: int | None, l: int | None, models: Sequence[Mod
     """All that is asked, `k` and `l` as models."""
     asked: list[Model] = [] if k is None else [KAnonymity(k)]
     if l is not None:
-        if len(schema.sensitive) != 1:
+        if len(require_schema(schema).sensitive) != 1:
             right = "name the column: models=[LDiversity(column, l)]"
             raise BadInput(f"l={l} needs a single sensitive column, and there are {len(schema.sensitive)}", right=right)
         asked.append(LDiversity(next(iter(schema.sensitive)), l))
@@ -181,7 +181,8 @@ def _promises(schema: Schema, k: int | None, l: int | None, models: Sequence[Mod
         if "generalized" not in model.forms:
             raise BadInput(f"{model.name} has no meaning for generalized rows", right="ask for k_anonymity or l_diversity")
         if model.column is not None and model.column not in schema.sensitive:
-            raise BadInput("is no sensitive column", column=str(model.column), right="known are " + ", ".join(schema.sensitive))
+            right = suggest_name(model.column, schema.sensitive)
+            raise BadInput("is no sensitive column", column=str(model.column), right=right)
         asked.append(model)
     if not least_rows(asked):
         raise BadInput("the stream has no k", right="give k, the fewest persons of a class")

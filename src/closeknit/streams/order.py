@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from closeknit.core.columns import Column, Columns
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.schema import Schema
 from closeknit.doors.ndjson import BadLine
 from closeknit.streams.lines import SHOWN, Arrived, Refused
@@ -44,7 +44,7 @@ class Order:
         """Refuse a table that is not one of this stream."""
         for name in self._beside:
             if name not in names:
-                raise BadInput("is not in the header", column=name, right="its columns are " + ", ".join(names))
+                raise BadInput("is not in the header", column=name, right=suggest_name(name, names))
         self.schema.needed([name for name in names if name not in self._beside or name in self._roles])
 
     def sorted_out(self, rows: Iterable[Arrived]) -> tuple[list[Arrived], list[Refused]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 
 ANSWER = 30.0  # seconds after which a server that says nothing is given up
 OPTIONS = {"in": ("group", "consumer", "count", "field", "end"), "out": ("field",)}
@@ -53,7 +53,7 @@ class RedisPlace:
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         for name in options:
             if name not in OPTIONS[way]:
-                raise BadInput(f"{shown} has '{name}' behind its ?", right="known are: " + ", ".join(OPTIONS[way]))
+                raise BadInput(f"{shown} has '{name}' behind its ?", right=suggest_name(name, OPTIONS[way]))
         for name in ("group", "consumer") if way == "in" else ():
             if not options.get(name):
                 raise BadInput(f"{shown} names no {name}", right=right)

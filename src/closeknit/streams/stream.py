@@ -26,7 +26,7 @@ from closeknit.core.dates import with_format
 from closeknit.core.errors import BadInput
 from closeknit.core.model import Model
 from closeknit.core.params import whole
-from closeknit.core.schema import Schema
+from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Written
 from closeknit.doors.files import read
 from closeknit.doors.frames import to_frame
@@ -296,7 +296,7 @@ class Stream(ABC):
 
 def _refuse(schema: Schema) -> None:
     """What a stream cannot serve."""
-    if not schema.quasi:
+    if not require_schema(schema).quasi:
         raise BadInput("the schema has no quasi column", right="name the columns by which a person could be recognised")
     for name in schema.quasi:
         if name in schema.sensitive:

@@ -23,7 +23,7 @@ Cost: of memory `omega + advance` rows; of time the method's on the rows that wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -33,16 +33,17 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes, Histogram
 from closeknit.core.columns import Column, Columns
-from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.joint import named, parts
 from closeknit.core.method import Method, silent, usual_form
 from closeknit.core.model import Model, joints, listed
-from closeknit.core.params import number, whole
+from closeknit.core.params import number, take, whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition
 from closeknit.fills.persons import stay_together, together
 from closeknit.fills.repair import failing, repaired
+from closeknit.methods import REGISTRY as METHODS
 from closeknit.models import KAnonymity, TCloseness
 from closeknit.streams.arrivals import Arrivals, Ints
 from closeknit.streams.leftovers import thinned
@@ -67,16 +68,19 @@ class Windowed(Stream):
 
     name: ClassVar[str] = "windowed"
 
-    def __init__(self, method: Method, schema: Schema, models: Sequence[Model], omega: int = 20_000, advance: int = 5_000,
-                 seed: int | None = None, k: int | None = None, long_run: Number | None = None) -> None:  # fmt: skip
+    def __init__(self, method: Method | str | Mapping[str, Any], schema: Schema, models: Sequence[Model],
+                 omega: int = 20_000, advance: int = 5_000, seed: int | None = None, k: int | None = None,
+                 long_run: Number | None = None) -> None:  # fmt: skip
         asked = [*listed(models), *([] if k is None else [KAnonymity(k)])]
         super().__init__(schema, asked, seed)
         self.omega, self.advance = whole("omega", omega, least=1), whole("advance", advance, least=1)
         if self.omega % self.advance:
             right = "windows begin at multiples of advance: choose omega as one of them"
             raise BadInput(f"omega={omega} is not a multiple of advance={advance}", right=right)
-        _check(method, schema, asked)
-        self.method = method
+        self.method: Method = take("method", method, METHODS, "run")
+        if "method" in self.asked:
+            self.asked = {**self.asked, "method": self.method}  # a checkpoint keeps the method, however it was written
+        _check(self.method, schema, asked)
         self.beside = _long_runs(asked, long_run)
         self.judges: tuple[Model, ...] = (*asked, *self.beside)
         self.scope = Scope(
@@ -269,8 +273,6 @@ def _leaving(classes: Iterable[Ints], window: int, at: int) -> list[Leaving]:
 
 def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
     """Refuse what has no meaning in a window before the first row comes."""
-    if isinstance(method, type) or not hasattr(method, "run"):
-        raise BadInput(f"{method!r} is no method", right="give an instance, such as Mondrian() or Sabre()")
     if usual_form(method) != "generalized":
         raise BadInput(f"{method.name} does not make classes of generalized cells", right="choose another, such as Mondrian()")
     if not models:
@@ -278,7 +280,7 @@ def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
     for model in models:
         for name in parts(model.column):
             if name not in schema.sensitive:
-                right = "sensitive columns are: " + (", ".join(schema.sensitive) or "none")
+                right = suggest_name(name, schema.sensitive)
                 raise BadInput(f"{model.name} is asked for a column that is not sensitive", column=name, right=right)
         if isinstance(model.column, tuple) and model.family != "closeness":
             right = "ask for it of each column alone, or for t_closeness of them together"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import fraction
 
 TRUE = ("true", "on", "yes", "1")
@@ -45,7 +45,7 @@ def typed(fields: Sequence[Field], given: Mapping[str, Any]) -> dict[str, Any]:
         if value is None or (isinstance(value, str) and not value.strip()):
             continue
         if name not in known:
-            raise BadInput(f"there is no field '{name}'", right="there are: " + ", ".join(known))
+            raise BadInput(f"there is no field '{name}'", right=suggest_name(name, known))
         meant[name] = _typed(known[name], value)
     for field in fields:
         if field.needed and field.name not in meant:

@@ -31,7 +31,7 @@ from closeknit.apps.web.routing import AllCases, AllTasks, LimitedRoute, Mine, T
 from closeknit.apps.web.tasks import Tasks
 from closeknit.apps.web.work import draft_of
 from closeknit.core.columns import Column
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kind_forms import kind_form
 
@@ -130,7 +130,7 @@ def kind(request: Request, case: Mine, tasks: AllTasks, number: int, typed: Type
     builder = typed.get("builder", "")
     try:
         if builder not in builders:
-            raise BadInput(f"there is no builder '{builder}' for this column", right="there are: " + ", ".join(builders))
+            raise BadInput(f"there is no builder '{builder}' for this column", right=suggest_name(builder, builders))
         given = fields_in(builders[builder], typed)
         change(case, with_kind(draft, name, built(builder, column, name, given, missing)))
     except BadInput as bad:
@@ -165,7 +165,7 @@ def _edit(do: str, paths: list[Path], label: str, under: str) -> Callable[[Hiera
         "dissolve": lambda tree: dissolved_node(tree, paths[0]),
     }
     if do not in edits:
-        raise BadInput("there is no such change", right="choose one of: " + ", ".join(edits))
+        raise BadInput("there is no such change", right=suggest_name(do, edits))
     return edits[do]
 
 
