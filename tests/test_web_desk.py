@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import closeknit as ck
 from closeknit.apps.web.desk import choices, draft, promises, result, roles, table
 from closeknit.apps.web.desk.chart import frontier_svg
+from closeknit.apps.web.desk.table import csv_format, open_table
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.schema import Schema
@@ -45,6 +46,17 @@ def test_a_draft_comes_back_from_its_text() -> None:
 def test_what_is_no_plain_recipe_is_refused(text: str) -> None:
     with pytest.raises(BadInput):
         draft.read_draft(text)
+
+
+def test_the_page_detects_how_a_file_is_written_as_every_other_door_does(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_bytes("Größe;Lohn\n1,80;53.281\n1,75;1.250,50\n".encode("cp1252"))
+    table, form = open_table(tmp_path / "table.csv", "people.csv")
+    assert form == {"delimiter": ";", "encoding": "cp1252", "decimal": ",", "thousands": "."}
+    assert table["Lohn"].cells() == ["53281", "1250.50"]
+    (tmp_path / "table.csv").write_text("age;pay\n30;53.281\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"^people.csv, column 'pay', row 1: '53.281' is 53.281 with a decimal point"):
+        open_table(tmp_path / "table.csv", "people.csv")
+    assert open_table(tmp_path / "table.csv", "people.csv", csv=csv_format({"decimal": ","}))[0]["pay"].cells() == ["53281"]
 
 
 @pytest.mark.parametrize("form", ["csv", {"csv": "/etc/passwd"}, {"delimiter": ":", "csv": "../x"}])

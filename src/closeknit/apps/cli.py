@@ -186,8 +186,7 @@ def inspect(
     """Guess role, kind and hierarchy of each column, and print a recipe to be edited by hand.
 
     The recipe goes to standard output, remarks go to standard error. Every line carries its reason, and "not sure" where you
-    should look first. Nothing is ever suggested to be published unprotected. How a CSV file is written is detected and written
-    into the recipe; options win. The path of the data is relative to the recipe where that is a file.
+    should look first. No column is ever suggested as unprotected. How a CSV file is written is detected; options win.
 
     \b
     closeknit inspect patients.csv > recipe.yaml

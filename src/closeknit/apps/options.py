@@ -72,8 +72,8 @@ def folder_of_output(output: Path | None) -> str | None:
 def path_from(file: Path, folder: str | None) -> str:
     """How a file in this folder names `file`; an absolute path, which works everywhere, where the folder is not known.
 
-    >>> path_from(Path("/home/ann/data/patients.csv"), "/home/ann/recipes"), path_from(Path("/data/p.csv"), None)
-    ('../data/patients.csv', '/data/p.csv')
+    >>> path_from(Path("/study/data/patients.csv"), "/study/recipes"), path_from(Path("/study/patients.csv"), None)
+    ('../data/patients.csv', '/study/patients.csv')
     """
     real = os.path.join(os.path.realpath(file.parent), file.name)
     return real if folder is None else os.path.relpath(real, folder)

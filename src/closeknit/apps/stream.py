@@ -81,8 +81,7 @@ def stream(
 
     Into a file or Redis each row is written exactly once, also if the process is killed and started again with its
     checkpoint. On standard output and in pipes each batch is a line with its number: after a restart a batch may come again,
-    with the same number. SIGTERM and SIGINT save and stop where there is a checkpoint; without one everything that may leave,
-    leaves.
+    with the same number. SIGTERM and SIGINT save and stop where there is a checkpoint; without one pending rows are emitted.
 
     \b
     closeknit stream recipe.yaml < in.ndjson > out.ndjson

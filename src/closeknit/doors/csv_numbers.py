@@ -125,8 +125,11 @@ def _numbers_in(name: str, column: Column) -> _Numbers | None:
     words = len(texts) - digits
     if not cells or len(odd) - len(cells) > _JUNK * digits or words > digits or all(map(_ADDRESS.fullmatch, cells)):
         return None
-    pairs = frozenset(pair for pair in PAIRS if all(map(_pattern(pair).fullmatch, cells)))
-    return _Numbers(name, column, cells, pairs)
+    occur, reads = "".join(cells), dict[Pair, bool]()
+    for decimal, sign in PAIRS:  # a separator that does not occur changes nothing
+        here = sign == "" or re.search(_SIGNS[sign], occur)
+        reads[decimal, sign] = all(map(_pattern((decimal, sign)).fullmatch, cells)) if here else reads[decimal, ""]
+    return _Numbers(name, column, cells, frozenset(pair for pair, all_of_them in reads.items() if all_of_them))
 
 
 def _decimal(found: Sequence[_Numbers], format: CsvFormat, file: object) -> tuple[str, bool]:
@@ -144,7 +147,7 @@ def _decimal(found: Sequence[_Numbers], format: CsvFormat, file: object) -> tupl
         (point, comma), any_number = (only["."][0], only[","][0]), _pattern(*PAIRS)
         (value, row), (other, other_row) = point.first(any_number), comma.first(any_number)
         what = f"'{value}' has a decimal point, but '{other}' in column '{comma.name}', row {other_row:,} has a decimal comma"
-        right = "write all numbers in one way, or name the decimal sign: decimal: '.' or decimal: ','"
+        right = "write all numbers in one way, or name both signs: decimal: ',' and thousands: '' keep cells with a point"
         raise BadInput(what, file=file, column=point.name, row=row, right=right)
     if not only["."] and not only[","] and format.delimiter != ",":
         for seen in found:
