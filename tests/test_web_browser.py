@@ -131,15 +131,17 @@ def audited(page: Any, folder: Path) -> None:
     assert outcome.exit_code == 0, outcome.output
 
 
-def test_the_whole_way_on_the_built_in_table(visitor: Any, tmp_path: Path) -> None:
-    page = visitor
-    page.click("text=Take the built-in")
-    page.click("text=Yes, say what the columns are")
+def no_guarantee_is_lost(page: Any) -> None:
+    """When a role is changed and changed back."""
     role(page, "disease", "plain")
     page.wait_for_selector("p.warn:has-text('t-closeness of disease')")  # set aside, and not silently
     role(page, "disease", "sensitive")
     assert page.locator("p.warn").count() == 0 and "t = 0.2" in page.inner_text("tr:has(#role-6)"), "it is requested again"
     assert page.locator("#role-6").evaluate("each => each === document.activeElement"), "the changed field keeps the focus"
+
+
+def several_at_once(page: Any) -> None:
+    """Filter, tick and set a role with the keyboard alone."""
     page.fill("#filter", "STA")
     page.locator("#all").focus()
     page.keyboard.press("Space")  # all that are shown, and no other
@@ -153,6 +155,26 @@ def test_the_whole_way_on_the_built_in_table(visitor: Any, tmp_path: Path) -> No
     )
     assert page.inner_text("#shown").startswith("1 of 9"), "the filter stays"
     page.fill("#filter", "")
+
+
+def legible(page: Any) -> None:
+    """No label of the picture is cut, and its colours are those of the page."""
+    for text in page.locator("svg.frontier text").all():
+        inside = text.evaluate("each => [each.getBoundingClientRect(), each.ownerSVGElement.getBoundingClientRect()]")
+        assert inside[1]["left"] <= inside[0]["left"] and inside[0]["right"] <= inside[1]["right"], text.inner_html()
+    colour = "each => getComputedStyle(each).fill"
+    light = page.locator("svg.frontier text").first.evaluate(colour)
+    page.emulate_media(color_scheme="dark")
+    assert page.locator("svg.frontier text").first.evaluate(colour) != light, "the picture follows dark mode"
+    page.emulate_media(color_scheme="light")
+
+
+def test_the_whole_way_on_the_built_in_table(visitor: Any, tmp_path: Path) -> None:
+    page = visitor
+    page.click("text=Take the built-in")
+    page.click("text=Yes, say what the columns are")
+    no_guarantee_is_lost(page)
+    several_at_once(page)
 
     page.click("a[aria-label='Hierarchy of age: numeric']")
     page.click("a:text-is('intervals')")
@@ -181,14 +203,7 @@ def test_the_whole_way_on_the_built_in_table(visitor: Any, tmp_path: Path) -> No
     point.focus()
     page.keyboard.press("Enter")  # pointed at without a mouse
     page.wait_for_selector("#chosen:has-text('full-domain recoding')")  # the method says what it does
-    for text in page.locator("svg.frontier text").all():
-        inside = text.evaluate("each => [each.getBoundingClientRect(), each.ownerSVGElement.getBoundingClientRect()]")
-        assert inside[1]["left"] <= inside[0]["left"] and inside[0]["right"] <= inside[1]["right"], text.inner_html()
-    colour = "each => getComputedStyle(each).fill"
-    light = page.locator("svg.frontier text").first.evaluate(colour)
-    page.emulate_media(color_scheme="dark")
-    assert page.locator("svg.frontier text").first.evaluate(colour) != light, "the picture follows dark mode"
-    page.emulate_media(color_scheme="light")
+    legible(page)
     page.wait_for_selector("#chosen h3:has-text('incognito')")
     page.go_back()
     page.wait_for_selector("#chosen h3:has-text('mondrian')")
