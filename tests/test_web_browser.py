@@ -131,12 +131,50 @@ def audited(page: Any, folder: Path) -> None:
     assert outcome.exit_code == 0, outcome.output
 
 
+def no_guarantee_is_lost(page: Any) -> None:
+    """When a role is changed and changed back."""
+    role(page, "disease", "plain")
+    page.wait_for_selector("p.warn:has-text('t-closeness of disease')")  # set aside, and not silently
+    role(page, "disease", "sensitive")
+    assert page.locator("p.warn").count() == 0 and "t = 0.2" in page.inner_text("tr:has(#role-6)"), "it is requested again"
+    assert page.locator("#role-6").evaluate("each => each === document.activeElement"), "the changed field keeps the focus"
+
+
+def several_at_once(page: Any) -> None:
+    """Filter, tick and set a role with the keyboard alone."""
+    page.fill("#filter", "STA")
+    page.locator("#all").focus()
+    page.keyboard.press("Space")  # all that are shown, and no other
+    page.keyboard.press("Tab")
+    page.keyboard.type("drop")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("tr.role-drop")
+    assert page.locator("tr.role-drop").count() == 1 and page.locator("#bulk-set").evaluate(
+        "each => each === document.activeElement"
+    )
+    assert page.inner_text("#shown").startswith("1 of 9"), "the filter stays"
+    page.fill("#filter", "")
+
+
+def legible(page: Any) -> None:
+    """No label of the picture is cut, and its colours are those of the page."""
+    for text in page.locator("svg.frontier text").all():
+        inside = text.evaluate("each => [each.getBoundingClientRect(), each.ownerSVGElement.getBoundingClientRect()]")
+        assert inside[1]["left"] <= inside[0]["left"] and inside[0]["right"] <= inside[1]["right"], text.inner_html()
+    colour = "each => getComputedStyle(each).fill"
+    light = page.locator("svg.frontier text").first.evaluate(colour)
+    page.emulate_media(color_scheme="dark")
+    assert page.locator("svg.frontier text").first.evaluate(colour) != light, "the picture follows dark mode"
+    page.emulate_media(color_scheme="light")
+
+
 def test_the_whole_way_on_the_built_in_table(visitor: Any, tmp_path: Path) -> None:
     page = visitor
     page.click("text=Take the built-in")
     page.click("text=Yes, say what the columns are")
-    role(page, "stay", "drop")
-    assert page.locator("#role-7").evaluate("each => each === document.activeElement"), "the changed field keeps the focus"
+    no_guarantee_is_lost(page)
+    several_at_once(page)
 
     page.click("a[aria-label='Hierarchy of age: numeric']")
     page.click("a:text-is('intervals')")
@@ -151,28 +189,34 @@ def test_the_whole_way_on_the_built_in_table(visitor: Any, tmp_path: Path) -> No
     assert page.locator(".levels td:has-text('young')").count() == 0
 
     onward(page, "text=Back to all columns")
-    onward(page, "text=On to the promises")
-    page.wait_for_selector("text=stand alone today")
+    onward(page, "text=On to the guarantees")
+    page.wait_for_selector("text=are unique today")
     assert "shared by 1 row" in page.inner_text("#asked-0"), "an example from this very table"
     promise(page, "asked-0", k="8")
     promise(page, "asked-1", t="0.3")
     assert page.inner_text("#asked-1-head").startswith("t-closeness of disease, t = 0.3")
-
-    onward(page, "text=On to the methods")
+    assert page.locator("a:text-is('On to the methods')").count() == 0, "charge is sensitive and has no guarantee"
+    page.check("input[name=sure]")
+    onward(page, "text=Confirm, and on to the methods")
     compare(page, "mondrian", "incognito")
     point = page.locator("svg.frontier a[aria-label^=incognito]")
     point.focus()
     page.keyboard.press("Enter")  # pointed at without a mouse
+    page.wait_for_selector("#chosen:has-text('full-domain recoding')")  # the method says what it does
+    legible(page)
     page.wait_for_selector("#chosen h3:has-text('incognito')")
     page.go_back()
     page.wait_for_selector("#chosen h3:has-text('mondrian')")
     page.click("text=Make the release with mondrian")
-    page.wait_for_selector("text=Every promise is kept")
+    page.wait_for_selector("text=is met, but risks remain")
+    assert "No guarantee protects charge" in page.inner_text("section[aria-labelledby=risks-head]")
+    boxes = [page.locator(place).bounding_box()["y"] for place in ("#risks-head", "#download-release")]
+    assert boxes[0] < boxes[1], "risks are said above the download"
     assert page.locator("figure img").evaluate_all("all => all.every(each => each.naturalWidth > 0)")
     audited(page, tmp_path)
     page.click("text=closeknit >> nth=0")
     page.click("a:has-text('hospital.csv') >> nth=0")  # left, and found again
-    page.wait_for_selector("text=Every promise is kept")
+    page.wait_for_selector("#verdict")
 
 
 def test_the_whole_way_on_adult(visitor: Any, tmp_path: Path, data_folder: Path) -> None:
@@ -188,14 +232,14 @@ def test_the_whole_way_on_adult(visitor: Any, tmp_path: Path, data_folder: Path)
     page.fill("#build-bins", "4")
     onward(page, "text=Use it")
     onward(page, "text=Back to all columns")
-    onward(page, "text=On to the promises")
-    page.wait_for_selector("text=stand alone today")
+    onward(page, "text=On to the guarantees")
+    page.wait_for_selector("text=are unique today")
     promise(page, "asked-0", k="10")
     promise(page, "asked-1", t="0.25")
     onward(page, "text=On to the methods")
     compare(page, "mondrian")
     page.click("text=Make the release with mondrian")
-    page.wait_for_selector("text=Every promise is kept")
+    page.wait_for_selector("#verdict")
     audited(page, tmp_path)
 
 
@@ -210,10 +254,10 @@ def test_the_main_way_needs_no_script(visitor: Any, tmp_path: Path) -> None:
     page.get_by_role("combobox", name="sex").select_option("plain")
     onward(page, "tr:has(#role-1) button")
     assert page.locator("#role-1").input_value() == "plain"
-    onward(page, "text=On to the promises")
+    onward(page, "text=On to the guarantees")
     onward(page, "text=On to the methods")  # when the count is over
     page.click("text=Choose a method without comparing")
     page.check("input[value=mondrian][type=radio]")
     page.click("button:has-text('Make the release')")
-    page.wait_for_selector("text=Every promise is kept")
+    page.wait_for_selector("#verdict")
     audited(page, tmp_path)

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.apps.web.desk import choices, draft, promises, result, roles, table
+from closeknit.apps.web.desk import choices, draft, promises, protection, result, roles, table
 from closeknit.apps.web.desk.chart import frontier_svg
 from closeknit.apps.web.desk.table import csv_format, open_table
 from closeknit.core.columns import Columns
@@ -148,6 +148,59 @@ def test_any_clicks_leave_a_draft_that_says_one_thing_of_each_column(clicks: lis
     assert draft.read_draft(draft.draft_text(changed)) == changed
 
 
+@settings(max_examples=examples(30))
+@given(st.lists(st.tuples(st.sampled_from(["disease", "stay"]), st.sampled_from(roles.CHOICES)), max_size=8))
+def test_no_change_of_roles_loses_a_guarantee(clicks: list[tuple[str, str]]) -> None:
+    pair = {"t_closeness": {"column": ["disease", "stay"], "t": 0.5}}
+    before: dict[str, Any] = {**roles.with_role(DRAFT, "stay", "sensitive"), "models": [*DRAFT["models"], pair]}
+    changed = before
+    for name, role in clicks:
+        changed = roles.with_role(changed, name, role)
+        known = [*changed["models"], *changed.get("set_aside", [])]
+        assert sorted(map(str, known)) == sorted(map(str, before["models"])), "requested or set aside"
+        assert len(protection.set_aside(changed)) == len(known) - len(changed["models"])
+    for name in ("disease", "stay"):
+        changed = roles.with_role(changed, name, "sensitive")
+    assert "set_aside" not in changed and sorted(map(str, changed["models"])) == sorted(map(str, before["models"]))
+    assert protection.unprotected(changed) == [name for name in roles.sensitive_of(changed) if name not in ("disease", "stay")]
+
+
+def test_reading_a_table_again_keeps_roles_and_guarantees() -> None:
+    old = roles.with_role(DRAFT, "sex", "plain")
+    begun = draft.begun(ck.suggest(HOSPITAL), "table.csv", {"delimiter": ";"})
+    changed = protection.carried(old, begun, [*HOSPITAL])
+    assert changed == {**old, "data": begun["data"]}
+    fewer = protection.carried(old, begun, [name for name in HOSPITAL if name != "disease"])
+    assert [why for _, why in protection.set_aside(fewer)] == ["there is no column disease"]
+    again = protection.carried(fewer, begun, [*HOSPITAL])
+    assert roles.role_of(again, "disease") == "sensitive" and DRAFT["models"][1] in again["models"]
+
+
+def test_an_attribute_without_a_guarantee_is_confirmed_once_and_only_then_gone_on_with() -> None:
+    bare = {**DRAFT, "models": DRAFT["models"][:1]}
+    assert "disease" in protection.unconfirmed(bare)
+    sure = protection.with_confirmed(bare)
+    assert protection.unconfirmed(sure) == [] and draft.recipe_of(sure).models == draft.recipe_of(bare).models
+    taken = promises.without_promise(promises.with_promise(sure, DRAFT["models"][1]), 1)
+    assert protection.unconfirmed(taken) == ["disease"], "a guarantee that was requested and taken back asks again"
+
+
+@pytest.mark.parametrize(("form", "sentence"), [
+    ({"k_anonymity": {"k": 301}}, "the table reaches at most 300; request less"),
+    ({"l_diversity": {"column": "sex", "l": 3}}, "column 'sex': is not sensitive"),
+    ({"l_diversity": {"column": "disease", "l": 200}}, "cannot be met: the table reaches at most"),
+])  # fmt: skip
+def test_what_no_release_can_meet_is_refused_when_it_is_entered(form: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(BadInput, match=sentence):
+        protection.check_reachable(HOSPITAL, DRAFT, form)
+    protection.check_reachable(HOSPITAL, DRAFT, {"k_anonymity": {"k": 300}})
+
+
+def test_sensitive_column_without_values_is_a_fault() -> None:
+    told = {"schema": {"sensitive": {"note": "flat"}, "missing": ["?"]}}
+    assert "is sensitive and has no values" in roles.column_faults(Columns.of({"note": ["?", None]}), told)["note"]
+
+
 def test_faults_are_those_of_the_library() -> None:
     cells = Columns.of({"age": ["41", "old", "30"], "ward": ["A", "B", "B"], "pid": ["1", None, "2"], "zip": ["1", "2", "2"]})
     told = {"schema": {"quasi": {"age": "numeric", "gone": "flat"}, "plain": ["ward"], "person": "pid", "identifier": ["zip"]}}
@@ -234,7 +287,9 @@ def test_examples_count_persons_where_there_are_any() -> None:
     cells = Columns.of({"pid": [1, 1, 2, 3], "age": [30, 30, 41, 41], "flu": ["y", "n", "y", "n"]})
     found = promises.reach(cells, Schema(quasi={"age": "numeric"}, sensitive={"flu": "flat"}, person="pid"))
     assert found.persons and (found.smallest, found.alone) == (1, 1)
-    assert found.offered[0].example == "Today the rarest value of age is shared by 1 person; 1 of 3 people stands alone."
+    twice = Columns.of({"pid": [1, 1, 2, 3], "age": [30, 31, 41, 41]})
+    assert promises.reach(twice, Schema(quasi={"age": "numeric"}, person="pid")).alone == 1, "persons, not combinations"
+    assert found.offered[0].example == "Today the rarest value of age is shared by 1 person; 1 of 3 people is unique."
 
 
 def test_promises_of_a_draft_are_added_changed_and_taken_back() -> None:
@@ -319,6 +374,10 @@ def test_the_page_of_a_release_says_what_its_files_say(tmp_path: Path) -> None:
     assert [attack.risk for attack in found.attacks] == sorted((attack.risk for attack in found.attacks), reverse=True)
     assert any(attack.needs_original for attack in found.attacks) and not all(attack.needs_original for attack in found.attacks)
     assert {"recipe.yaml", "classes.csv"} <= {file.name for file in found.stays} and not set(found.leaves) & set(found.stays)
+    high = [attack for attack in found.attacks if attack.risk >= result.HIGH]
+    assert (
+        len(found.warnings) == len(high) + len(protection.unprotected(DRAFT)) and "No guarantee protects" in found.warnings[0]
+    )
     assert str(tmp_path) not in json.dumps(found.record()) and "patients.csv" in found.command
     for file in (tmp_path / "out.private").iterdir():
         file.unlink()

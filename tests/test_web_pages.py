@@ -124,6 +124,9 @@ def test_pages_are_their_owners_alone(desk: tuple[Any, str, Any], place: str) ->
 ERRORS = [  # where it is sent, what, and a part of the sentence
     ("/promises", {"key": "asked-0", "model": "k_anonymity", "place": "0", "k": "0"}, "k=0 is too small"),
     ("/promises", {"key": "asked-1", "model": "t_closeness", "place": "1", "column": "disease", "t": "x"}, "t"),
+    ("/promises", {"key": "asked-0", "model": "k_anonymity", "place": "0", "k": "9999"}, "the table reaches at most"),
+    ("/roles", {"role": "drop"}, "no column is ticked"),
+    ("/roles", {"role": "person", "column": ["0", "1"]}, "2 columns are ticked"),
     ("/suppress", {"share": "100"}, "less than 100 percent"),
     ("/roles/0", {"role": "king"}, "king"),
     ("/columns/0/kind", {"builder": "intervals", "lo": "0", "hi": "10", "width": "-1"}, "width"),
@@ -162,6 +165,38 @@ def test_a_change_is_taken_back(desk: tuple[Any, str, Any]) -> None:
     assert "has changed since" in client.get(f"{at}/release").text
     sent(client, f"{at}/undo", to="1")
     assert draft_of(case) == before
+
+
+def test_no_method_is_chosen_before_every_attribute_has_a_guarantee_or_a_confirmation(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+    sent(client, f"{at}/promises/1/remove")
+    shown = client.get(f"{at}/promises").text
+    assert "Without a guarantee: disease" in shown and ">On to the methods<" not in shown
+    for place, form in (("/methods", {"do": "all"}), ("/release", {"method": "mondrian"})):
+        answer = client.post(at + place, data=form)
+        assert answer.status_code == 422 and "no guarantee protects disease" in answer.text
+    assert "tick the box if you want this" in client.post(f"{at}/promises/confirm").text
+    sent(client, f"{at}/promises", propose="disease")
+    assert draft_of(case)["models"] == [{"k_anonymity": {"k": 3}}, {"t_closeness": {"column": "disease", "t": 0.2}}]
+    sent(client, f"{at}/undo")
+    sent(client, f"{at}/promises/confirm", sure="yes")
+    assert ">On to the methods<" in client.get(f"{at}/promises").text
+    assert "confirmed" not in client.get(f"{at}/recipe.yaml").text, "no recipe has it"
+    for _ in range(2):
+        sent(client, f"{at}/undo")
+    assert draft_of(case) == before
+
+
+def test_several_columns_get_one_role_at_once_and_others_are_filtered(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+    answer = client.post(f"{at}/roles", data={"role": "drop", "column": ["0", "1"], "filter": "a&b"})
+    assert answer.status_code == 303 and answer.headers["location"].endswith("/roles?filter=a%26b")
+    assert len(draft_of(case)["schema"]["drop"]) == 2
+    sent(client, f"{at}/undo")
+    assert draft_of(case) == before, "one change"
+    assert client.get(f"{at}/roles?filter=no such name").text.count('name="column"') == 0
 
 
 def test_a_hierarchy_goes_out_and_comes_in_again(desk: tuple[Any, str, Any]) -> None:

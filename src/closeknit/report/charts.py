@@ -18,13 +18,14 @@ PALETTE = (BLUE, ORANGE, GREEN, PURPLE)
 WIDTH = 300  # of the plot: with its labels it fits a phone
 LABELS = 150  # pixels that a name may take before it is cut
 LONGEST = 60  # signs of it
+PADDING = 5  # pixels around a chart
 TAG = re.compile(r"<[^<>]*>")
 NEEDLESS = re.compile(r' (class|role|aria-[a-z]+|pointer-events)="[^"]*"')  # the page styles nothing by them
 Rows = Sequence[Mapping[str, Any]]
 
 
-def bars(rows: Rows, *, value: str, title: str, most: float | None = None) -> str:
-    """Lying bars: a row has a `name` and a `value`.
+def bars(rows: Rows, *, value: str, title: str, most: float | None = None, labels: int = LABELS) -> str:
+    """Lying bars: a row has a `name` and a `value`; a name takes at most `labels` pixels.
 
     >>> bars([{"name": "age", "value": 0.4}], value="loss", title="Loss by column").startswith("<svg")
     True
@@ -34,9 +35,9 @@ def bars(rows: Rows, *, value: str, title: str, most: float | None = None) -> st
     scale = alt.Scale(domain=[0, most], nice=False) if most else alt.Scale(domainMin=0)
     shape = alt.Chart(_data(rows)).mark_bar(color=BLUE).encode(
         x=alt.X("value:Q", title=value, axis=alt.Axis(tickCount=5), scale=scale),
-        y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=LABELS)),
+        y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=labels)),
     )  # fmt: skip
-    return _svg(shape, 22 * len(rows), title)
+    return _svg(shape, 22 * len(rows), title, _wider(rows, labels))
 
 
 def standing(rows: Rows, *, name: str, value: str, title: str) -> str:
@@ -100,8 +101,14 @@ def _apart(names: Iterable[str]) -> list[str]:
     return found
 
 
-def _svg(chart: Any, height: int, title: str) -> str:
-    sized = chart.properties(width=WIDTH, height=height)
+def _wider(rows: Rows, labels: int) -> int:
+    """Pixels by which names may be wider than measured: a reader's fonts are not those of this machine."""
+    return max((min(len(str(row["name"])), labels // 6) for row in rows), default=0)
+
+
+def _svg(chart: Any, height: int, title: str, left: int = 0) -> str:
+    around = {"left": PADDING + left, "right": PADDING, "top": PADDING, "bottom": PADDING}
+    sized = chart.properties(width=WIDTH, height=height, padding=around)
     looks = sized.configure(aria=False, font="sans-serif", background="transparent")
     looks = looks.configure_view(stroke=None).configure_axis(
         labelFontSize=12, titleFontSize=12, titleFontWeight="normal", labelColor="#222", titleColor="#222", gridColor="#ddd"

@@ -27,7 +27,7 @@ class Settings:
     names: tuple[str, ...] = ()  # by which others call this server, with the port where they write one
     secure: bool = False  # https: by this server, or by the proxy before it
     body: int = GIGABYTE  # bytes of a request, so of an uploaded table
-    fields: int = 400  # of a form
+    fields: int = 1_200  # of a form: one a column, and some more
     text: int = MEGABYTE  # bytes of one that is no file, and of a recipe
     files: int = 40  # in a form
     unpacked: int = 4 * GIGABYTE  # bytes of a table that came compressed

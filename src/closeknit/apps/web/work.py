@@ -21,6 +21,10 @@ from closeknit.doors.csv import PLAIN, CsvFormat
 from closeknit.doors.folders import write_whole
 from closeknit.recipe import Recipe
 
+DARK = (  # a picture follows the colours of the page that shows it
+    "<style>@media (prefers-color-scheme: dark) { text { fill: #e8e6e3 } line, path[stroke] { stroke: #5a6064 } "
+    'svg > rect, path[fill="white"] { fill: none } }</style>'
+)
 Asked = Mapping[str, Any]
 Kind = Callable[[Case, Asked, Limits, Progress], Any]
 
@@ -72,7 +76,8 @@ def drawn(case: Case) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     for name, picture in pictures(case.out).items():
         alone = picture.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)  # as a file of its own
-        write_whole(folder / f"{name}.svg", alone.encode(), 0o600)
+        at = alone.index(">") + 1
+        write_whole(folder / f"{name}.svg", (alone[:at] + DARK + alone[at:]).encode(), 0o600)
 
 
 def _called(release: Any, name: str) -> None:

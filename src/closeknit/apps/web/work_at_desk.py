@@ -9,6 +9,7 @@ from closeknit.apps.web.desk.choices import compared, varied
 from closeknit.apps.web.desk.draft import begun
 from closeknit.apps.web.desk.kept import keep
 from closeknit.apps.web.desk.promises import reach
+from closeknit.apps.web.desk.protection import carried
 from closeknit.apps.web.desk.roles import suggested
 from closeknit.apps.web.desk.table import Limits, built_in, csv_format, look, open_table
 from closeknit.apps.web.work import Asked, Kind, asked_recipe, draft_of, keep_draft, table_at
@@ -27,7 +28,8 @@ def looked(case: Case, asked: Asked, limits: Limits, tell: Progress) -> Any:
     tell("guessing", 0.5)
     guess = suggest(table)
     if not asked.get("builtin"):
-        keep_draft(case, begun(guess, case.table.name, form))
+        first = begun(guess, case.table.name, form)
+        keep_draft(case, carried(draft_of(case), first, list(table)) if case.draft.is_file() else first)
     return {"looked": look(table).record(), "suggested": suggested(table, guess), "csv": form}
 
 

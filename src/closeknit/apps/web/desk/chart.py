@@ -17,11 +17,12 @@ from closeknit.apps.web.desk.table import short
 from closeknit.report.frontier_chart import COLOURS, NOTE, WIDE
 
 WIDTH, HEIGHT = 640, 380
-LEFT, RIGHT, TOP, BOTTOM = 70, 20, 16, 52
+LEFT, RIGHT, TOP, BOTTOM = 70, 20, 36, 52
 REACH = 14  # radius around a point that can be hit with a finger
 LINE = 20  # height of a line of the legend
 LONGEST = 40
 TICKS = 5
+BLACK = "#000000"
 Scale = Callable[[float], float]
 
 
@@ -40,7 +41,8 @@ def frontier_svg(choices: Choices, link: Callable[[ChoicePoint], str], chosen: i
     across = Across([point.loss or 0.0 for point in shown], (LEFT, WIDTH - RIGHT), log=False)
     up = Across([point.level or 0.0 for point in shown], (HEIGHT - BOTTOM, TOP), log=_wide(shown))
     methods = list(dict.fromkeys(point.name for point in shown))
-    signs = {name: (COLOURS[i % len(COLOURS)], i % len(SIGNS)) for i, name in enumerate(methods)}
+    colours = [colour if colour != BLACK else "currentColor" for colour in COLOURS]  # black cannot be seen on a dark page
+    signs = {name: (colours[i % len(colours)], i % len(SIGNS)) for i, name in enumerate(methods)}
     parts = [*_axes(across, up, choices), *_steps(shown, across, up, choices.higher_is_safer)]
     parts += [_curve([p for p in shown if p.name == name], across, up, signs[name][0]) for name in methods]
     parts += [_point(p, across, up, signs[p.name], link(p), choices.level, p.number == chosen) for p in shown]
@@ -96,17 +98,13 @@ def _wide(points: Sequence[ChoicePoint]) -> bool:
 
 
 def _axes(across: Across, up: Across, choices: Choices) -> list[str]:
-    parts = [f'<g class="grid" stroke="#ddd">{"".join(_grid(across, up))}</g>', '<g class="ticks" font-size="12">']
+    parts = [f'<g class="grid">{"".join(_grid(across, up))}</g>', '<g class="ticks" font-size="12">']
     parts += [_text(across(tick), HEIGHT - BOTTOM + 18, f"{tick:.4g}", "middle") for tick in across.ticks()]
     parts += [_text(LEFT - 8, up(tick) + 4, f"{tick:.4g}", "end") for tick in up.ticks()]
     safer = "larger" if choices.higher_is_safer else "smaller"
-    middle = (TOP + HEIGHT - BOTTOM) / 2
-    name = html.escape(short(choices.level, LONGEST))
     parts += ["</g>", _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, "loss (0: as it was, 1: gone)", "middle")]
-    parts += [
-        f'<text transform="translate(16 {middle:g}) rotate(-90)" text-anchor="middle">{name} reached ({safer} is safer)</text>'
-    ]
-    return parts
+    head = f"{short(choices.level, LONGEST)} measured ({safer} is safer)"  # lies across the picture: upright, it would be cut
+    return [*parts, _text(8, 18, head)]
 
 
 def _grid(across: Across, up: Across) -> list[str]:
@@ -121,7 +119,7 @@ def _steps(points: Sequence[ChoicePoint], across: Across, up: Across, higher_is_
         return []
     path = f"M{across(front[0].loss or 0.0)} {up(front[0].level or 0.0)}"
     path += "".join(f"H{across(point.loss or 0.0)}V{up(point.level or 0.0)}" for point in front[1:])
-    return [f'<path class="front" d="{path}" fill="none" stroke="#bbb" stroke-width="5" opacity="0.6"/>']
+    return [f'<path class="front" d="{path}" fill="none" stroke-width="5" opacity="0.6"/>']
 
 
 def _curve(points: Sequence[ChoicePoint], across: Across, up: Across, colour: str) -> str:
@@ -131,11 +129,11 @@ def _curve(points: Sequence[ChoicePoint], across: Across, up: Across, colour: st
 
 def _point(point: ChoicePoint, across: Across, up: Across, sign: tuple[str, int], address: str, level: str,
            chosen: bool) -> str:  # fmt: skip
-    asked = f", asked {point.asked}" if point.asked else ""
-    kept = "" if point.ok else " (a promise is not kept)"
+    asked = f", requested {point.asked}" if point.asked else ""
+    kept = "" if point.ok else " (a guarantee is not met)"
     said = html.escape(f"{point.name}: {level} {point.level:.4g}, loss {point.loss:.4g}{asked}{kept}", quote=True)
     taken = ' class="point chosen" aria-current="true"' if chosen else ' class="point"'
-    ring = f'<circle r="{REACH - 3}" fill="none" stroke="#222" stroke-width="2"/>' if chosen else ""
+    ring = f'<circle class="ring" r="{REACH - 3}" fill="none" stroke-width="2"/>' if chosen else ""
     return (
         f'<a href="{html.escape(address, quote=True)}" aria-label="{said}"{taken} '
         f'transform="translate({across(point.loss or 0.0)} {up(point.level or 0.0)})"><title>{said}</title>'
@@ -157,7 +155,8 @@ SIGNS = (
 
 def _sign(sign: tuple[str, int], filled: bool) -> str:
     colour, shape = sign
-    return f'<path d="{SIGNS[shape]}" fill="{colour if filled else "white"}" stroke="{colour}" stroke-width="1.5"/>'
+    inside = f'fill="{colour}"' if filled else 'class="hollow"'
+    return f'<path d="{SIGNS[shape]}" {inside} stroke="{colour}" stroke-width="1.5"/>'
 
 
 def _legend(signs: dict[str, tuple[str, int]]) -> list[str]:
@@ -175,4 +174,4 @@ def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
 def _svg(height: float, choices: Choices, parts: Sequence[str]) -> str:
     said = html.escape(f"Privacy against loss: {choices.level} over loss, {len(choices.points)} releases", quote=True)
     head = f'<svg class="frontier" role="group" aria-label="{said}" viewBox="0 0 {WIDTH} {height:g}"'
-    return f'{head} font-family="sans-serif" font-size="13" fill="#222">{"".join(parts)}</svg>'
+    return f'{head} font-family="sans-serif" font-size="13">{"".join(parts)}</svg>'

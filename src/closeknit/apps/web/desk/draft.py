@@ -23,6 +23,7 @@ from closeknit.suggestion import Suggestion
 Draft = dict[str, Any]
 FORMAT_KEYS = tuple(field.name for field in fields(CsvFormat))
 DIGITS, SIXTIES = 600, 60  # signs of a number, and of one with colons in it
+SET_ASIDE, CONFIRMED = PAGE_KEYS = ("set_aside", "confirmed")  # what only the page knows: no part of a recipe
 LONGEST_TEXT = 8 << 20  # signs of a recipe: a tree with a hundred thousand leaves is shorter
 
 
@@ -102,7 +103,16 @@ def recipe_of(draft: Mapping[str, Any], folder: Path | None = None) -> Recipe:
     >>> recipe_of({"schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}]}).models
     [KAnonymity(k=5)]
     """
-    return Recipe.of(dict(draft), folder)
+    return Recipe.of(without_page_keys(draft), folder)
+
+
+def without_page_keys(draft: Mapping[str, Any]) -> Draft:
+    """The draft as a recipe may write it.
+
+    >>> without_page_keys({"models": [], "set_aside": []})
+    {'models': []}
+    """
+    return {key: part for key, part in draft.items() if key not in PAGE_KEYS}
 
 
 class _NoReferences(EachKeyOnce):

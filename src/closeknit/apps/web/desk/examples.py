@@ -93,6 +93,22 @@ class Example:
         return counted(int(self.classes.sizes[index]), "row")
 
 
+def unique_persons(table: Table, class_of: NDArray[np.int32], classes: Classes) -> int:
+    """Persons (rows, where no column says whose they are) with a combination of quasi cells that nobody else has.
+
+    >>> import closeknit as ck
+    >>> from closeknit.core.columns import Columns
+    >>> from closeknit.core.table import Partition
+    >>> schema = ck.Schema(quasi={"age": ck.numeric()}, person="pid")
+    >>> table = schema.encode(Columns.of({"age": [30, 31, 40, 40], "pid": [1, 1, 2, 3]}))
+    >>> class_of = np.array([0, 1, 2, 2], dtype=np.int32)
+    >>> unique_persons(table, class_of, table.counted(Partition(class_of, 3)))  # two combinations, of one person
+    1
+    """
+    rows = classes.persons[class_of] == 1
+    return int(rows.sum()) if table.persons is None else len(np.unique(table.persons[rows]))
+
+
 def _size(example: Example, model: Model, today: Today) -> str:
     names = list(example.table.schema.quasi)
     more = len(names) - MOST_CELLS
@@ -100,10 +116,11 @@ def _size(example: Example, model: Model, today: Today) -> str:
     combination = f"{', '.join(most)} and {last}" if most else last
     what = "value" if len(names) == 1 else "combination"
     word, least = example.word, int(example.classes.persons.min())
-    alone, people = int((example.classes.persons == 1).sum()), int(example.classes.persons.sum())
+    alone, persons = unique_persons(example.table, example.class_of, example.classes), example.table.persons
+    people = len(example.table) if persons is None else len(np.unique(persons))
     many = "people" if word == "person" else "rows"
-    stand = f"{alone:,} of {people:,} {many} {'stands' if alone == 1 else 'stand'} alone"
-    return f"Today the rarest {what} of {combination} is shared by {counted(least, word, many)}; {stand}."
+    unique = f"{alone:,} of {people:,} {many} {'is' if alone == 1 else 'are'} unique"
+    return f"Today the rarest {what} of {combination} is shared by {counted(least, word, many)}; {unique}."
 
 
 def _diversity(example: Example, model: Model, today: Today) -> str:

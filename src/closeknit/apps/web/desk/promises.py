@@ -12,9 +12,10 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 from closeknit.api.dials import RANGES
-from closeknit.apps.web.desk.draft import Draft
-from closeknit.apps.web.desk.examples import Example, Today
+from closeknit.apps.web.desk.draft import CONFIRMED, Draft
+from closeknit.apps.web.desk.examples import Example, Today, unique_persons
 from closeknit.apps.web.desk.fields import Field, typed
+from closeknit.apps.web.desk.roles import attributes_of
 from closeknit.core.certificate import Promise, model_form
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
@@ -97,7 +98,7 @@ class Reach:
     quasi: tuple[str, ...]
     combinations: int  # of quasi cells
     smallest: int  # rows of the rarest one
-    alone: int  # rows that share theirs with nobody
+    alone: int  # rows (or persons) whose combination no other one has
     persons: bool  # counted in persons
     offered: tuple[Offered, ...]
 
@@ -112,7 +113,7 @@ def reach(columns: Columns, schema: Schema) -> Reach:
     >>> import closeknit as ck
     >>> found = reach(ck.datasets.hospital(200), ck.datasets.hospital_schema())
     >>> found.smallest, found.offered[0].example
-    (1, 'Today the rarest combination of age, sex, zip, job and admission is shared by 1 row; 200 of 200 rows stand alone.')
+    (1, 'Today the rarest combination of age, sex, zip, job and admission is shared by 1 row; 200 of 200 rows are unique.')
     """
     if not schema.quasi:
         raise BadInput("no column is quasi", right="name those by which a person could be recognised")
@@ -123,7 +124,7 @@ def reach(columns: Columns, schema: Schema) -> Reach:
     classes = table.counted(Partition(class_of, count))
     example = Example(table, class_of, classes)
     offered = [_offered(name, column, example, table.one_class()) for name in REGISTRY for column in _columns(name, schema)]
-    alone = int((classes.persons == 1).sum())
+    alone = unique_persons(table, class_of, classes)
     return Reach(
         len(table), tuple(schema.quasi), count, int(classes.persons.min()), alone, table.persons is not None, tuple(offered)
     )
@@ -185,7 +186,8 @@ def with_promise(draft: Mapping[str, Any], form: Mapping[str, Any], place: int |
         models += [dict(form)] if dict(form) not in models else []
     else:
         models[_place(models, place)] = dict(form)
-    return {**draft, "models": models}
+    confirmed = [name for name in draft.get(CONFIRMED) or [] if name not in attributes_of(form)]
+    return {**draft, "models": models, **({CONFIRMED: confirmed} if CONFIRMED in draft else {})}
 
 
 def without_promise(draft: Mapping[str, Any], place: int) -> Draft:

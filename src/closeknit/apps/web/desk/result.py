@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ from typing import Any
 from closeknit.attacks.finding import Finding, worst_first
 from closeknit.core.certificate import Certificate
 from closeknit.core.errors import BadInput
-from closeknit.core.joint import named
+from closeknit.core.joint import named, parts
 from closeknit.doors.faults import refused
 from closeknit.report.record import PrivateReport, PublicReport, Told
 
 CERTIFICATE, REPORT, RECIPE = "certificate.json", "report.json", "recipe.yaml"
 SHOWN_RISKS = 12
+LABELS = 360  # pixels of the name of an attack
+HIGH = 0.9  # a risk that is said before anything is downloaded
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class Result:
     notes: tuple[str, ...]
     sample: Before | None
     attacks: tuple[Attack, ...]  # worst first
+    warnings: tuple[str, ...]  # to be read before anything is shared
     missing: tuple[str, ...]  # what could not be shown, and why
     command: str
     leaves: tuple[File, ...]  # what may leave
@@ -107,7 +111,7 @@ def result(out: Path, name: str = "table.csv") -> Result:
     certificate = Certificate.from_json(_text(out / CERTIFICATE), CERTIFICATE)
     released = PublicReport.from_json(_text(out / REPORT), REPORT)
     private = PrivateReport.from_json(_text(home / REPORT), REPORT) if (home / REPORT).is_file() else None
-    sizes = certificate.classes
+    sizes, attacks = certificate.classes, _attacks(released, private)
     return Result(
         ok=certificate.ok,
         lines=tuple(str(certificate).splitlines()),
@@ -122,7 +126,8 @@ def result(out: Path, name: str = "table.csv") -> Result:
         loss_by_column=tuple((column, a) for column, (a, _) in certificate.loss.columns.items()),
         notes=certificate.notes,
         sample=_before(private),
-        attacks=_attacks(released, private),
+        attacks=attacks,
+        warnings=(*_unprotected(certificate), *_dangers(attacks)),
         missing=private.missing if private else (),
         command=command(name),
         leaves=_files(out),
@@ -167,7 +172,7 @@ def pictures(out: Path) -> dict[str, str]:
     title = "Bar chart: loss by column, from 0 to 1."
     drawn = {"loss": charts.bars(loss, value="loss", title=title, most=1)} if loss else {}
     title = "Bar chart: risk of each attack, from 0 (nothing learned) to 1 (somebody given away)."
-    return {**drawn, **({"risk": charts.bars(risk, value="risk", title=title, most=1)} if risk else {})}
+    return {**drawn, **({"risk": charts.bars(risk, value="risk", title=title, most=1, labels=LABELS)} if risk else {})}
 
 
 def _kept(told: Told) -> Kept:
@@ -183,6 +188,27 @@ def _kept(told: Told) -> Kept:
 def _attacks(released: PublicReport, private: PrivateReport | None) -> tuple[Attack, ...]:
     at_home = private.findings if private else ()
     return tuple(_attack(found, found in at_home) for found in worst_first([*released.findings, *at_home]))
+
+
+def _unprotected(certificate: Certificate) -> list[str]:
+    """A sentence about the sensitive attributes for which no guarantee was requested."""
+    named = {name for promise in certificate.promises for name in parts(promise.column)}
+    names = [name for name in certificate.columns.get("sensitive", {}) if name not in named]
+    return [
+        f"No guarantee protects {name}: whoever recognises the class of a person sees every value of {name} in it, "
+        "and may learn the person's own."
+        for name in names
+    ]
+
+
+def _dangers(attacks: Sequence[Attack]) -> list[str]:
+    """A sentence about each attack that nearly always succeeds against the person who is worst off."""
+    return [
+        f"{attack.title.capitalize()}: an adversary who knows {attack.knows} is right about at least one person with a "
+        f"probability of {attack.risk:.0%}. {attack.sentence}"
+        for attack in attacks
+        if attack.risk >= HIGH
+    ]
 
 
 def _attack(found: Finding, needs_original: bool) -> Attack:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from closeknit.api.asking import check_identifier, check_models, check_plain
-from closeknit.apps.web.desk.draft import Draft, recipe_of
+from closeknit.apps.web.desk.draft import SET_ASIDE, Draft, recipe_of
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.joint import parts
@@ -123,12 +123,15 @@ def missing_of(draft: Forms) -> list[str]:
 def with_role(draft: Forms, name: str, role: str, usual: object = "flat") -> Draft:
     """The draft with another role for a column; `usual` is the kind it gets where it has none yet.
 
-    What only its old role gave a meaning goes with it: promises about a secret, an importance, a place in `allow_unique`.
+    What only its old role gave a meaning goes with it: an importance, a place in `allow_unique`. Guarantees about a column that
+    is no longer sensitive are set aside, and requested again as soon as it is sensitive again.
 
     >>> draft = {"schema": {"quasi": {"age": "numeric"}, "sensitive": {"wage": "numeric"}},
     ...          "models": [{"k_anonymity": {"k": 6}}, {"t_closeness": {"column": "wage", "t": 0.2}}]}
-    >>> with_role(draft, "wage", "identifier")
-    {'schema': {'identifier': ['wage'], 'quasi': {'age': 'numeric'}}, 'models': [{'k_anonymity': {'k': 6}}]}
+    >>> with_role(draft, "wage", "identifier")["set_aside"]
+    [{'t_closeness': {'column': 'wage', 't': 0.2}}]
+    >>> with_role(with_role(draft, "wage", "identifier"), "wage", "sensitive")["models"] == draft["models"]
+    True
     """
     choice("role", role, CHOICES)
     schema, kind = _schema(draft), kind_of(draft, name) or usual
@@ -149,8 +152,33 @@ def with_role(draft: Forms, name: str, role: str, usual: object = "flat") -> Dra
             schema[held][name] = kind
     if name not in schema["quasi"]:
         schema["importance"] = {other: weight for other, weight in schema["importance"].items() if other != name}
-    kept = [form for form in draft.get("models") or [] if name in schema["sensitive"] or name not in _spoken_of(form)]
-    return _with_schema({**draft, "models": kept}, schema)
+    return _with_guarantees(_with_schema(draft, schema))
+
+
+def without_columns(draft: Forms, names: Collection[str]) -> Draft:
+    """The draft of a table that has these columns alone; guarantees about others are set aside.
+
+    >>> without_columns({"schema": {"quasi": {"age": "numeric"}, "plain": ["ward"]}}, ["age"])["schema"]
+    {'quasi': {'age': 'numeric'}}
+    """
+    schema = _schema(draft)
+    for role in (*LISTED, "allow_unique"):
+        schema[role] = [name for name in schema[role] if name in names]
+    for role in (*KINDED, "importance"):
+        schema[role] = {name: form for name, form in schema[role].items() if name in names}
+    schema["person"] = schema.get("person") if schema.get("person") in names else None
+    return _with_guarantees(_with_schema(draft, schema))
+
+
+def _with_guarantees(draft: Forms) -> Draft:
+    """The draft that requests every guarantee about sensitive columns and sets the others aside."""
+    known = [*(draft.get("models") or []), *(draft.get(SET_ASIDE) or [])]
+    sensitive = set(sensitive_of(draft))
+    kept = [form for i, form in enumerate(known) if sensitive.issuperset(attributes_of(form)) and form not in known[:i]]
+    aside = [form for form in known if form not in kept]
+    changed = {key: part for key, part in draft.items() if key != SET_ASIDE}
+    changed |= {"models": kept} if kept or "models" in draft else {}
+    return changed | ({SET_ASIDE: aside} if aside else {})
 
 
 def with_kind(draft: Forms, name: str, form: object) -> Draft:
@@ -234,7 +262,9 @@ def _check(columns: Columns, schema: Forms, name: str, role: str | None) -> None
     elif role in (*KINDED, BOTH):
         held = KINDED[0] if name in schema["quasi"] else KINDED[1]
         read = Schema.from_forms({held: {name: schema[held][name]}, "missing": schema["missing"]})
-        read.coded(columns[name], name, getattr(read, held)[name])
+        codes, domain, _ = read.coded(columns[name], name, getattr(read, held)[name])
+        if name in schema["sensitive"] and not (codes < domain.size).any():
+            raise BadInput("is sensitive and has no values", column=name, right="drop it, or correct the missing-value codes")
 
 
 def draft_faults(draft: Forms) -> list[str]:
@@ -276,16 +306,28 @@ def _with_schema(draft: Forms, schema: Forms) -> Draft:
         told.pop("person_rows", None)
     else:
         told.pop("rows_are_persons", None)
-    changed = {**draft, "schema": told}
-    return changed if changed.get("models") or "models" in draft else {k: v for k, v in changed.items() if k != "models"}
+    return {**draft, "schema": told}
 
 
 def _named(schema: Forms) -> list[str]:
     return [name for role in ROLES[:-2] for name in schema[role]] + ([schema["person"]] if schema.get("person") else [])
 
 
-def _spoken_of(form: Any) -> tuple[str, ...]:
-    """The columns that a promise in a draft speaks of."""
+def sensitive_of(draft: Forms) -> list[str]:
+    """The sensitive columns of a draft.
+
+    >>> sensitive_of({"schema": {"sensitive": {"wage": "numeric"}}})
+    ['wage']
+    """
+    return list(_schema(draft)["sensitive"])
+
+
+def attributes_of(form: Any) -> tuple[str, ...]:
+    """The sensitive attributes that a guarantee in a draft is about.
+
+    >>> attributes_of({"t_closeness": {"column": "wage", "t": 0.2}}), attributes_of({"k_anonymity": {"k": 6}})
+    (('wage',), ())
+    """
     params = next(iter(form.values()), None) if isinstance(form, Mapping) else None
     column = params.get("column") if isinstance(params, Mapping) else None
     return parts(tuple(column) if isinstance(column, list) else column)

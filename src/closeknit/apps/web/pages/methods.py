@@ -13,6 +13,7 @@ from closeknit.apps.web.cases import Case
 from closeknit.apps.web.desk.chart import frontier_svg
 from closeknit.apps.web.desk.choices import SAMPLE, Choices, chosen, methods
 from closeknit.apps.web.desk.fields import number_of
+from closeknit.apps.web.desk.protection import refuse_unconfirmed
 from closeknit.apps.web.desk.roles import draft_faults
 from closeknit.apps.web.pages.drafts import change, mark
 from closeknit.apps.web.pages.roles import columns_of
@@ -40,15 +41,30 @@ def _page(request: Request, case: Case, tasks: Tasks, point: int | None = None,
     draft = draft_of(case)
     work = newest(tasks, case, mark(draft, *ASKED))
     found = Choices.read(work.found) if work.found else None
-    faults = draft_faults(draft)
+    faults = faults_of(draft)
     told: dict[str, Any] = {"work": work, "found": found, "faults": faults, "sample": SAMPLE, "rows": columns_of(case).rows}
     told["offers"] = [] if faults else methods(draft)
+    told["about"] = {offer.name: offer.about for offer in told["offers"]}
     told["method"], told["models"] = method_name(draft), draft.get("models")
     if found is not None:
         number = point if point is not None and 0 <= point < len(found.points) else at_first(found, draft)
         told["point"] = None if number is None else found.points[number]
         told["chart"] = Markup(frontier_svg(found, lambda each: f"?point={each.number}#chosen", number))
     return page(request, case, tasks, "methods", UNFIT if error else 200, errors=error or {}, **told)
+
+
+def faults_of(draft: Mapping[str, Any]) -> list[str]:
+    """Why no method can be chosen yet.
+
+    >>> schema = {"quasi": {"age": "numeric"}, "sensitive": {"wage": "flat"}}
+    >>> faults_of({"schema": schema, "models": [{"k_anonymity": {"k": 2}}]})
+    ['no guarantee protects wage; request one in step 3, or confirm there that none is wanted']
+    """
+    try:
+        refuse_unconfirmed(draft)
+    except BadInput as bad:
+        return [*draft_faults(draft), str(bad)]
+    return draft_faults(draft)
 
 
 def at_first(found: Choices, draft: Mapping[str, Any]) -> int | None:
@@ -79,7 +95,7 @@ def compare(request: Request, case: Mine, tasks: AllTasks, do: Short = "sample",
     """Compare on a sample or on all rows, or see what other limits of a promise would cost."""
     begun(case)
     draft = draft_of(case)
-    if faults := draft_faults(draft):
+    if faults := faults_of(draft):
         return _page(request, case, tasks, error={"methods": faults[0]})
     try:
         few = None if do == "all" else whole("rows", number_of("rows", rows.strip() or str(SAMPLE)), least=1)
@@ -106,7 +122,7 @@ def release(request: Request, case: Mine, tasks: AllTasks, point: Annotated[int 
             draft = chosen(draft, points[point])
         elif method and method != method_name(draft):
             draft = {**draft, "method": method}
-        if faults := draft_faults(draft):
+        if faults := faults_of(draft):
             raise BadInput(faults[0])
     except BadInput as bad:
         return _page(request, case, tasks, point, {"methods": str(bad)})

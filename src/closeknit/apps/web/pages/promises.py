@@ -12,18 +12,22 @@ from starlette.responses import Response
 from closeknit.apps.web.cases import Case
 from closeknit.apps.web.desk.draft import recipe_of
 from closeknit.apps.web.desk.fields import number_of
-from closeknit.apps.web.desk.promises import explained, fields_of, promise_form, with_promise, without_promise
+from closeknit.apps.web.desk.promises import explained, fields_of, promise_form, usual, with_promise, without_promise
+from closeknit.apps.web.desk.protection import check_reachable, set_aside, unconfirmed, unprotected, with_confirmed
 from closeknit.apps.web.desk.roles import draft_faults
 from closeknit.apps.web.pages.drafts import change, mark
+from closeknit.apps.web.pages.roles import columns_of
 from closeknit.apps.web.pages.shown import UNFIT, begun, onward, page, work_of
 from closeknit.apps.web.routing import AllTasks, LimitedRoute, Mine, Typed
 from closeknit.apps.web.tasks import Tasks
 from closeknit.apps.web.work import draft_of
+from closeknit.core.certificate import model_form
 from closeknit.core.errors import BadInput
 from closeknit.core.method import usual_form
 from closeknit.core.params import choice, number
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
+PROPOSED = "t_closeness"  # for a sensitive attribute without a guarantee
 FORMS = {  # how a release can be written
     "generalized": "quasi cells made coarser, each secret beside them",
     "bucketized": "two tables: exact quasi cells, and the secrets of each bucket of rows",
@@ -74,6 +78,9 @@ def _page(request: Request, case: Case, tasks: Tasks, errors: Mapping[str, str] 
         "asked": asked,
         "others": {column: [card for card in others if card.column == column] for column in _in_order(others)},
         "faults": draft_faults(draft),
+        "unprotected": unprotected(draft),
+        "unconfirmed": unconfirmed(draft),
+        "aside": set_aside(draft),
         "suppress": float(number("suppress", draft.get("suppress") or 0)),  # a recipe may say 1/3
         "forms": FORMS,
         "form": form_name(draft),
@@ -116,14 +123,28 @@ def ask(request: Request, case: Mine, tasks: AllTasks, typed: Typed) -> Response
     """Ask for a promise, or for another limit of one that is asked for."""
     begun(case)
     form = dict(typed)
+    if name := form.get("propose"):  # the usual guarantee of an attribute that has none
+        form = {"key": "confirm", "model": PROPOSED, **model_form(usual(PROPOSED, name))[PROPOSED]}
     key, model, place = form.pop("key", ""), form.pop("model", ""), form.pop("place", "")
     try:
         known = {each.name for each in fields_of(model)}
         params = promise_form(model, {name: text for name, text in form.items() if name in known})
-        change(case, with_promise(draft_of(case), params, int(place) if place.isdigit() else None))
+        draft = draft_of(case)
+        check_reachable(columns_of(case), draft, params)
+        change(case, with_promise(draft, params, int(place) if place.isdigit() else None))
     except BadInput as bad:
         return _page(request, case, tasks, {key: str(bad)}, form)
     return onward(case, "promises")
+
+
+@router.post("/tables/{id}/promises/confirm")
+def confirm(request: Request, case: Mine, tasks: AllTasks, sure: Annotated[str, Form(max_length=10)] = "") -> Response:
+    """Agree that the sensitive attributes without a guarantee are published as they are."""
+    begun(case)
+    if not sure:
+        return _page(request, case, tasks, {"confirm": "tick the box if you want this, or request a guarantee"})
+    change(case, with_confirmed(draft_of(case)))
+    return onward(case, "methods")
 
 
 @router.post("/tables/{id}/promises/{place}/remove")

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from closeknit.apps.web.cases import Case
 from closeknit.apps.web.desk.kept import kept
-from closeknit.apps.web.desk.roles import CHOICES, MEANS, missing_of, role_rows, with_missing, with_role
+from closeknit.apps.web.desk.protection import guarantees_of, set_aside
+from closeknit.apps.web.desk.roles import (
+    BOTH,
+    CHOICES,
+    MEANS,
+    missing_of,
+    role_of,
+    role_rows,
+    sensitive_of,
+    with_missing,
+    with_role,
+)
 from closeknit.apps.web.pages.drafts import change, changes, undo
 from closeknit.apps.web.pages.shown import UNFIT, begun, onward, page, work_of
 from closeknit.apps.web.routing import AllTasks, LimitedRoute, Mine
@@ -19,21 +31,27 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
+Role = Annotated[str, Form(max_length=40)]
 
 
 @router.get("/tables/{id}/roles")
-def roles(request: Request, case: Mine, tasks: AllTasks) -> Response:
-    """A line for each column: its role, why, and what is wrong with it."""
+def roles(request: Request, case: Mine, tasks: AllTasks, filter: str = "") -> Response:
+    """A line for each column whose name has the filter in it: its role, why, and what is wrong with it."""
     begun(case)
-    return _page(request, case, tasks)
+    return _page(request, case, tasks, sought=filter)
 
 
-def _page(request: Request, case: Case, tasks: Tasks, errors: dict[str, str] | None = None) -> Response:
+def _page(request: Request, case: Case, tasks: Tasks, errors: dict[str, str] | None = None, sought: str = "") -> Response:
     found, draft, table = work_of(tasks, case, "look").found or {}, draft_of(case), columns_of(case)
     looked = {column["name"]: column for column in found.get("looked", {}).get("columns", [])}
     marks = missing_of(draft)
     told: dict[str, Any] = {
-        "rows": role_rows(table, draft, found.get("suggested", {})),
+        "rows": [row for row in role_rows(table, draft, found.get("suggested", {})) if sought.lower() in row.name.lower()],
+        "numbers": {name: number for number, name in enumerate(table)},
+        "sought": sought,
+        "guarantees": {name: guarantees_of(draft, name) for name in sensitive_of(draft)},
+        "aside": set_aside(draft),
+        "quasi": any(role_of(draft, name) in ("quasi", BOTH) for name in table),
         "looked": looked,
         "choices": {role: MEANS[role] for role in CHOICES},
         "markers": list(dict.fromkeys([*marks, *(mark for column in looked.values() for mark in column["markers"])])),
@@ -44,15 +62,39 @@ def _page(request: Request, case: Case, tasks: Tasks, errors: dict[str, str] | N
     return page(request, case, tasks, "roles", UNFIT if errors else 200, **told)
 
 
+@router.post("/tables/{id}/roles")
+def several(request: Request, case: Mine, tasks: AllTasks, role: Role, column: Annotated[list[int] | None, Form()] = None,
+            filter: Annotated[str, Form(max_length=200)] = "") -> Response:  # fmt: skip
+    """One role for all columns that are ticked."""
+    begun(case)
+    try:
+        if not column:
+            raise BadInput("no column is ticked", right="tick those that get this role")
+        if role == "person" and len(column) > 1:
+            raise BadInput(f"{len(column)} columns are ticked", right="tick one: there is one person column at most")
+        _give(case, tasks, column, role)
+    except BadInput as bad:
+        return _page(request, case, tasks, {"several": str(bad)}, filter)
+    return onward(case, "roles" + (f"?{urlencode({'filter': filter})}" if filter else ""))
+
+
+def _give(case: Case, tasks: Tasks, numbers: list[int], role: str) -> None:
+    """Another role for these columns, as one change."""
+    table, draft = columns_of(case), draft_of(case)
+    found = work_of(tasks, case, "look").found or {}
+    for number in numbers:
+        name = column_name(table, number)
+        draft = with_role(draft, name, role, found.get("suggested", {}).get(name, {}).get("kind", "flat"))
+    change(case, draft)
+
+
 @router.post("/tables/{id}/roles/{number}")
-def chosen(request: Request, case: Mine, tasks: AllTasks, number: int, role: Annotated[str, Form(max_length=40)]) -> Response:
+def chosen(request: Request, case: Mine, tasks: AllTasks, number: int, role: Role) -> Response:
     """Another role for a column."""
     begun(case)
     name = column_name(columns_of(case), number)
-    found = work_of(tasks, case, "look").found or {}
-    usual = found.get("suggested", {}).get(name, {}).get("kind", "flat")
     try:
-        change(case, with_role(draft_of(case), name, role, usual))
+        _give(case, tasks, [number], role)
     except BadInput as bad:
         return _page(request, case, tasks, {name: str(bad)})
     return onward(case, "roles")

@@ -18,7 +18,7 @@ WORKS = {  # what is going on, for the page that waits for it
     "look": "Looking at the table",
     "reach": "Counting what the table reaches today",
     "choices": "Comparing the methods",
-    "frontier": "Trying stricter and looser promises",
+    "frontier": "Trying stricter and looser guarantees",
     "anonymize": "Making the release",
 }
 STEP_OF = {
@@ -42,7 +42,7 @@ def steps(case: Case, tasks: Tasks) -> list[Step]:
     """Which steps can be gone to."""
     begun = case.draft.is_file()
     made = case.finished or tasks.last(case, "anonymize") is not None
-    named = {"table": "Table", "roles": "Roles", "promises": "Promises", "methods": "Methods", "release": "Release"}
+    named = {"table": "Table", "roles": "Roles", "promises": "Guarantees", "methods": "Methods", "release": "Release"}
     return [Step(name, title, name == "table" or (made if name == "release" else begun)) for name, title in named.items()]
 
 

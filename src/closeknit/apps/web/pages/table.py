@@ -8,7 +8,7 @@ from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from closeknit.apps.web.answers import templates
-from closeknit.apps.web.desk.draft import confined, draft_text, read_draft, recipe_of
+from closeknit.apps.web.desk.draft import confined, draft_text, read_draft, recipe_of, without_page_keys
 from closeknit.apps.web.desk.table import csv_format
 from closeknit.apps.web.pages.drafts import change, mark
 from closeknit.apps.web.pages.shown import STEP_OF, UNFIT, Work, begun, onward, page, work_of
@@ -70,7 +70,7 @@ def recipe_file(case: Mine) -> Response:
     begun(case)
     headers = {"content-disposition": 'attachment; filename="recipe.yaml"'}
     return PlainTextResponse(
-        draft_text({**draft_of(case), "data": named(draft_of(case).get("data"), case.name)}), headers=headers
+        draft_text(without_page_keys({**draft_of(case), "data": named(draft_of(case).get("data"), case.name)})), headers=headers
     )
 
 

@@ -44,6 +44,28 @@ function fit(form) {
 for (const form of document.forms) fit(form);
 document.addEventListener("change", (event) => { if (event.target.form) fit(event.target.form); });
 
+// A filter hides the rows whose name has another text in it; hidden rows are not ticked.
+document.addEventListener("input", (event) => {
+  const shown = event.target.dataset.filter;
+  if (shown) filter(event.target);
+});
+function filter(field) {
+  const sought = field.value.trim().toLowerCase();
+  let count = 0;
+  for (const row of document.querySelectorAll(field.dataset.filter)) {
+    row.hidden = !row.querySelector("th").dataset.name.includes(sought);
+    if (row.hidden) row.querySelector("input[type=checkbox]").checked = false;
+    count += !row.hidden;
+  }
+  const told = document.getElementById("shown");
+  if (told) told.textContent = told.textContent.replace(/^\d+/, count);
+}
+document.addEventListener("htmx:afterSettle", () => { for (const field of document.querySelectorAll("[data-filter]")) filter(field); });
+document.addEventListener("change", (event) => {
+  if (!event.target.dataset.all) return;
+  for (const box of document.querySelectorAll(event.target.dataset.all)) box.checked = event.target.checked;
+});
+
 // What the page would ask for anyway.
 const soon = document.querySelector("form[data-soon]");
 if (soon) soon.requestSubmit();
