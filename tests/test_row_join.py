@@ -159,7 +159,7 @@ def test_releases_with_other_quasi_identifiers_and_hierarchies_are_joined() -> N
     """Each release is read by its own certificate: bins here, values there, and a column that only one of them generalizes."""
     cells = {"age": [20, 25, 30, 35], "sex": ["f", "m", "f", "m"], "ill": ["flu", "gout", "cold", "ulcer"]}
     table = Columns.of(cells)
-    own = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()}, identifier=["sex"])
+    own = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()}, drop=["sex"])
     theirs = ck.Schema(quasi={"age": ck.numeric(0, 60, bins=1), "sex": ck.flat()}, sensitive={"ill": ck.flat()})
     early = ck.anonymize(table, own, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
     late = ck.anonymize(table, theirs, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
