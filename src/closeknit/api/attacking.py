@@ -182,7 +182,9 @@ def _original(original: Any, recipe: Recipe | None, schema: Schema | None, csv: 
         raise BadInput("the original table comes without a schema", right="give the schema, or the recipe")
     source, format = (original, csv) if original is not None else (recipe.data_path, recipe.csv)  # type: ignore[union-attr]
     needed = schema.needed
-    columns = read(source, format, lambda names: [*needed(names), *(name for name in shared if name in schema.identifier)])
+    columns = read(
+        source, format, lambda names: [*needed(names), *(name for name in shared if name in schema.removed and name in names)]
+    )
     rows = certificate.rows + certificate.withheld
     if columns.rows != rows:
         what = f"the original table has {columns.rows:,} rows, and the release speaks of {rows:,}"
