@@ -18,7 +18,7 @@
     knit_large  Knit on 100,000 rows of SAL, and on a million
     knit_time  what more of Knit's budget is worth, and the picture of it in the docs
     knit_optimum  how far Knit is from the best possible: all partitions of tiny tables, a lower bound for larger ones
-    knit_attack  what an attacker who knows the method learns from Knit's classes
+    minimality  what an adversary who knows the method learns from its classes, for every method
     stream_speed  rows a second of every stream, and memory over 50,000,000 rows
     spark    Mondrian and SABRE on 1,000,000 to 100,000,000 generated rows on Spark, beside its own reading, sorting and writing
     web      Adult and SAL by `closeknit serve` beside the command, and how fast it answers meanwhile
@@ -44,12 +44,12 @@ import burel
 import growth
 import incognito
 import knit
-import knit_attack
 import knit_large
 import knit_optimum
 import knit_time
 import machine
 import measures
+import minimality
 import mondrian
 import on_spark
 import rivals
@@ -85,7 +85,7 @@ BENCHMARKS = {
     "knit_large": ("Knit on more rows", knit_large.run),
     "knit_time": ("Knit: what a larger budget is worth", knit_time.run),
     "knit_optimum": ("Knit: how far from the best possible", knit_optimum.run),
-    "knit_attack": ("Knit: what an attacker who knows the method learns", knit_attack.run),
+    "minimality": ("Minimality: what an adversary who knows the method learns", minimality.run),
     "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
     "spark": ("Spark: large tables on this machine", on_spark.run),
     "web": ("The service: jobs beside the command line, and answers meanwhile", web.run),

@@ -32,8 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.joint import parts
 from closeknit.core.limits import MOST_PROPOSALS, MOST_SECONDS
-from closeknit.core.method import Method, Progress, side_by_side, silent
+from closeknit.core.method import Progress, side_by_side, silent
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import number
 from closeknit.core.params import whole as whole_number
@@ -208,8 +209,10 @@ def _starts(loom: Loom, models: Sequence[Model], seed: int) -> Iterator[Partitio
         yield cut(loom, begun, loom.guard)
     if small:
         yield Mondrian().run(loom.table, models, 0, silent).partition
-    others: tuple[Method, ...] = (Sabre(), Burel(), StackAndDeal()) if len(loom.table) <= FEW else ()
-    for method in others:
+    mentioned = tuple(dict.fromkeys(name for model in models for name in parts(model.column)))[:2]
+    if not mentioned or len(loom.table) > FEW:  # what plans by a value that no guarantee mentions would disclose it
+        return
+    for method in (Sabre(), Burel(), StackAndDeal(column=mentioned)):
         with suppress(BadInput, Unsatisfiable):  # it plans for other promises than these
             yield repaired(loom.table, method.run(loom.table, models, seed, silent).partition, models)
 
