@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from closeknit.kernels.bare import bare, truth, whole
 from closeknit.kernels.boxes import Codes, Ints
+from closeknit.kernels.compiling import bare, kernel, truth, whole
 from closeknit.kernels.cutting import ascend
 from closeknit.kernels.knit_guard import Guard, allowed, count_row
 from closeknit.kernels.ranges import Costs, range_cost
@@ -52,7 +51,7 @@ class Room(NamedTuple):
     hi: Codes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def careful(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes, starts: Ints, enough: int
             ) -> tuple[Codes, int]:  # fmt: skip
     """Class of each place of `rows` (class by class from `starts` on) after all cuts that pay, and how many classes there are.
@@ -94,7 +93,7 @@ def careful(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Co
     return class_of, count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cut(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes, room: Room) -> int:
     """Reorders the rows such that the side that goes stands first; how many go, 0 where no cut pays."""
     s, d = len(rows), quasi.shape[1]
@@ -111,7 +110,8 @@ def _cut(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes
         if range_cost(costs, j, lo, hi) > 0.0:
             best, goes = _column(costs, guard, buckets, quasi, rows, j, lo, hi, best, goes, room)
     if goes > 0:
-        rows[:] = room.best[:s]
+        for x in range(s):
+            rows[x] = room.best[x]
     return goes
 
 
@@ -125,7 +125,7 @@ def _boxed(quasi: Codes, rows: Codes, room: Room) -> None:
         room.lo[2, j], room.hi[2, j] = lo, hi
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count(guard: Guard, buckets: Buckets, rows: Codes, room: Room) -> None:
     """Which buckets the class has rows of, how many, and how many stand under every node."""
     for i in range(room.used[0]):
@@ -145,7 +145,7 @@ def _count(guard: Guard, buckets: Buckets, rows: Codes, room: Room) -> None:
         count_row(guard, room.whole, whole(1), whole(buckets.sample[b]), room.have[b])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _column(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes, j: int, lo: int, hi: int, best: float,
             goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
     """The best of all runs of one column, if better than what was found before."""

@@ -6,13 +6,13 @@ The order is found by a radix sort; numpy sorts long integers stably only by mer
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from closeknit.kernels.compiling import kernel
 
 BITS = 11
 
 
-@njit(cache=True, nogil=True)
 def append(words: NDArray[np.uint64], codes: NDArray[np.integer], size: int) -> None:
     """Packs one more column, of codes below `size`, behind what the words have.
 
@@ -21,24 +21,20 @@ def append(words: NDArray[np.uint64], codes: NDArray[np.integer], size: int) -> 
     >>> words.tolist()
     [13, 24]
     """
-    for i in range(len(words)):
-        words[i] = words[i] * np.uint64(size) + np.uint64(codes[i])
+    words *= np.uint64(size)
+    words += codes.astype(np.uint64)
 
 
-@njit(cache=True, nogil=True)
 def ascending(words: NDArray[np.uint64]) -> bool:
     """Whether no word is smaller than the one before.
 
-    >>> bool(ascending(np.array([1, 1, 3], np.uint64))), bool(ascending(np.array([2, 1], np.uint64)))
+    >>> ascending(np.array([1, 1, 3], np.uint64)), ascending(np.array([2, 1], np.uint64))
     (True, False)
     """
-    i = 1
-    while i < len(words) and words[i - 1] <= words[i]:
-        i += 1
-    return i >= len(words)
+    return bool((words[:-1] <= words[1:]).all())
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stable_order(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Positions of the words in ascending order; equal words keep their order.
 
@@ -46,11 +42,12 @@ def stable_order(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     [3, 1, 0, 2]
     """
     n = len(words)
-    order = np.arange(n)
-    if n == 0:
-        return order
-    rest = words.max()
-    there = np.empty_like(order)
+    order, there = np.empty(n, np.int64), np.empty(n, np.int64)
+    rest = np.uint64(0)
+    for i in range(n):
+        order[i] = i
+        if words[i] > rest:
+            rest = words[i]
     mask = np.uint64((1 << BITS) - 1)
     shift = np.uint64(0)
     while rest > 0:
