@@ -17,7 +17,6 @@ from closeknit.kernels.cutting import (
     GROUP,
     TIES,
     Runs,
-    ascend,
     in_lanes,
     joint_losses,
     room_for,
@@ -25,6 +24,7 @@ from closeknit.kernels.cutting import (
     smaller,
 )
 from closeknit.kernels.lanes import width_of
+from closeknit.kernels.sorting import ascend
 
 EIGHTHS, QUARTERS = 8, 4  # `best`: cuts between values near 7 places, and 3 places at which ties are divided
 MOST = 1 + (EIGHTHS - 1) + (QUARTERS - 1)  # cuts of one column: one between children comes first
@@ -122,7 +122,7 @@ def _longer(cuts: Codes, used: int, least: int) -> Codes:
     return longer
 
 
-@kernel
+@bare
 def _points(scales: Scales, ranked: Codes, j: int, k: int, relaxed: bool, best: bool, found: Codes, count: int) -> int:
     """Cuts of one column, written behind the `count` found so far; their number after that."""
     s, start = len(ranked), count
@@ -169,7 +169,7 @@ def _rank(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: i
             at += 1
 
 
-@kernel
+@bare
 def _between_values(ranked: Codes, j: int, place: int, k: int, sides: int, found: Codes, start: int, count: int) -> int:
     """Before or after the value at a place of the order: the sides of its tie, the one that is nearer the middle first."""
     s, value = len(ranked), ranked[place]
@@ -192,7 +192,7 @@ def _between_values(ranked: Codes, j: int, place: int, k: int, sides: int, found
     return count
 
 
-@kernel
+@bare
 def _through_ties(ranked: Codes, j: int, place: int, k: int, anywhere: bool, found: Codes, count: int) -> int:
     """Exactly `place` rows go left; rows of equal value are divided. `anywhere`: also where no value needs to be."""
     s = len(ranked)
@@ -207,7 +207,7 @@ def _through_ties(ranked: Codes, j: int, place: int, k: int, anywhere: bool, fou
     return count
 
 
-@kernel
+@bare
 def _between_children(scales: Scales, ranked: Codes, j: int, k: int, best: bool, found: Codes, count: int) -> int:
     """The largest child of the lowest node over the class goes left, the others right.
 
@@ -228,7 +228,7 @@ def _between_children(scales: Scales, ranked: Codes, j: int, k: int, best: bool,
     return count + (most > 0)
 
 
-@kernel
+@bare
 def _cover(scales: Scales, j: int, lo: int, hi: int) -> int:
     """The lowest node over a range; -1 for numbers."""
     node = scales.leaf_node[scales.leaf_start[j] + lo]
@@ -237,7 +237,7 @@ def _cover(scales: Scales, j: int, lo: int, hi: int) -> int:
     return node
 
 
-@kernel
+@bare
 def _last_of_child(scales: Scales, j: int, code: int, node: int, highest: int) -> int:
     """The last code under the child of a node that holds a code.
 

@@ -21,7 +21,6 @@ from closeknit.kernels.lanes import widen, width_of
 
 Flags = NDArray[np.bool_]
 COLUMN, FIRST, BEFORE, TIES, GROUP = range(5)
-FEW = 16  # numbers that are sorted one by one
 
 
 @kernel
@@ -118,53 +117,6 @@ def divided(starts: Ints, classes: Ints, left: Flags) -> tuple[Ints, Ints]:
                     at += 1
             sides[2 * i + 1 + side] = at
     return places, sides
-
-
-@kernel
-def ascend(numbers: Ints) -> None:
-    """Sorts in place: quicksort, which the library's own takes six times as long to compile.
-
-    >>> numbers = np.array([3, 1, 2])
-    >>> ascend(numbers)
-    >>> numbers.tolist()
-    [1, 2, 3]
-    """
-    stack, depth = np.empty(2 * 64, np.int64), 2
-    stack[0], stack[1] = 0, len(numbers) - 1
-    while depth > 0:
-        depth -= 2
-        lo, hi = stack[depth], stack[depth + 1]
-        while hi - lo >= FEW:
-            i, j, middle = lo, hi, _middle(numbers[lo], numbers[(lo + hi) >> 1], numbers[hi])
-            while i <= j:
-                while numbers[i] < middle:
-                    i += 1
-                while middle < numbers[j]:
-                    j -= 1
-                if i <= j:
-                    numbers[i], numbers[j] = numbers[j], numbers[i]
-                    i += 1
-                    j -= 1
-            if j - lo < hi - i:  # the larger side waits: at most one for every doubling of the length
-                stack[depth], stack[depth + 1] = i, hi
-                hi = j
-            else:
-                stack[depth], stack[depth + 1] = lo, j
-                lo = i
-            depth += 2
-        for x in range(lo + 1, hi + 1):
-            number, at = numbers[x], x
-            while at > lo and numbers[at - 1] > number:
-                numbers[at] = numbers[at - 1]
-                at -= 1
-            numbers[at] = number
-
-
-@bare
-def _middle(a: int, b: int, c: int) -> int:
-    if a > b:
-        a, b = b, a
-    return a if c < a else b if b < c else c
 
 
 @bare

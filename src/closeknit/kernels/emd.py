@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.kernels.compiling import kernel
+from closeknit.kernels.compiling import bare, kernel
 
 Int64 = NDArray[np.int64]
 
 
-@kernel
+@bare
 def _run(a: int, b: int, q: int, s: int, n: int, cumulative: Int64, area: Int64) -> int:
     """Sum of |s*C[i] - n*q| for a <= i < b. C only grows, so the sign changes once: a binary search finds where."""
     level = n * q

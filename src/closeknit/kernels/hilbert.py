@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from closeknit.kernels.compiling import bare, kernel
 
 
-@kernel
+@bare
 def _turn(cell: NDArray[np.uint32], bits: int) -> None:
     """From coordinates to the key's bits, dealt to the axes one by one."""
     d = len(cell)
@@ -38,7 +38,7 @@ def _turn(cell: NDArray[np.uint32], bits: int) -> None:
         cell[i] ^= flip
 
 
-@kernel
+@bare
 def _key(cell: NDArray[np.uint32], bits: int) -> np.uint64:
     _turn(cell, bits)
     key = np.uint64(0)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.kernels.compiling import bare, kernel, whole
+from closeknit.kernels.sorting import ascend
 
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
@@ -62,15 +63,7 @@ def _counted(here: Int32, first: int, end: int, seen: Int64, found: int, counts:
                 seen[code] = 0
                 found += 1
         return found
-    gap = (end - first) // 2
-    while gap > 0:  # Shell's sort: most classes are small
-        for x in range(first + gap, end):
-            code, at = here[x], x
-            while at >= first + gap and here[at - gap] > code:
-                here[at] = here[at - gap]
-                at -= gap
-            here[at] = code
-        gap = 1 if gap == 2 else int(gap / 2.2)
+    ascend(here[first:end])
     for x in range(first, end):
         if x > first and here[x] == here[found - 1]:
             counts[found - 1] += 1
