@@ -1,13 +1,45 @@
-"""A progress bar on stderr: only for a person at a terminal, and only for work over a second."""
+"""Progress of a command: a bar on stderr, only for a person at a terminal, and only for work over a second."""
 
 from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any
 
+from closeknit.core.method import Progress
+
 PATIENCE = 1.0  # seconds
+COMPILING = "compiling (once), {} of {}"
+
+
+@contextmanager
+def with_compiling(tell: Progress) -> Iterator[Progress]:
+    """Progress that is passed on to `tell`; while kernels are compiled, it is told that instead of the phase.
+
+    >>> with with_compiling(lambda what, share: print(what, share)) as progress:
+    ...     progress("dealing", 0.5)
+    dealing 0.5
+    """
+    from closeknit.kernels.compiling import watch_compiling
+
+    at, compiling = ("starting", 0.0), False
+
+    def phase(what: str, share: float) -> None:
+        nonlocal at
+        at = (what, share)
+        if not compiling:
+            tell(what, share)
+
+    def compiled(begun: int, known: int) -> None:
+        nonlocal compiling
+        compiling = begun > 0
+        tell(COMPILING.format(begun, known) if compiling else at[0], at[1])
+
+    with watch_compiling(compiled):
+        yield phase
 
 
 class ProgressBar:
@@ -25,24 +57,31 @@ class ProgressBar:
         self._lock = threading.Lock()
         self._timer = threading.Timer(PATIENCE, self._show)
         self._timer.daemon = True
+        self._watching = ExitStack()
+        self._tell: Progress = self._note
 
     def __enter__(self) -> ProgressBar:
         if self._shown:
             self._timer.start()
+            self._tell = self._watching.enter_context(with_compiling(self._note))
         return self
 
     def __call__(self, what: str, share: float) -> None:
-        with self._lock:
-            self._at = (what, share)
-            if self._bar is not None:
-                self._bar.update(self._task, description=what, completed=share)
+        self._tell(what, share)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._watching.close()
         self._timer.cancel()
         with self._lock:
             self._shown = False
             if self._bar is not None:
                 self._bar.stop()
+
+    def _note(self, what: str, share: float) -> None:
+        with self._lock:
+            self._at = (what, share)
+            if self._bar is not None:
+                self._bar.update(self._task, description=what, completed=share)
 
     def _show(self) -> None:
         from rich.console import Console

@@ -44,7 +44,7 @@ class Histogram:
         if weights is None and width <= 16 * len(codes):
             if reference is None:
                 reference = count_codes(np.where(class_of >= 0, codes, np.int32(-1)), width)
-            return cls(*count_classes(class_of, count, codes, width), reference, domain)
+            return cls(*count_classes(class_of, count, np.ascontiguousarray(codes), width), reference, domain)
         seen = (class_of >= 0) & (codes >= 0)
         keys = class_of[seen].astype(np.int64) * width + codes[seen]
         many = np.ones(len(keys), dtype=np.int64) if weights is None else weights[seen]

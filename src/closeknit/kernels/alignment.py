@@ -10,19 +10,19 @@ the largest fall in loss is taken, then each segment is cut again.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from closeknit.kernels.boxes import Codes, Ints, Scales, range_loss
+from closeknit.kernels.compiling import kernel
 
 BINS = 128  # cuts tried per column: enough for an aligned start, whatever the size of the domain
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bin(code: int, lo: int, hi: int, bins: int) -> int:
     return min(max((code - lo) * bins // (hi - lo + 1), 0), bins - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _shares(codes: Codes, e: int, a: int, b: int, j: int, lo: int, hi: int, bins: int,
             least: Ints, most: Ints) -> None:  # fmt: skip
     """Per cut of column j the least and the largest number of rows below it that a full round has in the segment."""
@@ -38,7 +38,7 @@ def _shares(codes: Codes, e: int, a: int, b: int, j: int, lo: int, hi: int, bins
             least[cut], most[cut] = min(least[cut], below), max(most[cut], below)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _range(codes: Codes, e: int, a: int, b: int, j: int) -> tuple[int, int]:
     lo = hi = codes[a, j]
     for r in range(codes.shape[0] // e):
@@ -47,7 +47,7 @@ def _range(codes: Codes, e: int, a: int, b: int, j: int) -> tuple[int, int]:
     return lo, hi
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best_cut(codes: Codes, e: int, a: int, b: int, scales: Scales, least: Ints,
               most: Ints) -> tuple[int, int, int, int, int, int]:  # fmt: skip
     """Column (-1: no gain), its lowest and highest code, bins, classes of the left segment and of left plus middle."""
@@ -71,7 +71,7 @@ def _best_cut(codes: Codes, e: int, a: int, b: int, scales: Scales, least: Ints,
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sort_segment(rows: Codes, codes: Codes, a: int, b: int, j: int, lo: int, hi: int, bins: int,
                   rows_copy: Codes, codes_copy: Codes) -> None:  # fmt: skip
     """Stable counting sort of positions a..b by the bin of column j."""
@@ -92,7 +92,7 @@ def _sort_segment(rows: Codes, codes: Codes, a: int, b: int, j: int, lo: int, hi
             codes[at, i] = codes_copy[x, i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def align(dealt: Codes, e: int, quasi: Codes, scales: Scales) -> Codes:
     """The rows of each round (e consecutive entries of `dealt`) in an order that makes equal ranks alike.
 

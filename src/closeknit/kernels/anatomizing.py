@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from closeknit.kernels.boxes import Codes, Ints, Reals, Scales, positions
+from closeknit.kernels.compiling import kernel
 from closeknit.kernels.hilbert import hilbert_keys
 from closeknit.kernels.holdings import Holding, class_of, corners
 from closeknit.kernels.ranges import Costs, costs, range_cost
@@ -29,7 +29,7 @@ class Rests(NamedTuple):
     cost: Reals  # [places] no row in that place makes the group cheaper
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _renew(rests: Rests, held: Holding, price: Costs, c: int) -> None:
     """Look at the rows of one group anew; a row that stands alone leaves nothing behind, which costs nothing."""
     begin, end = held.start[c], held.start[c + 1]
@@ -48,7 +48,7 @@ def _renew(rests: Rests, held: Holding, price: Costs, c: int) -> None:
                 rests.cost[x] += (end - begin) * range_cost(price, j, rests.box[x, 0, j], rests.box[x, 1, j])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cost_with(box: Codes, x: int, row: int, quasi: Codes, price: Costs, size: int, most: float) -> float:
     """What a group of this size costs with this row in place x; not exact any more once it is above `most`."""
     total = 0.0
@@ -59,7 +59,7 @@ def _cost_with(box: Codes, x: int, row: int, quasi: Codes, price: Costs, size: i
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fits(rows: Codes, leaving: int, coming: int, value: Codes, limit: int) -> bool:
     """Whether a group may hold the value of the row that comes, once the other one has left."""
     count = 1
@@ -68,7 +68,7 @@ def _fits(rows: Codes, leaving: int, coming: int, value: Codes, limit: int) -> b
     return count <= limit
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _exchange(a: int, b: int, held: Holding, rests: Rests, limit: Ints, price: Costs) -> bool:
     """Make the best exchange between two groups, if any gains."""
     member, start, value, quasi = held.member, held.start, held.value, held.quasi
@@ -94,7 +94,7 @@ def _exchange(a: int, b: int, held: Holding, rests: Rests, limit: Ints, price: C
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rests(held: Holding, price: Costs) -> Rests:
     places = len(held.member)
     rests = Rests(np.empty((places, 2, held.quasi.shape[1]), np.int32), np.empty(places))
@@ -103,7 +103,7 @@ def _rests(held: Holding, price: Costs) -> Rests:
     return rests
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _along(order: Ints, reach: int, held: Holding, rests: Rests, limit: Ints, price: Costs) -> int:
     """Exchanges made between groups that stand near one another in this order."""
     made = 0

@@ -9,12 +9,12 @@ uses none.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from closeknit.kernels.boxes import Codes, Reals
+from closeknit.kernels.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _reduce_columns(cost: Reals, price: Reals, column_of: Codes,
                     row_of: Codes) -> None:  # fmt: skip
     n = cost.shape[0]
@@ -32,7 +32,7 @@ def _reduce_columns(cost: Reals, price: Reals, column_of: Codes,
             row_of[j] = best[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _two_cheapest(cost: Reals, price: Reals, i: int) -> tuple[int, float, float]:
     first, least, second = 0, np.inf, np.inf
     for j in range(cost.shape[0]):
@@ -45,7 +45,7 @@ def _two_cheapest(cost: Reals, price: Reals, i: int) -> tuple[int, float, float]
     return first, least, second
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _reduce_rows(cost: Reals, price: Reals, column_of: Codes,
                  row_of: Codes) -> None:  # fmt: skip
     """A few auction steps per free row: bounded, as with ties it may circle; wherever it ends is a valid start."""
@@ -70,7 +70,7 @@ def _reduce_rows(cost: Reals, price: Reals, column_of: Codes,
                 i = loser
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _nearest(distance: Reals, row_of: Codes) -> int:
     """The open column of least distance; among equals a free one, which ends the search (categories tie often)."""
     least = np.inf
@@ -86,7 +86,7 @@ def _nearest(distance: Reals, row_of: Codes) -> int:
     return nearest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _augment(cost: Reals, price: Reals, column_of: Codes, row_of: Codes,
              free: int, work: tuple[Reals, Reals, Codes]) -> None:  # fmt: skip
     """Cheapest alternating path from the free row to a free column, prices updated along it."""
@@ -121,7 +121,7 @@ def _augment(cost: Reals, price: Reals, column_of: Codes, row_of: Codes,
             return
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def assign(cost: Reals) -> Codes:
     """Column of each row such that the sum of costs is least.
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from closeknit.kernels.compiling import kernel
 
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -48,7 +49,7 @@ def number_axes(spans: list[float]) -> Axes:
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def range_cost(axes: Axes, j: int, lo: float, hi: float) -> float:
     """Loss of publishing everything between two positions of column j as one cell.
 
@@ -71,7 +72,7 @@ def range_cost(axes: Axes, j: int, lo: float, hi: float) -> float:
     return axes.node_loss[node]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def box_cost(axes: Axes, lo: Reals, hi: Reals) -> float:
     """Loss of one box: the weighted mean over its columns.
 
@@ -84,7 +85,7 @@ def box_cost(axes: Axes, lo: Reals, hi: Reals) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def box_costs(axes: Axes, lo: Reals, hi: Reals) -> Reals:
     """Loss of each of many boxes.
 
@@ -97,7 +98,7 @@ def box_costs(axes: Axes, lo: Reals, hi: Reals) -> Reals:
     return costs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def range_costs(axes: Axes, lo: Reals, hi: Reals) -> Reals:
     """Loss of every column of each of many boxes.
 
@@ -111,7 +112,7 @@ def range_costs(axes: Axes, lo: Reals, hi: Reals) -> Reals:
     return costs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def joint_cost(axes: Axes, lo: Reals, hi: Reals, more_lo: Reals, more_hi: Reals) -> float:
     """Loss of the box over two boxes.
 
@@ -125,7 +126,7 @@ def joint_cost(axes: Axes, lo: Reals, hi: Reals, more_lo: Reals, more_hi: Reals)
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def boxes_of(rows: Reals, class_of: Ints, count: int) -> tuple[Reals, Reals]:
     """The box of each class; rows of class -1 are in none.
 

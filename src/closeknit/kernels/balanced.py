@@ -7,14 +7,14 @@ centres, but at most once for each centre that it fills up, so there are fewer t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from closeknit.kernels.boxes import Ints, Reals
+from closeknit.kernels.compiling import kernel
 
 ROUNDED = 1e9
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _distance(points: Reals, j: int, centres: Reals, i: int) -> float:
     total = 0.0
     for x in range(points.shape[1]):
@@ -23,7 +23,7 @@ def _distance(points: Reals, j: int, centres: Reals, i: int) -> float:
     return np.rint(total * ROUNDED) / ROUNDED
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _regrets(points: Reals, centres: Reals) -> Reals:
     """What a point loses at least where its nearest centre is full."""
     regret = np.zeros(len(points))
@@ -39,7 +39,7 @@ def _regrets(points: Reals, centres: Reals) -> Reals:
     return regret
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def assigned(points: Reals, weights: Ints, centres: Reals, room: Ints) -> tuple[Ints, Ints, Ints]:
     """Shares (point, centre, weight): those who would regret most choose first, each the nearest centre with room.
 
@@ -69,7 +69,7 @@ def assigned(points: Reals, weights: Ints, centres: Reals, room: Ints) -> tuple[
     return point[:found][order], centre[:found][order], amount[:found][order]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gains(points: Reals, centres: Reals, held: Ints, here: int, there: int) -> tuple[Ints, Reals]:
     """Points of one centre in falling order of what they gain by moving to the other."""
     members = np.flatnonzero(held[:, here])
@@ -80,7 +80,7 @@ def _gains(points: Reals, centres: Reals, held: Ints, here: int, there: int) -> 
     return members[order], gain[order]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exchanged(points: Reals, centres: Reals, held: Ints, sweeps: int) -> Ints:
     """`held[point, centre]` after exchanges between two centres at a time, until no pair of them gains or sweeps are over.
 

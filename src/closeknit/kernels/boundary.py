@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from closeknit.kernels.boxes import Codes, Ints, Reals
+from closeknit.kernels.compiling import kernel
 
 HEAD, TAIL = 0, 1
 
@@ -48,7 +48,7 @@ class Rules(NamedTuple):
         return rules
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forbid(cost: Reals, rows: Codes, partner: Codes, value_of: Codes, value: int, cover: bool, forbidden: float) -> None:
     """cost[i, x] of the rows x that class i may not take; `partner[i]`: its row in the round the value is bound to."""
     for i in range(len(rows)):

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from closeknit.kernels.boxes import Codes, Ints, Reals, Scales
+from closeknit.kernels.compiling import inlined, kernel
 from closeknit.kernels.ranges import Costs, range_cost
 from closeknit.kernels.shelves import Shelves
 
@@ -35,7 +35,7 @@ class Trees(NamedTuple):
     sums: Reals  # [d] of the positions of all free rows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def trees(shelf: Shelves, quasi: Codes, scales: Scales, block: int = BLOCK) -> Trees:
     """Trees over all shelves, every row free. With a `block` of all rows they only count: taking a row is quick then."""
     n, d, b = len(shelf.rows), quasi.shape[1], len(shelf.start) - 1
@@ -64,7 +64,7 @@ def trees(shelf: Shelves, quasi: Codes, scales: Scales, block: int = BLOCK) -> T
     return forest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take(forest: Trees, shelf: Shelves, scales: Scales, i: int, at: int) -> None:
     """The row at this place of shelf i is free no more."""
     forest.taken[at] = True
@@ -76,7 +76,7 @@ def take(forest: Trees, shelf: Shelves, scales: Scales, i: int, at: int) -> None
         forest.sums[j] -= scales.position[scales.leaf_start[j] + forest.codes[at, j]]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _added(costs: Costs, table: Reals, table_start: Ints, box: Codes, low: Codes, high: Codes, x: int, pull: float) -> float:
     """Cost of the box with a row somewhere in low[x]..high[x], plus `pull` times the cost of this row and the seed alone."""
     total = 0.0
@@ -92,7 +92,7 @@ def _added(costs: Costs, table: Reals, table_start: Ints, box: Codes, low: Codes
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest(forest: Trees, shelf: Shelves, costs: Costs, i: int, box: Codes, pull: float) -> int:
     """Place of the cheapest free row of shelf i; among equals the one met first when the nearer half comes first.
 
@@ -125,7 +125,7 @@ def nearest(forest: Trees, shelf: Shelves, costs: Costs, i: int, box: Codes, pul
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _reach(scales: Scales, lo: Codes, hi: Codes, centre: Reals) -> float:
     """Squared distance from the centre to the far corner of a box."""
     total = 0.0
@@ -136,7 +136,7 @@ def _reach(scales: Scales, lo: Codes, hi: Codes, centre: Reals) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def farthest(forest: Trees, shelf: Shelves, scales: Scales, i: int, centre: Reals, beyond: float) -> tuple[int, float]:
     """Place of the free row of shelf i farthest from a point, and its squared distance; -1 if none is `beyond`."""
     stack = np.empty(DEEP, np.int64)

@@ -13,10 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from closeknit.kernels.bare import bare
+from closeknit.kernels.compiling import bare, kernel, whole
 
 Codes = NDArray[np.int32]
 Reals = NDArray[np.float64]
@@ -81,7 +80,7 @@ def range_loss(scales: Scales, j: int, lo: int, hi: int) -> float:
     return scales.node_loss[node]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def box_losses(scales: Scales, lo: Codes, hi: Codes) -> Reals:
     """Weighted loss of each box; an empty box (lo > hi in its first column) loses 0.
 
@@ -92,11 +91,11 @@ def box_losses(scales: Scales, lo: Codes, hi: Codes) -> Reals:
     for c in range(lo.shape[0]):
         if lo.shape[1] > 0 and lo[c, 0] <= hi[c, 0]:
             for j in range(lo.shape[1]):
-                losses[c] += scales.weight[j] * range_loss(scales, j, lo[c, j], hi[c, j])
+                losses[c] += scales.weight[j] * range_loss(scales, j, whole(lo[c, j]), whole(hi[c, j]))
     return losses
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def boxes(quasi: Codes, class_of: Codes, n_classes: int) -> tuple[Codes, Codes]:
     """Smallest and largest code per class and column; rows of class -1 are skipped, an empty class has lo > hi.
 
@@ -116,7 +115,6 @@ def boxes(quasi: Codes, class_of: Codes, n_classes: int) -> tuple[Codes, Codes]:
     return lo, hi
 
 
-@njit(cache=True, nogil=True)
 def partition_loss(scales: Scales, quasi: Codes, class_of: Codes, e: int) -> float:
     """Mean over all rows of the loss of their class's box: sum |E| * loss(E) / n. Rows of class -1 count 0 here.
 
@@ -124,24 +122,22 @@ def partition_loss(scales: Scales, quasi: Codes, class_of: Codes, e: int) -> flo
     >>> round(partition_loss(flat_scales([5]), quasi, np.array([0, 0, 1], np.int32), 2), 4)
     0.1667
     """
-    lo, hi = boxes(quasi, class_of, e)
-    losses = box_losses(scales, lo, hi)
+    return _total(box_losses(scales, *boxes(quasi, class_of, e)), class_of) / max(len(quasi), 1)
+
+
+@kernel
+def _total(losses: Reals, class_of: Codes) -> float:
     total = 0.0
-    for r in range(quasi.shape[0]):
-        if class_of[r] >= 0:
-            total += losses[class_of[r]]
-    return total / max(quasi.shape[0], 1)
+    for c in class_of:
+        if c >= 0:
+            total += losses[c]
+    return total
 
 
-@njit(cache=True, nogil=True)
 def positions(scales: Scales, quasi: Codes) -> Reals:
     """Rows as points of the unit cube, for curves and distances.
 
     >>> positions(flat_scales([5]), np.array([[1], [4]], np.int32)).tolist()
     [[0.25], [1.0]]
     """
-    points = np.empty(quasi.shape, np.float64)
-    for r in range(quasi.shape[0]):
-        for j in range(quasi.shape[1]):
-            points[r, j] = scales.position[scales.leaf_start[j] + quasi[r, j]]
-    return points
+    return scales.position[scales.leaf_start + quasi]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from closeknit.kernels.axes import EQUAL, NUMBER, TREE, Axes, Ints, Reals, joint_cost, range_cost
+from closeknit.kernels.compiling import kernel
 
 ALL = 1 << 62  # stands in the table of persons for all clusters together
 NEAR = 1e-12  # losses that differ by less are the same: a mean of equal numbers may be rounded
@@ -37,7 +37,7 @@ class Open(NamedTuple):
     times: Ints  # [table] rows of the person in the cluster
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def arrive(axes: Axes, clusters: Open, rows: Reals, persons: Ints, span: tuple[int, int], first: int, tau: float) -> None:
     """The rows `span` of a block join a cluster each, or open one; `first` is the position of the block's first row."""
     enlarged = np.empty(len(clusters.ids))
@@ -55,7 +55,7 @@ def arrive(axes: Axes, clusters: Open, rows: Reals, persons: Ints, span: tuple[i
         _join(axes, clusters, c, rows[i], persons[i], first + i)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def choose(axes: Axes, clusters: Open, row: Reals, tau: float, enlarged: Reals) -> int:
     """The cluster that grows least by this row, with the fewest persons; -1 where a new one has to be opened."""
     best, n, d = np.inf, clusters.totals[0], len(row)
@@ -83,7 +83,7 @@ def choose(axes: Axes, clusters: Open, row: Reals, tau: float, enlarged: Reals) 
     return any_one if n >= len(clusters.ids) else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _join(axes: Axes, clusters: Open, c: int, row: Reals, person: int, position: int) -> None:
     for j in range(len(row)):
         x = row[j]
@@ -104,7 +104,7 @@ def _join(axes: Axes, clusters: Open, c: int, row: Reals, person: int, position:
         clusters.totals[2] += _count(clusters, ALL, person)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count(clusters: Open, cluster: int, person: int) -> int:
     """One more row of a person; 1 where it is the first."""
     place = _place(clusters, cluster, person)
@@ -115,7 +115,7 @@ def _count(clusters: Open, cluster: int, person: int) -> int:
     return 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _discount(clusters: Open, cluster: int, person: int) -> int:
     """One row of a person less; 1 where it was the last."""
     place = _place(clusters, cluster, person)
@@ -126,7 +126,7 @@ def _discount(clusters: Open, cluster: int, person: int) -> int:
     return 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def members(clusters: Open, c: int) -> Ints:
     """Positions of the rows of a cluster, the oldest first."""
     found = np.empty(clusters.rows[c], np.int64)
@@ -137,7 +137,7 @@ def members(clusters: Open, c: int) -> Ints:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refill(axes: Axes, clusters: Open, c: int, rows: Reals, persons: Ints, positions: Ints) -> None:
     """A cluster, its persons forgotten before, has these rows and no others."""
     clusters.rows[c] = clusters.persons[c] = 0
@@ -146,7 +146,7 @@ def refill(axes: Axes, clusters: Open, c: int, rows: Reals, persons: Ints, posit
         _join(axes, clusters, c, rows[i], persons[i], positions[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shrink(axes: Axes, clusters: Open, c: int, rows: Reals) -> None:
     """The box of a cluster is that of these rows."""
     for j in range(rows.shape[1]):
@@ -156,7 +156,7 @@ def shrink(axes: Axes, clusters: Open, c: int, rows: Reals) -> None:
         clusters.lo[c, j], clusters.hi[c, j], clusters.cost[c, j] = lo, hi, range_cost(axes, j, lo, hi)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forget(clusters: Open, c: int, persons: Ints) -> None:
     """Rows of these persons are in the cluster no more (boxes and links are left to the caller)."""
     if len(clusters.who) == 0:
@@ -168,13 +168,13 @@ def forget(clusters: Open, c: int, persons: Ints) -> None:
         clusters.totals[2] -= _discount(clusters, ALL, person)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _address(cluster: int, person: int, length: int) -> int:
     mixed = np.uint64(person) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(cluster) * np.uint64(0xC2B2AE3D27D4EB4F)
     return np.int64((mixed >> np.uint64(32)) & np.uint64(length - 1))  # type: ignore[return-value]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _place(clusters: Open, cluster: int, person: int) -> int:
     """Where a person of a cluster is counted, or the free place where it would be."""
     mask = len(clusters.who) - 1
@@ -184,7 +184,7 @@ def _place(clusters: Open, cluster: int, person: int) -> int:
     return i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _free(clusters: Open, gap: int) -> None:
     """Entries behind the gap move up, so that no search stops too early."""
     mask, i = len(clusters.who) - 1, gap
@@ -200,7 +200,7 @@ def _free(clusters: Open, gap: int) -> None:
     clusters.who_id[gap] = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_again(clusters: Open, who_id: Ints, who: Ints, times: Ints) -> None:
     """Fill an empty table from a shorter one."""
     for i in range(len(who)):
@@ -209,7 +209,7 @@ def count_again(clusters: Open, who_id: Ints, who: Ints, times: Ints) -> None:
             clusters.who_id[place], clusters.who[place], clusters.times[place] = who_id[i], who[i], times[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def merging_order(axes: Axes, lo: Reals, hi: Reals, c: int) -> Ints:
     """Cluster c and the others in the order in which they enlarge what is merged so far least.
 
@@ -235,7 +235,7 @@ def merging_order(axes: Axes, lo: Reals, hi: Reals, c: int) -> Ints:
     return order
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def covered(axes: Axes, lo: Reals, hi: Reals, row: Reals) -> bool:
     """Whether the written box covers a row: a node covers all its leaves, a star everything.
 
@@ -257,7 +257,7 @@ def covered(axes: Axes, lo: Reals, hi: Reals, row: Reals) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _node(axes: Axes, j: int, lo: float, hi: float) -> int:
     node, last = axes.leaf_node[axes.leaf_start[j] + np.int64(lo)], np.int64(hi)
     while axes.node_hi[node] < last:
@@ -265,7 +265,7 @@ def _node(axes: Axes, j: int, lo: float, hi: float) -> int:
     return node
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def covering(axes: Axes, lo: Reals, hi: Reals, row: Reals) -> NDArray[np.bool_]:
     """Which of these boxes cover a row."""
     found = np.empty(len(lo), np.bool_)
@@ -274,7 +274,7 @@ def covering(axes: Axes, lo: Reals, hi: Reals, row: Reals) -> NDArray[np.bool_]:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def inside(axes: Axes, lo: Reals, hi: Reals, rows: Reals) -> NDArray[np.bool_]:
     """Which of these rows a box covers."""
     found = np.empty(len(rows), np.bool_)
@@ -283,7 +283,7 @@ def inside(axes: Axes, lo: Reals, hi: Reals, rows: Reals) -> NDArray[np.bool_]:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def distances(axes: Axes, columns: Reals, x: Reals) -> Reals:
     """Loss of each row written together with x; `columns` has a row for each column, so that each is one straight run.
 
@@ -304,13 +304,13 @@ def distances(axes: Axes, columns: Reals, x: Reals) -> Reals:
     return far
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_widths(far: Reals, column: Reals, x: float, scale: float, most: float, missing: float) -> None:
     for i in range(len(far)):
         far[i] += most if column[i] >= missing else abs(column[i] - x) * scale
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _losses_from(axes: Axes, j: int, x: float) -> Reals:
     """What a cell with x and another leaf costs, for each leaf, missing and unknown: the leaves under each node above x."""
     leaves = np.int64(axes.missing[j])
@@ -325,7 +325,7 @@ def _losses_from(axes: Axes, j: int, x: float) -> Reals:
     return losses
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_losses(far: Reals, column: Reals, losses: Reals) -> None:
     for i in range(len(far)):
         far[i] += losses[np.int64(column[i])]

@@ -7,10 +7,9 @@ apart byte by byte, whatever their keys say.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from closeknit.kernels.bare import bare, whole
 from closeknit.kernels.boxes import Codes, Ints
+from closeknit.kernels.compiling import bare, kernel, whole
 from closeknit.kernels.lanes import Bytes
 from closeknit.kernels.shelves import Keys
 
@@ -21,7 +20,7 @@ MOST_COLUMNS = 1 << 12
 STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_cells(data: Bytes, first: int, end: int, delimiter: int, place: Ints, rows: int) -> tuple[int, Codes, Ints]:
     """Codes `[read columns, rows]` of the lines in `data[first:end]`, -1 for an empty cell, and every distinct cell.
 
@@ -118,7 +117,7 @@ def _home(keys: Keys, key: np.uint64) -> int:
     return whole(((key * STEP) >> np.uint64(32)) & np.uint64(len(keys) - 1))  # type: ignore[arg-type]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _roomier(keys: Keys, slots: Codes, entries: Ints, count: int) -> tuple[Keys, Codes, Ints]:
     """Room for twice as many cells."""
     more, there = np.zeros(2 * len(keys), np.uint64), np.zeros(2 * len(keys), np.int32)

@@ -7,10 +7,9 @@ nine digits, so that rounding decides nothing: of equal ones the cut of the wide
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from closeknit.kernels.bare import bare, truth, whole
 from closeknit.kernels.boxes import Codes, Ints, Scales, range_loss
+from closeknit.kernels.compiling import bare, kernel, truth, whole
 from closeknit.kernels.cutting import (
     BEFORE,
     COLUMN,
@@ -18,13 +17,14 @@ from closeknit.kernels.cutting import (
     GROUP,
     TIES,
     Runs,
-    ascend,
     in_lanes,
     joint_losses,
     room_for,
     room_for_runs,
+    smaller,
 )
 from closeknit.kernels.lanes import width_of
+from closeknit.kernels.sorting import ascend
 
 EIGHTHS, QUARTERS = 8, 4  # `best`: cuts between values near 7 places, and 3 places at which ties are divided
 MOST = 1 + (EIGHTHS - 1) + (QUARTERS - 1)  # cuts of one column: one between children comes first
@@ -33,7 +33,7 @@ SPARSE = 65  # codes, and four a row, up to which they are counted, not sorted
 BESIDE = 1 << 31  # more than any loss counted in these digits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def class_boxes(quasi: Codes, starts: Ints) -> tuple[Codes, Codes]:
     """Smallest and largest code per class and column.
 
@@ -52,7 +52,7 @@ def class_boxes(quasi: Codes, starts: Ints) -> tuple[Codes, Codes]:
     return lo, hi
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def offers(scales: Scales, quasi: Codes, starts: Ints, k: int, relaxed: bool, best: bool,
            try_all: bool) -> tuple[Ints, Codes]:  # fmt: skip
     """Cuts of every class: class c is offered `cuts[at[c]:at[c + 1]]`.
@@ -74,8 +74,8 @@ def offers(scales: Scales, quasi: Codes, starts: Ints, k: int, relaxed: bool, be
     most = 0
     for c in range(m):
         most = max(most, starts[c + 1] - starts[c])
-    losses, atoms = np.empty(MOST), room_for(MOST, d, 4 * most + SPARSE)
-    runs, ranked = room_for_runs(most if by_loss else 0, d), np.empty(most, np.int32)
+    losses, atoms = np.empty(MOST), room_for(whole(MOST), d, 4 * most + SPARSE)
+    runs, ranked = room_for_runs(whole(most if by_loss else 0), d), np.empty(most, np.int32)
     for c in range(m):
         rows = quasi[starts[c] : starts[c + 1]]
         wide = _widest_first(scales, lo[c], hi[c]) if len(rows) >= 2 * k else np.empty(0, np.int64)
@@ -87,39 +87,42 @@ def offers(scales: Scales, quasi: Codes, starts: Ints, k: int, relaxed: bool, be
             if count > before and by_loss:
                 joint_losses(scales, runs, distinct, wide, place, ranked[: len(rows)], found[before:count], atoms, losses)
             for i in range(before, count):
-                lost = np.int64(np.round(losses[i - before] / len(rows) * DIGITS)) if by_loss else 0
+                lost = np.int64(np.rint(losses[i - before] / len(rows) * DIGITS)) if by_loss else 0
                 keys[i] = (lost if try_all else place * BESIDE + lost) * len(keys) + i  # of equal ones the first found
         if at[c] + count > len(cuts):
             cuts = _longer(cuts, at[c], at[c] + count)
         ascend(keys[:count])
         for i in range(count):
-            cuts[at[c] + i] = found[keys[i] % len(keys)]
+            for field in range(5):
+                cuts[at[c] + i, field] = found[keys[i] % len(keys), field]
         at[c + 1] = at[c] + count
     return at, cuts[: at[m]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _widest_first(scales: Scales, lo: Codes, hi: Codes) -> Ints:
     """Columns in which a box loses anything, that of the largest loss first."""
     d = len(lo)
     keys, count = np.empty(d, np.int64), 0
     for j in range(d):
-        width = scales.weight[j] * range_loss(scales, j, lo[j], hi[j])
+        width = scales.weight[j] * range_loss(scales, j, whole(lo[j]), whole(hi[j]))
         if width > 0.0:
-            keys[count] = (BESIDE - np.int64(np.round(width * DIGITS))) * d + j
+            keys[count] = (BESIDE - np.int64(np.rint(width * DIGITS))) * d + j
             count += 1
     ascend(keys[:count])
     return keys[:count] % d
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _longer(cuts: Codes, used: int, least: int) -> Codes:
     longer = np.empty((max(2 * len(cuts), least), 5), np.int32)
-    longer[:used] = cuts[:used]
+    for i in range(used):
+        for field in range(5):
+            longer[i, field] = cuts[i, field]
     return longer
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _points(scales: Scales, ranked: Codes, j: int, k: int, relaxed: bool, best: bool, found: Codes, count: int) -> int:
     """Cuts of one column, written behind the `count` found so far; their number after that."""
     s, start = len(ranked), count
@@ -147,14 +150,15 @@ def _count(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: 
         counts[rows[x, j] - lo] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rank(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: int, lo: int, hi: int, counts: Codes,
           ranked: Codes) -> None:  # fmt: skip
     """The codes of one column in ascending order: counted where they are dense, else sorted."""
     if hi - lo > 4 * len(rows) + SPARSE - 1:
         sparse = rows[:, j].astype(np.int64)
         ascend(sparse)
-        ranked[:] = sparse
+        for x in range(len(rows)):
+            ranked[x] = sparse[x]
         return
     counts[: hi - lo + 1] = 0
     _count(rows, runs, distinct, place, columns, j, lo, counts)
@@ -165,11 +169,11 @@ def _rank(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: i
             at += 1
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _between_values(ranked: Codes, j: int, place: int, k: int, sides: int, found: Codes, start: int, count: int) -> int:
     """Before or after the value at a place of the order: the sides of its tie, the one that is nearer the middle first."""
     s, value = len(ranked), ranked[place]
-    below, upto = np.searchsorted(ranked, value), np.searchsorted(ranked, value, side="right")
+    below, upto = smaller(ranked, whole(value)), smaller(ranked, whole(value) + 1)
     aim = s if sides == 2 else 2 * place
     after_first = abs(2 * upto - aim) <= abs(2 * below - aim)
     for turn in range(2):
@@ -188,22 +192,22 @@ def _between_values(ranked: Codes, j: int, place: int, k: int, sides: int, found
     return count
 
 
-@njit(cache=True, nogil=True)
-def _through_ties(ranked: Codes, j: int, place: int, k: int, whole: bool, found: Codes, count: int) -> int:
-    """Exactly `place` rows go left; rows of equal value are divided. `whole`: also where no value needs to be."""
+@bare
+def _through_ties(ranked: Codes, j: int, place: int, k: int, anywhere: bool, found: Codes, count: int) -> int:
+    """Exactly `place` rows go left; rows of equal value are divided. `anywhere`: also where no value needs to be."""
     s = len(ranked)
     if not k <= place <= s - k:
         return count
     value = ranked[place - 1]
-    below, upto = np.searchsorted(ranked, value), np.searchsorted(ranked, value, side="right")
-    if place < upto or whole:
+    below, upto = smaller(ranked, whole(value)), smaller(ranked, whole(value) + 1)
+    if place < upto or anywhere:
         found[count, COLUMN], found[count, FIRST], found[count, BEFORE] = j, ranked[0], value
         found[count, TIES], found[count, GROUP] = place - below, upto - below
         count += 1
     return count
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _between_children(scales: Scales, ranked: Codes, j: int, k: int, best: bool, found: Codes, count: int) -> int:
     """The largest child of the lowest node over the class goes left, the others right.
 
@@ -215,7 +219,7 @@ def _between_children(scales: Scales, ranked: Codes, j: int, k: int, best: bool,
         return count  # numbers are cut in the middle first
     while x < s:
         last = _last_of_child(scales, j, ranked[x], node, ranked[s - 1])
-        end = int(np.searchsorted(ranked, last, side="right"))
+        end = smaller(ranked, whole(last) + 1)
         if k <= end - x <= s - k and end - x > most and EIGHTHS * (end - x) >= s:
             most = end - x
             found[count, COLUMN], found[count, FIRST], found[count, BEFORE] = j, ranked[x], last + 1
@@ -224,7 +228,7 @@ def _between_children(scales: Scales, ranked: Codes, j: int, k: int, best: bool,
     return count + (most > 0)
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _cover(scales: Scales, j: int, lo: int, hi: int) -> int:
     """The lowest node over a range; -1 for numbers."""
     node = scales.leaf_node[scales.leaf_start[j] + lo]
@@ -233,7 +237,7 @@ def _cover(scales: Scales, j: int, lo: int, hi: int) -> int:
     return node
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _last_of_child(scales: Scales, j: int, code: int, node: int, highest: int) -> int:
     """The last code under the child of a node that holds a code.
 

@@ -13,18 +13,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from closeknit.kernels.bare import bare, whole
 from closeknit.kernels.boxes import Codes, Ints, Reals, Scales, range_loss
+from closeknit.kernels.compiling import bare, kernel, whole
 from closeknit.kernels.lanes import widen, width_of
 
 Flags = NDArray[np.bool_]
 COLUMN, FIRST, BEFORE, TIES, GROUP = range(5)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark(quasi: Codes, starts: Ints, classes: Ints, cuts: Codes, left: Flags) -> Ints:
     """Cut class `classes[i]` by `cuts[i]`: writes down in `left` who goes left, and gives how many do.
 
@@ -47,7 +46,7 @@ def mark(quasi: Codes, starts: Ints, classes: Ints, cuts: Codes, left: Flags) ->
     return sizes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_sides(quasi: Codes, starts: Ints, classes: Ints, cuts: Codes, codes: Codes, h_starts: Ints, values: Codes,
                 counts: Ints, width: int) -> tuple[Ints, Codes, Ints, Ints]:  # fmt: skip
     """Histograms of both sides of class `classes[i]` cut by `cuts[i]`, for every i: left, right, left, right; rows left.
@@ -97,7 +96,7 @@ def _count_left(quasi: Codes, first: int, end: int, cuts: Codes, i: int, codes: 
     return lefts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def divided(starts: Ints, classes: Ints, left: Flags) -> tuple[Ints, Ints]:
     """Places of the rows of the `classes`, in each the left ones before the right ones; and where the sides start.
 
@@ -120,16 +119,21 @@ def divided(starts: Ints, classes: Ints, left: Flags) -> tuple[Ints, Ints]:
     return places, sides
 
 
-@njit(cache=True, nogil=True)
-def ascend(numbers: Ints) -> None:
-    """Sorts in place. The one call of a library's sort in these files: each takes seconds to compile.
+@bare
+def smaller(ascending: Codes, limit: int) -> int:
+    """How many of these codes are below the limit: a search that compiles in a fraction of the library's time.
 
-    >>> numbers = np.array([3, 1, 2])
-    >>> ascend(numbers)
-    >>> numbers.tolist()
-    [1, 2, 3]
+    >>> smaller(np.array([1, 4, 4, 6], np.int32), 4), smaller(np.array([1, 4, 4, 6], np.int32), 5)
+    (1, 3)
     """
-    numbers.sort()
+    lo, hi = 0, len(ascending)
+    while lo < hi:
+        at = (lo + hi) >> 1
+        if ascending[at] < limit:
+            lo = at + 1
+        else:
+            hi = at
+    return lo
 
 
 class Runs(NamedTuple):
@@ -139,7 +143,7 @@ class Runs(NamedTuple):
     many: Ints  # how many rows each one stands for
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def room_for_runs(rows: int, columns: int) -> Runs:
     """Scratch for as many rows."""
     return Runs(np.empty(rows * width_of(columns), np.int32), np.empty(rows, np.int64))
@@ -182,7 +186,7 @@ class Atoms(NamedTuple):
     boxes: Codes  # flat, see `lanes`
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def room_for(cuts: int, columns: int, codes: int) -> Atoms:
     """Scratch for as many cuts of one column; `codes`: from its lowest to its highest, as far as they are looked up."""
     atoms = 3 * cuts + 1
@@ -211,7 +215,7 @@ def joint_losses(scales: Scales, runs: Runs, distinct: int, wide: Ints, place: i
             atoms.of[code - low] = a
     for x in range(distinct):
         code = rows[x * width + place]
-        atom = atoms.of[code - low] if looked_up else _atom(atoms.edge, count, code)
+        atom = atoms.of[code - low] if looked_up else _atom(atoms.edge, count, whole(code))
         if atoms.tied[atom] == 0:
             widen(boxes, atom, rows, x, width)
         for i in range(len(cuts) - atoms.tied[atom], len(cuts)):
@@ -226,7 +230,7 @@ def joint_losses(scales: Scales, runs: Runs, distinct: int, wide: Ints, place: i
     for i in range(len(cuts)):
         if cuts[i, TIES] > 0:
             for side in range(2):
-                _join(boxes, _atom(atoms.edge, count, cuts[i, BEFORE]), count + 2 * i + side, width)
+                _join(boxes, _atom(atoms.edge, count, whole(cuts[i, BEFORE])), count + 2 * i + side, width)
     for i in range(len(cuts)):
         losses[i] = _sides_loss(scales, wide, cuts[i], i, len(cuts), atoms, count)
 
@@ -236,22 +240,22 @@ def _made(cuts: Codes, ranked: Codes, width: int, atoms: Atoms) -> int:
     """Empty atoms for these cuts, ascending; how many there are. The first one has all codes before any cut."""
     edge = atoms.edge
     edge[0] = -1
-    count = 1
+    count = whole(1)
     for i in range(len(cuts)):
-        count = _with_edge(edge, count, cuts[i, FIRST])
-        count = _with_edge(edge, count, cuts[i, BEFORE])
+        count = _with_edge(edge, count, whole(cuts[i, FIRST]))
+        count = _with_edge(edge, count, whole(cuts[i, BEFORE]))
         if cuts[i, TIES] > 0:
-            count = _with_edge(edge, count, cuts[i, BEFORE] + np.int32(1))
+            count = _with_edge(edge, count, whole(cuts[i, BEFORE]) + 1)
     edge[count] = np.iinfo(np.int64).max
     before = 0
     for a in range(count):
-        upto = np.searchsorted(ranked, edge[a + 1]) if a + 1 < count else len(ranked)
+        upto = smaller(ranked, edge[a + 1]) if a + 1 < count else len(ranked)
         atoms.size[a], atoms.tied[a] = upto - before, 0
         before = upto
     for i in range(len(cuts) - 1, -1, -1):
         atoms.rest[i] = 0
         if cuts[i, TIES] > 0:
-            atoms.tied[_atom(edge, count, cuts[i, BEFORE])] = len(cuts) - i
+            atoms.tied[_atom(edge, count, whole(cuts[i, BEFORE]))] = len(cuts) - i
     for box in range(count + 2 * len(cuts)):
         _empty(atoms.boxes, box, width)
     return count
@@ -313,5 +317,5 @@ def _sides_loss(scales: Scales, wide: Ints, cut: Codes, which: int, cuts: int, a
     for lane, j in enumerate(wide):
         for side in range(2):
             lo, hi = boxes[2 * (sides + side) * width + lane], boxes[(2 * (sides + side) + 1) * width + lane]
-            total += (left if side == 0 else every - left) * scales.weight[j] * range_loss(scales, j, lo, hi)
+            total += (left if side == 0 else every - left) * scales.weight[j] * range_loss(scales, j, whole(lo), whole(hi))
     return total

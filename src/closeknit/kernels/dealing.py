@@ -15,12 +15,12 @@ width^2 at worst).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from closeknit.kernels.alignment import align
 from closeknit.kernels.boundary import TAIL, Rules
 from closeknit.kernels.boxes import Codes, Ints, Scales, partition_loss, positions
+from closeknit.kernels.compiling import kernel
 from closeknit.kernels.hilbert import hilbert_keys
 from closeknit.kernels.holdings import Holding
 from closeknit.kernels.sweeps import WIDTH, default_sweeps, swept
@@ -93,7 +93,7 @@ def _interleave(stack: Codes, run: Ints, e: int, keys: NDArray[np.uint64]) -> Co
     return dealt[np.lexsort((dealt, keys[dealt], round_of))]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _spread(wanted: Ints, slots: Ints) -> Ints:
     """A slot of its own for each wanted place, in the same order and near to it (both ascending, enough slots)."""
     taken = np.empty_like(wanted)
@@ -106,7 +106,7 @@ def _spread(wanted: Ints, slots: Ints) -> Ints:
     return taken
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bound_rows(rows: Codes, before: Codes, run_of: Codes, value: int, cover: bool,
                 ) -> tuple[Ints, Ints]:  # fmt: skip
     """Which rows (by rank) go to which classes outside the head; `before` = the row of each class in that round."""
@@ -118,7 +118,7 @@ def _bound_rows(rows: Codes, before: Codes, run_of: Codes, value: int, cover: bo
     return mine, _spread(mine * e // size, outside)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first_deal(dealt: Codes, run_of: Codes, rules: Rules, e: int) -> Codes:
     """Row of rank i to class i in every round, moved as little as the boundary rule asks."""
     n = len(dealt)

@@ -12,10 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from closeknit.kernels.bare import truth, whole
 from closeknit.kernels.boxes import Codes, Ints, Reals, Scales
+from closeknit.kernels.compiling import kernel, truth, whole
 from closeknit.kernels.cuts import offers
 from closeknit.kernels.cutting import mark
 from closeknit.kernels.matching import TINY, position
@@ -82,7 +81,7 @@ class Scratch(NamedTuple):
     tired: Codes  # [m] profiles to be summed anew
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search(scales: Scales, rows: Rows, rule: Rule, standing: Standing, scratch: Scratch, bucket: int, turn: int, place: int,
            pause: int) -> tuple[int, int, int, int]:  # fmt: skip
     """Cut buckets in the order of their numbers, each by the first cut after which no profile knows too much.
@@ -103,7 +102,7 @@ def search(scales: Scales, rows: Rows, rule: Rule, standing: Standing, scratch: 
     return DONE if bucket == standing.used[0] else PAUSED, bucket, 0, 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _tried(rows: Rows, rule: Rule, standing: Standing, scratch: Scratch, bucket: int, quasi: Codes, cut: Codes,
            place: int) -> tuple[int, int]:  # fmt: skip
     """One cut of a bucket, which is taken if it holds; otherwise all is as it was."""
@@ -123,7 +122,7 @@ def _tried(rows: Rows, rule: Rule, standing: Standing, scratch: Scratch, bucket:
     return verdict, place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _tally(rows: Rows, rule: Rule, standing: Standing, scratch: Scratch, bucket: int) -> None:
     """Count the codes and pairs of both sides, and see which known parts fail alone: in the whole, left and right."""
     count, part = 0, np.int32(-1)
@@ -150,7 +149,7 @@ def _tally(rows: Rows, rule: Rule, standing: Standing, scratch: Scratch, bucket:
         scratch.fails[2, part] |= other > rule.allowed[rights]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _wipe(rows: Rows, standing: Standing, scratch: Scratch, a: int, b: int) -> None:
     """Forget what `tally` counted of these places."""
     for x in range(a, b):
@@ -161,7 +160,7 @@ def _wipe(rows: Rows, standing: Standing, scratch: Scratch, a: int, b: int) -> N
         scratch.fails[:, rows.known[r, rows.place]] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _weights(rows: Rows, rule: Rule, codes: Ints, profile: Codes, lefts: int, rights: int) -> tuple[float, float, float]:
     """The weight of each row beside a profile in a bucket, in its left and in its right side."""
     size = lefts + rights
@@ -175,7 +174,7 @@ def _weights(rows: Rows, rule: Rule, codes: Ints, profile: Codes, lefts: int, ri
     return whole, one, other
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fits(codes: Ints, profile: Codes) -> bool:
     for code in profile:  # noqa: SIM110 - a generator is slow when compiled
         if codes[code] == 0:
@@ -183,7 +182,7 @@ def _fits(codes: Ints, profile: Codes) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _judge(rows: Rows, rule: Rule, standing: Standing, scratch: Scratch, bucket: int, lefts: int,
            place: int) -> tuple[int, int]:  # fmt: skip
     """Whether the profiles of a bucket, from one place on, may know what they would after the cut; and where it ends."""
@@ -206,7 +205,7 @@ def _judge(rows: Rows, rule: Rule, standing: Standing, scratch: Scratch, bucket:
     return HOLDS, len(fits)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _compared(rows: Rows, rule: Rule, standing: Standing, scratch: Scratch, q: int, lefts: int, rights: int, here: bool,
               there: bool) -> int:  # fmt: skip
     """The verdict of the masses after a cut."""
@@ -236,7 +235,7 @@ def _compared(rows: Rows, rule: Rule, standing: Standing, scratch: Scratch, q: i
     return HOLDS if top < rule.limit * total - near else UNDECIDED
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take(rows: Rows, rule: Rule, standing: Standing, scratch: Scratch, bucket: int, lefts: int) -> None:
     """Replace a bucket by the two sides of its cut: in `fits` the left side stands in its place, the right one at the end."""
     a, b, new = standing.first[bucket], standing.last[bucket], standing.used[0]
@@ -268,7 +267,7 @@ def _take(rows: Rows, rule: Rule, standing: Standing, scratch: Scratch, bucket: 
         _sum_anew(rows, rule, standing, scratch.tired[x])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _divide(order: Codes, left: Codes, a: int, b: int, lefts: int) -> None:
     """Rows of a bucket that go left before those that go right, both as they stood."""
     was = order[a:b].copy()
@@ -282,7 +281,7 @@ def _divide(order: Codes, left: Codes, a: int, b: int, lefts: int) -> None:
             right += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _change(rows: Rows, rule: Rule, standing: Standing, scratch: Scratch, q: int, lefts: int, rights: int, here: bool,
             there: bool) -> bool:  # fmt: skip
     """Take the cut of a bucket into the masses of one profile; whether rounding has worn them."""
@@ -304,7 +303,7 @@ def _change(rows: Rows, rule: Rule, standing: Standing, scratch: Scratch, q: int
     return standing.slop[q] > WORN / 2 * standing.total[q]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _largest(numbers: Reals) -> float:
     top = 0.0
     for number in numbers:
@@ -312,7 +311,7 @@ def _largest(numbers: Reals) -> float:
     return top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def holders(standing: Standing, q: int) -> Ints:
     """The buckets that a profile fits into."""
     found, count = np.empty(standing.matches[q], np.int64), 0
@@ -325,7 +324,7 @@ def holders(standing: Standing, q: int) -> Ints:
     return found[:count]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sum_anew(rows: Rows, rule: Rule, standing: Standing, q: int) -> None:
     """The masses of one profile from its buckets, without what rounding left in them."""
     mass = standing.mass[rows.starts[q] : rows.starts[q + 1]]
@@ -353,7 +352,7 @@ def _sum_anew(rows: Rows, rule: Rule, standing: Standing, q: int) -> None:
     standing.slop[q] = ROUNDING / 4 * (standing.matches[q] + 4) * total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def begin(rows: Rows, rule: Rule, standing: Standing, scratch: Scratch) -> None:
     """All rows as the one bucket that every profile fits into; `left` is 0 everywhere."""
     n = len(rows.known)

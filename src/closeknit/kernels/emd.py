@@ -8,13 +8,14 @@ Class `c` has `counts[starts[c]:starts[c+1]]` of the leaves `values[...]`, ascen
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from closeknit.kernels.compiling import bare, kernel
 
 Int64 = NDArray[np.int64]
 
 
-@njit(cache=True)
+@bare
 def _run(a: int, b: int, q: int, s: int, n: int, cumulative: Int64, area: Int64) -> int:
     """Sum of |s*C[i] - n*q| for a <= i < b. C only grows, so the sign changes once: a binary search finds where."""
     level = n * q
@@ -30,7 +31,7 @@ def _run(a: int, b: int, q: int, s: int, n: int, cumulative: Int64, area: Int64)
     return under + over
 
 
-@njit(cache=True)
+@kernel
 def ordered_numerators(starts: Int64, values: Int64, counts: Int64, reference: Int64) -> Int64:
     """Of EMD over ordered leaves, to be divided by `n * s * (m - 1)`. A class costs O(r log m), r = values it has.
 
@@ -45,7 +46,9 @@ def ordered_numerators(starts: Int64, values: Int64, counts: Int64, reference: I
     n = cumulative[m - 1]
     result = np.zeros(len(starts) - 1, dtype=np.int64)
     for c in range(len(starts) - 1):
-        s = counts[starts[c] : starts[c + 1]].sum()
+        s = 0
+        for e in range(starts[c], starts[c + 1]):
+            s += counts[e]
         at, q, total = 0, 0, 0
         for e in range(starts[c], starts[c + 1]):
             total += _run(at, values[e], q, s, n, cumulative, area)
@@ -55,7 +58,7 @@ def ordered_numerators(starts: Int64, values: Int64, counts: Int64, reference: I
     return result
 
 
-@njit(cache=True)
+@kernel
 def hierarchical_numerators(starts: Int64, values: Int64, counts: Int64, leaf_node: Int64, parent: Int64, height: Int64,
                             node_reference: Int64) -> Int64:  # fmt: skip
     """Of EMD over the leaves of a tree with node 0 at its top, to be divided by `2 * n * s * height[0]`.
@@ -73,7 +76,9 @@ def hierarchical_numerators(starts: Int64, values: Int64, counts: Int64, leaf_no
     under = np.zeros(len(parent), dtype=np.int64)
     result = np.zeros(len(starts) - 1, dtype=np.int64)
     for c in range(len(starts) - 1):
-        s = counts[starts[c] : starts[c + 1]].sum()
+        s = 0
+        for e in range(starts[c], starts[c + 1]):
+            s += counts[e]
         for e in range(starts[c], starts[c + 1]):
             node = leaf_node[values[e]]
             while node != 0:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from closeknit.kernels.boxes import Codes, Ints, Reals
+from closeknit.kernels.compiling import kernel
 
 CLOSE = 1e-12  # what sums of floats may be off by; promises are decided elsewhere, exactly
 
@@ -59,7 +59,7 @@ class Survey(NamedTuple):
     less: Reals  # [nodes]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _survey(secrets: Secrets, members: Codes) -> Survey:
     nodes, size = len(secrets.parent), len(members)
     under = np.zeros(nodes, np.int64)
@@ -80,7 +80,7 @@ def _survey(secrets: Secrets, members: Codes) -> Survey:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def excess(secrets: Secrets, members: Codes) -> float:
     """How far the worst secret is above its t; never below 0.
 
@@ -93,7 +93,7 @@ def excess(secrets: Secrets, members: Codes) -> float:
     return worst
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _common(secrets: Secrets, s: int, a: int, b: int) -> int:
     """The lowest node above both."""
     if secrets.line[s]:
@@ -106,7 +106,7 @@ def _common(secrets: Secrets, s: int, a: int, b: int) -> int:
     return a
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _excess_with(secrets: Secrets, found: Survey, z: int, y: int) -> float:
     """Excess of the class if row y stood in the place of row z."""
     worst = -np.inf
@@ -118,7 +118,7 @@ def _excess_with(secrets: Secrets, found: Survey, z: int, y: int) -> float:
     return worst
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exchanged(secrets: Secrets, members: Codes, near: Codes) -> Codes:
     """The class after exchanges: every near row in turn for the member that gains most, the farthest of equals.
 

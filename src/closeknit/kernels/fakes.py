@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from closeknit.kernels.compiling import kernel
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -76,7 +77,7 @@ def _lines(home_starts: Int64, homes: Int32, count: int) -> tuple[Int32, NDArray
     return line, _bits(home_starts, homes, line, int(long.sum()), words)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bits(home_starts: Int64, homes: Int32, line: Int32, lines: int, words: int) -> NDArray[np.uint64]:
     bits = np.zeros((lines, words), np.uint64)
     for value in range(len(line)):
@@ -86,7 +87,7 @@ def _bits(home_starts: Int64, homes: Int32, line: Int32, lines: int, words: int)
     return bits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ones(word: np.uint64) -> int:
     """Bits that are set: sums of 2, 4 and 8 neighbours, then all bytes by one product."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -95,7 +96,7 @@ def _ones(word: np.uint64) -> int:
     return int(np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _in_bucket(shelves: Shelves, value: int, bucket: int) -> bool:
     if shelves.line[value] >= 0:
         word = shelves.bits[shelves.line[value], bucket >> 6]
@@ -110,7 +111,7 @@ def _in_bucket(shelves: Shelves, value: int, bucket: int) -> bool:
     return low < shelves.home_starts[value + 1] and shelves.homes[low] == bucket
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fitting(shelves: Shelves, whole: Int64) -> int:
     """Buckets that have all these values: bits where every value has them, else along the shortest list."""
     rarest = 0
@@ -137,7 +138,7 @@ def _fitting(shelves: Shelves, whole: Int64) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fitting(shelves: Shelves, tuples: Int32) -> Int64:
     """How many buckets admit each tuple, `tuples[m, c]` in codes.
 
@@ -154,7 +155,7 @@ def fitting(shelves: Shelves, tuples: Int32) -> Int64:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _counted(shelves: Shelves, j: int, part: Int32, count: Int64, seen: Int32) -> int:
     """How many values of group j these buckets have: listed in `seen`, with the buckets that have each in `count`."""
     c = len(shelves.first) - 1
@@ -169,7 +170,7 @@ def _counted(shelves: Shelves, j: int, part: Int32, count: Int64, seen: Int32) -
     return values
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _children(shelves: Shelves, j: int, part: Int32, count: Int64, seen: Int32, starts: Int64, into: Int32) -> int:
     """The values of group j in these buckets, and for each the buckets that have it: where the walk goes on."""
     c = len(shelves.first) - 1
@@ -188,7 +189,7 @@ def _children(shelves: Shelves, j: int, part: Int32, count: Int64, seen: Int32, 
     return values
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _tally(shelves: Shelves, j: int, part: Int32, count: Int64, seen: Int32, tally: Int64) -> None:
     """The last group: each value is one tuple, and the buckets that have it are those that admit it."""
     for k in range(_counted(shelves, j, part, count, seen)):
@@ -196,7 +197,7 @@ def _tally(shelves: Shelves, j: int, part: Int32, count: Int64, seen: Int32, tal
         count[seen[k]] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def admitted(shelves: Shelves, order: Int64) -> Int64:
     """Entry m: the number of different tuples that exactly m buckets admit. Each tuple is met once.
 
@@ -238,7 +239,7 @@ def admitted(shelves: Shelves, order: Int64) -> Int64:
     return tally
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def listed(whole: Int32, tuples: Int32) -> Flags:
     """Whether each tuple is a row of `whole`, whose rows ascend.
 
@@ -258,7 +259,7 @@ def listed(whole: Int32, tuples: Int32) -> Flags:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _before(one: Int32, other: Int32) -> bool:
     for j in range(len(one)):
         if one[j] != other[j]:

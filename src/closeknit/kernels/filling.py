@@ -7,18 +7,18 @@ O(n log n + classes * buckets * log n). By cost each row is found in a tree of b
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from closeknit.kernels.box_trees import BLOCK, nearest, take, trees
 from closeknit.kernels.boxes import Codes, Ints, Scales
-from closeknit.kernels.ranges import costs
+from closeknit.kernels.compiling import kernel
+from closeknit.kernels.ranges import Costs, tabled
 from closeknit.kernels.seeding import FARTHEST, Seeds, before, next_seed
 from closeknit.kernels.shelves import Keys, Shelves
 
 PULL = 0.1  # a box has plateaus: a mixed column costs the same for any row; the way to the seed decides there
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _root(link: Codes, x: int) -> int:
     while link[x] != x:
         link[x] = link[link[x]]
@@ -26,7 +26,7 @@ def _root(link: Codes, x: int) -> int:
     return x
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _place_of(keys: Keys, lo: int, hi: int, seed: int) -> int:
     """First place in lo..hi whose key is not smaller than the one at place `seed`."""
     while lo < hi:
@@ -38,7 +38,7 @@ def _place_of(keys: Keys, lo: int, hi: int, seed: int) -> int:
     return lo
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _above_is_nearer(keys: Keys, above: int, seed: int, below: int) -> bool:
     """Whether key[above] - key[seed] <= key[seed] - key[below], in numbers of one or two words."""
     if keys.shape[1] == 1:
@@ -49,7 +49,7 @@ def _above_is_nearer(keys: Keys, above: int, seed: int, below: int) -> bool:
     return high_up < high_down or (high_up == high_down and up <= down)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest_keys(shelf: Shelves, allotments: Ints, quasi: Codes, scales: Scales, seeds: Seeds) -> Codes:
     """Every class takes from each shelf the free rows whose keys are nearest to its seed's; of two equally near the larger."""
     n = len(shelf.rows)
@@ -77,7 +77,7 @@ def nearest_keys(shelf: Shelves, allotments: Ints, quasi: Codes, scales: Scales,
     return class_of
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest_rows(shelf: Shelves, allotments: Ints, quasi: Codes, scales: Scales, seeds: Seeds, euclid: bool) -> Codes:
     """Every class takes one row after the other, bucket by bucket from its seed's on: the cheapest for its box so far.
 
@@ -85,7 +85,8 @@ def nearest_rows(shelf: Shelves, allotments: Ints, quasi: Codes, scales: Scales,
     """
     b, d = allotments.shape[1], quasi.shape[1]
     class_of = np.empty(len(shelf.rows), np.int32)
-    price = costs(scales, euclid)
+    table, table_start = tabled(scales, euclid)
+    price = Costs(scales, euclid, table, table_start)
     forest = trees(shelf, quasi, scales, BLOCK)
     box = np.empty((3, d), np.int32)  # lowest and highest codes so far, and the seed
     pull = 0.0 if euclid else PULL

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from closeknit.kernels.bare import whole as number
+from closeknit.kernels.compiling import kernel
+from closeknit.kernels.compiling import whole as number
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ class Sides(NamedTuple):
     moment: Ints
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def delta(axes: Axes, i: int, lo: int, hi: int, mass: int, moment: int) -> int:
     """What choices inside a box can cost: all its rows at its far end; in a tree all of them across its top."""
     start = axes.values[i]
@@ -86,7 +86,7 @@ def delta(axes: Axes, i: int, lo: int, hi: int, mass: int, moment: int) -> int:
     return max(axes.tops[level, start + lo], axes.tops[level, start + hi - (1 << level)]) * mass
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _measure(state: State, axes: Axes, f: int) -> None:
     """Box, rows and moments of a fragment from its cells."""
     state.mass[f] = 0
@@ -101,7 +101,7 @@ def _measure(state: State, axes: Axes, f: int) -> None:
             state.moment[f, i] += axes.place[axes.values[i] + v] * state.counts[cell]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sides(state: State, axes: Axes, f: int, d: int) -> Any:
     """Both sides of every cut of a fragment along axis d, and whether the value before the cut occurs."""
     low, length, s = state.lo[f, d], state.hi[f, d] - state.lo[f, d] + 1, state.cells.shape[1]
@@ -128,7 +128,7 @@ def _sides(state: State, axes: Axes, f: int, d: int) -> Any:
     return Sides(rows, lo, hi, moment), seen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _offered(sides: Sides, seen: NDArray[np.bool_], mass: int, d: int, cuts: int) -> Any:
     """Places of the cuts to try: all, or where they are too many those at even shares, and either end."""
     offered, share = seen.copy(), 0
@@ -142,7 +142,7 @@ def _offered(sides: Sides, seen: NDArray[np.bool_], mass: int, d: int, cuts: int
     return np.flatnonzero(offered)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _enter(state: State, axes: Axes, f: int) -> None:
     """A new fragment: its measures, and the cuts of it that will be tried, with both sides of each."""
     _measure(state, axes, f)
@@ -158,7 +158,7 @@ def _enter(state: State, axes: Axes, f: int) -> None:
                 state.cuts[f, d] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def whole(state: State, axes: Axes) -> None:
     """One fragment of all cells."""
     state.used[0], state.begin[0], state.end[0], state.follow[0] = 1, 0, len(state.counts), -1
@@ -173,7 +173,7 @@ def whole(state: State, axes: Axes) -> None:
             state.up[j] = state.mass[0] - state.down[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _groups(state: State) -> Any:
     """Per axis, fragments with the same interval added up: lo, hi, rows, moment; and how many groups there are."""
     groups = np.zeros((state.cells.shape[1], state.used[0], 4), np.int64)
@@ -190,7 +190,7 @@ def _groups(state: State) -> Any:
     return groups, many
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _group_at(groups: Ints, many: int, lo: int, hi: int) -> int:
     for g in range(many):
         if groups[g, 0] == lo and groups[g, 1] == hi:
@@ -198,7 +198,7 @@ def _group_at(groups: Ints, many: int, lo: int, hi: int) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bounds(state: State, axes: Axes, how: int, i: int, groups: Ints, many: int) -> tuple[int, int]:
     """The sum over fragments (or groups of them), and the sum over sets, of axis i."""
     summed, per_set = 0, 0
@@ -213,7 +213,7 @@ def _bounds(state: State, axes: Axes, how: int, i: int, groups: Ints, many: int)
     return summed, per_set
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _closed(first: int, last: int, lo: int, hi: int) -> int:
     """-1 if the box lo..hi misses the set, 1 if it lies in it, 0 if the set is open for it. (A call with `Axes` is slow.)"""
     if first > hi or last < lo:
@@ -221,7 +221,7 @@ def _closed(first: int, last: int, lo: int, hi: int) -> int:
     return 1 if first <= lo and last >= hi else 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open_sets(state: State, axes: Axes, f: int) -> Any:
     """Sets that are open for a fragment, and where those of each axis begin among them."""
     found, starts = np.empty(len(axes.weight), np.int64), np.zeros(state.cells.shape[1] + 1, np.int64)
@@ -234,7 +234,7 @@ def _open_sets(state: State, axes: Axes, f: int) -> Any:
     return found[: starts[-1]], starts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _printed_change(state: State, axes: Axes, f: int, i: int, sides: Sides, u: int) -> int:
     change = -delta(axes, i, state.lo[f, i], state.hi[f, i], state.mass[f], state.moment[f, i])
     for side in range(2):
@@ -243,7 +243,7 @@ def _printed_change(state: State, axes: Axes, f: int, i: int, sides: Sides, u: i
     return change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _grouped_change(state: State, axes: Axes, f: int, i: int, sides: Sides, u: int, groups: Ints, many: int) -> int:
     """The fragment leaves its group, and either part joins the one of its own interval."""
     moves = np.zeros((3, 4), np.int64)
@@ -267,7 +267,7 @@ def _grouped_change(state: State, axes: Axes, f: int, i: int, sides: Sides, u: i
     return change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _per_set_change(state: State, axes: Axes, i: int, sides: Sides, u: int, sets: Ints) -> int:
     """Rows of a part that now lies inside or outside a set cannot be chosen any more."""
     change = 0
@@ -285,7 +285,7 @@ def _per_set_change(state: State, axes: Axes, i: int, sides: Sides, u: int, sets
     return change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _split(state: State, axes: Axes, f: int, d: int, v: int) -> None:
     """Values up to v on axis d stay in fragment f, the others become a new one right behind it."""
     new = state.used[0]
@@ -309,7 +309,7 @@ def _split(state: State, axes: Axes, f: int, d: int, v: int) -> None:
                     state.down[j] -= state.mass[part]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best_cut(state: State, axes: Axes, limits: Floats, how: int, groups: Ints, many: Ints, bounds: Ints) -> Any:
     """Fragment, axis and value of the split after which least is above the limits, and then the bounds are least."""
     best, excess, total = (-1, -1, -1), np.inf, np.inf
@@ -335,7 +335,7 @@ def _best_cut(state: State, axes: Axes, limits: Floats, how: int, groups: Ints, 
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(state: State, axes: Axes, room: Ints, limits: Floats, how: int, most: int, work: int) -> bool:
     """Split until every bound is within its room; False where `most` fragments or the work came first."""
     bounds = np.zeros((len(room), 2), np.int64)

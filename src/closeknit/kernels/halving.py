@@ -13,9 +13,9 @@ most, is joined by its neighbours. Each path or cycle is turned so that its rows
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from closeknit.kernels.boxes import Codes, Ints
+from closeknit.kernels.compiling import kernel
 
 
 def halved(one: Ints, other: Ints, place: Ints, k: int) -> Codes:
@@ -87,7 +87,7 @@ def _riffled(group: Ints, secret: Ints, place: Ints, rows: Ints) -> Ints:
     return shuffled
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _colours(rows: Ints, first: Ints, second: Ints, score: Ints) -> Ints:
     """0 or 1 for each of these rows, other than its partners'; of every path or cycle the lower scores get 0."""
     side = np.full(len(first), -1, np.int64)

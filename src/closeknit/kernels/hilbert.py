@@ -8,13 +8,12 @@ that only the first enter the key: a curve of one bit per axis has nothing left 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from closeknit.kernels.bare import bare
+from closeknit.kernels.compiling import bare, kernel
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _turn(cell: NDArray[np.uint32], bits: int) -> None:
     """From coordinates to the key's bits, dealt to the axes one by one."""
     d = len(cell)
@@ -39,7 +38,7 @@ def _turn(cell: NDArray[np.uint32], bits: int) -> None:
         cell[i] ^= flip
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _key(cell: NDArray[np.uint32], bits: int) -> np.uint64:
     _turn(cell, bits)
     key = np.uint64(0)
@@ -58,7 +57,7 @@ def _equal(points: NDArray[np.float64], r: int) -> bool:
     return j == points.shape[1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hilbert_keys(points: NDArray[np.float64], bits: int = 0) -> NDArray[np.uint64]:
     """Key of each point of the unit cube; `bits` per axis, 0 = as many as fit, at most 16.
 
@@ -83,7 +82,7 @@ def hilbert_keys(points: NDArray[np.float64], bits: int = 0) -> NDArray[np.uint6
     return keys
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hilbert_words(points: NDArray[np.float64]) -> NDArray[np.uint64]:
     """Keys of two words, `[n, 2]`, the higher one first: twice the bits of `hilbert_keys` per axis, at most 16.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from closeknit.kernels.bare import bare
+from closeknit.kernels.compiling import bare, kernel, whole
+from closeknit.kernels.sorting import ascend
 
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
@@ -15,21 +15,16 @@ Flags = NDArray[np.bool_]
 FEW = 2  # codes of the column for each row of a class, up to which they are counted and not sorted
 
 
-@njit(cache=True, nogil=True)
 def count_codes(codes: Int32, size: int) -> Int64:
     """How many rows have each code; none of those below 0 are counted.
 
     >>> count_codes(np.array([1, -1, 1], np.int32), 3).tolist()
     [0, 2, 0]
     """
-    counts = np.zeros(size, np.int64)
-    for code in codes:
-        if code >= 0:
-            counts[code] += 1
-    return counts
+    return np.bincount(codes[codes >= 0], minlength=size)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_classes(class_of: Int32, count: int, codes: Int32, width: int) -> tuple[Int64, Int32, Int64]:
     """Histogram of every class: where it starts, its codes, ascending, and their counts; rows without class or code left out.
 
@@ -48,7 +43,7 @@ def count_classes(class_of: Int32, count: int, codes: Int32, width: int) -> tupl
         if class_of[r] >= 0 and codes[r] >= 0:
             here[at[class_of[r]]] = codes[r]
             at[class_of[r]] += 1
-    starts, seen, found = np.zeros(count + 1, np.int64), np.zeros(width, np.int64), 0
+    starts, seen, found = np.zeros(count + 1, np.int64), np.zeros(width, np.int64), whole(0)
     counts = np.empty(len(here), np.int64)
     for c in range(count):
         found = _counted(here, ends[c], ends[c + 1], seen, found, counts)
@@ -68,15 +63,7 @@ def _counted(here: Int32, first: int, end: int, seen: Int64, found: int, counts:
                 seen[code] = 0
                 found += 1
         return found
-    gap = (end - first) // 2
-    while gap > 0:  # Shell's sort: most classes are small
-        for x in range(first + gap, end):
-            code, at = here[x], x
-            while at >= first + gap and here[at - gap] > code:
-                here[at] = here[at - gap]
-                at -= gap
-            here[at] = code
-        gap = 1 if gap == 2 else int(gap / 2.2)
+    ascend(here[first:end])
     for x in range(first, end):
         if x > first and here[x] == here[found - 1]:
             counts[found - 1] += 1
@@ -86,7 +73,7 @@ def _counted(here: Int32, first: int, end: int, seen: Int64, found: int, counts:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def join_pairs(starts: Int64, values: Int32, counts: Int64, one: Int64, other: Int64) -> tuple[Int64, Int32, Int64]:
     """Histogram of the rows of class `one[i]` and class `other[i]` together, for every i, in the same sparse form.
 
@@ -120,7 +107,7 @@ def join_pairs(starts: Int64, values: Int32, counts: Int64, one: Int64, other: I
     return new_starts, new_values[:at].copy(), new_counts[:at].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def match(order: Int64, one: Int64, other: Int64, mended: Flags, sizes: Int64, hurry: bool) -> tuple[Int64, Int64]:
     """Pairs taken in this order: where each class goes, and the pair it is part of, -1 where it stays as it is.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from closeknit.kernels.boxes import Codes, Ints
+from closeknit.kernels.compiling import kernel
 
 
 class Holding(NamedTuple):
@@ -33,7 +33,7 @@ def class_of(held: Holding) -> Codes:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sort(codes: Codes, size: int) -> None:
     """Shell sort in place: most classes are small, and the library's sort takes seconds to compile."""
     gap = size // 2
@@ -47,7 +47,7 @@ def _sort(codes: Codes, size: int) -> None:
         gap = 1 if gap == 2 else int(gap / 2.2)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def corners(held: Holding, classes: Ints, which: Ints) -> Codes:
     """Per class and column j its lowest (which[j] = 0), highest (1) or (lower) median code (2); zeros if it has no rows.
 
@@ -81,7 +81,7 @@ def corners(held: Holding, classes: Ints, which: Ints) -> Codes:
     return corner
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rotate(held: Holding) -> None:
     """Rows of one value in one class move on by one place, to meet other rows in the next sweep."""
     member, value = held.member, held.value

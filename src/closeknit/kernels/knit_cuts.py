@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from closeknit.kernels.bare import bare, truth, whole
 from closeknit.kernels.boxes import Codes, Ints
-from closeknit.kernels.cutting import ascend
+from closeknit.kernels.compiling import bare, kernel, truth, whole
 from closeknit.kernels.knit_guard import Guard, allowed, count_row
 from closeknit.kernels.ranges import Costs, range_cost
+from closeknit.kernels.sorting import ascend
 
 GAIN = 1e-9
 PARTS = 8  # a column is cut near each eighth of its rows
@@ -52,7 +51,7 @@ class Room(NamedTuple):
     hi: Codes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def careful(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes, starts: Ints, enough: int
             ) -> tuple[Codes, int]:  # fmt: skip
     """Class of each place of `rows` (class by class from `starts` on) after all cuts that pay, and how many classes there are.
@@ -94,7 +93,7 @@ def careful(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Co
     return class_of, count
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _cut(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes, room: Room) -> int:
     """Reorders the rows such that the side that goes stands first; how many go, 0 where no cut pays."""
     s, d = len(rows), quasi.shape[1]
@@ -111,7 +110,8 @@ def _cut(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes
         if range_cost(costs, j, lo, hi) > 0.0:
             best, goes = _column(costs, guard, buckets, quasi, rows, j, lo, hi, best, goes, room)
     if goes > 0:
-        rows[:] = room.best[:s]
+        for x in range(s):
+            rows[x] = room.best[x]
     return goes
 
 
@@ -125,7 +125,7 @@ def _boxed(quasi: Codes, rows: Codes, room: Room) -> None:
         room.lo[2, j], room.hi[2, j] = lo, hi
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _count(guard: Guard, buckets: Buckets, rows: Codes, room: Room) -> None:
     """Which buckets the class has rows of, how many, and how many stand under every node."""
     for i in range(room.used[0]):
@@ -145,7 +145,7 @@ def _count(guard: Guard, buckets: Buckets, rows: Codes, room: Room) -> None:
         count_row(guard, room.whole, whole(1), whole(buckets.sample[b]), room.have[b])
 
 
-@njit(cache=True, nogil=True)
+@bare
 def _column(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes, j: int, lo: int, hi: int, best: float,
             goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
     """The best of all runs of one column, if better than what was found before."""
@@ -231,7 +231,7 @@ def _run(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: 
     for b in room.active[: room.used[0]]:
         room.goes[b] = room.run[b]
     if _allowed(guard, buckets, z - a, s, room):
-        return _measured(costs, guard, buckets, quasi, s, a, z, backwards, best, goes, room)
+        return _measured(costs, buckets, quasi, s, a, z, backwards, best, goes, room)
     low, high, good = 0.0, min(1.0, 2.0 * (z - a) / s), 0.0
     for _ in range(STEPS):
         share = (low + high) / 2
@@ -243,7 +243,7 @@ def _run(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: 
     if good == 0.0:
         return best, goes
     _shared(room, good)
-    return _measured(costs, guard, buckets, quasi, s, a, z, backwards, best, goes, room)
+    return _measured(costs, buckets, quasi, s, a, z, backwards, best, goes, room)
 
 
 @bare
@@ -254,7 +254,7 @@ def _trimmed(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int,
         room.run[b] = room.have[b]
     size = _shared(room, share)
     if size >= guard.k and s - size >= guard.k and _allowed(guard, buckets, size, s, room):
-        return _measured(costs, guard, buckets, quasi, s, whole(0), s, truth(False), best, goes, room)
+        return _measured(costs, buckets, quasi, s, whole(0), s, truth(False), best, goes, room)
     return best, goes
 
 
@@ -313,7 +313,7 @@ def _lost(costs: Costs, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, 
 
 
 @bare
-def _measured(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float,
+def _measured(costs: Costs, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float,
               goes: int, room: Room) -> tuple[float, int]:  # fmt: skip
     """Whether both sides lose less than after the best cut so far; if so it is written down."""
     lost, size = _lost(costs, buckets, quasi, s, a, z, backwards, best, room)

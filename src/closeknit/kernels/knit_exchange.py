@@ -13,11 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from closeknit.kernels.bare import bare, whole
 from closeknit.kernels.boxes import Codes, Ints
+from closeknit.kernels.compiling import bare, kernel, whole
 from closeknit.kernels.knit_guard import Guard, alike, allowed_after
 from closeknit.kernels.knit_state import State, take
 from closeknit.kernels.ranges import Costs, range_cost
@@ -42,7 +41,7 @@ class Search(NamedTuple):
     hi: Codes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, group: Codes, mine: int, width: int,
           heat: float, once: bool, seed: int) -> int:  # fmt: skip
     """Offers the rows of group `mine`, in the order of `visit`, the classes of their neighbours along `order`.

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from closeknit.kernels.bare import bare, whole
 from closeknit.kernels.boxes import Codes, Ints, Reals
+from closeknit.kernels.compiling import bare, whole
 
 CLOSENESS, CAPS, VALUES, ENTROPY = range(4)
 ENOUGH = 1e-9  # what a sum of logarithms may be off by, and more

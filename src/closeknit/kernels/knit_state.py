@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from closeknit.kernels.bare import bare, whole
 from closeknit.kernels.boxes import Codes, Ints, Reals
+from closeknit.kernels.compiling import bare, kernel, whole
 from closeknit.kernels.knit_guard import Guard, count_row
 from closeknit.kernels.ranges import Costs, range_cost
 
@@ -31,7 +30,6 @@ class State(NamedTuple):
     loss: Reals  # [classes] of one row
 
 
-@njit(cache=True, nogil=True)
 def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes: int) -> State:
     """Counted from rows; rows of class -1 stand nowhere.
 
@@ -49,16 +47,22 @@ def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes:
         np.zeros(classes, np.int64), np.zeros((classes, len(guard.parent)), np.int32), np.zeros((classes, d, 6), np.int32),
         np.zeros(classes),
     )  # fmt: skip
-    for r in range(n - 1, -1, -1):
-        c = whole(class_of[r])
+    _take_all(costs, guard, state)
+    return state
+
+
+@kernel
+def _take_all(costs: Costs, guard: Guard, state: State) -> None:
+    """All rows into their classes."""
+    for r in range(len(state.class_of) - 1, -1, -1):
+        c = whole(state.class_of[r])
         if c >= 0:
             _link(state, r, c)
             count_row(guard, state.under, c, r, whole(1))
-    for c in range(classes):
-        for j in range(d):
+    for c in range(len(state.size)):
+        for j in range(state.quasi.shape[1]):
             _survey(state, c, j)
         state.loss[c] = _loss(costs, state, c)
-    return state
 
 
 @bare
@@ -173,7 +177,7 @@ def _stretch(state: State, c: int, j: int, q: int) -> None:
         ends[c, j, 5] = q
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def total_loss(state: State) -> float:
     """Sum over all rows of what their classes lose."""
     total = 0.0

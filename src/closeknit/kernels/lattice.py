@@ -9,15 +9,16 @@ subtracted: a point that no box holds has exactly 0.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from closeknit.kernels.compiling import kernel
 
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 Reals = NDArray[np.float64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _before(keys: Int64, below: Int32, key: int) -> int:
     """How many points have a lower key; `below` tells it at once where there is room for it."""
     if len(below):
@@ -32,7 +33,7 @@ def _before(keys: Int64, below: Int32, key: int) -> int:
     return a
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(tree: Reals, first: int, last: int, weight: float) -> None:
     """To every place from `first` to before `last`, at nodes of the tree whose leaves are its second half."""
     a, b = first + (len(tree) >> 1), last + (len(tree) >> 1)
@@ -47,7 +48,7 @@ def _add(tree: Reals, first: int, last: int, weight: float) -> None:
         b >>= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _blocks(lo: int, hi: int, shift: int, blocks: Int64) -> int:
     """The blocks of 2^shift places that the range from lo to hi takes at this length, and how many: none, one or two."""
     a, b = (lo + (1 << shift) - 1) >> shift, (hi + 1) >> shift
@@ -61,7 +62,7 @@ def _blocks(lo: int, hi: int, shift: int, blocks: Int64) -> int:
     return many
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_box(tree: Reals, keys: Int64, below: Int32, strides: Int64, blocks: Int64, many: Int64, turn: Int64,
              lo: int, hi: int, weight: float) -> None:  # fmt: skip
     """To the points of every combination of blocks, between lo and hi in the last column."""
@@ -84,7 +85,7 @@ def _add_box(tree: Reals, keys: Int64, below: Int32, strides: Int64, blocks: Int
             return
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spread(keys: Int64, below: Int32, strides: Int64, shifts: Int64, starts: Int64, lo: Int32, hi: Int32, weights: Reals,
            part_of: Int64, sizes: Reals, buckets: Int64) -> Reals:  # fmt: skip
     """What each point gets from some buckets in one pass.

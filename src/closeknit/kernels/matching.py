@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from closeknit.kernels.boxes import Codes, Ints, Reals
+from closeknit.kernels.compiling import kernel
 
 TINY = 1e-250  # a product of very many shares may vanish in a float
 
@@ -31,7 +31,7 @@ class Postings(NamedTuple):
     value_counts: Ints
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def disclosures(postings: Postings, place: int, profiles: Codes, by_size: bool, allowed: Ints,
                 width: int) -> tuple[Reals, Codes, Ints, Ints]:  # fmt: skip
     """For each profile its likeliest value: how likely, and which; buckets that it fits into, and how many fail alone.
@@ -79,7 +79,7 @@ def disclosures(postings: Postings, place: int, profiles: Codes, by_size: bool, 
     return worst, value, matches, failing
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rarest(postings: Postings, profile: Codes) -> int:
     """The group whose code stands in the fewest buckets; -1 if one is nowhere."""
     rare, fewest = -1, np.int64(0)
@@ -93,7 +93,7 @@ def _rarest(postings: Postings, profile: Codes) -> int:
     return rare
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fit(postings: Postings, place: int, profile: Codes, bucket: int, by_size: bool) -> tuple[int, float]:
     """Where the values beside the profile stand in this bucket, and the weight of each; -1 if it does not fit."""
     size = postings.sizes[bucket]
@@ -110,7 +110,7 @@ def _fit(postings: Postings, place: int, profile: Codes, bucket: int, by_size: b
     return at, weight
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def position(ascending: Codes, lo: int, hi: int, number: int) -> int:
     """Place of a number between two places; -1 if it is not there.
 
@@ -128,7 +128,7 @@ def position(ascending: Codes, lo: int, hi: int, number: int) -> int:
     return lo if lo < end and ascending[lo] == number else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def admitted(codes: Codes, starts: Ints, total: int, groups: int) -> Codes:
     """Every profile that some bucket admits: bucket b has the codes `codes[starts[b * groups + i] : ... + 1]` of group i.
 

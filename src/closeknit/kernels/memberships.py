@@ -10,15 +10,15 @@ pairs at zero left out. O(points * c^2) a step.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from closeknit.kernels.boxes import Ints, Reals
+from closeknit.kernels.compiling import kernel
 
 STEPS = 100  # of Newton; ten are usual
 EXACT = 1e-10  # weight that a cluster may miss, of its n/c
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def squared_distances(points: Reals, centres: Reals, more: float) -> Reals:
     """From every point to every centre, and a little `more`, so that none is 0 (a floor would let the objective rise).
 
@@ -36,7 +36,7 @@ def squared_distances(points: Reals, centres: Reals, more: float) -> Reals:
     return d
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _filled(d: Reals, weights: Ints, b: Reals, u: Reals) -> float:
     """Fill `u` for the prices `b`; gives the dual value that the prices reach."""
     c = len(b)
@@ -56,7 +56,7 @@ def _filled(d: Reals, weights: Ints, b: Reals, u: Reals) -> float:
     return value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _solved(matrix: Reals, right: Reals) -> Reals:
     """By Cholesky, in place; the matrix is positive definite, for its diagonal was raised."""
     n = len(right)
@@ -77,7 +77,7 @@ def _solved(matrix: Reals, right: Reals) -> Reals:
     return right
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _curvature(d: Reals, weights: Ints, u: Reals) -> Reals:
     """How the weight of each cluster answers to each price, over the pairs in use; the lower half."""
     c = d.shape[1]
@@ -97,7 +97,7 @@ def _curvature(d: Reals, weights: Ints, u: Reals) -> Reals:
     return matrix
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _missed(weights: Ints, u: Reals) -> Reals:
     """Weight that each cluster lacks of n/c."""
     missed = np.full(u.shape[1], weights.sum() / u.shape[1])
@@ -107,7 +107,7 @@ def _missed(weights: Ints, u: Reals) -> Reals:
     return missed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def memberships(d: Reals, weights: Ints) -> Reals:
     """Memberships `[points, clusters]`.
 
@@ -145,13 +145,13 @@ def memberships(d: Reals, weights: Ints) -> Reals:
     return u
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _closer(weights: Ints, u: Reals, missed: Reals) -> bool:
     """Whether clusters lack less than before: near the end the dual value is too coarse to tell."""
     return np.abs(_missed(weights, u)).max() < np.abs(missed).max()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def means(points: Reals, amounts: Reals, before: Reals) -> Reals:
     """Centre of each cluster, point j counting `amounts[j, i]` times; a cluster of nothing stays where it was.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from closeknit.kernels.boxes import Codes, Ints, Reals
+from closeknit.kernels.compiling import kernel
 from closeknit.kernels.exchanges import CLOSE, Secrets, excess, exchanged
 
 
@@ -36,7 +36,7 @@ class Free(NamedTuple):
     square: Reals  # [leaves] squared distance of the leaf to that point
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _free(space: Space, rows: Codes) -> Free:
     count = np.zeros(len(space.first), np.int64)
     for r in rows:
@@ -45,7 +45,7 @@ def _free(space: Space, rows: Codes) -> Free:
     return Free(rows.copy(), np.zeros(len(rows) + 1), count, np.zeros(len(space.first)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _measure(space: Space, free: Free, left: int, row: int) -> None:
     """Distances of all free rows to a row, or to their mean (row = -1)."""
     d = len(space.axes)
@@ -72,7 +72,7 @@ def _measure(space: Space, free: Free, left: int, row: int) -> None:
         free.away[i] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sink(heap: Ints, size: int, away: Reals) -> None:
     """Put the first entry of a heap where it belongs: no place above a farther one, the later of equally far ones on top."""
     at, place = 0, heap[0]
@@ -87,12 +87,12 @@ def _sink(heap: Ints, size: int, away: Reals) -> None:
     heap[at] = place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _farther(away: Reals, a: int, b: int) -> bool:
     return away[a] > away[b] or (away[a] == away[b] and a > b)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _nearest(free: Free, left: int, wanted: int) -> Codes:
     """The `wanted` nearest free rows, near to far; of equally near ones the first."""
     heap = np.full(wanted, -1, np.int64)
@@ -111,7 +111,7 @@ def _nearest(free: Free, left: int, wanted: int) -> Codes:
     return nearest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take(space: Space, free: Free, left: int, taken: NDArray[np.bool_]) -> int:
     """Close the gaps; how many are left."""
     kept = 0
@@ -126,7 +126,7 @@ def _take(space: Space, free: Free, left: int, taken: NDArray[np.bool_]) -> int:
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _next_centre(space: Space, free: Free, left: int, made: int) -> int:
     """By turns the row farthest from the mean of the free rows, and the one farthest from the row before."""
     if made % 2 == 0:
@@ -140,7 +140,7 @@ def _next_centre(space: Space, free: Free, left: int, made: int) -> int:
     return row
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest_classes(space: Space, secrets: Secrets, rows: Codes, k: int, looked_at: int, class_of: Codes, made: int) -> int:
     """Classes of the k nearest rows after exchanges, numbered from `made` on, into `class_of`; how many there are now.
 
@@ -172,7 +172,7 @@ def nearest_classes(space: Space, secrets: Secrets, rows: Codes, k: int, looked_
     return made
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mixed_classes(space: Space, subset_of: Codes, rows: Codes, subsets: int, class_of: Codes, made: int) -> int:
     """Classes that take of every subset its fair share, the nearest rows; as many as the smallest subset has rows.
 

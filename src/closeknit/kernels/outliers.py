@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from closeknit.kernels.boxes import Codes, Ints, Reals, Scales, range_loss
+from closeknit.kernels.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _inner(quasi: Codes, class_of: Codes, n_classes: int) -> tuple[Codes, Codes, Codes, Codes]:
     """Per class and column the two smallest and the two largest codes: lowest, next, highest, next."""
     d = quasi.shape[1]
@@ -32,7 +32,7 @@ def _inner(quasi: Codes, class_of: Codes, n_classes: int) -> tuple[Codes, Codes,
     return lo, next_lo, hi, next_hi
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def savings(quasi: Codes, scales: Scales, class_of: Codes, sizes: Ints) -> Reals:
     """What the whole table's loss, summed over rows, falls by when this row alone is withheld and counts 1.
 

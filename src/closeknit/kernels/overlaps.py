@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from closeknit.kernels.compiling import inlined, kernel
 
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -33,7 +34,7 @@ class BoxTree(NamedTuple):
     ends: Codes  # [nodes, 4, d] least and greatest lower end, least and greatest upper end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def box_tree(lo: Codes, hi: Codes, weight: Reals) -> BoxTree:
     """The tree over boxes `lo[b, d] .. hi[b, d]`; a box that is empty in some column overlaps nothing.
 
@@ -65,13 +66,13 @@ def box_tree(lo: Codes, hi: Codes, weight: Reals) -> BoxTree:
     return tree
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _widen(ends: Codes, x: int, j: int, a: int, b: int, c: int, d: int) -> None:
     ends[x, 0, j], ends[x, 1, j] = min(ends[x, 0, j], a), max(ends[x, 1, j], b)
     ends[x, 2, j], ends[x, 3, j] = min(ends[x, 2, j], c), max(ends[x, 3, j], d)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _halved(lo: Codes, hi: Codes, leaves: int) -> Ints:
     """An order in which every half of a node's boxes lies on one side, in the column where their middles spread most."""
     b, d = lo.shape
@@ -98,7 +99,7 @@ def _halved(lo: Codes, hi: Codes, leaves: int) -> Ints:
     return order
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _relation(ends: Codes, x: int, lo: Codes, hi: Codes) -> int:
     """0: no box under the node overlaps; 2: all do; 1: look further."""
     every = True
@@ -109,7 +110,7 @@ def _relation(ends: Codes, x: int, lo: Codes, hi: Codes) -> int:
     return 2 if every else 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _overlap(tree: BoxTree, i: int, lo: Codes, hi: Codes) -> bool:
     yes = True
     for j in range(len(lo)):
@@ -117,7 +118,7 @@ def _overlap(tree: BoxTree, i: int, lo: Codes, hi: Codes) -> bool:
     return yes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def overlapping_weight(tree: BoxTree, lo: Codes, hi: Codes) -> Reals:
     """For each asked box the weight of all boxes of the tree that overlap it.
 
@@ -149,7 +150,7 @@ def overlapping_weight(tree: BoxTree, lo: Codes, hi: Codes) -> Reals:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def overlapping(tree: BoxTree, lo: Codes, hi: Codes, counts: Ints) -> Ints:
     """The boxes of the tree that overlap each asked one, one asked box after the other, ascending; `counts[q]` of box q.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from closeknit.kernels.compiling import kernel
 
 Int64 = NDArray[np.int64]
 
 
-@njit(cache=True)
+@kernel
 def fewest_groups(rows: Int64, most: Int64) -> Int64:
     """Group of each value, as few groups as possible: a group whose first value is `i` may hold `most[i]` rows.
 

@@ -7,8 +7,9 @@ Bit t of word t // 64 says whether cell t is still in. Cells that are in or out 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from closeknit.kernels.compiling import kernel
 
 Words = NDArray[np.uint64]
 Reals = NDArray[np.float64]
@@ -32,7 +33,7 @@ def every(cells: int) -> Words:
     return words
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def below(codes: Int32, size: int) -> Words:
     """Row v: the cells whose code is less than v, for v = 0 .. size; codes of `size` and more are in none.
 
@@ -48,13 +49,13 @@ def below(codes: Int32, size: int) -> Words:
     return words
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _place(bit: np.uint64) -> int:
     """Position of the only bit of a word."""
     return PLACES[(bit * SEQUENCE) >> np.uint64(58)]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weigh(left: Words, weights: Reals, codes: Int32, table: Reals, weighed: Reals) -> None:
     """Write the weight of each cell that is left, times `table[code]`; a cell without weight is not left any more.
 
@@ -76,7 +77,7 @@ def weigh(left: Words, weights: Reals, codes: Int32, table: Reals, weighed: Real
             word = rest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sums(left: Words, weights: Reals, bucket_of: Int32, buckets: int) -> Reals:
     """Weights of the cells that are left, added up in each bucket.
 
@@ -94,7 +95,7 @@ def sums(left: Words, weights: Reals, bucket_of: Int32, buckets: int) -> Reals:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rows_below(codes: Int32, size: int, counts: Reals, bucket_of: Int32, buckets: int) -> Reals:
     """Row v: in each bucket the rows whose code is less than v, for v = 0 .. size.
 
@@ -110,7 +111,7 @@ def rows_below(codes: Int32, size: int, counts: Reals, bucket_of: Int32, buckets
     return rows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def narrowed(total: Reals, more: Reals, sizes: Reals) -> None:
     """Expected rows of each bucket that are in both of two parts which do not line up.
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from closeknit.kernels.bare import bare
 from closeknit.kernels.boxes import Ints, Reals, Scales, range_loss
+from closeknit.kernels.compiling import bare, kernel, whole
 
 TABLED = 256  # leaves of a column up to which the costs of all its ranges are looked up
 
@@ -30,7 +29,6 @@ def _computed(scales: Scales, squares: bool, j: int, lo: int, hi: int) -> float:
     return scales.weight[j] * range_loss(scales, j, lo, hi)
 
 
-@njit(cache=True, nogil=True)
 def costs(scales: Scales, squares: bool = False) -> Costs:
     """Tables of the small columns; the others are computed when asked for.
 
@@ -38,6 +36,12 @@ def costs(scales: Scales, squares: bool = False) -> Costs:
     >>> costs(flat_scales([2])).table.tolist()
     [0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     """
+    return Costs(scales, squares, *tabled(scales, squares))
+
+
+@kernel
+def tabled(scales: Scales, squares: bool) -> tuple[Reals, Ints]:
+    """The costs of all ranges of the small columns, and where each column begins."""
     d = len(scales.size)
     start = np.full(d, -1, np.int64)
     total = 0
@@ -52,7 +56,7 @@ def costs(scales: Scales, squares: bool = False) -> Costs:
             for lo in range(side):
                 for hi in range(lo, side):
                     table[start[j] + lo * side + hi] = _computed(scales, squares, j, lo, hi)
-    return Costs(scales, squares, table, start)
+    return table, start
 
 
 @bare
@@ -60,4 +64,4 @@ def range_cost(costs: Costs, j: int, lo: int, hi: int) -> float:
     """Cost of the codes lo..hi of column j."""
     if costs.table_start[j] >= 0:
         return costs.table[costs.table_start[j] + lo * (costs.scales.size[j] + 1) + hi]
-    return _computed(costs.scales, costs.squares, j, lo, hi)
+    return _computed(costs.scales, costs.squares, j, whole(lo), whole(hi))

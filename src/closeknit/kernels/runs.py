@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from closeknit.kernels.compiling import kernel
 
 Int64 = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def most_over(starts: Int64, values: NDArray[np.int32], counts: Int64, limits: NDArray[np.float64],
               margins: NDArray[np.float64]) -> NDArray[np.float64]:  # fmt: skip
     """How far the share of a value is above its limit in each class, at most, counted in the margin of that value.
@@ -28,7 +29,7 @@ def most_over(starts: Int64, values: NDArray[np.int32], counts: Int64, limits: N
     return over
 
 
-@njit(cache=True)
+@kernel
 def _first_with(running: Int64, lo: int, hi: int, needed: float) -> int:
     """The first entry from `lo` on with which the running count reaches `needed`; `hi` if none does."""
     while lo < hi:
@@ -40,7 +41,7 @@ def _first_with(running: Int64, lo: int, hi: int, needed: float) -> int:
     return lo
 
 
-@njit(cache=True)
+@kernel
 def broken_runs(starts: Int64, values: Int64, counts: Int64, reach: Int64, reference: Int64,
                 margin: float) -> tuple[NDArray[np.bool_], Int64]:  # fmt: skip
     """Classes with a run whose share q exceeds p * (1 - ln p), and the runs too close to tell (class, count, weight).

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from closeknit.kernels.box_trees import Trees, farthest
 from closeknit.kernels.boxes import Ints, Reals, Scales
+from closeknit.kernels.compiling import kernel
 from closeknit.kernels.shelves import Keys, Shelves
 
 ORDERS = ("hilbert", "random", "farthest")
@@ -37,7 +37,7 @@ def seeds_of(how: str, shelf: Shelves, classes: int, seed: int) -> Seeds:
     return Seeds(ORDERS.index(how), order, shelf.start[:-1].copy(), chance)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def before(keys: Keys, a: int, b: int) -> bool:
     """Whether the key at place a is smaller than the one at place b."""
     for w in range(keys.shape[1]):
@@ -46,7 +46,7 @@ def before(keys: Keys, a: int, b: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_seed(seeds: Seeds, forest: Trees, shelf: Shelves, scales: Scales, allotment: Ints, c: int) -> tuple[int, int]:
     """Bucket and place of a free row for class c, in a bucket it takes from; -1 if it takes nothing."""
     bucket, place, beyond, left, free = -1, -1, -1.0, 0, 0

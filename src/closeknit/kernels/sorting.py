@@ -1,18 +1,18 @@
-"""Words of 64 bits: columns of small codes packed into them, and their stable order.
+"""Words of 64 bits: columns of small codes packed into them, and their stable order; short lists sorted in place.
 
-The order is found by a radix sort; numpy sorts long integers stably only by merging, three times as slowly.
+The stable order is found by a radix sort; numpy sorts long integers stably only by merging, three times as slowly.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from closeknit.kernels.compiling import bare, kernel
 
 BITS = 11
 
 
-@njit(cache=True, nogil=True)
 def append(words: NDArray[np.uint64], codes: NDArray[np.integer], size: int) -> None:
     """Packs one more column, of codes below `size`, behind what the words have.
 
@@ -21,24 +21,40 @@ def append(words: NDArray[np.uint64], codes: NDArray[np.integer], size: int) -> 
     >>> words.tolist()
     [13, 24]
     """
-    for i in range(len(words)):
-        words[i] = words[i] * np.uint64(size) + np.uint64(codes[i])
+    words *= np.uint64(size)
+    words += codes.astype(np.uint64)
 
 
-@njit(cache=True, nogil=True)
 def ascending(words: NDArray[np.uint64]) -> bool:
     """Whether no word is smaller than the one before.
 
-    >>> bool(ascending(np.array([1, 1, 3], np.uint64))), bool(ascending(np.array([2, 1], np.uint64)))
+    >>> ascending(np.array([1, 1, 3], np.uint64)), ascending(np.array([2, 1], np.uint64))
     (True, False)
     """
-    i = 1
-    while i < len(words) and words[i - 1] <= words[i]:
-        i += 1
-    return i >= len(words)
+    return bool((words[:-1] <= words[1:]).all())
 
 
-@njit(cache=True, nogil=True)
+@bare
+def ascend(numbers: NDArray[np.integer]) -> None:
+    """Sorts in place, by Shell's method: most lists here are short, and the library's sort takes seconds to compile.
+
+    >>> numbers = np.array([3, 1, 2])
+    >>> ascend(numbers)
+    >>> numbers.tolist()
+    [1, 2, 3]
+    """
+    gap = len(numbers) // 2
+    while gap > 0:
+        for x in range(gap, len(numbers)):
+            number, at = numbers[x], x
+            while at >= gap and numbers[at - gap] > number:
+                numbers[at] = numbers[at - gap]
+                at -= gap
+            numbers[at] = number
+        gap = 1 if gap == 2 else int(gap / 2.2)
+
+
+@kernel
 def stable_order(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Positions of the words in ascending order; equal words keep their order.
 
@@ -46,11 +62,12 @@ def stable_order(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     [3, 1, 0, 2]
     """
     n = len(words)
-    order = np.arange(n)
-    if n == 0:
-        return order
-    rest = words.max()
-    there = np.empty_like(order)
+    order, there = np.empty(n, np.int64), np.empty(n, np.int64)
+    rest = np.uint64(0)
+    for i in range(n):
+        order[i] = i
+        if words[i] > rest:
+            rest = words[i]
     mask = np.uint64((1 << BITS) - 1)
     shift = np.uint64(0)
     while rest > 0:

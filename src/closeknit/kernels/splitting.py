@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from closeknit.kernels.axes import Axes, Ints, Reals, box_cost, boxes_of, joint_cost
 from closeknit.kernels.castle import distances
+from closeknit.kernels.compiling import kernel
 
 SHORT = 64  # rows that are looked at in no time
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_persons(axes: Axes, rows: Reals, person_of: Ints, order: Ints, k: int) -> tuple[Ints, int]:
     """Part of each person, all with k or more, and their number. `order`: persons as chance has them begin a part.
 
@@ -50,7 +50,7 @@ def split_persons(axes: Axes, rows: Reals, person_of: Ints, order: Ints, k: int)
     return part_of, parts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_nearest(near: Reals, part_of: Ints, part: int, k: int) -> None:
     """The k nearest that are free; of equally near ones the first."""
     limit, taken = _nth(near.copy(), k - 1), 0
@@ -64,7 +64,7 @@ def _take_nearest(near: Reals, part_of: Ints, part: int, k: int) -> None:
             taken += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _nth(numbers: Reals, n: int) -> float:
     """The n-th smallest, counted from 0; the numbers are moved about."""
     lo, hi = 0, len(numbers) - 1
@@ -87,7 +87,7 @@ def _nth(numbers: Reals, n: int) -> float:
     return numbers[n]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _free_rows(person_of: Ints, part_of: Ints) -> Ints:
     """Rows of persons in no part (loops: arrays of places take seconds to compile)."""
     free, count = np.empty(len(person_of), np.int64), 0
@@ -98,7 +98,7 @@ def _free_rows(person_of: Ints, part_of: Ints) -> Ints:
     return free[:count]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _columns(rows: Reals, here: Ints) -> Reals:
     columns = np.empty((rows.shape[1], len(here)))
     for i in range(len(here)):
@@ -107,7 +107,7 @@ def _columns(rows: Reals, here: Ints) -> Reals:
     return columns
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _leftovers(axes: Axes, rows: Reals, person_of: Ints, part_of: Ints, parts: int) -> None:
     """Whoever is in no part joins, with all rows, the one that grows least."""
     persons = len(part_of)
@@ -129,7 +129,7 @@ def _leftovers(axes: Axes, rows: Reals, person_of: Ints, part_of: Ints, parts: i
             lo[best, j], hi[best, j] = min(lo[best, j], own_lo[p, j]), max(hi[best, j], own_hi[p, j])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_values(axes: Axes, rows: Reals, value_of: Ints, values: int, order: Ints, k: int, l: int,  # noqa: E741
                  fair: bool) -> tuple[Ints, int]:  # fmt: skip
     """Part of each row, one row a person, and their number: every part has k rows and l values, or more.
@@ -169,7 +169,7 @@ def split_values(axes: Axes, rows: Reals, value_of: Ints, values: int, order: In
     return part_of, parts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _there(size: Ints) -> int:
     """Values that are left."""
     count = 0
@@ -178,7 +178,7 @@ def _there(size: Ints) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _shares(size: Ints, k: int, left: int) -> Ints:
     """ceil(k b / s) of a value with b rows among s: never more than b, and k of all or more."""
     shares = np.empty(len(size), np.int64)
@@ -187,7 +187,7 @@ def _shares(size: Ints, k: int, left: int) -> Ints:
     return shares
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _nearest_values(nearest: Ints, part_of: Ints, value_of: Ints, x: int, values: int, l: int) -> Ints:  # noqa: E741
     """One of x's own value and of the l - 1 other values that come first."""
     wanted, found = np.zeros(values, np.int64), 1
@@ -199,7 +199,7 @@ def _nearest_values(nearest: Ints, part_of: Ints, value_of: Ints, x: int, values
     return wanted
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_values(nearest: Ints, part_of: Ints, value_of: Ints, x: int, part: int, wanted: Ints, size: Ints) -> int:
     """x, and of each value the nearest rows, x among them, as many as are wanted."""
     open_, taken = wanted.copy(), 1
@@ -216,7 +216,7 @@ def _take_values(nearest: Ints, part_of: Ints, value_of: Ints, x: int, part: int
     return taken
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_up(nearest: Ints, part_of: Ints, value_of: Ints, part: int, missing: int, size: Ints) -> int:
     taken = 0
     for i in nearest:

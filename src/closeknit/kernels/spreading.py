@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from closeknit.kernels.compiling import kernel
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 CLEARLY = 1.0 + 1e-12  # a gain that no rounding makes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def held(bucket_of: Int32, values: Int32, buckets: int, size: int) -> tuple[Int32, Int64]:
     """Rows of each value in each bucket, and different values per bucket and column group; values are below `size`.
 
@@ -28,7 +29,7 @@ def held(bucket_of: Int32, values: Int32, buckets: int, size: int) -> tuple[Int3
     return count, width
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gain(count: Int32, width: Int64, a: int, b: int, out: Int32, into: Int32) -> float:
     """By what the product of all widths of both buckets grows if row `out` of a and row `into` of b change places."""
     gain = 1.0
@@ -40,7 +41,7 @@ def _gain(count: Int32, width: Int64, a: int, b: int, out: Int32, into: Int32) -
     return gain
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _move(count: Int32, width: Int64, a: int, b: int, row: Int32) -> None:
     for j in range(len(row)):
         count[a, row[j]] -= 1
@@ -49,7 +50,7 @@ def _move(count: Int32, width: Int64, a: int, b: int, row: Int32) -> None:
         count[b, row[j]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exchanged(bucket_of: Int32, values: Int32, count: Int32, width: Int64, partner: Int64) -> int:
     """Try to exchange each row with its partner, in place; how many pairs did.
 

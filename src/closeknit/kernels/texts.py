@@ -6,16 +6,15 @@ Neighbouring lines of a sorted table begin with the same cells: what a line shar
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from closeknit.kernels.bare import bare
 from closeknit.kernels.boxes import Codes, Ints
+from closeknit.kernels.compiling import bare, kernel, whole
 from closeknit.kernels.lanes import Bytes, copy
 
 SPARE = 15  # bytes behind a text that copying may touch
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lines(codes: Codes, places: Ints, starts: Ints, texts: Bytes) -> Bytes:
     """The text of all rows, cell after cell. `codes`: [columns, rows].
 
@@ -33,9 +32,9 @@ def lines(codes: Codes, places: Ints, starts: Ints, texts: Bytes) -> Bytes:
             text = _text(codes, places, j, r)
             total += starts[text + 1] - starts[text]
     out = np.empty(total + SPARE, np.uint8)
-    at = before = 0  # where this line begins, and where the last one did
+    at = before = whole(0)  # where this line begins, and where the last one did
     for r in range(rows):
-        j, end = 0, at
+        j, end = whole(0), at
         while r > 0 and j < columns and codes[j, r] == codes[j, r - 1]:
             text = _text(codes, places, j, r)
             end += starts[text + 1] - starts[text]
@@ -55,7 +54,7 @@ def _text(codes: Codes, places: Ints, j: int, r: int) -> int:
     return places[j + 1] - 1 if codes[j, r] < 0 else places[j] + codes[j, r]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def whole_numbers(values: Ints, end: Bytes) -> tuple[Ints, Bytes]:
     """Whole numbers as decimal digits, each with the same end: where every text starts, and all of them.
 
@@ -80,7 +79,8 @@ def whole_numbers(values: Ints, end: Bytes) -> tuple[Ints, Bytes]:
         for x in range(count):
             texts[at + x] = digits[count - 1 - x]
         at += count
-        texts[at : at + len(end)] = end
-        at += len(end)
+        for byte in end:
+            texts[at] = byte
+            at += 1
         starts[i + 1] = at
     return starts, texts[:at].copy()

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from closeknit.kernels.assignment import assign
 from closeknit.kernels.boundary import Rules, forbid
 from closeknit.kernels.boxes import Codes, Ints, Reals
+from closeknit.kernels.compiling import kernel
 from closeknit.kernels.holdings import Holding, corners
 from closeknit.kernels.ranges import Costs, range_cost
 
@@ -31,7 +31,7 @@ class Window(NamedTuple):
     after: Codes  # [places + classes, 2, columns] of the places x, x + 1, .. of class i in entry x + i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open(classes: Ints, held: Holding, pull: float) -> Window:
     """Element by element: an assignment of slices takes seconds to compile."""
     w, d = len(classes), held.quasi.shape[1]
@@ -56,7 +56,7 @@ def _open(classes: Ints, held: Holding, pull: float) -> Window:
     return Window(at, mine, codes, at[:w].copy(), size, middle, box, after)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _next_layer(win: Window, classes: Ints, held: Holding) -> tuple[Ints, int]:
     """The classes that have a place left of the first kind of which any has, and this kind; no class at the end."""
     kind, layer, g = -1, np.empty(len(classes), np.int64), 0
@@ -71,7 +71,7 @@ def _next_layer(win: Window, classes: Ints, held: Holding) -> tuple[Ints, int]:
     return layer[:g], kind
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_tabled(table: Reals, side: int, rest: Codes, cells: Codes, j: int, sizes: Ints, pull: float, cost: Reals) -> None:
     g = cost.shape[0]
     for i in range(g):
@@ -83,7 +83,7 @@ def _add_tabled(table: Reals, side: int, rest: Codes, cells: Codes, j: int, size
                 cost[i, x] += pull * table[min(middle, code) * side + max(middle, code)]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_computed(price: Costs, rest: Codes, cells: Codes, j: int, sizes: Ints, pull: float, cost: Reals) -> None:
     g = cost.shape[0]
     for i in range(g):
@@ -95,7 +95,7 @@ def _add_computed(price: Costs, rest: Codes, cells: Codes, j: int, sizes: Ints, 
                 cost[i, x] += pull * range_cost(price, j, min(middle, code), max(middle, code))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _costs(price: Costs, rest: Codes, rows: Codes, cells: Codes, sizes: Ints, pull: float) -> Reals:
     """cost[i, x]: size times loss of class i's box with row x in it, plus `pull` times x's way to its median.
 
@@ -117,7 +117,7 @@ def _costs(price: Costs, rest: Codes, rows: Codes, cells: Codes, sizes: Ints, pu
     return cost
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _deal_layer(win: Window, layer: Ints, kind: int, value: Codes, rules: Rules, price: Costs, pull: float) -> None:
     g, d = len(layer), win.codes.shape[1]
     rest, cells = np.empty((g, 3, d), np.int32), np.empty((g, d), np.int32)
@@ -148,7 +148,7 @@ def _deal_layer(win: Window, layer: Ints, kind: int, value: Codes, rules: Rules,
             win.box[i, 1, j] = max(win.box[i, 1, j], cells[given[y], j])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def deal_windows(edges: Ints, order: Ints, held: Holding, rules: Rules, price: Costs, pull: float) -> None:
     """Hand out rows anew among the classes order[edges[x] : edges[x + 1]], for every x; changes `held.member` in place.
 

@@ -19,6 +19,7 @@ import time
 import warnings
 from pathlib import Path
 
+from closeknit.apps.progress import with_compiling
 from closeknit.apps.web.cases import Case
 from closeknit.apps.web.desk.table import Limits
 from closeknit.apps.web.work import KINDS
@@ -59,7 +60,8 @@ def work(folder: Path, number: int, limits: Limits) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             do = (KINDS | AT_DESK)[task["kind"]]
-            said = do(case, task["asked"], limits, Progress(place / f"{number}.progress"))
+            with with_compiling(Progress(place / f"{number}.progress")) as tell:
+                said = do(case, task["asked"], limits, tell)
             name = f"{number}.result.json"
     except CloseknitError as error:
         said = {"sentence": without_places(str(error), case), "status": error.status}

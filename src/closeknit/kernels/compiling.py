@@ -1,0 +1,212 @@
+"""How every kernel is compiled: the one place for options, and where compiling is counted.
+
+A kernel is compiled when it is first called, and its machine code is kept on disk (`caching`). Numba would compile each
+function that a kernel calls as if Python called it, too: with two wrappers, optimised on its own, as machine code, in a
+cache file; and then once more inside every caller. Here a function is compiled like that only when Python calls it. Inside
+another kernel it is a *part*: its code is handed on as it is, and optimised once, where it ends up.
+
+What is compiled costs time at the first call, so kernels also avoid the dear functions of the library: sorting, searching, and
+slices assigned to slices (numba compiles the text of their error message, too) are loops here. Compiled code is not shipped
+in the wheel: it is made for one processor and one release of numba.
+
+`bare` functions are compiled without counting who uses an array. Numba counts references to each array of a tuple whenever a
+function takes it, with atomic instructions; where a step takes 20 nanoseconds that is most of its time, and threads that
+share arrays wait for one another. A bare function may read and write arrays and call other bare ones; it must not make, keep
+or return any.
+
+Numbers are handed to kernels as `whole`, truths as `truth`: numba compiles a function again for every literal, such as 0 or
+False, and for every width of a number.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba.core import event
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
+
+from closeknit.kernels.caching import KernelCache, cache_folder
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Told = Callable[[int, int], None]
+
+whole: Callable[[int], int] = cast(Any, np.int64)
+truth: Callable[[bool], bool] = cast(Any, np.bool_)
+
+
+class _PartCode(JITCodeLibrary):
+    """Code that is linked into kernels only."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _KernelCompiler(Compiler):
+    """Compiles a function for Python.
+
+    Numba compiles its own functions again for every set of flags that a caller has, so they are changed only here, where the
+    set that numba compares with has been copied already.
+    """
+
+    def define_pipelines(self) -> Any:
+        """The passes of numba, with fewer products."""
+        self.state.flags.no_cfunc_wrapper = True
+        return super().define_pipelines()
+
+
+class _PartCompiler(Compiler):
+    """Compiles a function for use by other kernels."""
+
+    def define_pipelines(self) -> Any:
+        """The passes of numba up to the code for the linker."""
+        state = self.state
+        state.flags.no_compile = state.flags.no_cfunc_wrapper = state.flags.no_cpython_wrapper = True
+        state.library = _PartCode(state.targetctx.codegen(), state.func_id.func_qualname)
+        return super().define_pipelines()
+
+    def compile_extra(self, func: Any) -> Any:
+        """The code, under a key of its own: numba finds code by its entry point, which a part does not have."""
+        found = super().compile_extra(func)
+        key = object()
+        self.state.targetctx.insert_user_function(key, found.fndesc, [found.library])
+        return found._replace(entry_point=key)
+
+
+class _Part(CPUDispatcher):
+    """A function that only kernels call."""
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for these types; unlike numba's own this neither looks for a cache file nor takes the time of every step."""
+        args = tuple(sig)
+        if args not in self.overloads:
+            data = {"dispatcher": self, "args": args, "return_type": None}
+            with self._compiling_counter, event.trigger_event("numba:compile", data=data):
+                self.overloads[args] = self._compiler.compile(args, None)  # type: ignore[attr-defined]
+        return self.overloads[args].entry_point  # type: ignore[attr-defined]
+
+
+class Kernel(CPUDispatcher):
+    """A function that is compiled when it is called: whole for Python, as a part for other kernels. It never calls itself."""
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for these types, or load what is cached; garbage is not looked for meanwhile, a sixth of the time."""
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile(sig)
+        finally:
+            if collects:
+                gc.enable()
+
+    @cached_property
+    def part(self) -> Any:
+        """What other kernels call."""
+        return _Part(self.py_func, self.locals, self.targetoptions, pipeline_class=_PartCompiler)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """The types of a call by another kernel."""
+        return self.part.get_call_template(args, kws)
+
+    def get_overload(self, sig: Any) -> Any:
+        """The code for a call by another kernel."""
+        return self.part.get_overload(sig)
+
+    def enable_caching(self) -> None:
+        """Keep the machine code on disk, where there is a folder for it."""
+        if cache_folder() is not None and os.path.exists(self.py_func.__code__.co_filename):
+            self._cache = KernelCache(self.py_func)
+
+    def called(self) -> list[Kernel]:
+        """The kernels that this one calls itself."""
+        named = (self.py_func.__globals__.get(name) for name in self.py_func.__code__.co_names)
+        return [each for each in named if isinstance(each, Kernel)]
+
+
+def _compiled(**options: Any) -> Callable[[Function], Function]:
+    def decorate(function: Function) -> Function:
+        made = Kernel(function, targetoptions={"nopython": True, "nogil": True, **options}, pipeline_class=_KernelCompiler)
+        made.enable_caching()
+        return cast(Function, made)
+
+    return decorate
+
+
+kernel = _compiled()
+bare: Any = _compiled(_nrt=False)
+inlined = _compiled(forceinline=True)
+
+
+class _Count(event.Listener):
+    """Kernels and parts compiled so far in this process, and those that are known to follow."""
+
+    def __init__(self) -> None:
+        self.begun, self.depth, self.known, self.told = 0, 0, set[Any](), list[Told]()
+
+    def on_start(self, event: Any) -> None:
+        """A function begins to be compiled."""
+        begun = event.data["dispatcher"]
+        if isinstance(begun, (Kernel, _Part)):
+            self.begun += 1
+            self.depth += 1
+            if isinstance(begun, Kernel):
+                self._foresee(begun)
+            self._tell(self.begun, max(self.begun, len(self.known)))
+
+    def on_end(self, event: Any) -> None:
+        """A function has been compiled."""
+        if isinstance(event.data["dispatcher"], (Kernel, _Part)):
+            self.depth -= 1
+            if self.depth == 0:
+                self._tell(0, 0)
+
+    def _foresee(self, begun: Kernel) -> None:
+        self.known.add(begun)
+        waiting = begun.called()
+        while waiting:
+            each = waiting.pop()
+            if each.part not in self.known:
+                self.known.add(each.part)
+                waiting += each.called()
+
+    def _tell(self, begun: int, known: int) -> None:
+        for told in self.told:
+            told(begun, known)
+
+
+_count = _Count()
+event.register("numba:compile", _count)
+
+
+@contextmanager
+def watch_compiling(tell: Told) -> Iterator[None]:
+    """Inside, `tell(i, n)` is called when the i-th kernel of this process begins to be compiled, and `tell(0, 0)` at the end.
+
+    `n` is how many there are as far as is known: it grows when a further kernel turns out to be needed.
+
+    >>> seen = []
+    >>> @kernel
+    ... def doubled(x):
+    ...     return x + x
+    >>> with watch_compiling(lambda i, n: seen.append(n >= i)):
+    ...     doubled(2)
+    4
+    >>> seen
+    [True, True]
+    """
+    _count.told.append(tell)
+    try:
+        yield
+    finally:
+        _count.told.remove(tell)
