@@ -83,7 +83,7 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
         classes=seen.classes,
         joint=seen.joint,
         notes=tuple(unprotected(schema, models) + _ground_notes(seen, models)),
-        loss=None if np.isnan(seen.loss.a) else seen.loss,
+        loss=seen.loss,
     )
 
 
