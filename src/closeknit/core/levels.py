@@ -79,9 +79,10 @@ def at_level(domain: Domain, level: int) -> Domain:
 
 
 def level_like(old: Domain, level: int, leaves: Int32, new: Domain, codes: Int32) -> int | str:
-    """The lowest level of another domain that parts these leaves (there: `codes`) as the level of the old one does.
+    """The level of another domain that is like a level of the old one, for these leaves (in the other domain: `codes`).
 
-    Where none does, the lowest that parts none of them further; `*` where there is no such level.
+    In a tree of equal height it is the same. Else it is the lowest that separates the leaves alike; where none does, the
+    lowest that separates none of them further; `*` where there is no such level.
 
     >>> from closeknit.core.kinds import prefix
     >>> long, codes = prefix().bind(np.array(["111", "112", "12345"], dtype=object))
@@ -89,15 +90,13 @@ def level_like(old: Domain, level: int, leaves: Int32, new: Domain, codes: Int32
     >>> level_like(long, 3, codes[:2], short, again)
     1
     """
-    before = level_nodes(tree_of(old))[level][leaves]
-    coarser: int | str = STAR
-    for candidate, nodes in enumerate(level_nodes(tree_of(new))[:-1]):
-        pairs = len(set(zip(before.tolist(), nodes[codes].tolist(), strict=True)))
-        if pairs == len(set(before.tolist())):  # every old node lies in one new node
-            if pairs == len(set(nodes[codes].tolist())):
-                return candidate
-            coarser = candidate if coarser == STAR else coarser
-    return coarser
+    before, there = level_nodes(tree_of(old))[level][leaves], level_nodes(tree_of(new))[:-1, codes]
+    parts = [len({*zip(before.tolist(), nodes.tolist(), strict=True)}) for nodes in there]
+    coarser = [i for i, count in enumerate(parts) if count == len({*before.tolist()})]  # every old node is in one new node
+    alike = [i for i in coarser if parts[i] == len({*there[i].tolist()})]
+    if len(there) == top_level(old) and level in alike:  # a lower number would disclose what is below the written nodes
+        return level
+    return next(iter(alike + coarser), STAR)
 
 
 def leaf_losses(kind: Kind, domain: Domain, level: int, leaves: Int32) -> NDArray[np.float64]:
