@@ -356,10 +356,7 @@ def test_groups_of_a_sensitive_tree_from_data_are_named_by_written_values() -> N
     """`balanced` names a group by its ends, `c` and `f` here, whom nobody published has."""
     shown = Hierarchy.balanced("abcdef", 3, from_data=True).published(["a", "b", "d"], sensitive=True)
     assert isinstance(shown, Hierarchy) and shown.nested == {STAR: {"a..b": {"a": None, "b": None}, "d": {"d": None}}}
-
-
-def test_names_of_groups_that_are_values_elsewhere_are_told_apart() -> None:
-    tree = Hierarchy({"A": ["a", "b"], "C": ["a..b", "c"]}, from_data=True)
+    tree = Hierarchy({"A": ["a", "b"], "C": ["a..b", "c"]}, from_data=True)  # a name that is a value elsewhere is changed
     shown = tree.published(["a", "b", "a..b", "c"], sensitive=True)
     assert isinstance(shown, Hierarchy) and list(shown.nested[STAR] or {}) == ["a..b'", "a..b..c"]
 
@@ -375,9 +372,7 @@ def test_a_tree_from_data_shows_its_written_nodes_without_what_is_below_them() -
     assert hierarchy.bind(texts())[0].texts == ("none",)
     with pytest.raises(BadValue):
         hierarchy.bind(texts("none"))
-
-
-def test_a_named_root_of_a_tree_from_data_loses_everything_and_a_group_of_one_value_is_a_group() -> None:
+    # a named root loses everything, and a group of one value is still a group
     rooted = Hierarchy.from_nested({"all": {"A": ["a"], "D": ["d", "e"]}}, from_data=True)
     assert rooted.losses(["all", "A", "a"])[:, 0].tolist() == [1, 0.5, 0]
 
