@@ -74,17 +74,6 @@ def tree_axis(nested: dict[str, Any]) -> Axis:
     return Axis(ck.Hierarchy.from_nested(nested), list(ways), top, cell, cost)
 
 
-def counted(cell: Callable[[Any, int], str]) -> Callable[[str, int, list[Any]], Fraction]:
-    """A domain that was read off the data: leaves that are published count."""
-
-    def cost(label: str, level: int, published: list[Any]) -> Fraction:
-        leaves = {value for value in published if value is not None}
-        under = sum(cell(leaf, level) == label for leaf in leaves)
-        return Fraction(under, len(leaves)) if under > 1 else Fraction(0)
-
-    return cost
-
-
 def masked(value: str, level: int) -> str:
     return value[: 3 - level] + "*" * level
 
@@ -107,7 +96,7 @@ def width(bounds: tuple[int, int] | None) -> Callable[[str, int, list[Any]], Fra
 AXES = {
     "job": tree_axis(JOB),
     "odd": tree_axis(ODD),
-    "zip": Axis(ck.prefix(3), ["470", "471", "480", "120"], 3, masked, counted(masked)),
+    "zip": Axis(ck.prefix(3), ["470", "471", "480", "120"], 3, masked, lambda cell, *_: Fraction(cell.count("*"), 3)),
     "sex": Axis(ck.flat(), ["f", "m"], 1, lambda value, level: value, lambda *_: Fraction(0)),
     "age": Axis(ck.numeric(), [21, 25, 38], 1, lambda value, level: str(value), lambda *_: Fraction(0)),
     "visits": Axis(ck.numeric(0, 50, step=10), [1, 5, 12, 39], 2, tens, width((0, 50))),

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from closeknit.core.errors import BadInput
 from closeknit.core.hierarchy import Hierarchy
-from closeknit.core.kinds import BadValue, Nodes
+from closeknit.core.kinds import BadValue
 from closeknit.core.tree import STAR
+from closeknit.core.written_kinds import WrittenNodes
 from test_trees import nested_trees
 
 labels = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"], exclude_characters="*"), min_size=1)
@@ -340,32 +341,47 @@ def test_a_tree_from_data_shows_only_what_occurs(nested: dict[str, Any], data: s
     present = data.draw(st.lists(st.sampled_from(leaves), min_size=1, unique=True))
     domain, codes = hierarchy.bind(texts(*present))
     assert sorted(domain.texts) == sorted(present) and [domain.texts[code] for code in codes] == present
-    secret = hierarchy.published(domain, None)
+    secret = hierarchy.published(domain.texts, sensitive=True)
     assert isinstance(secret, Hierarchy) and secret.from_data
     assert (set(leaves) - set(present)).isdisjoint(secret.tree.labels)
     assert secret.tree.leaf_labels == list(domain.texts)
     again, same = secret.bind(texts(*present))
     assert again.tree is not None and domain.tree is not None
-    assert again.tree.labels == domain.tree.labels and same.tolist() == codes.tolist()
-    assert again.tree.height.tolist() == domain.tree.height.tolist()
+    for array in ("parent", "lo", "hi", "height"):
+        assert getattr(again.tree, array).tolist() == getattr(domain.tree, array).tolist()
+    assert same.tolist() == codes.tolist()
 
 
-def test_absent_leaves_of_a_tree_from_data_are_not_counted() -> None:
+def test_groups_of_a_sensitive_tree_from_data_are_named_by_written_values() -> None:
+    """`balanced` names a group by its ends, `c` and `f` here, whom nobody published has."""
+    shown = Hierarchy.balanced("abcdef", 3, from_data=True).published(["a", "b", "d"], sensitive=True)
+    assert isinstance(shown, Hierarchy) and shown.nested == {STAR: {"a..b": {"a": None, "b": None}, "d": {"d": None}}}
+    tree = Hierarchy({"A": ["a", "b"], "C": ["a..b", "c"]}, from_data=True)  # a name that is a value elsewhere is changed
+    shown = tree.published(["a", "b", "a..b", "c"], sensitive=True)
+    assert isinstance(shown, Hierarchy) and list(shown.nested[STAR] or {}) == ["a..b'", "a..b..c"]
+
+
+def test_a_tree_from_data_shows_its_written_nodes_without_what_is_below_them() -> None:
     hierarchy = Hierarchy.from_nested({"A": ["a", "b", "c"], "D": ["d", "e"]}, from_data=True)
-    domain, _ = hierarchy.bind(texts("a", "b", "e"))
-    shown = hierarchy.published(domain, ["A", "e"])
-    assert shown == Nodes({"A": 2, "e": 1}, 3)
-    assert shown.losses(["A", "e", STAR, ""])[:, 0].tolist() == [2 / 3, 0, 1, 0]
+    shown = hierarchy.published(["e", "A", STAR, ""])
+    assert shown == WrittenNodes({"A": "group", "e": "value"})
+    cells = ["A", "e", STAR, ""]
+    assert shown.losses(cells).tolist() == hierarchy.losses(cells).tolist() == [[0.5, 0.5], [0, 0], [1, 1], [0, 0]]
+    with pytest.raises(BadValue, match="'D'"):
+        shown.losses(["D"])
     assert hierarchy.bind(texts())[0].texts == ("none",)
     with pytest.raises(BadValue):
         hierarchy.bind(texts("none"))
+    # a named root loses everything, and a group of one value is still a group
+    rooted = Hierarchy.from_nested({"all": {"A": ["a"], "D": ["d", "e"]}}, from_data=True)
+    assert rooted.losses(["all", "A", "a"])[:, 0].tolist() == [1, 0.5, 0]
 
 
 def test_a_declared_tree_stays_whole() -> None:
     hierarchy = Hierarchy.from_nested({"A": ["a", "b", "c"], "D": ["d", "e"]})
     domain, _ = hierarchy.bind(texts("a", "e"))
     assert domain.size == 5 and domain.declared
-    assert hierarchy.published(domain, ["A"]) is hierarchy and hierarchy.published(domain, None) is hierarchy
+    assert hierarchy.published(["A"]) is hierarchy and hierarchy.published(["a", "e"], sensitive=True) is hierarchy
 
 
 def test_one_branch_that_is_left_stays_below_the_star() -> None:
@@ -378,7 +394,7 @@ def test_one_branch_that_is_left_stays_below_the_star() -> None:
 def test_quantiles_of_a_secret_are_published_with_gaps_and_keep_their_order() -> None:
     hierarchy = Hierarchy.quantiles(range(100), bins=10)
     home, _ = hierarchy.bind(np.array([95.0, 3.0, 42.0]))
-    shown = hierarchy.published(home, None)
+    shown = hierarchy.published(home.texts, sensitive=True)
     stranger, codes = shown.bind(texts(*home.texts))
     assert stranger.texts == home.texts and codes.tolist() == [0, 1, 2] and not stranger.declared
     assert stranger.numbers is not None and home.numbers is not None

@@ -18,8 +18,9 @@ from closeknit.core.dates import DAY_LEVELS, LEVELS, Date, date
 from closeknit.core.errors import BadInput
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kind_forms import KINDS, kind_form, kind_from
-from closeknit.core.kinds import BadValue, Flat, Kind, Nodes, Numeric, Prefix, flat, known_nodes, numeric, prefix
+from closeknit.core.kinds import BadValue, Flat, Kind, Numeric, Prefix, flat, numeric, prefix
 from closeknit.core.tree import STAR
+from closeknit.core.written_kinds import Nodes, WrittenNodes
 from test_trees import nested_trees
 
 
@@ -122,6 +123,15 @@ def test_undeclared_bounds_of_dates_are_those_of_the_written_cells() -> None:
     assert date().losses([STAR, ""])[:, 0].tolist() == [1, 0]
 
 
+def test_methods_weigh_undeclared_dates_by_the_calendar_not_by_the_dates_that_occur() -> None:
+    few, many = (["2023-01-01", "2024-03-01", *more, "2024-12-31"] for more in ([], ["2024-03-02", "2024-03-03"]))
+    for days in (few, many):
+        domain, _ = date().bind(texts(*days))
+        assert domain.tree is not None
+        losses = dict(zip(domain.tree.labels, domain.node_losses.tolist(), strict=True))
+        assert losses["2024"] == 366 / 731 and losses["2024-Q1"] == 91 / 731 and losses["2023-01-01"] == 0
+
+
 def test_numbers_of_years_are_the_years() -> None:
     domain, codes = date(["year", "decade"]).bind(np.array([2024, 1999]))
     assert codes.tolist() == [1, 0] and domain.numbers is not None
@@ -196,11 +206,28 @@ def test_the_calendar_has_ends() -> None:
 # --- kinds whose domain is read off the data
 
 
-def test_published_nodes_cost_the_same_at_home_and_at_a_strangers() -> None:
-    domain, _ = prefix().bind(texts("47605", "47602", "47906", "13053"))
-    assert domain.tree is not None
-    shown = known_nodes(domain, ["4760*", "47***", "13053", STAR, ""])
-    assert shown.nodes == {"13053": 1, "4760*": 2, "47***": 3} and shown.leaves == 4
+@pytest.mark.parametrize("kind", [prefix(), prefix(5)])
+def test_a_mask_loses_its_masked_characters_however_many_codes_are_below_it(kind: Kind) -> None:
+    cells = ["4760*", "47***", "13053", STAR, ""]
+    assert kind.losses(cells).tolist() == [[0.2, 0.2], [0.6, 0.6], [0, 0], [1, 1], [0, 0]]
+    for codes in (["47605", "47602", "47906"], ["47605", "47602", "47601", "47906", "13053"]):
+        domain, _ = kind.bind(texts(*codes))
+        assert domain.tree is not None
+        assert domain.node_losses.tolist() == kind.losses(domain.tree.labels)[:, 0].tolist()
+
+
+def test_the_width_of_a_mask_is_the_declared_length_or_the_longest_written_cell() -> None:
+    assert prefix().losses(["1**", "12", ""])[:, 0].tolist() == [2 / 3, 0, 0]
+    assert prefix(4).losses(["1**", "12", "****", "******"])[:, 0].tolist() == [0.5, 0, 1, 1]
+
+
+@pytest.mark.parametrize("kind", [flat(), prefix(), date(), numeric(), numeric(step=5)])
+def test_a_certificate_shows_of_an_undeclared_domain_only_its_kind(kind: Kind) -> None:
+    assert kind.published(["4760*", "47605"]) is kind and kind.published(["47605"], sensitive=True) is kind
+
+
+def test_leaf_counts_of_earlier_certificates_are_still_read() -> None:
+    shown = Nodes({"13053": 1, "4760*": 2, "47***": 3}, 4)
     assert shown.losses(["4760*", "47***", "13053", STAR, ""])[:, 0].tolist() == [0.5, 0.75, 0, 1, 0]
     with pytest.raises(BadValue, match=r"'4\*\*\*\*'"):
         shown.losses(["4****"])
@@ -236,6 +263,7 @@ interval_trees = st.builds(
 )
 pruned = st.just(Hierarchy.quantiles(range(50), 10).pruned(["[4, 9)", "[44, 49]"]))
 nodes = st.builds(lambda counts: Nodes(counts, sum(counts.values())), st.dictionaries(odd_labels, st.integers(1, 9)))
+nodes |= st.builds(WrittenNodes, st.dictionaries(odd_labels, st.sampled_from(["value", "group", "all"])))
 kinds = st.one_of(
     numerics, dates, trees, interval_trees, pruned, nodes, st.just(flat()), st.builds(Prefix, st.none() | st.integers(1, 9))
 )
@@ -294,6 +322,8 @@ def test_names_mappings_and_kinds_are_understood(tmp_path: Path) -> None:
         ({"intervals": {"edges": 5}}, ["intervals", "edges"]),
         ({"date": {"levels": 5}}, ["levels"]),
         ({"nodes": {"nodes": ["A"], "leaves": 3}}, ["nodes"]),
+        ({"written": {"nodes": ["A"]}}, ["written", "nodes"]),
+        ({"written": {"nodes": {"A": "grup"}}}, ["'A'", "group"]),
         ({"tree": {"A": ["x", "y"]}, "edges": 7}, ["edges"]),
         ({"prefix": {"length": "five"}}, ["length='five'"]),
     ],

@@ -85,7 +85,7 @@ def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = 
         classes=seen.classes,
         joint=seen.joint,
         notes=tuple(unprotected(schema, models) + _ground_notes(seen, models) + formulas),
-        loss=None if np.isnan(seen.loss.a) else seen.loss,
+        loss=seen.loss,
     )
 
 

@@ -158,7 +158,7 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         tell("writing", 0.8)
         coding = written.coding
         shape = brought_form(None if written.form is form else written.form, form, form, method)
-        public = published_schema(coding.every_value(), written.columns)
+        public = published_schema(schema, written.columns)
         found = written.measured(public, models, all_secrets(public), rows - coding.rows)
         refuse_broken(found.promises)
         shown = Columns({**written.columns, **dict.fromkeys(schema.plain, NO_CELLS)}, 0)

@@ -16,7 +16,7 @@ from closeknit.api.asking import check_plain
 from closeknit.core.certificate import Certificate, Home, certify, model_form, persons_note, unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.levels import level_like, of_these
+from closeknit.core.levels import level_like
 from closeknit.core.loss import written_texts
 from closeknit.core.method import Method
 from closeknit.core.model import Model, joints
@@ -60,8 +60,7 @@ def _certified(table: Table, partition: Partition, models: Sequence[Model], form
     if withheld.any():
         check_plain(table.take(written.rows))  # a value may stand alone when its twin is gone
     classed = ~withheld[written.rows]
-    shown = table if len(written.rows) == len(table) and classed.all() else table.take(written.rows[classed])
-    schema = published_schema(shown, written.columns)
+    schema = published_schema(table.schema, written.columns)
     persons = None if table.persons is None else {name: table.persons[written.rows_of(name)] for name in schema.published}
     joint = all_secrets(schema)
     reading = form.read(written.columns, schema, persons, joints([*models, *filter(None, [joint])]))
@@ -112,21 +111,14 @@ def all_secrets(schema: Schema) -> Model | None:
     return TCloseness(tuple(schema.sensitive), 1) if len(schema.sensitive) > 1 else None
 
 
-def published_schema(table: Table, columns: Columns) -> Schema:
-    """What a certificate may say of the columns: declared kinds, and of domains read off the data only what is written.
-
-    `table` holds the published rows alone that have a class: of others the quasi-identifiers are not written.
-    """
-    schema = table.schema
-    quasi = {
-        name: kind.published(of_these(domain, table.quasi[:, j]), written_texts(columns[name]))
-        for j, ((name, kind), domain) in enumerate(zip(schema.quasi.items(), table.quasi_domains, strict=True))
-    }
+def published_schema(schema: Schema, columns: Columns) -> Schema:
+    """What a certificate may show of the columns: what was declared, and of trees made from data only what is written."""
+    quasi = {name: kind.published(written_texts(columns[name])) for name, kind in schema.quasi.items()}
     secret = {}
     for name, kind in schema.sensitive.items():
         shown = columns[name].take(np.flatnonzero(~starred(columns[name])))
-        _, written, _ = schema.coded(shown, name, kind)  # of the written values: withheld ones leave no trace
-        secret[name] = kind.published(written, None)
+        _, written, _ = schema.coded(shown, name, kind)  # of the written values: suppressed ones leave no trace
+        secret[name] = kind.published(written.texts, sensitive=True)
     return Schema(quasi=quasi, sensitive=secret, plain=schema.plain, importance=schema.importance)
 
 

@@ -154,7 +154,7 @@ def _published_schema(stream: Stream, released: Columns) -> Schema:
     """Declared kinds; of a tree that was made from data only what is written."""
     secret = {}
     for name, kind in stream.schema.sensitive.items():
-        secret[name] = kind.published(stream.schema.coded(released[name], name, kind)[1], None)
+        secret[name] = kind.published(stream.schema.coded(released[name], name, kind)[1].texts, sensitive=True)
     shown = shown_schema(stream, {})
     return Schema(quasi=shown.quasi, sensitive=secret, plain=shown.plain, importance=shown.importance)
 

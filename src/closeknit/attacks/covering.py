@@ -26,11 +26,12 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.dates import date_of_labels
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
-from closeknit.core.kinds import BadValue, Kind, Nodes, flat, prefix, texts_of
+from closeknit.core.kinds import BadValue, Kind, flat, prefix, texts_of
 from closeknit.core.order import groups
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
+from closeknit.core.written_kinds import Nodes, WrittenNodes
 from closeknit.doors.files import read
 from closeknit.forms.reading import Published, reading_of
 from closeknit.kernels.overlaps import BoxTree, box_tree, overlapping, overlapping_weight
@@ -175,12 +176,12 @@ def schema_of_other(reading: Reading, schema: Schema | None) -> Schema:
 
 
 def _raw_kind(name: str, kind: Kind) -> Kind:
-    """A certificate lists the written nodes of a domain that was read off the data: single values, masks or dates."""
-    if not isinstance(kind, Nodes):
+    """A certificate lists the written nodes of a tree that was made from data: single values, masks or dates."""
+    if not isinstance(kind, WrittenNodes | Nodes):
         return kind
     if any(node.endswith(STAR) for node in kind.nodes):
         return prefix()
-    if any(leaves > 1 for leaves in kind.nodes.values()):
+    if kind.groups:
         with suppress(BadValue):
             dates = date_of_labels(list(kind.nodes))
             dates.losses(list(kind.nodes))

@@ -76,6 +76,26 @@ def covers(kind: Any, cell: str | None, raw: str | None) -> bool:
     return cell == raw
 
 
+def values_inside(kind: Any, cell: str | None) -> list[Any]:
+    """Some raw values that a written cell covers, whether they occur or not.
+
+    >>> from closeknit.core.kinds import numeric, prefix
+    >>> values_inside(prefix(), "476**"), values_inside(numeric(), "[20, 31]"), values_inside(numeric(), "20")
+    (['47600', '476zz'], [25], [])
+    """
+    if cell in (None, "*"):
+        return ["unheard of"] if cell and kind.name == "flat" else []
+    cell = str(cell)
+    if kind.name == "prefix":
+        return [cell.replace("*", fill) for fill in "0z" if "*" in cell]
+    if kind.name == "date":
+        return [str(day) for day in days(cell)]
+    if kind.name == "numeric":
+        low, high = ends(cell)
+        return [int((low + high) // 2)] if high - low > 1 else []
+    return [path[-1] for path in paths(kind.nested) if cell in path] if kind.name == "tree" and kind.edges is None else []
+
+
 def ends(cell: str) -> tuple[Fraction, Fraction]:
     """Both ends of a written number or range.
 

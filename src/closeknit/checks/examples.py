@@ -12,7 +12,8 @@ import numpy as np
 from closeknit.checks.tables import DISEASE, JOB
 from closeknit.core.dates import date
 from closeknit.core.hierarchy import Hierarchy
-from closeknit.core.kinds import Nodes, flat, numeric, prefix
+from closeknit.core.kinds import flat, numeric, prefix
+from closeknit.core.written_kinds import Nodes, WrittenNodes
 from closeknit.methods import Mondrian, StackAndDeal
 from closeknit.models import BetaLikeness, DeltaDisclosure, KAnonymity, LDiversity, TCloseness
 
@@ -230,5 +231,6 @@ KINDS: dict[str, list[tuple[Any, list[Any]]]] = {
         (Hierarchy.quantiles([1, 2, 3, 4, 50, 60, 70, 80], bins=4), [1, 2, 3, 50, 80]),
         (Hierarchy.rare({"flu": 90, "gout": 2, "acne": 1}, limit=5), ["flu", "gout", "acne"]),
     ],
+    "written": [(WrittenNodes({"47***": "group", "47605": "value"}), [])],
     "nodes": [(Nodes({"47***": 3, "47605": 1}, 9), [])],
 }

@@ -231,7 +231,9 @@ def edge_tables() -> list[Case]:
             ["blood"],
             [k, TCloseness("blood", 0.5), DeltaDisclosure("blood", 1.5)],
         ),
-        case("odd codes and trees", usual, ["code", "odd", "dose"], ["disease"], [k], importance={"code": 0, "odd": 0.5}),
+        case(
+            "odd codes and trees", usual, ["code", "odd", "dose", "since"], ["disease"], [k], importance={"code": 0, "odd": 0.5}
+        ),
         case("steps", usual, ["weight", "job"], ["disease"], [k]),
         _with_persons("persons", usual, rng, [KAnonymity(3), LDiversity("disease", 2)]),
         _with_persons("persons counted once", usual, rng, [KAnonymity(3)], person_rows="count-once"),

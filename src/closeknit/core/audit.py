@@ -84,7 +84,7 @@ class Audit(Summarized, Record):
     classes: ClassSizes
     notes: tuple[str, ...] = ()
     joint: Joint | None = None
-    loss: LossRecord | None  # None where the cells alone cannot tell (masked codes without their certificate)
+    loss: LossRecord
 
     @property
     def ok(self) -> bool:
@@ -116,10 +116,7 @@ class Audit(Summarized, Record):
         lines += [f"wrong          {finding}" for finding in self.findings]
         size = self.classes
         lines.append(f"rows           {self.rows:,} in {size.count:,} classes of {size.smallest:,} to {size.largest:,}")
-        if self.loss is None:
-            lines.append("loss           not checkable: how much a masked code covers comes with a certificate")
-        else:
-            lines.append(f"loss           {self.loss.a:.4f} (General Loss Metric A; B: {self.loss.b:.4f})")
+        lines.append(f"loss           {self.loss.a:.4f} (General Loss Metric A; B: {self.loss.b:.4f})")
         lines += [f"note           {note}" for note in self.notes]
         lines.append(self._verdict())
         return "\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in lines)

@@ -18,7 +18,7 @@ import numpy as np
 from closeknit.core.date_texts import EXAMPLE, ISO, LEVELS, is_day, read_dates, read_label, reader
 from closeknit.core.domain import Domain, Values
 from closeknit.core.errors import BadInput, suggest_name
-from closeknit.core.kinds import BadValue, Kind, Losses, bind_tree, known_nodes, leaf_losses, texts_of
+from closeknit.core.kinds import BadValue, Kind, Losses, bind_tree, leaf_losses, texts_of
 from closeknit.core.params import spec
 from closeknit.core.tree import STAR, Int32, Tree
 
@@ -120,7 +120,7 @@ class Date:
     def bind(self, values: Values) -> tuple[Domain, Int32]:
         """Leaves are the dates that occur, cut to the finest level; their numbers count its units (days, months...).
 
-        With declared bounds a node weighs its units between them; without, its leaves, like any domain read off the data.
+        A node weighs its units between the declared bounds, or else between the first and the last date.
         """
         units = self._units(values)
         if not units:
@@ -132,7 +132,7 @@ class Date:
             tree,
             leaves.astype(np.float64),
             None if self.bounds is None else (float(self.bounds[0]), float(self.bounds[1])),
-            node_loss=None if self.bounds is None else self._shares(tree.labels, self.bounds)[:, 0],
+            node_loss=self._shares(tree.labels, self.bounds or (int(leaves[0]), int(leaves[-1])))[:, 0],
             default_distance=self.default_distance,
         )
         return domain, codes.astype(np.int32)
@@ -191,9 +191,9 @@ class Date:
                 counts[i] = max(min(last, span[1]) - max(first, span[0]) + 1, 0)
         return leaf_losses(counts, span[1] - span[0] + 1, [cell == STAR for cell in cells])
 
-    def published(self, domain: Domain, cells: Sequence[str] | None) -> Kind:
-        """As declared, for written cells; without bounds the nodes that occur in them, with the leaf counts of the loss."""
-        return without_format(self) if cells is None or self.bounds is not None else known_nodes(domain, cells)
+    def published(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
+        """As declared, for written cells: without bounds these are the calendar over which the loss is measured."""
+        return without_format(self)
 
     def spec(self) -> dict[str, Any]:
         """Parameters as a recipe writes them."""

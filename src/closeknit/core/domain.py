@@ -35,7 +35,7 @@ class Domain:
     numbers: NDArray[np.float64] | None = None
     bounds: tuple[float, float] | None = None  # declared; else the outermost numbers
     step: float | None = None
-    node_loss: NDArray[np.float64] | None = None  # variant A, where leaves do not all weigh the same (dates)
+    node_loss: NDArray[np.float64] | None = None  # variant A, where it is no share of the leaves (dates, prefixes)
     default_distance: str | None = None  # of t-closeness, where the kind says more than the leaves do (dates)
     declared: bool = False  # leaves were declared: those that nobody has count in an ordered distance all the same
     ends: tuple[tuple[str, str], ...] | None = None  # both ends of each leaf, where a leaf is a range itself (bins)
@@ -49,6 +49,12 @@ class Domain:
     def ordered(self) -> bool:
         """Whether the order of the leaves carries a distance."""
         return self.numbers is not None
+
+    @property
+    def node_losses(self) -> NDArray[np.float64]:
+        """Loss of each node of the tree, variant A: what methods minimize."""
+        assert self.tree is not None
+        return self.tree.node_loss() if self.node_loss is None else self.node_loss
 
     def labels(self, lo: Int32, hi: Int32, snap: bool = False) -> list[str]:
         """The written cell of each range: one value as itself, a range or node by its name, missing as '', a mix as `*`."""

@@ -44,8 +44,7 @@ def _nodes(domain: Domain) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArra
         none = np.empty(0, dtype=np.int32)
         return none, none, none, np.empty(0)
     tree = domain.tree
-    loss = tree.node_loss() if domain.node_loss is None else domain.node_loss
-    return tree.parent, tree.lo, tree.hi, loss
+    return tree.parent, tree.lo, tree.hi, domain.node_losses
 
 
 def _leaf_nodes(domain: Domain, start: int) -> NDArray[np.int32]:

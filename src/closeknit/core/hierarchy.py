@@ -1,9 +1,9 @@
 """`Hierarchy`: a declared tree over the values of a column, read from a file, written by hand, or made by a builder.
 
-A hierarchy that was made from data (`from_data`) must not tell more than the release does. Binding it keeps only the
-leaves that occur: the tree is then the same at home and at a stranger's, absent values weigh nothing in loss or
-distance, and a certificate shows of a secret the occurring leaves, of a quasi-identifier the written nodes with their
-leaf counts. A declared tree stays whole in both roles.
+A hierarchy that was made from data (`from_data`) must not disclose more than the release does. Binding it keeps only the
+leaves that occur, so absent values have no weight in a distance. A certificate shows of a sensitive attribute the written
+leaves, with groups named after them; of a quasi-identifier the written nodes, each as a value or a group, without how many
+values are in a group. A declared tree is published whole in both roles.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from closeknit.core.builders import Dicts, Edges, nested_dicts
 from closeknit.core.domain import Domain, Values
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number, plain_number
-from closeknit.core.kinds import BadValue, Kind, Losses, bind_tree, known_nodes, numbers_of, texts_of, tree_losses
+from closeknit.core.kinds import BadValue, Kind, Losses, bind_tree, numbers_of, texts_of, tree_losses
 from closeknit.core.params import number
 from closeknit.core.tree import STAR, Int32, Tree
+from closeknit.core.written_kinds import WrittenNodes
 
 Line = tuple[int, list[str]]  # line number and fields, leaf first
 
@@ -117,14 +118,19 @@ class Hierarchy:
         return Hierarchy(nested, self.from_data, tuple(pair for pair, leaf in pairs if leaf in keep))
 
     def losses(self, cells: Sequence[str]) -> Losses:
-        """Leaves under the written node over all leaves of the tree as it was declared."""
-        return tree_losses(self.tree, cells)
+        """Leaves under the written node over all leaves of a declared tree; made from data: by what the node is."""
+        losses = tree_losses(self.tree, cells)
+        return WrittenNodes.of(self.tree, cells).losses(cells) if self.from_data else losses
 
-    def published(self, domain: Domain, cells: Sequence[str] | None) -> Kind:
-        """As declared; made from data: the written nodes, or for a secret the leaves of its (pruned) domain."""
+    def published(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
+        """As declared; made from data: the written nodes, or for a sensitive attribute the tree over its written leaves."""
         if not self.from_data:
             return self
-        return self.pruned(domain.texts) if cells is None else known_nodes(domain, cells)
+        if not sensitive:
+            return WrittenNodes.of(self.tree, cells)
+        pruned = self.pruned(cells)
+        taken = {leaf: (leaf, leaf) for leaf in pruned.tree.leaf_labels}
+        return replace(pruned, nested=_named_by_leaves(pruned.nested, taken))
 
     def spec(self) -> dict[str, Any]:
         """Parameters as a recipe writes them."""
@@ -211,6 +217,21 @@ class Hierarchy:
         ['flu', '(rare)']
         """
         return cls({STAR: builders.rare(values, limit, label)}, from_data=True)
+
+
+def _named_by_leaves(nested: Mapping[str, Any], taken: dict[str, tuple[str, str]]) -> Dicts:
+    """Groups by their first and last leaf: the name that a group had may contain a value that is not published."""
+    named: Dicts = {}
+    for label, below in nested.items():
+        name = label
+        if below and label != STAR:
+            leaves = Tree.of(below).leaf_labels
+            ends = leaves[0], leaves[-1]
+            name = leaves[0] if len(leaves) == 1 else "..".join(ends)
+            while taken.setdefault(name, ends) != ends:  # the name of other leaves
+                name += "'"
+        named[name] = _named_by_leaves(below, taken) if below else None
+    return named
 
 
 def _keep(nested: Mapping[str, Any], leaves: set[str]) -> Dicts:

@@ -10,10 +10,11 @@ from typing import Any, cast
 from closeknit.core.dates import Date
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.hierarchy import Hierarchy
-from closeknit.core.kinds import Flat, Kind, Nodes, Numeric, Prefix
+from closeknit.core.kinds import Flat, Kind, Numeric, Prefix
 from closeknit.core.params import build, refuse_uncalled
+from closeknit.core.written_kinds import Nodes, WrittenNodes
 
-KINDS: dict[str, Any] = {kind.name: kind for kind in (Numeric, Date, Prefix, Flat, Hierarchy, Nodes)}
+KINDS: dict[str, Any] = {kind.name: kind for kind in (Numeric, Date, Prefix, Flat, Hierarchy, WrittenNodes, Nodes)}
 BESIDE = {"tree": ("from_data", "edges"), "csv": ("delimiter", "encoding")}  # keys that may stand beside the name
 BUILDERS = {
     "intervals": ("edges", "lo", "hi", "width", "fanout", "levels"),

@@ -1,16 +1,16 @@
 """Kinds of column: what its author says of it before any table is seen. `bind` meets raw values, `losses` reads written cells.
 
 Every kind is a frozen value with a name for recipes. `bind(values)` gives the `Domain` and the leaf code of each distinct
-raw value; `losses(cells)` gives what each distinct written cell costs (variants A and B of the General Loss Metric), from the
-cell alone, so that a stranger computes the same. `published(...)` is the kind as a certificate may show it: a domain that was
-read off the data shrinks to the nodes that occur in written cells and the leaf counts that the loss needs.
+raw value; `losses(cells)` gives the loss of each distinct written cell (variants A and B of the General Loss Metric), from the
+written cells alone, so that a recipient computes the same. `published(...)` is the kind as a certificate may show it: nothing
+but what was declared, and of a tree that was made from data the nodes that are written.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
@@ -26,7 +26,7 @@ from closeknit.core.tree import STAR, Int32, Nested, Tree
 
 SEPARATED_DIGITS = re.compile(r"[+-]?\d[\d.,'\u2019 \u00a0\u202f]*\d")
 MOST = 1e300  # beyond it the width of a column is no number any more
-Losses = NDArray[np.float64]  # [cells, 2]: variants A and B; NaN where the cell alone cannot tell
+Losses = NDArray[np.float64]  # [cells, 2]: variants A and B
 
 
 class BadValue(Exception):
@@ -52,8 +52,8 @@ class Kind(Protocol):
     def losses(self, cells: Sequence[str]) -> Losses:
         """Loss of each distinct written cell."""
 
-    def published(self, domain: Domain, cells: Sequence[str] | None) -> Kind:
-        """What a certificate may say; `cells` = the written quasi cells, None for a sensitive column."""
+    def published(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
+        """What a certificate may show; `cells`: what is written, of a sensitive column the leaves of it."""
 
     def spec(self) -> dict[str, Any]:
         """Parameters as a recipe writes them."""
@@ -194,7 +194,7 @@ class Numeric:
         """Width of the range over the declared bounds, or else over those of the written cells."""
         return _range_losses(cells, self.bounds)
 
-    def published(self, domain: Domain, cells: Sequence[str] | None) -> Kind:
+    def published(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
         """As declared: nothing of it was read off the data."""
         return self
 
@@ -219,13 +219,13 @@ class Nominal:
         return bind_tree(self.tree(sorted(set(texts))), texts)
 
     def losses(self, cells: Sequence[str]) -> Losses:
-        """Of the cell alone only `*` and single values are known; leaf counts come with a certificate."""
+        """A cell is one value, or `*`."""
         loss = np.array([float(cell == STAR) for cell in cells])
         return np.stack([loss, loss], axis=1)
 
-    def published(self, domain: Domain, cells: Sequence[str] | None) -> Kind:
-        """Only the nodes that occur in written cells; a sensitive column publishes its values anyway."""
-        return self if cells is None else known_nodes(domain, cells)
+    def published(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
+        """As declared: the values are in the written cells, and nowhere else."""
+        return self
 
     def spec(self) -> dict[str, Any]:
         """Parameters as a recipe writes them."""
@@ -266,6 +266,8 @@ class Prefix(Nominal):
     >>> domain, codes = Prefix().bind(np.array(["47605", "47602", "47906"], dtype=object))
     >>> domain.labels(np.array([0, 0]), np.array([1, 2]))
     ['4760*', '47***']
+    >>> Prefix().losses(["4760*", "47***", "47605", "*"])[:, 0].tolist()
+    [0.2, 0.6, 0.0, 1.0]
     """
 
     name: ClassVar[str] = "prefix"
@@ -287,13 +289,15 @@ class Prefix(Nominal):
                 raise BadValue(i, what, f"a code has at most {MOST_LENGTH}; make the column flat()")
             if self.length is not None and len(text) != self.length:
                 raise BadValue(i, f"'{text}' has {len(text)} characters", f"a code of this column has {self.length}")
-        return bind_tree(self.tree(sorted(set(texts))), texts)
+        domain, codes = bind_tree(tree := self.tree(sorted(set(texts))), texts)
+        return replace(domain, node_loss=self.losses(tree.labels)[:, 0]), codes
 
     def losses(self, cells: Sequence[str]) -> Losses:
-        """Whole codes and `*` are known of the cell alone; how many codes a mask covers comes with a certificate."""
-        known = super().losses(cells)
-        known[[cell != STAR and "*" in cell for cell in cells]] = np.nan
-        return known
+        """Masked characters over `length`, or else over the longest written cell: a length is the same in both variants."""
+        width = self.length or max((len(cell) for cell in cells), default=1)
+        masked = np.array([width if cell == STAR else cell.count(STAR) for cell in cells], dtype=np.float64)
+        loss = np.minimum(masked / max(width, 1), 1.0)
+        return np.stack([loss, loss], axis=1)
 
     def tree(self, texts: Sequence[str]) -> Tree:
         """One level per character; a code of another length hangs below the masks of its own first characters."""
@@ -313,49 +317,12 @@ class Prefix(Nominal):
         return Tree.of({STAR: nested})
 
 
-@dataclass(frozen=True)
-class Nodes(Nominal):
-    """Kind of a published column whose domain was read off the data: the occurring nodes with their leaf counts.
-
-    >>> Nodes(nodes={"47***": 3, "47605": 1}, leaves=9).losses(["47***", "47605", "*", ""])[:, 0].round(3).tolist()
-    [0.333, 0.0, 1.0, 0.0]
-    """
-
-    name: ClassVar[str] = "nodes"
-    nodes: dict[str, int]
-    leaves: int
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.nodes, dict):
-            raise BadInput(f"nodes has {self.nodes!r}", right="write the leaf count of each node: nodes: {node: 3, ...}")
-        whole("leaves", self.leaves, least=0)
-        for node, leaves in self.nodes.items():
-            whole(f"the leaf count of node '{node}'", leaves, least=0)
-
-    def losses(self, cells: Sequence[str]) -> Losses:
-        """Leaves under the node over all leaves; a cell that is no known node is an error."""
-        for i, cell in enumerate(cells):
-            if cell not in self.nodes and cell not in (STAR, ""):
-                raise BadValue(i, f"'{cell}' is not one of the published nodes", "the cell was changed after publication")
-        counts = np.array([self.nodes.get(cell, self.leaves if cell == STAR else 0) for cell in cells], dtype=np.int64)
-        return leaf_losses(counts, self.leaves, [cell == STAR for cell in cells])
-
-
 def leaf_losses(counts: NDArray[np.int64], total: int, star: Sequence[bool]) -> Losses:
     """Variants A and B from leaf counts; `*` is 1 even where it covers a single value and the missing one."""
     a = np.where(counts <= 1, 0.0, counts / max(total, 1))
     b = np.where(counts <= 1, 0.0, (counts - 1) / max(total - 1, 1))
     stars = np.array(star, dtype=bool)
     return np.stack([np.where(stars, 1.0, a), np.where(stars, 1.0, b)], axis=1)
-
-
-def known_nodes(domain: Domain, cells: Sequence[str]) -> Nodes:
-    """The occurring nodes of a bound tree with their leaf counts."""
-    assert domain.tree is not None
-    leaves = dict(zip(domain.tree.labels[::-1], domain.tree.leaves[::-1].tolist(), strict=True))
-    nodes = {cell: leaves[cell] for cell in sorted(set(cells) - {STAR, ""})}
-    shares = any(count > 1 for count in nodes.values())  # only then does a loss need to know how many leaves there are
-    return Nodes(nodes, domain.size if shares else len(nodes))
 
 
 def tree_losses(tree: Tree, cells: Sequence[str]) -> Losses:
@@ -395,4 +362,4 @@ def flat() -> Flat:
     return Flat()
 
 
-__all__ = ["Flat", "Kind", "Nested", "Nodes", "Numeric", "Prefix", "flat", "numeric", "prefix"]
+__all__ = ["Flat", "Kind", "Nested", "Numeric", "Prefix", "flat", "numeric", "prefix"]

@@ -79,9 +79,10 @@ def at_level(domain: Domain, level: int) -> Domain:
 
 
 def level_like(old: Domain, level: int, leaves: Int32, new: Domain, codes: Int32) -> int | str:
-    """The lowest level of another domain that parts these leaves (there: `codes`) as the level of the old one does.
+    """The level of another domain that is like a level of the old one, for these leaves (in the other domain: `codes`).
 
-    Where none does, the lowest that parts none of them further; `*` where there is no such level.
+    In a tree of equal height it is the same. Else it is the lowest that separates the leaves alike; where none does, the
+    lowest that separates none of them further; `*` where there is no such level.
 
     >>> from closeknit.core.kinds import prefix
     >>> long, codes = prefix().bind(np.array(["111", "112", "12345"], dtype=object))
@@ -89,42 +90,26 @@ def level_like(old: Domain, level: int, leaves: Int32, new: Domain, codes: Int32
     >>> level_like(long, 3, codes[:2], short, again)
     1
     """
-    before = level_nodes(tree_of(old))[level][leaves]
-    coarser: int | str = STAR
-    for candidate, nodes in enumerate(level_nodes(tree_of(new))[:-1]):
-        pairs = len(set(zip(before.tolist(), nodes[codes].tolist(), strict=True)))
-        if pairs == len(set(before.tolist())):  # every old node lies in one new node
-            if pairs == len(set(nodes[codes].tolist())):
-                return candidate
-            coarser = candidate if coarser == STAR else coarser
-    return coarser
+    before, there = level_nodes(tree_of(old))[level][leaves], level_nodes(tree_of(new))[:-1, codes]
+    parts = [len({*zip(before.tolist(), nodes.tolist(), strict=True)}) for nodes in there]
+    coarser = [i for i, count in enumerate(parts) if count == len({*before.tolist()})]  # every old node is in one new node
+    alike = [i for i in coarser if parts[i] == len({*there[i].tolist()})]
+    if len(there) == top_level(old) and level in alike:  # a lower number would disclose what is below the written nodes
+        return level
+    return next(iter(alike + coarser), STAR)
 
 
 def leaf_losses(kind: Kind, domain: Domain, level: int, leaves: Int32) -> NDArray[np.float64]:
-    """What a row of each of these leaves loses at a level, variant A, where no others are published.
+    """Loss of a row of each of these leaves at a level, variant A.
 
-    It is measured on what would be written, by the functions that measure a release.
+    Nodes of a tree have the loss that every method minimizes; ranges are measured as they would be written without others.
 
     >>> from closeknit.core.kinds import numeric
     >>> kind = numeric(0, 100, step=10)
     >>> leaf_losses(kind, kind.bind(np.array([3, 7, 12]))[0], 1, np.array([0, 2])).tolist()
     [0.1, 0.1]
     """
-    cells = at_level(domain, level).labels(leaves, leaves)
-    return kind.published(of_these(domain, leaves), cells).losses(cells)[:, 0]
-
-
-def of_these(domain: Domain, codes: Int32) -> Domain:
-    """A tree that was read off the data, with the leaves that these rows have: withheld ones are not counted.
-
-    >>> from closeknit.core.kinds import flat
-    >>> of_these(flat().bind(np.array(["a", "b", "c"], dtype=object))[0], np.array([0, 2])).texts
-    ('a', 'c')
-    """
-    if domain.tree is None or domain.declared:
-        return domain
-    occurs = np.bincount(codes, minlength=domain.size + 1)[: domain.size] > 0
-    before = np.concatenate([[0], np.cumsum(occurs)])
-    tree = domain.tree
-    leaves = (before[np.minimum(tree.hi + 1, tree.size)] - before[np.minimum(tree.lo, tree.size)]).astype(np.int32)
-    return replace(domain, texts=tuple(np.array(domain.texts)[occurs].tolist()), tree=replace(tree, leaves=leaves))
+    if domain.tree is not None:
+        lost: NDArray[np.float64] = domain.node_losses[level_nodes(domain.tree)[level][leaves]]
+        return lost
+    return kind.losses(at_level(domain, level).labels(leaves, leaves))[:, 0]

@@ -183,19 +183,6 @@ class Coding:
         found = replace(self.head, quasi=quasi, sensitive=sensitive, plain=plain, persons=persons, rows=rows, joints=joints)
         return found, order
 
-    def every_value(self) -> Table:
-        """A small table in which each leaf that occurs stands at least once: what asks which leaves there are may ask it."""
-        schema = self.head.schema
-        present = {name: np.flatnonzero(counts).astype(np.int32) for name, counts in self.counts.items()}
-        longest = max(map(len, present.values()))
-        columns = {name: np.resize(leaves, longest) for name, leaves in present.items()}
-
-        def stacked(names: Iterable[str]) -> NDArray[np.int32]:
-            chosen = [columns[name] for name in names]
-            return np.stack(chosen, axis=1) if chosen else np.empty((longest, 0), np.int32)
-
-        return replace(self.head, quasi=stacked(schema.quasi), sensitive=stacked(schema.sensitive), rows=np.arange(longest))
-
 
 def combinations(packs: Packs, names: Sequence[str], secrets: Sequence[CodedSecret]) -> Combinations | None:
     """The combinations of columns of codes that occur, and their rows; None where they are too many.

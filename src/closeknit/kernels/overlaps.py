@@ -182,7 +182,7 @@ def overlapping(tree: BoxTree, lo: Codes, hi: Codes, counts: Ints) -> Ints:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def points_at_ends(tree: BoxTree, lo: Codes, hi: Codes, ends: Codes) -> tuple[Reals, Ints]:
     """In each asked box: the weight of the points with code `ends[q, j, e]` in column j, and one of them (-1: there is none).
 
@@ -217,7 +217,7 @@ def points_at_ends(tree: BoxTree, lo: Codes, hi: Codes, ends: Codes) -> tuple[Re
     return weight, found
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _add_at_ends(tree: BoxTree, i: int, ends: Codes, weight: Reals, found: Ints) -> int:
     """Counts a point of the box where it lies at an end that has less than 2; how many ends reached 2 by it."""
     reached = 0

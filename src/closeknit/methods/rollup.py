@@ -65,8 +65,8 @@ class Ladder:
 
     @property
     def fixed(self) -> bool:
-        """Whether a cell costs the same whichever rows are published: its domain was declared, or has no level in between."""
-        return self.domain.declared or self.domain.bounds is not None or top_level(self.domain) == 1
+        """Whether the loss of a cell is the same whichever rows are published: ranges without bounds refer to each other."""
+        return self.domain.tree is not None or self.domain.bounds is not None or top_level(self.domain) == 1
 
     def width(self, step: int) -> int:
         """Nodes of a step that occur."""

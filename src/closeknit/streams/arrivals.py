@@ -348,8 +348,7 @@ def _axes(schema: Schema, domains: Mapping[str, Domain | None]) -> Axes:
             spans.append(float(max(domain.size - 1, 1)) if domain is not None else 1.0)
         missing.append(FAR if domain is None else float(domain.size))
         if tree is not None and domain is not None:
-            loss = tree.node_loss() if domain.node_loss is None else domain.node_loss
-            nodes.append((tree.leaf_node + count, tree.parent + count, tree.hi, loss))
+            nodes.append((tree.leaf_node + count, tree.parent + count, tree.hi, domain.node_losses))
             leaves, count = leaves + len(tree.leaf_node), count + len(tree.parent)
     empty = np.empty(0, dtype=np.int64)
     leaf_node, parent, hi = (np.concatenate([empty, *(part[i] for part in nodes)]).astype(np.int64) for i in range(3))
