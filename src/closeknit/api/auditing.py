@@ -16,6 +16,7 @@ from closeknit.core.audit import Audit, Checked, Seen, differences, finer_secret
 from closeknit.core.certificate import Certificate, Promise, unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
+from closeknit.core.look_alikes import look_alike_notes
 from closeknit.core.model import Model, joints
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form
@@ -82,7 +83,7 @@ def audit(data: Any, schema: Schema | None = None, models: Sequence[Model] | Non
         rows=seen.rows,
         classes=seen.classes,
         joint=seen.joint,
-        notes=tuple(unprotected(schema, models) + _ground_notes(seen, models)),
+        notes=tuple(unprotected(schema, models) + _ground_notes(seen, models) + look_alike_notes(seen.references)),
         loss=None if np.isnan(seen.loss.a) else seen.loss,
     )
 

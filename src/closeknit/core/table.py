@@ -101,6 +101,10 @@ class Table:
         """A secret over all rows, with themselves as the reference: what a plan deals out, whatever judges the classes."""
         return Histogram.of(np.zeros(len(self), dtype=np.int32), 1, *self.secret(name))
 
+    def reference(self, name: Secret) -> NDArray[np.int64]:
+        """Rows of every leaf of a secret in what classes are judged against: the table, or what it is a part of."""
+        return self.references[name] if name in self.references else self.own(name).reference
+
     def one_class(self) -> Classes:
         """All rows as one class: what no partition under a monotone promise can beat."""
         return self.counted(Partition(np.zeros(len(self), dtype=np.int32), 1))

@@ -87,7 +87,8 @@ def _levels(texts: Plain, origin: Origin) -> tuple[AtHome, ...]:
     found = []
     for model, promise in zip(origin.models, texts.certificate.promises, strict=False):
         if promise.status == "attested" and "persons" in model.needs and "release" not in model.needs and len(classes):
-            levels = model.levels(classes)
+            reached_by = (np.minimum if model.higher_is_safer else np.maximum).reduce
+            levels = reached_by([model.levels(view) for view in classes.views(model.column)])
             index = _worst(model, levels)
             reached = float(levels[index]) if np.isfinite(levels[index]) else None
             rows, persons = int(classes.sizes[index]), int(classes.persons[index])
