@@ -78,9 +78,7 @@ class View:
             size, fitting = len(bucket[0]), []
             for names, group, rows, cells in zip(known, self.groups, bucket, profile, strict=True):
                 fitting.append([row for row in rows if tuple(row[group.index(name)] for name in names) == cells])
-            fitting[place_of] = [
-                row for row in fitting[place_of] if row[position] is not None
-            ]  # missing discloses none
+            fitting[place_of] = [row for row in fitting[place_of] if row[position] is not None]  # missing discloses none
             chance = prod((Fraction(len(rows), size) for rows in fitting), start=Fraction(size if weight == "size" else 1))
             for row in fitting[place_of] if chance else ():
                 value = folds[row[position]]

@@ -97,6 +97,16 @@ class Table:
         place = list(self.schema.sensitive).index(name)
         return self.sensitive[:, place], self.sensitive_domains[place]
 
+    def folded(self, name: str) -> Table:
+        """The same table with look-alike values of one sensitive column as one: what is diverse in it is diverse as written."""
+        codes, domain = self.secret(name)
+        leaf_of = domain.folding(self.reference(name))
+        if leaf_of is None:
+            return self
+        sensitive = self.sensitive.copy()
+        sensitive[:, list(self.schema.sensitive).index(name)] = leaf_of[codes]
+        return replace(self, sensitive=sensitive)
+
     def own(self, name: Secret) -> Histogram:
         """A secret over all rows, with themselves as the reference: what a plan deals out, whatever judges the classes."""
         return Histogram.of(np.zeros(len(self), dtype=np.int32), 1, *self.secret(name))
