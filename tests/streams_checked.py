@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 import pyarrow as pa
@@ -119,11 +120,13 @@ class Watched:
     def _heads(self, positions: list[int]) -> int:
         return len({self._who(position) for position in positions})
 
-    def _diversity(self, positions: list[int]) -> int:
+    def _diversity(self, positions: list[int]) -> float:
+        """Over known values; missing ones alone disclose none."""
         carriers = defaultdict(set)
         for position in positions:
             carriers[self.raw[position]["ill"]].add(self._who(position))
-        return matching(carriers)
+        carriers.pop(None, None)
+        return matching(carriers) if carriers else inf
 
 
 def matching(carriers: dict[Any, set[Any]]) -> int:

@@ -153,11 +153,18 @@ def test_two_and_a_half(rows: str) -> None:
     assert Anatomy(2.5).run(coded(list("abcdefghij")), [], SEED, silent).partition.count == 3
 
 
-def test_missing_is_a_value() -> None:
-    table = coded([None] * 10 + ["flu"] * 10)
-    check_diverse(groups(Anatomy(2), table), table.sensitive[:, 0].tolist(), 2)
+@pytest.mark.parametrize("rows", ["near", "random"])
+def test_rows_without_a_value_join_groups_of_known_values(rows: str) -> None:
+    """However many they are; and they are no alternative to the only known value."""
+    table = coded([None] * 30 + ["flu"] * 10 + ["gout"] * 10)
+    values = table.sensitive[:, 0].tolist()
+    found = groups(Anatomy(2, rows=rows), table)
+    known = [row for row, value in enumerate(values) if value < 2]
+    count = check_diverse([found[row] for row in known], [values[row] for row in known], 2)
+    assert count == len(set(found)) == 10 and len(found) == len(table)
+    assert set(groups(Anatomy(2), coded([None] * 10))) == {0}
     with pytest.raises(ck.Unsatisfiable):
-        Anatomy(2).run(coded([None] * 11 + ["flu"] * 10), [], SEED, silent)
+        Anatomy(2).run(coded([None] * 10 + ["flu"] * 10), [], SEED, silent)
 
 
 def test_the_printed_tables_protect_nobody() -> None:

@@ -121,9 +121,28 @@ def test_range_likeness_sees_neighbours_that_single_values_hide() -> None:
     assert BetaLikeness(SECRET, 9, "range", eps=1).holds(classes).tolist() == [False, True]  # 1/2 > 1/6 (1 + ln 6)
 
 
-def test_missing_is_a_value() -> None:
+@pytest.mark.parametrize(
+    ("kind", "known", "with_missing"),
+    [
+        ("distinct", [1, 2, math.inf], [2, 3, 1]),
+        ("entropy", [1, 2, math.inf], [6 / 5 ** (5 / 6), 3, 1]),
+        ("frequency", [1, 2, math.inf], [6 / 5, 3, 1]),
+        ("recursive", [math.inf, 1, 0], [5, 1 / 2, math.inf]),
+    ],
+)
+def test_diversity_is_over_known_values(kind: str, known: list[float], with_missing: list[float]) -> None:
+    """Five times HIV and one missing value disclose HIV; missing values alone disclose no known one."""
+    classes = counted([*[(0, "HIV")] * 5, (0, ""), (1, "HIV"), (1, "flu"), (1, ""), (2, ""), (2, "")])
+    c = 9 if kind == "recursive" else None
+    default, restored = (LDiversity(SECRET, 2, kind, c, missing_is_a_value=value) for value in (False, True))
+    assert default.levels(classes) == pytest.approx(known) and default.holds(classes).tolist() == [False, True, True]
+    assert restored.levels(classes) == pytest.approx(with_missing)
+    assert not restored.holds(classes)[2]
+    assert "missing is a value" in restored.describe(None) and "missing" not in default.describe(None)
+
+
+def test_missing_is_a_value_of_distances_and_disclosure() -> None:
     classes = counted([(0, "a"), (0, ""), (1, "a"), (1, "a")])
-    assert LDiversity(SECRET, 2).levels(classes).tolist() == [2, 1]
     assert TCloseness(SECRET, 1).exact_level(classes, 0) == Fraction(1, 4)
     assert DeltaDisclosure(SECRET, 1).levels(classes)[1] == math.inf
 

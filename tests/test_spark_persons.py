@@ -97,6 +97,27 @@ def test_an_identifier_that_repeats_is_refused(spark: Any) -> None:
         ck.anonymize(table, asked, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
 
 
+@pytest.mark.parametrize("person", [None, "who"])
+def test_look_alike_values_count_as_one(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, person: str | None
+) -> None:
+    """As in `test_look_alikes`: six spellings of flu next to two other values, by rows and by persons."""
+    spellings = ["flu", "flu ", "Flu", "fl\u200bu", "\ufb02u", "\u00a0flu", "gout", "acne", None]
+    ills = [spellings[i % 9] for i in range(72)]
+    cells = {"age": [20 + i // 3 for i in range(72)], "ill": ills, "who": [i // 2 for i in range(72)]}
+    roles: dict[str, Any] = {"person": person} if person else {"drop": ["who"]}
+    asked = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()}, **roles)
+    file = tmp_path / "visits.parquet"
+    monkeypatch.setattr(spark_shards, "SHARD", 40)  # so that cuts are judged, too
+    write_parquet(Columns.of(cells), file)
+    release = ck.anonymize(file, asked, [ck.KAnonymity(3), ck.LDiversity("ill", 3)], ck.Mondrian(), seed=SEED, engine="spark")
+    assert release.certificate.ok and any("6 of its values look alike" in note for note in release.certificate.notes)
+    audit = ck.audit(release.frame, ck.Schema(quasi=asked.quasi, sensitive=asked.sensitive), [ck.LDiversity("ill", 3)])
+    assert audit.ok and audit.promises[0].exact == "3"
+    with pytest.raises(ck.Unsatisfiable):
+        ck.anonymize(file, asked, [ck.LDiversity("ill", 4)], ck.Mondrian(), seed=SEED, engine="spark")
+
+
 # What needs no session -----------------------------------------------------------------------------------------------------
 
 

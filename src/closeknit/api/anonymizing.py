@@ -21,6 +21,7 @@ from closeknit.api.reporting import at_home
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.look_alikes import with_folded
 from closeknit.core.method import Method, Progress, deals_by_rank, promised, silent, usual_form
 from closeknit.core.model import Model, joints
 from closeknit.core.params import choice, number, whole
@@ -131,11 +132,12 @@ def released(table: Table, models: Sequence[Model], method: Method, *, suppress:
         table = table.take(table.tie_order(seed))
     table = table.joined(joints(models))
     table = replace(table, withholdable=math.floor(number("suppress", suppress, least=0, most=1) * len(table)))
-    check_request(table, models, method)
-    outcome = _outcome(table, models, method, seed, tell)
+    required = with_folded(models, table)
+    check_request(table, required, method)
+    outcome = _outcome(table, required, method, seed, tell)
     shape = brought_form(outcome.form, form, usual, method)
     tell("writing", 0.8)
-    partition, columns, certificate = _best(table, models, outcome, shape, method, seed)
+    partition, columns, certificate = _best(table, models, required, outcome, shape, method, seed)
     tell("done", 1.0)
     return Released(table, partition, columns, certificate, shape, outcome.repeat or method, tuple(outcome.notes))
 
@@ -217,7 +219,7 @@ def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, t
     return outcome if outcome.settled else replace(outcome, partition=repaired(table, outcome.partition, models))
 
 
-def _best(table: Table, models: Sequence[Model], outcome: Outcome, form: Form, method: Method,
+def _best(table: Table, models: Sequence[Model], required: Sequence[Model], outcome: Outcome, form: Form, method: Method,
           seed: int) -> tuple[Partition, Columns, Certificate]:  # fmt: skip
     """What is released: the method's outcome, or what loses less where rows may be withheld, each certified as written.
 
@@ -231,9 +233,9 @@ def _best(table: Table, models: Sequence[Model], outcome: Outcome, form: Form, m
     kept = np.flatnonzero(trimmed.class_of >= 0)
     if len(kept) == len(table):
         return best
-    for partition in (lambda: trimmed, lambda: _again(table, kept, models, method, seed)):
+    for partition in (lambda: trimmed, lambda: _again(table, kept, required, method, seed)):
         try:
-            mended = repaired(table, partition(), models)
+            mended = repaired(table, partition(), required)
             found = (mended, *published(table, mended, models, form, seed))
         except (Unsatisfiable, BadInput):  # the rest alone cannot keep what the whole can, or a plain value stands alone
             continue

@@ -17,6 +17,7 @@ from closeknit.core.certificate import Certificate, Promise, unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.formulas import escape_columns, formula_notes, unescape_columns
+from closeknit.core.look_alikes import look_alike_notes
 from closeknit.core.model import Model, joints
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form
@@ -84,7 +85,7 @@ def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = 
         rows=seen.rows,
         classes=seen.classes,
         joint=seen.joint,
-        notes=tuple(unprotected(schema, models) + _ground_notes(seen, models) + formulas),
+        notes=tuple(unprotected(schema, models) + _ground_notes(seen, models) + look_alike_notes(seen.references) + formulas),
         loss=seen.loss,
     )
 

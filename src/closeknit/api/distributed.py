@@ -19,6 +19,7 @@ from closeknit.core.certificate import Certificate, ReleaseFile, model_form, not
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.formulas import formula_notes
+from closeknit.core.look_alikes import look_alike_notes, references_in, with_folded
 from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice, number
@@ -148,13 +149,16 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         tell("encoding", 0.1)
         coding, coded = coded_on_spark(frame, schema, models, keep=share > 0)
         rows, room = coding.rows, floor(share * coding.rows)
-        check_whole(whole_class(coding), schema, models, schema.person_rows == "count-once", room > 0)
+        required = with_folded(models, coding.head)
+        # of persons with several spellings the whole class has no safe count: the written classes decide
+        whole = required if schema.person is None else models
+        check_whole(whole_class(coding), schema, whole, schema.person_rows == "count-once", room > 0)
         _check_plain(coding, coded)
         tell("working", 0.2)
         if room:
-            written = _with_withheld(frame, coding, coded, method, models, room, seed)
+            written = _with_withheld(frame, coding, coded, method, required, room, seed)
         else:
-            written = written_on_spark(coding, coded, method, models, form, seed)
+            written = written_on_spark(coding, coded, method, required, form, seed)
         tell("writing", 0.8)
         coding = written.coding
         shape = brought_form(None if written.form is form else written.form, form, form, method)
@@ -166,7 +170,8 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         certificate = Certificate(
             closeknit=__version__, form=model_form(shape), columns=public.forms(), rows=coding.rows,
             withheld=rows - coding.rows, promises=found.promises, classes=found.classes, loss=found.loss, joint=found.joint,
-            notes=(*notes_on(coding.head, models, shape, 0), *formulas), content_sha256=written.content_hash(),
+            notes=(*notes_on(coding.head, models, shape, 0), *look_alike_notes(references_in(coding.head, models)), *formulas),
+            content_sha256=written.content_hash(),
         )  # fmt: skip
     tell("done", 1.0)
     notes = (*written.notes, *found.at_home)

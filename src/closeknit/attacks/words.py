@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container
 
 from closeknit.core.joint import Secret, named
 from closeknit.core.published import Reading
@@ -71,7 +71,7 @@ def value_name(texts: tuple[str, ...], code: int) -> str:
     return texts[code] if code < len(texts) else "missing"
 
 
-def unit(people: Mapping[str, object], column: str) -> tuple[str, str]:
+def unit(people: Container[object], column: str) -> tuple[str, str]:
     """What is counted: persons where they are known, else rows.
 
     >>> unit({"wage": 1}, "wage"), unit({}, "wage")

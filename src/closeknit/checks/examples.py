@@ -95,6 +95,7 @@ MODELS: dict[str, list[tuple[Params, Any]]] = {
         ({"column": "secret", "l": 1.7, "kind": "entropy"}, Hierarchy.from_nested(DISEASE)),
         ({"column": "secret", "l": 2, "kind": "recursive", "c": 1.5}, flat()),
         ({"column": "secret", "l": 1.5, "kind": "frequency"}, flat()),
+        ({"column": "secret", "l": 1.5, "kind": "frequency", "missing_is_a_value": True}, flat()),
     ],
     "t_closeness": [
         ({"column": "secret", "t": 0.2}, numeric()),
@@ -168,6 +169,7 @@ REFUSED: dict[str, list[Params]] = {
         {"l": 0, "column": "secret"}, {"l": 2.5, "column": "secret"}, {"kind": "other", "column": "secret", "l": 2},
         {"c": 0, "column": "secret", "l": 2, "kind": "recursive"}, {"c": None, "column": "secret", "l": 2, "kind": "recursive"},
         {"c": 2, "column": "secret", "l": 2}, {"l": "nan", "column": "secret", "kind": "entropy"},
+        {"l": 2, "column": "secret", "missing_is_a_value": "no"},
     ],
     "t_closeness": [
         {"t": 1.1, "column": "secret"}, {"t": -0.1, "column": "secret"}, {"t": float("nan"), "column": "secret"},

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from closeknit.api import anonymize, audit
 from closeknit.checks.broken import need
 from closeknit.checks.cells import covers, ground, raw_text, rows_of, tree
-from closeknit.checks.oracle import oracle_holds
+from closeknit.checks.oracle import oracle_holds, oracle_keeps
 from closeknit.checks.tables import Case, weighs_buckets
 from closeknit.checks.views import View, view
 from closeknit.core.columns import Column, Columns
@@ -112,7 +112,7 @@ def judged(model: Model, columns: Columns, rows: list[int], persons: list[Any] |
         params["ground"] = ground(kind, params.pop("distance", None), values)
     elif params.get("kind") == "semantic":
         params["ground"] = tree(kind, {value for value in values if value is not None})
-    return oracle_holds(model.name, [values[row] for row in rows], values, **params)
+    return oracle_keeps(model.name, [values[row] for row in rows], values, **params)
 
 
 def every_row_once(method: Any, case: Case) -> None:

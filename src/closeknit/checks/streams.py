@@ -19,7 +19,7 @@ import numpy as np
 from closeknit.api import audit, replay
 from closeknit.checks.broken import need
 from closeknit.checks.cells import covers, ground, paths, raw_text, text_of
-from closeknit.checks.oracle import oracle_holds
+from closeknit.checks.oracle import oracle_keeps
 from closeknit.checks.stream_cases import KINDS, Row, StreamCase
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
@@ -191,7 +191,7 @@ def promises_at_every_instant(make: Make, case: StreamCase) -> None:
                 params: dict[str, Any] = dict(spec(model))
                 params.pop("column", None)
                 params |= {"persons": [person_of(case, i) for i in rows]} if persons else {}
-                need(oracle_holds(model.name, [secret_of(case, i) for i in rows], [], **params), f"a batch breaks {model}")
+                need(oracle_keeps(model.name, [secret_of(case, i) for i in rows], [], **params), f"a batch breaks {model}")
 
 
 def close_to_its_window(make: Make, case: StreamCase) -> None:
@@ -223,7 +223,7 @@ def near(model: Any, case: StreamCase, rows: Sequence[int], window: Sequence[int
     values, reference = ([secret_of(case, i) for i in part] for part in (rows, window))
     if model.name == "t_closeness":
         params["ground"] = ground(case.schema.sensitive["ill"], params.pop("distance", None), reference)
-    return oracle_holds(model.name, values, reference, **params)
+    return oracle_keeps(model.name, values, reference, **params)
 
 
 def raw_value_inside(make: Make, case: StreamCase) -> None:

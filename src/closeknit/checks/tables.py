@@ -214,6 +214,13 @@ def edge_tables() -> list[Case]:
         case("missing cells", gaps, ["age", "zip", "job", "born"], ["disease"], [k, LDiversity("disease", 2)]),
         case("only missing cells", nothing, ["age", "job", "sex"], ["disease"], [k]),
         case("unicode", usual, ["town", "sex"], ["blood"], [k, BetaLikeness("blood", 2)]),
+        case(
+            "look-alike values",
+            _spelled(usual),
+            ["age", "sex"],
+            ["blood"],
+            [k, LDiversity("blood", 2), BetaLikeness("blood", 2)],
+        ),
         case("constant column", {**usual, "sex": ["f"] * 40}, ["sex", "age"], ["charge"], [k, TCloseness("charge", 0.3)]),
         case("one secret value", {**usual, "blood": ["A"] * 40}, ["age", "sex"], ["blood"], [k]),
         case("one column", usual, ["weight"], ["charge"], [k]),
@@ -240,6 +247,12 @@ def edge_tables() -> list[Case]:
         replace(case("rows far off", far, ["weight", "age"], ["charge"], [k, TCloseness("charge", 0.3)]), suppress=0.1),
         replace(_with_persons("persons far off", far, rng, [KAnonymity(3)]), suppress=0.2),
     ]
+
+
+def _spelled(cells: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The same cells, blood groups in three spellings."""
+    spellings = (str, str.lower, "\u200b{} ".format)
+    return {**cells, "blood": [spellings[i % 3](value) for i, value in enumerate(cells["blood"])]}
 
 
 def _several_secrets(usual: dict[str, list[Any]]) -> list[Case]:

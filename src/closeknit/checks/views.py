@@ -17,6 +17,7 @@ from typing import Any
 
 from closeknit.checks.broken import need
 from closeknit.checks.cells import Row, ends, grouped, place, rows_of
+from closeknit.checks.oracle import oracle_folds
 from closeknit.core.columns import Columns
 from closeknit.core.schema import Schema
 
@@ -71,16 +72,18 @@ class View:
         """
         place_of = self.groups.index(self.group_of(secret) or ())
         known, position = [self.known(group, secret) for group in self.groups], self.groups[place_of].index(secret)
-        weights: dict[str | None, Fraction] = {}
+        weights: dict[Any, Fraction] = {}
+        folds = oracle_folds([cells[0] for cells in rows_of(self.columns, [secret])])
         for bucket in self.buckets():
             size, fitting = len(bucket[0]), []
             for names, group, rows, cells in zip(known, self.groups, bucket, profile, strict=True):
                 fitting.append([row for row in rows if tuple(row[group.index(name)] for name in names) == cells])
+            fitting[place_of] = [row for row in fitting[place_of] if row[position] is not None]  # missing discloses none
             chance = prod((Fraction(len(rows), size) for rows in fitting), start=Fraction(size if weight == "size" else 1))
             for row in fitting[place_of] if chance else ():
-                value = row[position]
+                value = folds[row[position]]
                 weights[value] = weights.get(value, Fraction(0)) + chance / len(fitting[place_of])
-        return max(weights.values()) / sum(weights.values())
+        return max(weights.values()) / sum(weights.values()) if weights else Fraction(0)
 
     def buckets(self) -> list[list[list[Row]]]:
         """Bucket by bucket, and in each group by group, the cells that belong together."""

@@ -25,6 +25,7 @@ from closeknit.core.certificate import (
     joint_distance,
     judge,
     loss_record,
+    references_of,
     shown_level,
 )
 from closeknit.core.columns import Columns
@@ -148,9 +149,6 @@ class Seen:
     @classmethod
     def of(cls, reading: Reading, models: Sequence[Model], joint: Model | None, withheld: int) -> Seen:
         """Measured on what was read; `joint` measures all secrets as one."""
-        histograms = {
-            model.column: reading.of(model.column).classes.histograms[model.column] for model in models if model.column
-        }
         return cls(
             rows=reading.columns.rows,
             promises=judge(reading, models),
@@ -158,7 +156,7 @@ class Seen:
             loss=loss_record(measure(reading.columns, reading.schema, withheld)),
             joint=joint_distance(reading, joint),
             estimates=estimates(reading),
-            references={name: (histogram.domain, histogram.reference) for name, histogram in histograms.items()},
+            references=references_of(reading, models),
             rows_of=lambda secret, worst: _rows_of(reading.of(secret), worst),
         )
 

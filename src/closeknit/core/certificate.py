@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.formulas import ESCAPED, RISK, formula_notes
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.joint import Secret, least_distance, named, parts
+from closeknit.core.look_alikes import look_alike_notes
 from closeknit.core.loss import Loss, measure
 from closeknit.core.model import Model, ReleaseModel, least_rows
 from closeknit.core.params import spec
@@ -220,8 +222,31 @@ class Home:
 
 
 def judge(reading: Reading, models: Sequence[Model], home: Home | None = None) -> list[Promise]:
-    """Every promise measured on the classes read back; at home also what a stranger cannot tell, which is then attested."""
-    return [_judged(reading.of(model.column), reading, model, home) for model in models]
+    """Every promise measured on the classes read back; at home also what a stranger cannot tell, which is then attested.
+
+    Where values look alike it is measured on the values as written and on the folded ones, and the worse of the two counts.
+    """
+    return [_judged_twice(reading, model, home) for model in models]
+
+
+def _judged_twice(reading: Reading, model: Model, home: Home | None) -> Promise:
+    written, folded = _judged(reading.of(model.column), reading, model, home), reading.folded(model.column)
+    if folded is None:
+        return written
+    return worst_of([written, _judged(folded.of(model.column), folded, model, home)], model)
+
+
+def worst_of(promises: Sequence[Promise], model: Model, place: Callable[[Promise], Any] = lambda promise: 0) -> Promise:
+    """One promise measured several times: it holds if it always does, and reaches what it reaches at worst.
+
+    `place` decides between equals.
+    """
+
+    def rank(promise: Promise) -> tuple[bool, float, Any]:
+        level = np.inf if promise.reached is None else promise.reached  # without limit: the best of sizes, the worst of gains
+        return promise.held, (level if model.higher_is_safer else -level), place(promise)
+
+    return min(promises, key=rank).model_copy(update={"held": all(promise.held for promise in promises)})
 
 
 def _judged(seen: Reading, reading: Reading, model: Model, home: Home | None) -> Promise:
@@ -342,8 +367,19 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
         loss=loss_record(measure(reading.columns, reading.schema, withheld)),
         joint=joint_distance(reading, joint),
         estimates=estimates(reading),
-        notes=(*notes, *noted_formulas(formula_notes(reading.columns))),
+        notes=(
+            *notes,
+            *look_alike_notes(references_of(reading, models)),
+            *noted_formulas(formula_notes(reading.columns)),
+        ),
     )
+
+
+def references_of(reading: Reading, models: Sequence[Model]) -> dict[Secret, tuple[Domain, NDArray[np.int64]]]:
+    """Of every secret that a promise speaks of its leaves and their rows."""
+    names = dict.fromkeys(model.column for model in models if model.column)
+    histograms = {name: reading.of(name).classes.histograms[name] for name in names}
+    return {name: (histogram.domain, histogram.reference) for name, histogram in histograms.items()}
 
 
 def noted_formulas(found: Sequence[str]) -> tuple[str, ...]:

@@ -5,8 +5,9 @@ Histograms are sparse (the values that occur in a class, with their counts), bec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,28 @@ class Histogram:
         """Class `c` becomes part of class `into[c]`; the reference stays."""
         width = self.domain.size + 1
         keys = into[self.owner].astype(np.int64) * width + self.values
+        return Histogram(*self._collected(keys, count, width), self.reference, self.domain)
+
+    def folded(self) -> Histogram | None:
+        """Values that look alike as one, over the same domain: the first of them that has rows; None where none look alike."""
+        leaf_of, width = self.domain.folding(self.reference), self.domain.size + 1
+        if leaf_of is None:
+            return None
+        reference = np.bincount(leaf_of, weights=self.reference, minlength=width).astype(np.int64)
+        keys = self.owner * width + leaf_of[self.values]
+        return Histogram(*self._collected(keys, len(self.starts) - 1, width), reference, self.domain)
+
+    def known(self) -> Histogram:
+        """Without missing values, in the classes and in the reference."""
+        kept = self.values < self.domain.size
+        if kept.all():
+            return self
+        starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(kept)])[self.starts]
+        reference = np.append(self.reference[:-1], 0)
+        return Histogram(starts, self.values[kept], self.counts[kept], reference, self.domain)
+
+    def _collected(self, keys: Int64, count: int, width: int) -> tuple[Int64, NDArray[np.int32], Int64]:
+        """Entries with the same key (class * width + leaf) as one, in the order of their keys."""
         if count * width <= 16 * len(keys):
             dense = np.bincount(keys, weights=self.counts, minlength=count * width)
             cells = np.flatnonzero(dense)
@@ -90,16 +113,41 @@ class Histogram:
             cells, where = np.unique(keys, return_inverse=True)
             counts = np.bincount(where, weights=self.counts, minlength=len(cells))
         starts = np.searchsorted(cells, np.arange(count + 1, dtype=np.int64) * width)
-        return Histogram(starts, (cells % width).astype(np.int32), counts.astype(np.int64), self.reference, self.domain)
+        return starts, (cells % width).astype(np.int32), counts.astype(np.int64)
 
     def pairs(self, one: Int64, other: Int64) -> Histogram:
         """Class `one[i]` and class `other[i]` together, for every i."""
         return Histogram(*join_pairs(self.starts, self.values, self.counts, one, other), self.reference, self.domain)
 
 
+def view_of(name: str, folded: bool, known: bool) -> Secret:
+    """The key under which persons are counted: look-alike values as one, missing values left out, or as it is written."""
+    return ("", f"{'folded' if folded else 'written'}{' known' if known else ''}", name) if folded or known else name
+
+
+def viewed(view: Secret) -> str:
+    """The secret of a view.
+
+    >>> viewed(view_of("disease", folded=True, known=True)), viewed("disease")
+    ('disease', 'disease')
+    """
+    return view if isinstance(view, str) else view[-1]
+
+
+class Spread(NamedTuple):
+    """What diversity is judged on: the values of each class, how many of them count, and among how many they are spread."""
+
+    histogram: Histogram
+    values: Int64  # different values; with persons those that as many different persons can have
+    heads: Int64  # persons, or rows
+
+
 @dataclass(frozen=True, eq=False)
 class Classes:
     """Sizes and histograms of all classes at once. `by_person` counts each value once a person, where rows have persons.
+
+    Persons are counted in views (`view_of`): a person with two spellings of a value has one of the folded values. A view that
+    is not there is what the secret itself is.
 
     A histogram is that of one secret, or of several as one (`("disease", "salary")`) where a promise speaks of these.
 
@@ -113,8 +161,9 @@ class Classes:
     sizes: Int64
     persons: Int64
     histograms: Mapping[Secret, Histogram]
-    by_person: Mapping[str, Histogram] = field(default_factory=dict)
-    matched: Mapping[str, Int64] = field(default_factory=dict)  # values that as many different persons can stand for
+    by_person: Mapping[Secret, Histogram] = field(default_factory=dict)
+    matched: Mapping[Secret, Int64] = field(default_factory=dict)  # values that as many different persons can stand for
+    heads: Mapping[Secret, Int64] = field(default_factory=dict)  # persons with a value in the view, where that is not all
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -143,18 +192,53 @@ class Classes:
             return cls(sizes, sizes, histograms)
         once = _first_of_each(class_of, persons)
         heads = np.bincount(class_of[once], minlength=count)
-        by_person, matched = {}, {}
-        for name, (codes, domain) in secrets.items():
-            if not isinstance(name, str):
-                continue  # of secrets as one only closeness is asked, and that counts rows
-            pairs = _first_of_each(class_of, persons, codes)
-            by_person[name] = Histogram.of(class_of[pairs], count, codes[pairs], domain, histograms[name].reference)
-            matched[name] = _matching(class_of[pairs], persons[pairs], codes[pairs], count)
-        return cls(sizes, heads, histograms, by_person, matched)
+        by_person: dict[Secret, Histogram] = {}
+        matched: dict[Secret, Int64] = {}
+        with_value: dict[Secret, Int64] = {}
+        for name in filter(lambda name: isinstance(name, str), secrets):  # of several as one only closeness is asked: of rows
+            histogram = histograms[name]
+            for view, codes, known in _views(str(name), secrets[name][0], histogram):
+                pairs = _first_of_each(class_of, persons, codes)
+                by_person[view] = Histogram.of(class_of[pairs], count, codes[pairs], histogram.domain, histogram.reference)
+                matched[view] = _matching(class_of[pairs], persons[pairs], codes[pairs], count)
+                if known:
+                    once = pairs[_first_of_each(class_of[pairs], persons[pairs])]
+                    with_value[view] = np.bincount(class_of[once], minlength=count)
+        return cls(sizes, heads, histograms, by_person, matched, with_value)
 
     def diversity(self, column: str) -> Histogram:
-        """The histogram that diversity is judged on: persons where there are any, else rows."""
+        """All values of each class, the missing one too: by persons where there are any, else by rows."""
         return self.by_person.get(column, self.histograms[column])
+
+    def spread(self, column: str, missing: bool) -> Spread:
+        """What diversity is judged on; `missing`: whether a missing value is one of the values."""
+        if column not in self.by_person:
+            histogram = self.histograms[column] if missing else self.histograms[column].known()
+            return Spread(histogram, np.diff(histogram.starts), histogram.totals)
+        view = view_of(column, folded=False, known=not missing)
+        view = view if view in self.by_person else column
+        histogram = self.by_person[view]
+        return Spread(histogram, self.matched[view], np.minimum(histogram.totals, self.heads.get(view, self.persons)))
+
+    def folded(self, column: str) -> Classes | None:
+        """As they are to someone who takes look-alike values of a secret for one; None where none look alike."""
+        histogram = self.histograms[column].folded()
+        if histogram is None:
+            return None
+        views = {view_of(column, False, known): view_of(column, True, known) for known in (False, True)}
+
+        def renamed(counted: Mapping[Secret, Any]) -> dict[Secret, Any]:
+            return {**counted, **{written: counted[view] for written, view in views.items() if view in counted}}
+
+        return replace(
+            self, histograms={**self.histograms, column: histogram}, by_person=renamed(self.by_person),
+            matched=renamed(self.matched), heads=renamed(self.heads),
+        )  # fmt: skip
+
+    def views(self, secret: Secret | None) -> list[Classes]:
+        """On what a promise about this secret is judged: the values as written and, where some look alike, the folded ones."""
+        folded = self.folded(secret) if isinstance(secret, str) else None
+        return [self] if folded is None else [self, folded]
 
     def pairs(self, one: Int64, other: Int64) -> Classes:
         """What merging class `one[i]` with class `other[i]` would give, for every i (persons as in `merge`)."""
@@ -164,6 +248,7 @@ class Classes:
             {name: h.pairs(one, other) for name, h in self.histograms.items()},
             {name: h.pairs(one, other) for name, h in self.by_person.items()},
             {name: np.maximum(m[one], m[other]) for name, m in self.matched.items()},
+            {name: heads[one] + heads[other] for name, heads in self.heads.items()},
         )
 
     def merge(self, into: NDArray[np.integer]) -> Classes:
@@ -183,7 +268,18 @@ class Classes:
                 name: np.maximum.reduceat(m[np.argsort(into, kind="stable")], _starts(into, count))
                 for name, m in self.matched.items()
             },
+            {name: added(heads) for name, heads in self.heads.items()},
         )
+
+
+def _views(name: str, codes: NDArray[np.int32], histogram: Histogram) -> Iterator[tuple[Secret, NDArray[np.int32], bool]]:
+    """The codes of a secret as written and folded, with missing values and without, where these differ; -1 counts nowhere."""
+    folding = histogram.domain.folding(histogram.reference)
+    folds = [codes] if folding is None else [codes, np.where(codes < 0, codes, folding[codes])]
+    for folded, seen in enumerate(folds):
+        yield view_of(name, bool(folded), known=False), seen, False
+        if (missing := seen == histogram.domain.size).any():
+            yield view_of(name, bool(folded), known=True), np.where(missing, np.int32(-1), seen), True
 
 
 def _starts(into: NDArray[np.integer], count: int) -> Int64:

@@ -109,7 +109,7 @@ def merging_holds(model: Model, parts_persons: bool) -> bool:
 
     Two persons with different values make a diverse class; joined to one in which they have each other's, both have both.
     """
-    return model.monotone and not (parts_persons and model.family == "diversity")
+    return model.monotone and not (parts_persons and model.column is not None and "persons" in model.needs)
 
 
 def least_rows(models: Iterable[Model]) -> int:

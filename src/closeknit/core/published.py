@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,7 @@ class Reading:
     seen: Mapping[Secret, Reading] = field(default_factory=dict)
     retained: Mapping[str, Law] = field(default_factory=dict)  # secrets that were perturbed, and how
     tight: tuple[str, ...] = ()  # columns whose ranges end at true values of rows in the class
+    folding: Mapping[str, Int32] = field(default_factory=dict)  # of a folded secret the leaf that each of its leaves counts as
 
     def of(self, secret: Secret | None) -> Reading:
         """The classes in which an adversary sees this secret."""
@@ -77,6 +78,20 @@ class Reading:
             raise BadInput(f"{named(secret)}: they stand in different groups of columns, so nothing joins them", right=right)
         return self.seen[secret]
 
+    def folded(self, secret: Secret | None) -> Reading | None:
+        """The same to someone who takes look-alike values of one secret for one; None where none look alike."""
+        if not isinstance(secret, str):
+            return None  # the total variation of several as one only drops when values merge
+        seen = self.of(secret)
+        written, classes = seen.classes.histograms[secret], seen.classes.folded(secret)
+        leaf_of = written.domain.folding(written.reference)
+        if classes is None or leaf_of is None:
+            return None
+        folding = {**self.folding, secret: leaf_of}
+        if seen is self:
+            return replace(self, classes=classes, folding=folding)
+        return replace(self, seen={**self.seen, secret: replace(seen, classes=classes)}, folding=folding)
+
     def joins(self, secret: Secret | None) -> bool:
         """Whether the release tells which values of several columns belong together."""
         return not self.column_groups or secret in self.seen
@@ -86,6 +101,8 @@ class Reading:
         known = [self._codes(known_part(group, secret, self.schema)) for group in self.column_groups]
         place = next(i for i, group in enumerate(self.column_groups) if secret in group)
         codes, _ = secret_codes(self.columns[secret], secret, self.schema)
+        if secret in self.folding:
+            codes = np.where(codes < 0, codes, self.folding[secret][codes])
         return Slices(self.class_of, np.stack(known, axis=1), place, codes)
 
     def _codes(self, names: list[str]) -> NDArray[np.int32]:

@@ -97,9 +97,23 @@ class Table:
         place = list(self.schema.sensitive).index(name)
         return self.sensitive[:, place], self.sensitive_domains[place]
 
+    def folded(self, name: str) -> Table:
+        """The same table with look-alike values of one sensitive column as one: what is diverse in it is diverse as written."""
+        codes, domain = self.secret(name)
+        leaf_of = domain.folding(self.reference(name))
+        if leaf_of is None:
+            return self
+        sensitive = self.sensitive.copy()
+        sensitive[:, list(self.schema.sensitive).index(name)] = leaf_of[codes]
+        return replace(self, sensitive=sensitive)
+
     def own(self, name: Secret) -> Histogram:
         """A secret over all rows, with themselves as the reference: what a plan deals out, whatever judges the classes."""
         return Histogram.of(np.zeros(len(self), dtype=np.int32), 1, *self.secret(name))
+
+    def reference(self, name: Secret) -> NDArray[np.int64]:
+        """Rows of every leaf of a secret in what classes are judged against: the table, or what it is a part of."""
+        return self.references[name] if name in self.references else self.own(name).reference
 
     def one_class(self) -> Classes:
         """All rows as one class: what no partition under a monotone promise can beat."""

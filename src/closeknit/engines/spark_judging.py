@@ -24,6 +24,7 @@ from closeknit.core.certificate import (
     joint_distance,
     judge,
     loss_record,
+    worst_of,
 )
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
@@ -144,14 +145,7 @@ class Judge:
             yield f"{model.describe(domain)}: the worst class reaches {worst:.6g}, counted in persons"
 
     def _promise(self, i: int, parts: list[Promise]) -> Promise:
-        safer = self.models[i].higher_is_safer
-
-        def badness(part: Promise) -> tuple[float, Any]:
-            level = np.inf if part.reached is None else part.reached  # without limit: the best of sizes, the worst of gains
-            return (level if safer else -level), self._place(part.worst)
-
-        worst = min(parts, key=badness)
-        return worst.model_copy(update={"held": all(part.held for part in parts)})
+        return worst_of(parts, self.models[i], lambda part: self._place(part.worst))
 
     def _joint(self, parts: list[Joint]) -> Joint | None:
         return min(parts, key=lambda part: (-part.reached, -part.counted, self._place(part.worst)), default=None)
@@ -178,5 +172,5 @@ class Judge:
 
 
 def _worst_level(model: Model, classes: Classes) -> float:
-    levels = model.levels(classes)
+    levels = np.concatenate([model.levels(view) for view in classes.views(model.column)])
     return float(levels.min() if model.higher_is_safer else levels.max())

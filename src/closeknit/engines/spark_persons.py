@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.classes import Classes, Histogram
+from closeknit.core.classes import Classes, Histogram, view_of
 from closeknit.core.columns import Column
 from closeknit.core.errors import BadInput
 from closeknit.core.joint import Secret, parts
@@ -190,12 +191,22 @@ def in_persons(classes: Classes, tallies: Sequence[Mapping[Secret, Counts]], sur
     if not tallies or HEAD not in tallies[0]:
         return classes
     persons = np.array([side[HEAD][1] for side in tallies])
-    by_person, matched = {}, {}
+    by_person: dict[Secret, Histogram] = {}
+    matched: dict[Secret, Counts] = {}
+    with_value: dict[Secret, Counts] = {}
     for name in _diverse_in(tallies[0]):
-        by_person[name] = histogram_like(classes.histograms[name], np.stack([side[onces(name)][1:] for side in tallies]))
-        heads = histogram_like(classes.histograms[name], np.stack([side[firsts(name)][1:] for side in tallies]))
-        matched[name] = np.diff(heads.starts) if surely else np.minimum(np.diff(by_person[name].starts), persons)
-    return Classes(classes.sizes, persons, classes.histograms, by_person, matched)
+        once = histogram_like(classes.histograms[name], np.stack([side[onces(name)][1:] for side in tallies]))
+        first = histogram_like(classes.histograms[name], np.stack([side[firsts(name)][1:] for side in tallies]))
+        for folded, known in product((False, True), repeat=2):
+            view, values, heads = view_of(name, folded, known), once, first
+            if folded:  # a person with two spellings counts for both: rather too frequent than too rare
+                values, heads = values.folded() or values, heads.folded() or heads
+            if known:
+                values, heads = values.known(), heads.known()
+            by_person[view] = values
+            matched[view] = np.diff(heads.starts) if surely else np.minimum(np.diff(values.starts), persons)
+            with_value[view] = heads.totals if surely and known else persons
+    return Classes(classes.sizes, persons, classes.histograms, by_person, matched, with_value)
 
 
 def _diverse_in(tallies: Mapping[Secret, Counts]) -> Iterator[str]:

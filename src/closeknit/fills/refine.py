@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.classes import Classes, Histogram
+from closeknit.core.classes import Classes, Histogram, viewed
 from closeknit.core.errors import Unsatisfiable
 from closeknit.core.joint import Secret
 from closeknit.core.method import Progress, silent
@@ -172,7 +172,7 @@ class _Open:
         secrets = {name: (self.secrets[name][places], histograms[name].domain) for name in self.by_person}
         # a person may stand on both sides: no subtraction
         heads = Classes.of(side_of, len(both), secrets, self.persons[places])
-        by_person = {name: replace(h, reference=histograms[name].reference) for name, h in heads.by_person.items()}
+        by_person = {view: replace(h, reference=histograms[viewed(view)].reference) for view, h in heads.by_person.items()}
         return replace(heads, histograms=histograms, by_person=by_person)
 
     def _counted(self, name: Secret, classes: Counts, cuts: Int32) -> tuple[Histogram, Counts]:

@@ -15,6 +15,7 @@ Different from the source:
   exchanged between groups while these become narrower and no value too frequent. A question about quasi-identifiers and the
   secret is answered from the histograms of the groups it touches; narrow ones are seldom touched in part. `"random"` draws
   rows as the source does: then the groups tell nothing about who has what but their histograms;
+- values are the known ones, look-alike values as one; a row without a value joins the group of a near row;
 - l need not be whole. For l = 2.5 and a value in 40 % of the rows groups of three do not suffice: some have five, and it twice.
 
 Other promises are kept by merging groups afterwards, which never hurts this one. The tables 2.4 and 2.5 of the dissertation
@@ -46,6 +47,7 @@ from closeknit.fills.knn import Knn
 from closeknit.fills.sweep import Sweep
 from closeknit.kernels.anatomizing import exchanged
 from closeknit.kernels.dealing import literal, rounds
+from closeknit.kernels.hilbert import hilbert_keys
 from closeknit.kernels.sweeps import default_sweeps
 from closeknit.models import LDiversity
 from closeknit.plans.stack import Stack, stacked
@@ -86,8 +88,28 @@ class Anatomy:
         return (LDiversity(self._secret(schema), self.l, "frequency"),)
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
+        """Groups of the rows with a known value; rows without one, which are no one's alternative, join them afterwards."""
+        codes, domain = table.secret(self._secret(table.schema))
+        known = codes < domain.size
+        if known.all():
+            return self._grouped(table, seed, progress)
+        if not known.any():
+            return Outcome(Partition(np.zeros(len(table), dtype=np.int32), 1))
+        groups = self._grouped(table.take(np.flatnonzero(known)), seed, progress).partition
+        near = self.rows == "near"
+        order = np.argsort(
+            hilbert_keys(points(table)) if near else np.random.default_rng(seed).permutation(len(table)), kind="stable"
+        )
+        before = np.maximum(np.cumsum(known[order]) - 1, 0)  # of the known rows in this order the last one up to each row
+        class_of = np.empty(len(table), dtype=np.int32)
+        class_of[known] = groups.class_of
+        class_of[order] = class_of[order[known[order]]][before]
+        return Outcome(Partition(class_of, groups.count))
+
+    def _grouped(self, table: Table, seed: int, progress: Progress) -> Outcome:
         """Plan lanes, deal the stack to them, join lanes where a group needs several, exchange rows."""
         column, l = self._secret(table.schema), number("l", self.l)  # noqa: E741
+        table = table.folded(column)
         values = table.secret(column)[0]
         most = int(np.bincount(values, minlength=1).max())
         if most * l > len(table):

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.classes import Classes, Histogram
+from closeknit.core.classes import Classes, Histogram, viewed
 from closeknit.core.domain import Domain
 from closeknit.core.joint import Secret
 from closeknit.core.kinds import Kind
@@ -104,7 +104,7 @@ class Counted:
         """Groups as the models see them, counted from the rows."""
         found = self.table.counted(Partition(group_of_row, count))
         histograms = {name: histogram for name, histogram in found.histograms.items() if name in self.secrets}
-        by_person = {name: histogram for name, histogram in found.by_person.items() if name in self.secrets}
+        by_person = {view: histogram for view, histogram in found.by_person.items() if viewed(view) in self.secrets}
         return replace(found, histograms=histograms, by_person=by_person)
 
 
@@ -218,15 +218,16 @@ def remaining(classes: Classes, kept: Flags, table: Table) -> Classes:
     given = {name: counts for name, counts in table.references.items() if name in histograms}
     histograms |= {name: replace(histograms[name], reference=counts) for name, counts in given.items()}
     by_person = {
-        name: replace(_published(histogram, kept), reference=histograms[name].reference)
-        for name, histogram in classes.by_person.items()
+        view: replace(_published(histogram, kept), reference=histograms[viewed(view)].reference)
+        for view, histogram in classes.by_person.items()
     }
     return Classes(
         classes.sizes[kept],
         classes.persons[kept],
         {name: _bound_anew(name, histogram, table) for name, histogram in histograms.items()},
-        {name: _bound_anew(name, histogram, table) for name, histogram in by_person.items()},
-        {name: found[kept] for name, found in classes.matched.items()},
+        {view: _bound_anew(viewed(view), histogram, table) for view, histogram in by_person.items()},
+        {view: found[kept] for view, found in classes.matched.items()},
+        {view: found[kept] for view, found in classes.heads.items()},
     )
 
 

@@ -186,9 +186,11 @@ class Slicing:
         (secret,) = table.schema.sensitive
         if self.cuts not in ("strict", "relaxed"):
             return self._dealt(table, form, seed, progress)
+        codes, domain = table.folded(secret).secret(secret)
+        if (codes == domain.size).any():  # weighed shares count every row, and missing values must not: buckets hold alone
+            return self._local(table, form, models, seed, progress)
         known = known_codes(table, form, secret)
         place = next(i for i, group in enumerate(form.column_groups(table.schema)) if secret in group)
-        codes, domain = table.secret(secret)
         assert self.l is not None
         return diverse_partition(
             table, known, place, codes, domain.size + 1, scales(table), fraction("l", self.l), self.diverse,

@@ -7,16 +7,16 @@ table and every value s of the secret. `weight` says how the buckets that t fits
 - "size": by the number of rows expected to look like t, which is what counting all consistent worlds gives;
 - "paper": as printed, by the share of such rows in the bucket: safe for buckets of equal size alone.
 
-Different from the source: `local` and `size` are ours; a share of exactly 1/l is allowed, as the definition says and the
-printed algorithm does not. `size` and `paper` speak of the tuples of the original table, which a stranger does not have: an
-audit takes every profile that some bucket admits instead, and where these are too many, or one of them fails, it says "not
-checkable". Shares of rows say nothing about persons with several rows: where there are any, all three are judged as `local`,
-in persons.
+Different from the source: `local` and `size` are ours; values are the known ones, as in `models.l_diversity`; a share of
+exactly 1/l is allowed, as the definition says and the printed algorithm does not. `size` and `paper` speak of the tuples of
+the original table, which a stranger does not have: an audit takes every profile that some bucket admits instead, and where
+these are too many, or one of them fails, it says "not checkable". Shares of rows say nothing about persons with several rows:
+where there are any, all three are judged as `local`, in persons.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -94,13 +94,18 @@ class DiverseSlicing:
         if originals is not None:
             if alone.held:  # for everybody then, and a level that is attested is not told: no profile has to be looked up
                 return Judged(True, alone.level, "attested", alone.exact, why="it speaks of the original rows")
-            held, level, exact = self._over(reading.slices(self.column), originals)
+            held, level, exact = self._over(self._slices(reading), originals)
             return Judged(held, level, "attested", exact, why="it speaks of the original rows")
-        return alone if alone.held else self._bounded(reading.slices(self.column))
+        return alone if alone.held else self._bounded(self._slices(reading))
 
     @property
     def _alone(self) -> LDiversity:
         return LDiversity(self.column, self.l, "frequency")
+
+    def _slices(self, reading: Reading) -> Slices:
+        """What is seen of the known values: a missing one is no candidate."""
+        slices, missing = reading.slices(self.column), reading.of(self.column).classes.histograms[self.column].domain.size
+        return replace(slices, secret=np.where(slices.secret == missing, np.int32(-1), slices.secret))
 
     def _judged_alone(self, classes: Classes) -> Judged:
         levels = self.levels(classes)

@@ -1,13 +1,15 @@
-"""l-diversity: every class has at least `l` well represented values of the secret. A missing secret is a value too.
+"""l-diversity: every class has at least `l` well represented known values of the sensitive attribute.
 
 Sources: the thesis on SABRE and BUREL, sec. 2.1.2; the dissertation on methods to achieve t-closeness, sec. 2.6.1.
-With the counts c of a class in descending order r_1 .. r_m and N their sum:
+With the counts c of the known values of a class in descending order r_1 .. r_m and N their sum:
 - distinct: m >= l;
 - entropy: -sum p ln p >= ln l, decided as N^N >= l^N * prod c^c;
 - recursive: r_1 < c * (r_l + ... + r_m), strictly; fewer than l values fail;
 - frequency: r_1 <= N / l.
 
-Different from the source: the dissertation prints r_1 as the first summand of the recursive tail; it is r_l. Where a
+Different from the source: a missing value neither counts as a value nor stays in N, for five times HIV and one missing value
+disclose HIV; a class without any known value discloses none and meets every l. With `missing_is_a_value` a missing value is a
+value like any other. The dissertation prints r_1 as the first summand of the recursive tail; it is r_l. Where a
 person may have several rows, each value counts once a person, N of `frequency` is the number of persons, and every kind
 asks besides that l values can be given to l different persons who carry them: one person with l values is not diverse.
 All kinds are closed under merging. Cost: one sort of the entries.
@@ -24,7 +26,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.classes import Classes, Histogram
+from closeknit.core.classes import Classes, Histogram, Spread
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number, at_most, below, fraction, log, near
@@ -39,7 +41,10 @@ KINDS = ("distinct", "entropy", "recursive", "frequency")
 
 @dataclass(frozen=True)
 class LDiversity:
-    """At least `l` well represented values in every class; `kind` says what well represented means.
+    """At least `l` well represented known values in every class; `kind` says what well represented means.
+
+    `c` is the limit of kind "recursive". `missing_is_a_value`: whether a missing value counts as one of the values, and a class
+    that has only missing values as a class of one value.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS", "ulcer"], dtype=object))
@@ -48,6 +53,9 @@ class LDiversity:
     [2.0, 1.0]
     >>> LDiversity("disease", 1.5, "frequency").holds(classes).tolist()
     [True, False]
+    >>> gaps = Classes.of(np.zeros(2, dtype=np.int32), 1, {"disease": (np.array([0, 3], dtype=np.int32), domain)})
+    >>> [LDiversity("disease", 2, missing_is_a_value=value).holds(gaps).tolist() for value in (False, True)]
+    [[False], [True]]
     """
 
     name: ClassVar[str] = "l_diversity"
@@ -61,9 +69,11 @@ class LDiversity:
     l: Number  # noqa: E741 - the sources' symbol
     kind: str = "distinct"
     c: Number | None = None
+    missing_is_a_value: bool = False
 
     def __post_init__(self) -> None:
         choice("kind", self.kind, KINDS)
+        choice("missing_is_a_value", self.missing_is_a_value, (False, True))
         if self.kind in ("distinct", "recursive"):
             object.__setattr__(self, "l", whole("l", self.l, least=1))
         else:
@@ -89,81 +99,69 @@ class LDiversity:
     def describe(self, domain: Domain | None) -> str:
         """The promise in one line."""
         c = f", c = {self.c}" if self.kind == "recursive" else ""
-        return f"{self.kind} l-diversity of {self.column}, l = {self.l}{c}"
+        missing = ", missing is a value" if self.missing_is_a_value else ""
+        return f"{self.kind} l-diversity of {self.column}, l = {self.l}{c}{missing}"
 
     def refuse(self, classes: Classes) -> None:
         """It has a meaning for every column."""
 
     def levels(self, classes: Classes) -> Floats:
-        """What each class reaches; a class whose secrets are all withheld tells nothing and is as safe as can be."""
-        histogram = classes.diversity(self.column)
+        """What each class reaches; a class that shows no known value discloses none and is as safe as can be."""
+        histogram, values, heads = self._spread(classes)
         if self.kind == "recursive":
-            first, tail = self._recursive(classes)
+            first, tail = self._recursive(histogram, values)
             with np.errstate(divide="ignore", invalid="ignore"):
                 return np.where(first == 0, 0.0, first / tail)
-        values = self._values(classes).astype(np.float64)
-        levels = values
+        levels = values.astype(np.float64)
         if self.kind == "entropy":
-            levels = np.minimum(values, np.exp(_entropies(histogram)))
+            levels = np.minimum(levels, np.exp(_entropies(histogram)))
         elif self.kind == "frequency":
             peaks = largest(histogram, histogram.counts.astype(np.float64), empty=1.0)
-            levels = np.minimum(values, self._heads(classes) / peaks)
+            levels = np.minimum(levels, heads / peaks)
         return np.where(histogram.totals == 0, np.inf, levels)
 
     def holds(self, classes: Classes) -> Bools:
         """Whether each class keeps the promise, in whole numbers where a float is near."""
-        histogram = classes.diversity(self.column)
+        histogram, values, heads = self._spread(classes)
         if self.kind == "recursive":
             assert self.c is not None
-            first, tail = self._recursive(classes)
+            first, tail = self._recursive(histogram, values)
             kept: Bools = (first == 0) | ((tail > 0) & below(first, np.maximum(tail, 1), fraction("c", self.c)))
             return kept
         limit = fraction("l", self.l)
-        values = self._values(classes)
         diverse = at_most(-values, np.ones_like(values), -limit)
         if self.kind == "entropy":
             diverse &= _entropy_holds(histogram, limit)
         elif self.kind == "frequency":
             peaks = largest(histogram, histogram.counts.astype(np.float64), empty=0.0).astype(np.int64)
-            diverse &= at_most(peaks, np.maximum(self._heads(classes), 1), 1 / limit)
+            diverse &= at_most(peaks, np.maximum(heads, 1), 1 / limit)
         diverse |= histogram.totals == 0
         return diverse
 
     def exact_level(self, classes: Classes, index: int) -> Fraction | None:
         """The level of one class as a rational; None for an entropy and where there is no bound."""
-        histogram = classes.diversity(self.column)
+        histogram, values, heads = self._spread(classes)
         if self.kind == "recursive":
-            first, tail = (int(part[index]) for part in self._recursive(classes))
+            first, tail = (int(part[index]) for part in self._recursive(histogram, values))
             return Fraction(first, tail or 1) if tail or not first else None
         if self.kind == "entropy" or histogram.totals[index] == 0:
             return None
-        values = Fraction(int(self._values(classes)[index]))
         if self.kind == "distinct":
-            return values
+            return Fraction(int(values[index]))
         peak = int(histogram.counts[histogram.starts[index] : histogram.starts[index + 1]].max())
-        return min(values, Fraction(int(self._heads(classes)[index]), peak))
+        return min(Fraction(int(values[index])), Fraction(int(heads[index]), peak))
 
-    def _values(self, classes: Classes) -> Int64:
-        """Different values of each class that different persons can stand for."""
-        if self.column in classes.matched:
-            return classes.matched[self.column]
-        return np.diff(classes.diversity(self.column).starts)
+    def _spread(self, classes: Classes) -> Spread:
+        return classes.spread(self.column, self.missing_is_a_value)
 
-    def _heads(self, classes: Classes) -> Int64:
-        """Those among whom a value is spread: persons, or rows."""
-        totals = classes.diversity(self.column).totals
-        return np.minimum(totals, classes.persons) if self.column in classes.by_person else totals
-
-    def _recursive(self, classes: Classes) -> tuple[Int64, Int64]:
+    def _recursive(self, histogram: Histogram, values: Int64) -> tuple[Int64, Int64]:
         """r_1 and r_l + ... + r_m of each class; the tail is 0 where values (or persons for them) are fewer than l."""
-        histogram = classes.diversity(self.column)
         order = np.lexsort((-histogram.counts, histogram.owner))
         counts = histogram.counts[order]
         rank = np.arange(len(counts)) - histogram.starts[histogram.owner]
         tail = histogram.sums(np.where(rank >= int(fraction("l", self.l)) - 1, counts, 0))
         first = histogram.sums(np.where(rank == 0, counts, 0))
-        enough = self._values(classes) >= int(fraction("l", self.l))
-        return first, np.where(enough, tail, 0)
+        return first, np.where(values >= int(fraction("l", self.l)), tail, 0)
 
 
 def _entropies(histogram: Histogram) -> Floats:

@@ -96,14 +96,24 @@ def _view(table: Table, model: Model, secret: Histogram) -> View | None:
         return _flat(
             secret, CAPS, cap=lambda p: _safe(np.exp(delta) * float(p), -1), low=lambda p: _safe(np.exp(-delta) * float(p), 1)
         )
-    if model.family == "diversity" and kind == "frequency":
+    return _diversity(model, kind, secret) if model.family == "diversity" else None
+
+
+def _diversity(model: Model, kind: str | None, secret: Histogram) -> View | None:
+    """Diversity is over known values: where some are missing, shares of them are left to the model."""
+    asked = cast(Any, model)
+    gaps = secret.reference[-1] > 0 and not getattr(model, "missing_is_a_value", False)
+    if kind == "distinct":
+        view = _flat(secret, VALUES, values=int(asked.l))
+        if view is not None and gaps:
+            view.leaf[view.node_of[-1]] = 0  # counted among the rows, not among the values
+        return view
+    if gaps:
+        return None
+    if kind == "frequency":
         share = 1 / number("l", asked.l)
         return _flat(secret, CAPS, cap=lambda p: share)
-    if model.family == "diversity" and kind == "distinct":
-        return _flat(secret, VALUES, values=int(asked.l))
-    if model.family == "diversity" and kind == "entropy":
-        return _flat(secret, ENTROPY, entropy=log(float(number("l", asked.l))) + ENOUGH)
-    return None
+    return _flat(secret, ENTROPY, entropy=log(float(number("l", asked.l))) + ENOUGH) if kind == "entropy" else None
 
 
 def _safe(limit: float, side: int) -> Fraction:

@@ -90,7 +90,8 @@ def _levels(texts: Plain, origin: Origin) -> tuple[AtHome, ...]:
         if promise.status == "attested" and "release" in model.needs:
             found.append(AtHome(**said, reached=cast(ReleaseModel, model).judged(reading_of(texts), None).level))
         elif promise.status == "attested" and "persons" in model.needs and classes is not None and len(classes):
-            levels = model.levels(classes)
+            reached_by = (np.minimum if model.higher_is_safer else np.maximum).reduce
+            levels = reached_by([model.levels(view) for view in classes.views(model.column)])
             index = _worst(model, levels)
             reached = float(levels[index]) if np.isfinite(levels[index]) else None
             rows, persons = int(classes.sizes[index]), int(classes.persons[index])

@@ -22,6 +22,8 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import plain_number
+from closeknit.core.folding import first_alike, fold_text
+from closeknit.core.joint import CodedSecret
 from closeknit.core.kinds import BadValue, Kind, texts_of
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
@@ -32,6 +34,7 @@ Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cells = NDArray[np.object_]
 FAR = 1e300  # beyond every number that a column may have
+MISSING = -1  # instead of a digest, which is not negative
 MANTISSA = 53  # bits of a digest that a float tells apart
 MOST_MET = 1 << 16  # values whose meaning is remembered
 
@@ -42,7 +45,7 @@ class Arrivals:
 
     quasi: Reals  # [n, d]
     persons: Ints  # [n]
-    secrets: Ints  # [n, s] equal where the written secrets are
+    secrets: Ints  # [n, s] equal where the written secrets are, or look alike; MISSING where there is none
     cells: Mapping[str, Cells]  # by column, also those of quasi columns without a tree
     unknown: int = 0  # cells outside the declared domains
 
@@ -56,7 +59,7 @@ class Arrivals:
 
 
 class Coder:
-    """Turns rows of one schema into `Arrivals`. `secret` keys the digests.
+    """Turns rows of one schema into `Arrivals`. `secret` keys the digests; `folds`: look-alike sensitive values have the same.
 
     >>> from closeknit.core.kinds import flat, numeric
     >>> coder = Coder(Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()}), b"secret")
@@ -67,8 +70,8 @@ class Coder:
     [{'age': '[30, 41.5]'}]
     """
 
-    def __init__(self, schema: Schema, secret: bytes) -> None:
-        self.schema, self._key = schema, secret[:64]
+    def __init__(self, schema: Schema, secret: bytes, folds: bool = False) -> None:
+        self.schema, self._key, self._folds = schema, secret[:64], folds
         self.domains = {name: _declared(name, kind) for name, kind in schema.quasi.items()}
         self.axes = _axes(schema, self.domains)
         self._known: dict[tuple[str, type, Any], tuple[Any, Any, bool, bool]] = {}
@@ -188,8 +191,11 @@ class Coder:
                 Column(column.values[kept], np.arange(len(kept), dtype=np.int32)), "", kind
             )
             shown[kept] = leaf_values[codes].tolist()
-        texts = ["" if value is None else "=" + _text(value) for value in shown.tolist()]
-        return shown, np.array([self.digest(text) >> 1 for text in texts], dtype=np.int64), strange
+        digests = [MISSING if value is None else self._secret_digest(_text(value)) for value in shown.tolist()]
+        return shown, np.array(digests, dtype=np.int64), strange
+
+    def _secret_digest(self, text: str) -> int:
+        return self.digest("=" + (fold_text(text) if self._folds else text)) >> 1
 
     def _persons(self, columns: Columns) -> Ints | None:
         """Whom each distinct value is about; without such a column every row is about somebody else."""
@@ -270,6 +276,34 @@ def _ranges(lo: Reals, hi: Reals) -> list[str]:
     texts, place = [plain_number(end) for end in ends.tolist()], place.tolist()
     pairs = zip(place[: len(lo)], place[len(lo) :], strict=True)
     return [texts[a] if a == b else f"[{texts[a]}, {texts[b]}]" for a, b in pairs]
+
+
+def digest_codes(digests: Ints) -> CodedSecret:
+    """Leaf codes of sensitive values that are known by their digests alone; a missing one is the last leaf.
+
+    >>> codes, domain = digest_codes(np.array([70, MISSING, 70, 12]))
+    >>> codes.tolist(), domain.size
+    ([1, 2, 1, 0], 2)
+    """
+    known = digests != MISSING
+    values, codes = np.unique(digests[known], return_inverse=True)
+    leaves = np.full(len(digests), len(values), dtype=np.int32)
+    leaves[known] = codes
+    return leaves, Domain(tuple(map(str, range(len(values)))))
+
+
+def folded_digests(digests: Ints, cells: Cells) -> Ints:
+    """The same digest for look-alike values; `cells` is what is shown of them.
+
+    >>> folded_digests(np.array([70, 12, 70, MISSING]), np.array(["flu", "Flu", "flu", None], dtype=object)).tolist()
+    [12, 12, 12, -1]
+    """
+    found, first, where = np.unique(digests, return_index=True, return_inverse=True)
+    known = np.flatnonzero(found != MISSING)
+    alike = first_alike([_text(cell) for cell in cells[first[known]].tolist()])
+    if alike is not None:
+        found[known] = found[known][alike]
+    return found[where]
 
 
 def _text(value: Any) -> str:

@@ -12,19 +12,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit import __version__
 from closeknit.core.certificate import Certificate, ClassSizes, LossRecord, Promise, model_form, persons_note, unprotected
 from closeknit.core.classes import Classes
 from closeknit.core.dates import without_format
-from closeknit.core.domain import Domain
 from closeknit.core.joint import CodedSecret, Secret, parts
 from closeknit.core.kinds import Kind, flat, numeric
 from closeknit.core.model import Model, least_rows
 from closeknit.core.schema import Schema
 from closeknit.kernels.axes import NUMBER, TREE, range_costs
-from closeknit.streams.arrivals import Arrivals, Reals
+from closeknit.streams.arrivals import Arrivals, Reals, digest_codes, folded_digests
 
 if TYPE_CHECKING:
     from closeknit.streams.stream import Stream
@@ -80,7 +78,11 @@ def counted(stream: Stream, rows: Arrivals, sizes: Sequence[int], lo: Reals, hi:
     kept, class_of = np.unique(class_of, return_inverse=True)
     names = list(stream.schema.sensitive)
     secrets: dict[Secret, CodedSecret] = {
-        name: _codes(rows.secrets[judged, names.index(name)]) for _, model in measured for name in parts(model.column)
+        name: digest_codes(
+            folded_digests(rows.secrets[judged, names.index(name)], rows.cells[name][judged])  # the worse of the two
+        )
+        for _, model in measured
+        for name in parts(model.column)
     }
     persons = None if stream.schema.person is None else rows.persons[judged]
     classes = Classes.of(class_of.astype(np.int32), len(kept), secrets, persons)
@@ -88,11 +90,6 @@ def counted(stream: Stream, rows: Arrivals, sizes: Sequence[int], lo: Reals, hi:
         levels = model.levels(classes)
         stream.counters.reached(i, float(levels.min() if model.higher_is_safer else -levels.max()))
         stream.counters.broken += int((~model.holds(classes)).sum())
-
-
-def _codes(digests: NDArray[np.int64]) -> CodedSecret:
-    values, codes = np.unique(digests, return_inverse=True)
-    return codes.astype(np.int32), Domain(tuple(map(str, range(len(values)))))
 
 
 def _promise(stream: Stream, number: int, model: Model) -> Promise:

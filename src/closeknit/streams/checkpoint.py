@@ -171,7 +171,7 @@ def _class_of(name: str, kind: type[Any], path: str | PathLike[str]) -> type[Str
 
 def _put_back(stream: Stream, content: Mapping[str, Any]) -> None:
     stream.secret = content["secret"]
-    stream.coder = Coder(stream.schema, stream.secret)
+    stream.coder = Coder(stream.schema, stream.secret, stream.folds)
     stream.position, stream.ended = content["position"], content["ended"]
     stream.counters = Counters(**content["counters"])
     first, end = content["span"]

@@ -13,18 +13,17 @@ import warnings
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from closeknit.core.classes import Classes
-from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.model import Model, least_rows, listed, merging_holds
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.models import KAnonymity, LDiversity
-from closeknit.streams.arrivals import Arrivals, Ints
+from closeknit.streams.arrivals import Arrivals, Ints, digest_codes
 from closeknit.streams.stream import Leaving, Stream, seconds
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -34,7 +33,12 @@ TICK = "tick"  # instead of a clock: it is as late as the last tick said
 
 
 class Delayed(Stream):
-    """What `Castle` and `KnnStream` share: the delay, the clock, and who may stand in one class."""
+    """What `Castle` and `KnnStream` share: the delay, the clock, and who may stand in one class.
+
+    Look-alike sensitive values count as one: what is diverse then is diverse as written, too.
+    """
+
+    folds: ClassVar[bool] = True
 
     def __init__(self, schema: Schema, k: int | None, delta: int | str, l: int | None,  # noqa: E741 - the source's symbol
                  models: Sequence[Model] | None, seed: int | None, clock: Clock | str | None) -> None:  # fmt: skip
@@ -154,8 +158,7 @@ class Judge:
             return True
         coded: dict[Any, Any] = {}
         for name, j in self.columns:
-            values, codes = np.unique(secrets[:, j], return_inverse=True)
-            coded[name] = (codes.astype(np.int32), Domain(tuple(map(str, range(len(values))))))
+            coded[name] = digest_codes(secrets[:, j])
         one = np.zeros(len(persons), dtype=np.int32)
         classes = Classes.of(one, 1, coded, persons if self.by_person else None)
         return all(bool(model.holds(classes)[0]) for model in self.models)

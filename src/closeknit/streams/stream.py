@@ -81,6 +81,7 @@ class Stream(ABC):
     clock: Any = None  # of a timed stream: what tells the time of a row; "tick" is the last tick
     asked: Mapping[str, Any]  # what it was made with; kept with the checkpoint
     scope: Scope | None = None
+    folds: ClassVar[bool] = False  # whether its rows know sensitive values by what they fold to
     beside: Sequence[Model] = ()  # promises beside `models`, counted at home
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
@@ -95,7 +96,7 @@ class Stream(ABC):
         schema = schema.with_kinds(with_format)
         self.schema, self.models = schema, tuple(models)
         self.secret = operating_system.token_bytes(32) if seed is None else _stretched(seed)
-        self.coder = Coder(schema, self.secret)
+        self.coder = Coder(schema, self.secret, self.folds)
         self.pending = Pending()
         self.counters = Counters()
         self.position = 0  # of the next row

@@ -36,6 +36,7 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.joint import named, parts
+from closeknit.core.look_alikes import folded_model, with_folded
 from closeknit.core.method import Method, silent, usual_form
 from closeknit.core.model import Model, joints, listed
 from closeknit.core.params import number, take, whole
@@ -82,7 +83,9 @@ class Windowed(Stream):
             self.asked = {**self.asked, "method": self.method}  # a checkpoint keeps the method, however it was written
         _check(self.method, schema, asked)
         self.beside = _long_runs(asked, long_run)
-        self.judges: tuple[Model, ...] = (*asked, *self.beside)
+        # the long run has look-alike values of its own, which may not be in the window
+        folded = (LongRun(folded_model(long_run.model)) for long_run in self.beside)
+        self.judges: tuple[Model, ...] = (*asked, *self.beside, *folded)
         self.scope = Scope(
             f", to its window of {self.omega:,} rows",
             f", in windows of {self.omega:,} rows that move on by {self.advance:,}, or fewer at the end; a window that is"
@@ -170,32 +173,33 @@ class Windowed(Stream):
         if len(positions) == 0:
             return []
         waiting = self._waiting(positions, first, end)
+        judges = with_folded(self.judges, waiting.table)
         if thin:
-            kept = thinned(waiting.table, self.judges)
+            kept = thinned(waiting.table, judges)
             waiting = Waiting(waiting.table.take(kept), waiting.strange[kept])
         table, one = waiting.table, Partition(np.zeros(len(waiting.table), dtype=np.int32), 1)
-        if len(table) == 0 or failing(table, one, self.judges).any():
+        if len(table) == 0 or failing(table, one, judges).any():
             return None
-        partition = waiting.as_written(self._partition(waiting, window, one))
-        if (partition.class_of < 0).any() or failing(table, partition, self.judges).any():
+        partition = waiting.as_written(self._partition(waiting, window, one, judges))
+        if (partition.class_of < 0).any() or failing(table, partition, judges).any():
             partition = one
         rows = table.rows[np.lexsort((table.rows, partition.class_of))]
         ends = np.cumsum(np.bincount(partition.class_of)).tolist()
         return [rows[start:end] for start, end in pairwise([0, *ends])]
 
-    def _partition(self, waiting: Waiting, window: int, one: Partition) -> Partition:
+    def _partition(self, waiting: Waiting, window: int, one: Partition, judges: Sequence[Model]) -> Partition:
         """What the method makes of it, with the rows of a person together, merged where it breaks a promise."""
         table, seed = waiting.table, int(self.choice("window", window).integers(2**63))
         keep = stay_together(table, self.method)
 
         def run(part: Any) -> Outcome:
-            return self.method.run(part, self.judges, seed, silent)
+            return self.method.run(part, judges, seed, silent)
 
         try:
             outcome = together(table, run) if keep else run(table)
         except Unsatisfiable:  # of its kind of partition there is none; one class of all that waits holds
             return one
-        return repaired(table, outcome.partition, self.judges)
+        return repaired(table, outcome.partition, judges)
 
     def _waiting(self, positions: Ints, first: int, end: int) -> Waiting:
         secrets = self.tables.secrets(self.recent.take(np.arange(first, end)))
@@ -235,7 +239,9 @@ class Windowed(Stream):
             references = {name: np.bincount(codes[codes >= 0], minlength=d.size + 1) for name, (codes, d) in secrets.items()}
             persons = None if self.schema.person is None else rows.persons[positions[mine]]
             classes = Classes.of(renumbered.astype(np.int32), len(numbers), coded, persons, references)
-            held = {model: fine and bool(model.holds(classes).all()) for model, fine in held.items()}
+            for model in held:
+                alone = [model, *([folded_model(model)] if isinstance(model.column, str) else [])]
+                held[model] &= all(bool(judge.holds(classes).all()) for judge in alone)
         return held
 
     # What stays ---------------------------------------------------------------------------------------------------------------

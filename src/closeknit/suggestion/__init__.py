@@ -90,7 +90,16 @@ def _guess(seen: Profile) -> tuple[Guess, Kind]:
         return Guess(role.role, "", role.reason, role.sure), kind.kind
     if role.role == "quasi":
         kind = refined(kind, seen)
-    return Guess(role.role, kind.kind.name, f"{role.reason}; {kind.reason}", role.sure and kind.sure), kind.kind
+    reason = f"{role.reason}; {kind.reason}{_spelled(seen) if kind.kind.name in ('flat', 'prefix', 'tree') else ''}"
+    return Guess(role.role, kind.kind.name, reason, role.sure and kind.sure), kind.kind
+
+
+def _spelled(seen: Profile) -> str:
+    """A remark on look-alike values: numbers and dates are read by value, whatever their spelling."""
+    if seen.spellings is None:
+        return ""
+    value, many = seen.spellings
+    return f"; {many:,} spellings of {value!r}: make them one value before publishing"
 
 
 def _unless_repeated(guess: Guess, seen: Profile) -> Guess:

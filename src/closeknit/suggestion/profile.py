@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.columns import Column
 from closeknit.core.domain import NUMBER_TEXT
+from closeknit.core.folding import first_alike
 from closeknit.core.kinds import texts_of
 
 # Signs that stand for nothing in any column, and words that do so in a column of numbers or dates.
@@ -73,6 +74,21 @@ class Profile:
                 if form in vocabulary:
                     return form
         return None
+
+    @cached_property
+    def spellings(self) -> tuple[str, int] | None:
+        """The value with the most look-alike spellings, in the most frequent of them, and how many there are.
+
+        >>> from closeknit.core.columns import Columns
+        >>> cells = Columns.of({"ill": ["flu", "flu", "Flu", "flu ", "gout"]})["ill"]
+        >>> profile_of("ill", cells).spellings
+        ('flu', 3)
+        """
+        first = first_alike(self.texts)
+        if first is None:
+            return None
+        mine = np.flatnonzero(first == int(np.bincount(first).argmax()))
+        return self.texts[mine[np.argmax(self.counts[mine])]], len(mine)
 
     def first_row(self, index: int) -> int:
         """The first row (from 1) with this distinct value."""

@@ -41,6 +41,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         Field("l", "number", "values of the secret", needed=True, default=3, least=1),
         Field("kind", "choice", "what counts as a value", default="distinct", choices=DIVERSITY),
         Field("c", "number", "how much the most frequent value may weigh", above=0, only=("kind", ("recursive",))),
+        Field("missing_is_a_value", "yes", "a missing value counts as one of the values"),
     ),
     "t_closeness": (
         SECRET,

@@ -1,0 +1,52 @@
+"""Values that look alike: `flu`, `Flu`, `flu ` and the ligature form are spellings of one value to everyone who reads them.
+
+`fold_text` is the only definition of looking alike; guarantees are required of the values as written and of the folded ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from unicodedata import normalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Characters without a width of their own: soft hyphen, joiners, fillers, direction marks, invisible operators, selectors, tags.
+_RANGES = (
+    (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xE0000, 0xE007F), (0xE0100, 0xE01EF),
+)  # fmt: skip
+ZERO_WIDTH = dict.fromkeys(code for first, last in _RANGES for code in range(first, last + 1))
+
+
+def fold_text(text: str) -> str:
+    """The text without what the eye does not tell apart; equal results mean that two texts look alike.
+
+    In this order, again until nothing changes: NFKC normalization, the characters of `ZERO_WIDTH` removed, case folding, runs
+    of white space as one space with none at either end. The tables are those of Python's Unicode version.
+
+    >>> spellings = ["flu", "flu ", "Flu", "fl\\u200bu", "\\ufb02u", "\\u00a0flu"]
+    >>> {fold_text(spelling) for spelling in spellings}
+    {'flu'}
+    >>> fold_text("Hay  fever"), fold_text("STRASSE") == fold_text("straße")
+    ('hay fever', True)
+    """
+    if text.isascii():  # most are, and NFKC leaves them as they are
+        return " ".join(text.lower().split())
+    while True:
+        folded = " ".join(normalize("NFKC", text).translate(ZERO_WIDTH).casefold().split())
+        if folded == text:
+            return folded
+        text = folded
+
+
+def first_alike(texts: Sequence[str]) -> NDArray[np.int32] | None:
+    """For each text the place of the first one that looks like it; None where no two look alike.
+
+    >>> first_alike(["Flu", "gout", "flu"]).tolist(), first_alike(["flu", "gout"])
+    ([0, 1, 0], None)
+    """
+    places: dict[str, int] = {}
+    first = [places.setdefault(fold_text(text), i) for i, text in enumerate(texts)]
+    return None if len(places) == len(texts) else np.array(first, dtype=np.int32)
