@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from closeknit.core.method import usual_form
 from closeknit.core.model import Model
 from closeknit.core.table import Partition
 from closeknit.methods import REGISTRY as METHODS
+from closeknit.plans.guards import guard_of
 
 FLUS = ["flu", "flu ", "Flu", "fl\u200bu", "\ufb02u", "\u00a0flu"]
 SCHEMA = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})
@@ -193,6 +195,16 @@ def test_persons_without_a_known_value_are_not_those_among_whom_values_are_sprea
     assert ck.LDiversity("ill", 1.5, "frequency").exact_level(classes, 0) == 3 / 2
     assert not ck.LDiversity("ill", 1.6, "frequency").holds(classes)[0]
     assert ck.LDiversity("ill", 1.6, "frequency", missing_is_a_value=True).holds(classes)[0]
+
+
+def test_the_compiled_guard_counts_known_values_only() -> None:
+    """Distinct values are counted without the missing one; shares of known values are left to the model."""
+    coded = SCHEMA.encode(table(["HIV"] * 5 + ["flu", None]))
+    distinct, frequency = ck.LDiversity("ill", 2), ck.LDiversity("ill", 1.1, "frequency")
+    assert guard_of(coded, [distinct]).guard.leaf.sum() == 2 and guard_of(coded, [distinct]).asked == []
+    assert guard_of(coded, [frequency]).asked == [frequency]
+    restored = [replace(model, missing_is_a_value=True) for model in (distinct, frequency)]
+    assert guard_of(coded, restored).asked == [] and guard_of(coded, restored[:1]).guard.leaf.sum() == 3
 
 
 # Streams ------------------------------------------------------------------------------------------------------------------
