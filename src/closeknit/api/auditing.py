@@ -100,7 +100,7 @@ def _all_checked(
     if claimed and len(checked) == len(claimed.promises):
         then = zip(checked, claimed.promises, models, strict=True)
         checked = [found if "release" in model.needs else _beyond(found, said) for found, said, model in then]
-    return [found.vouched({promise.text for promise in attested}) for found in checked]
+    return [found.vouched({promise.text for promise in attested}, claimed.notes if claimed else ()) for found in checked]
 
 
 def _seen(columns: Columns, schema: Schema, models: Sequence[Model], shape: Form,

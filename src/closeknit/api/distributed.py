@@ -24,6 +24,7 @@ from closeknit.core.model import Model
 from closeknit.core.params import choice, number
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form
+from closeknit.core.vacuity import vacuity_notes
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.folders import save_folders, write_inside
 from closeknit.recipe import recipe_forms
@@ -129,7 +130,7 @@ def _ours(name: str) -> bool:
 
 
 def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Method, form: Form, seed: int, *, tell: Progress,
-               suppress: float, master: str | None, csv: CsvFormat | None,
+               suppress: float, allow_vacuous: bool, master: str | None, csv: CsvFormat | None,
                described: dict[str, Any] | None) -> Release:  # fmt: skip
     """A certified release whose rows stay on Spark, or `Unsatisfiable`."""
     from closeknit.engines.spark import coded_on_spark, refuse_unscaled, written_on_spark
@@ -148,7 +149,9 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         tell("encoding", 0.1)
         coding, coded = coded_on_spark(frame, schema, models, keep=share > 0)
         rows, room = coding.rows, floor(share * coding.rows)
-        check_whole(whole_class(coding), schema, models, schema.person_rows == "count-once", room > 0)
+        whole = whole_class(coding)
+        check_whole(whole, schema, models, schema.person_rows == "count-once", room > 0)
+        vacuous = vacuity_notes(models, lambda _: whole, allow_vacuous)
         _check_plain(coding, coded)
         tell("working", 0.2)
         if room:
@@ -156,7 +159,9 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         else:
             written = written_on_spark(coding, coded, method, models, form, seed)
         tell("writing", 0.8)
-        coding = written.coding
+        if written.coding is not coding:  # rows were suppressed, so the reference is another one
+            coding, whole = written.coding, whole_class(written.coding)
+            vacuous = vacuity_notes(models, lambda _: whole, allow_vacuous)
         shape = brought_form(None if written.form is form else written.form, form, form, method)
         public = published_schema(coding.every_value(), written.columns)
         found = written.measured(public, models, all_secrets(public), rows - coding.rows)
@@ -166,11 +171,11 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         certificate = Certificate(
             closeknit=__version__, form=model_form(shape), columns=public.forms(), rows=coding.rows,
             withheld=rows - coding.rows, promises=found.promises, classes=found.classes, loss=found.loss, joint=found.joint,
-            notes=(*notes_on(coding.head, models, shape, 0), *formulas), content_sha256=written.content_hash(),
+            notes=(*notes_on(coding.head, models, shape, 0), *vacuous, *formulas), content_sha256=written.content_hash(),
         )  # fmt: skip
     tell("done", 1.0)
     notes = (*written.notes, *found.at_home)
-    recipe = recipe_forms(schema, list(models), method, shape, suppress, seed, described, notes)
+    recipe = recipe_forms(schema, list(models), method, shape, suppress, seed, described, notes, allow_vacuous=allow_vacuous)
     return SparkRelease(written.frame, written.in_files, certificate, recipe)
 
 

@@ -69,7 +69,7 @@ def _certified(table: Table, partition: Partition, models: Sequence[Model], form
     certificate = certify(
         reading, models, version=__version__, form=model_form(form), withheld=len(table) - written.columns.rows,
         home=Home(persons is not None, profiles), notes=notes_on(table, models, form, int((~classed).sum())),
-        joint=joint if joint and reading.joins(joint.column) else None,
+        joint=joint if joint and reading.joins(joint.column) else None, allow_vacuous=table.allow_vacuous,
     )  # fmt: skip
     return written.columns, certificate
 

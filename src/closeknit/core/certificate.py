@@ -26,6 +26,7 @@ from closeknit.core.params import spec
 from closeknit.core.perturbation import estimated_counts
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema, explained, refuse_files
+from closeknit.core.vacuity import shown_share, stand_alone, vacuity_notes
 
 if TYPE_CHECKING:
     from closeknit.core.method import Method
@@ -88,6 +89,8 @@ class Promise(Record):
     exact: str | None = None
     worst: WorstClass | None = None
     why: str | None = None  # why nobody else can tell
+    alone: float | None = None  # share of rows whose value may stand alone in a class; None where it was not stated
+    vacuous: bool = False  # whether every value with enough rows for a class may
 
     def line(self) -> str:
         """One line for people."""
@@ -95,7 +98,7 @@ class Promise(Record):
         if self.status == "attested":
             why = f": {self.why}" if self.why else ": counted at home, a stranger cannot recompute it"
             return f"{mark:6}  {self.text}  (attested{why})"
-        return f"{mark:6}  {self.text}: reached {shown_level(self.reached)}"
+        return f"{mark:6}  {self.text}: reached {shown_level(self.reached)}{shown_share(self.alone)}"
 
     def cells(self) -> list[str]:
         """One row of a summary."""
@@ -221,13 +224,15 @@ class Home:
 
 def judge(reading: Reading, models: Sequence[Model], home: Home | None = None) -> list[Promise]:
     """Every promise measured on the classes read back; at home also what a stranger cannot tell, which is then attested."""
-    return [_judged(reading.of(model.column), reading, model, home) for model in models]
+    return [_judged(reading.of(model.column), reading, model, home, least_rows(models)) for model in models]
 
 
-def _judged(seen: Reading, reading: Reading, model: Model, home: Home | None) -> Promise:
+def _judged(seen: Reading, reading: Reading, model: Model, home: Home | None, k: int) -> Promise:
     histogram = seen.classes.histograms.get(model.column) if model.column else None
     text = model.describe(histogram.domain if histogram else None)
     base: dict[str, Any] = {"model": model_form(model), "text": text, "column": model.column, "asked": model.asked}
+    if (found_alone := stand_alone(model, seen.classes, k)) is not None:
+        base |= {"alone": found_alone.share, "vacuous": found_alone.vacuous}
     in_persons = home is not None and home.counts_persons and "persons" in model.needs
     if "release" in model.needs:
         originals = home.originals(str(model.column)) if home and home.originals else None
@@ -323,14 +328,15 @@ def class_sizes(reading: Reading, k: int = 0) -> ClassSizes:
 
 
 def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Mapping[str, dict[str, Any]], withheld: int,
-            home: Home | None, notes: Sequence[str], joint: Model | None = None) -> Certificate:  # fmt: skip
-    """Measure every model on what was read back; raise `Unsatisfiable` if one promise is broken.
+            home: Home | None, notes: Sequence[str], joint: Model | None = None,
+            allow_vacuous: bool = False) -> Certificate:  # fmt: skip
+    """Measure every model on what was read back; raise `Unsatisfiable` if one is not met, or vacuous and not allowed to be.
 
     `joint` measures all secrets as one, where there are several.
     """
     promises = judge(reading, models, home)
     refuse_broken(promises)
-    k = least_rows(models)
+    k, vacuous = least_rows(models), vacuity_notes(models, lambda model: reading.of(model.column).classes, allow_vacuous)
     return Certificate(
         closeknit=version,
         form=dict(form),
@@ -342,7 +348,7 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
         loss=loss_record(measure(reading.columns, reading.schema, withheld)),
         joint=joint_distance(reading, joint),
         estimates=estimates(reading),
-        notes=(*notes, *noted_formulas(formula_notes(reading.columns))),
+        notes=(*notes, *vacuous, *noted_formulas(formula_notes(reading.columns))),
     )
 
 
