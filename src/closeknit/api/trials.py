@@ -6,7 +6,7 @@ import contextlib
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -69,6 +69,7 @@ class Trials:
     measures: tuple[Model, ...] = ()
     suppress: float = 0.0
     form: Form | None = None
+    allow_vacuous: bool = True  # whoever looks along a curve also sees where a limit begins to exclude nothing
     warm: set[str] = field(default_factory=set, repr=False)  # methods whose code is loaded
     known: dict[str, Tried] = field(default_factory=dict, repr=False)  # searches for several targets begin alike
 
@@ -102,6 +103,7 @@ class Trials:
 
     def _release(self, table: Table, setting: Setting) -> Released:
         models = check_asked(table.schema, setting.models, setting.method, self.form)
+        table = replace(table, allow_vacuous=self.allow_vacuous)
         return released(table, models, setting.method, suppress=self.suppress, form=self.form, seed=self.seed)
 
     def _measured(self, made: Released, models: Sequence[Model]) -> tuple[Promise | None, ...]:

@@ -348,7 +348,7 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
         loss=loss_record(measure(reading.columns, reading.schema, withheld)),
         joint=joint_distance(reading, joint),
         estimates=estimates(reading),
-        notes=(*notes, *vacuous, *noted_formulas(formula_notes(reading.columns))),
+        notes=tuple(dict.fromkeys((*notes, *vacuous, *noted_formulas(formula_notes(reading.columns))))),
     )
 
 

@@ -187,10 +187,10 @@ class Windowed(Stream):
 
     def _count_vacuous(self, classes: Classes) -> None:
         """A window in which a guarantee excludes nothing is counted and noted: to stop there would itself disclose."""
-        for number, model in enumerate(self.models):
+        for i, model in enumerate(self.models):
             found = stand_alone(model, classes, least_rows(self.models))
             if found is not None and found.vacuous:
-                self.counters.vacuous[number] = self.counters.vacuous.get(number, 0) + 1
+                self.counters.vacuous[i] = self.counters.vacuous.get(i, 0) + 1
 
     def _partition(self, waiting: Waiting, window: int, one: Partition) -> Partition:
         """What the method makes of it, with the rows of a person together, merged where it breaks a promise."""
