@@ -11,7 +11,7 @@ import clock
 import closeknit as ck
 import steps
 import tables
-from closeknit.core.certificate import certify
+from closeknit.core.certifying import certify
 from closeknit.core.method import Method, usual_form
 from closeknit.core.model import Model
 from closeknit.doors.canonical import content_hash

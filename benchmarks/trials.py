@@ -95,7 +95,8 @@ class Grid:
 def timed(method: Method, source: tables.Source, models: Sequence[Model]) -> tuple[ck.Release, float]:
     """A release that keeps its promises, and its seconds from the CSV file to the certified release in memory."""
     start = time.perf_counter()
-    release = ck.anonymize(source.path, source.schema, models, method, seed=SEED)
+    # the sources look at limits that exclude nothing on some of their tables
+    release = ck.anonymize(source.path, source.schema, models, method, seed=SEED, allow_vacuous=True)
     took = time.perf_counter() - start
     if not release.certificate.ok:
         raise AssertionError(f"{method} broke a promise")

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.apps.cli import app
-from closeknit.core.certificate import class_sizes, judge, loss_record
+from closeknit.core.certifying import class_sizes, judge, loss_record
 from closeknit.core.loss import measure
 from closeknit.core.schema import Schema
 from closeknit.doors.canonical import content_hash

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import closeknit as ck
 from closeknit.api import choosing_k
 from closeknit.api.choosing_k import MOST, choose_k
-from closeknit.core.certificate import judge
+from closeknit.core.certifying import judge
 from closeknit.core.choice import Choice, scores
 from closeknit.core.columns import Columns
 from closeknit.datasets import hospital, hospital_schema

@@ -223,7 +223,7 @@ def test_the_width_of_a_mask_is_the_declared_length_or_the_longest_written_cell(
 
 @pytest.mark.parametrize("kind", [flat(), prefix(), date(), numeric(), numeric(step=5)])
 def test_a_certificate_shows_of_an_undeclared_domain_only_its_kind(kind: Kind) -> None:
-    assert kind.published(["4760*", "47605"]) is kind and kind.published(["47605"], sensitive=True) is kind
+    assert kind.published(["4760*", "47605"]) == kind == kind.published(["47605"], sensitive=True)
 
 
 def test_leaf_counts_of_earlier_certificates_are_still_read() -> None:

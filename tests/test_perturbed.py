@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import closeknit as ck
-from closeknit.core.certificate import Certificate, estimates
+from closeknit.core.certificate import Certificate
+from closeknit.core.certifying import estimates
 from closeknit.core.columns import Columns
 from closeknit.core.published import Reading
 from closeknit.core.table import Outcome, Partition, Table

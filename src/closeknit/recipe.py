@@ -43,6 +43,7 @@ class _Keys(BaseModel):
     form: Any = None  # the usual one of the method
     suppress: Any = 0.0
     escape_formulas: StrictBool = False
+    allow_vacuous: StrictBool = False
     seed: int | None = None
     notes: list[Any] = []  # how a method worked, told by the release that this recipe repeats: not read
     output: dict[str, Any] = {}
@@ -68,7 +69,7 @@ class Recipe:
             raise BadInput("the recipe has a method and a stream", file=file, right="keep one of them")
         self.form = form_of(keys.form)
         self.suppress, self.seed = float(number("suppress", keys.suppress, least=0, most=1)), keys.seed
-        self.escape_formulas = keys.escape_formulas
+        self.escape_formulas, self.allow_vacuous = keys.escape_formulas, keys.allow_vacuous
         self.format = keys.output.get("format")
         for key in keys.output:
             if key != "format":
@@ -192,9 +193,8 @@ def usual_method(form: Form | None) -> Method:
 
 
 def recipe_forms(schema: Schema, models: list[Model], method: Any, form: Any, suppress: float, seed: int,
-                 data: dict[str, Any] | None, notes: Sequence[str] = (),
-                 escape_formulas: bool = False) -> dict[str, Any]:  # fmt: skip
-    """Plain mappings that `Recipe.of` reads back; `notes` say how the method worked."""
+                 data: dict[str, Any] | None, notes: Sequence[str] = (), **flags: bool) -> dict[str, Any]:  # fmt: skip
+    """Plain mappings that `Recipe.of` reads back; `notes` say how the method worked; `flags` are written where they are set."""
     return {
         "data": data,
         "schema": schema.forms(),
@@ -202,7 +202,7 @@ def recipe_forms(schema: Schema, models: list[Model], method: Any, form: Any, su
         "method": model_form(method),
         "form": model_form(form),
         "suppress": suppress,
-        **({"escape_formulas": True} if escape_formulas else {}),
+        **{name: True for name, on in flags.items() if on},
         "seed": seed,
         **({"notes": list(notes)} if notes else {}),
     }

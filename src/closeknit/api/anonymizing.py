@@ -55,13 +55,14 @@ SHORT_SEED = 2**64
 
 def anonymize(data: Any, schema: Schema, models: ModelsAsked, method: MethodAsked | None = None, *,
               suppress: float = 0.0, form: Asked | None = None, seed: int | None = None, csv: CsvFormat | None = None,
-              escape_formulas: bool = False, progress: Progress | None = None, engine: str | None = None,
-              master: str | None = None) -> Release:  # fmt: skip
+              escape_formulas: bool = False, allow_vacuous: bool = False, progress: Progress | None = None,
+              engine: str | None = None, master: str | None = None) -> Release:  # fmt: skip
     """A certified release of a frame or file, or `Unsatisfiable`; nothing is written.
 
     `models`, `method` and `form` are instances, or written as in a recipe: `{"k_anonymity": {"k": 4}}`, `"mondrian"`.
-    `escape_formulas` writes an apostrophe in front of text that a spreadsheet would run. `engine="spark"` leaves the rows on
-    Spark, at the cluster `master`; so does a Spark frame.
+    `escape_formulas` writes an apostrophe in front of text that a spreadsheet would run. A guarantee that
+    excludes nothing on this table is refused as vacuous; `allow_vacuous` notes it in the certificate instead. `engine="spark"`
+    leaves the rows on Spark, at the cluster `master`; so does a Spark frame.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital(200)
@@ -73,6 +74,7 @@ def anonymize(data: Any, schema: Schema, models: ModelsAsked, method: MethodAske
     method = usual_method(asked) if method is None else method_of(method)
     number("suppress", suppress, least=0, most=1)
     choice("escape_formulas", escape_formulas, (True, False))
+    choice("allow_vacuous", allow_vacuous, (True, False))
     models = check_asked(require_schema(schema), models_from(models), method, asked)
     seed = _seed(seed)
     on_spark = wants_spark(data, engine, master)
@@ -82,24 +84,25 @@ def anonymize(data: Any, schema: Schema, models: ModelsAsked, method: MethodAske
         described = _data_form(data, True, csv.form(csv) if csv else {})
         shape = asked or made("form", usual_form(method), FORMS)
         return anonymized(
-            data, schema, models, method, shape, seed, suppress=suppress, master=master, csv=csv, described=described, tell=tell
-        )
+            data, schema, models, method, shape, seed, suppress=suppress, allow_vacuous=allow_vacuous, master=master, csv=csv,
+            described=described, tell=tell,
+        )  # fmt: skip
     tell("reading", 0.0)
     columns, found = read_table(data, csv, schema)
     described = _data_form(data, False, found.form(csv) if found else {})
     tell("encoding", 0.1)
-    done = released(schema.encode(columns), models, method, suppress=suppress, form=asked, seed=seed, tell=tell)
+    table = replace(schema.encode(columns), allow_vacuous=allow_vacuous)
+    done = released(table, models, method, suppress=suppress, form=asked, seed=seed, tell=tell)
     parquet = described is not None and kind_of(data) == ".parquet"
     partition = _by_input_row(done.table, done.partition)
+    flags = {"escape_formulas": escape_formulas, "allow_vacuous": allow_vacuous}
     return Release(
         done.columns,
         done.certificate.with_escapes() if escape_formulas else done.certificate,
         partition=partition,
         parts=done.form.parts(done.columns, Schema.from_forms(done.certificate.columns)),
         advice=done.form.advice,
-        recipe=recipe_forms(
-            schema, list(models), done.method, done.form, suppress, seed, described, done.notes, escape_formulas
-        ),
+        recipe=recipe_forms(schema, list(models), done.method, done.form, suppress, seed, described, done.notes, **flags),
         like=None if described or isinstance(data, Columns) else data,
         format="parquet" if parquet else "csv",
         types=parquet_types(part_files(data)[0]) if parquet else None,
@@ -174,8 +177,8 @@ def run(recipe: Recipe | str | PathLike[str], progress: Progress | None = None, 
         raise BadInput("the recipe names no data", right="add the key data with the path of the table")
     return anonymize(
         recipe.data_path, recipe.schema, recipe.models, recipe.method, suppress=recipe.suppress, form=recipe.form,
-        seed=recipe.seed, csv=recipe.csv, escape_formulas=recipe.escape_formulas, progress=progress, engine=engine,
-        master=master,
+        seed=recipe.seed, csv=recipe.csv, escape_formulas=recipe.escape_formulas,
+        allow_vacuous=recipe.allow_vacuous, progress=progress, engine=engine, master=master,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from closeknit.core.method import Method
 from closeknit.core.model import Model, listed, merging_holds
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Table
+from closeknit.core.vacuity import vacuity_notes
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import read_with_format
 
@@ -27,7 +28,9 @@ def check_request(table: Table, models: Sequence[Model], method: Method) -> None
     schema = table.schema
     check_roles(schema, models, method)
     check_plain(table)
-    check_whole(table.one_class(), schema, models, table.parts_persons, bool(table.withholdable))
+    whole = table.one_class()
+    check_whole(whole, schema, models, table.parts_persons, bool(table.withholdable))
+    vacuity_notes(models, lambda _: whole, table.allow_vacuous)
 
 
 def check_roles(schema: Schema, models: Sequence[Model], method: Method) -> None:

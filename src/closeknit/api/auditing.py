@@ -13,7 +13,8 @@ from closeknit.api.asking import check_models
 from closeknit.api.distributed import seen_on_spark, wants_spark
 from closeknit.api.publishing import all_secrets
 from closeknit.core.audit import Audit, Checked, Seen, differences, finer_secrets
-from closeknit.core.certificate import Certificate, Promise, unprotected
+from closeknit.core.certificate import Certificate, Promise
+from closeknit.core.certifying import unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.formulas import escape_columns, formula_notes, unescape_columns
@@ -101,7 +102,7 @@ def _all_checked(
     if claimed and len(checked) == len(claimed.promises):
         then = zip(checked, claimed.promises, models, strict=True)
         checked = [found if "release" in model.needs else _beyond(found, said) for found, said, model in then]
-    return [found.vouched({promise.text for promise in attested}) for found in checked]
+    return [found.vouched({promise.text for promise in attested}, claimed.notes if claimed else ()) for found in checked]
 
 
 def _seen(columns: Columns, schema: Schema, models: Sequence[Model], shape: Form,

@@ -76,7 +76,7 @@ def choose_k(data: Any, schema: Schema, models: ModelsAsked = (), method: Method
         return Choice(**base, rule="nothing to choose", k=len(table), candidates=())
     with each_warning_once():
         checked(table, [KAnonymity(1), closeness, *others], [chosen_method])
-    trials = Trials(table, seed, (closeness,))
+    trials = Trials(table, seed, (closeness,), allow_vacuous=False)
     tasks = [Setting(chosen_method, (KAnonymity(k), *others)) for k in candidates]
     with SideBySide(trials, processes(jobs, len(table))) as workers:
         tried: list[Tried] = workers.each(_try, tasks, partial(told, progress or silent, 0.0, 1.0))

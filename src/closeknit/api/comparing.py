@@ -44,12 +44,12 @@ Asked = Sequence[MethodAsked]
 
 
 def compare(data: Any, schema: Schema, models: ModelsAsked, methods: Asked | None = None, *, suppress: float = 0.0,
-            form: FormAsked | None = None, seed: int | None = None, csv: CsvFormat | None = None,
+            form: FormAsked | None = None, seed: int | None = None, csv: CsvFormat | None = None, allow_vacuous: bool = False,
             progress: Progress | None = None) -> Comparison:  # fmt: skip
     """What each method makes of a table: one row each, by loss; a method that refuses is a row with its reason.
 
-    `methods`: instances, names, or as a recipe writes them; left out, every method that serves such promises. `anonymize` with
-    the comparison's seed makes any of the releases again.
+    `methods`: instances, names, or as a recipe writes them; left out, every method that serves such promises.
+    `allow_vacuous` as in `anonymize`, which with the comparison's seed makes any of the releases again.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(200), ck.datasets.hospital_schema()
@@ -69,7 +69,7 @@ def compare(data: Any, schema: Schema, models: ModelsAsked, methods: Asked | Non
     schema = schema.model_copy(update={"identifier": ()})  # they are checked and dropped
     with each_warning_once():
         promises = checked(schema.encode(columns), models, rivals)
-        run = _Run(columns, schema, models, {"suppress": suppress, "form": asked, "seed": seed})
+        run = _Run(columns, schema, models, {"suppress": suppress, "form": asked, "seed": seed, "allow_vacuous": allow_vacuous})
         rows = [run.row(method, _part(tell, method, i, len(rivals))) for i, method in enumerate(rivals)]
     tell("done", 1.0)
     rows.sort(key=lambda row: math.inf if row.loss is None else row.loss.a)
@@ -87,7 +87,8 @@ def compare_recipe(recipe: Recipe, methods: Asked | None = None, progress: Progr
     others = serving(recipe.models, name) if methods is None else methods
     return compare(
         recipe.data_path, recipe.schema, recipe.models, [recipe.method, *others],
-        suppress=recipe.suppress, form=recipe.form, seed=recipe.seed, csv=recipe.csv, progress=progress,
+        suppress=recipe.suppress, form=recipe.form, seed=recipe.seed, csv=recipe.csv,
+        allow_vacuous=recipe.allow_vacuous, progress=progress,
     )  # fmt: skip
 
 

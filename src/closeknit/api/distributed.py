@@ -15,7 +15,8 @@ from closeknit import __version__
 from closeknit.api.asking import check_roles, check_whole, refuse_repeated, refuse_unique
 from closeknit.api.publishing import all_secrets, as_if_never_there, brought_form, notes_on, published_schema
 from closeknit.core.audit import Seen
-from closeknit.core.certificate import Certificate, ReleaseFile, model_form, noted_formulas, refuse_broken
+from closeknit.core.certificate import Certificate, ReleaseFile, model_form
+from closeknit.core.certifying import noted_formulas, refuse_broken
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.formulas import formula_notes
@@ -25,6 +26,7 @@ from closeknit.core.model import Model
 from closeknit.core.params import choice, number
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form
+from closeknit.core.vacuity import vacuity_notes
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.folders import save_folders, write_inside
 from closeknit.recipe import recipe_forms
@@ -130,7 +132,7 @@ def _ours(name: str) -> bool:
 
 
 def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Method, form: Form, seed: int, *, tell: Progress,
-               suppress: float, master: str | None, csv: CsvFormat | None,
+               suppress: float, allow_vacuous: bool, master: str | None, csv: CsvFormat | None,
                described: dict[str, Any] | None) -> Release:  # fmt: skip
     """A certified release whose rows stay on Spark, or `Unsatisfiable`."""
     from closeknit.engines.spark import coded_on_spark, refuse_unscaled, written_on_spark
@@ -151,8 +153,9 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         rows, room = coding.rows, floor(share * coding.rows)
         required = with_folded(models, coding.head)
         # of persons with several spellings the whole class has no safe count: the written classes decide
-        whole = required if schema.person is None else models
-        check_whole(whole_class(coding), schema, whole, schema.person_rows == "count-once", room > 0)
+        judges, whole = required if schema.person is None else models, whole_class(coding)
+        check_whole(whole, schema, judges, schema.person_rows == "count-once", room > 0)
+        vacuous = vacuity_notes(models, lambda _: whole, allow_vacuous)
         _check_plain(coding, coded)
         tell("working", 0.2)
         if room:
@@ -160,7 +163,9 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         else:
             written = written_on_spark(coding, coded, method, required, form, seed)
         tell("writing", 0.8)
-        coding = written.coding
+        if written.coding is not coding:  # rows were suppressed, so the reference is another one
+            coding, whole = written.coding, whole_class(written.coding)
+            vacuous = vacuity_notes(models, lambda _: whole, allow_vacuous)
         shape = brought_form(None if written.form is form else written.form, form, form, method)
         public = published_schema(schema, written.columns)
         found = written.measured(public, models, all_secrets(public), rows - coding.rows)
@@ -170,12 +175,13 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         certificate = Certificate(
             closeknit=__version__, form=model_form(shape), columns=public.forms(), rows=coding.rows,
             withheld=rows - coding.rows, promises=found.promises, classes=found.classes, loss=found.loss, joint=found.joint,
-            notes=(*notes_on(coding.head, models, shape, 0), *look_alike_notes(references_in(coding.head, models)), *formulas),
+            notes=(*notes_on(coding.head, models, shape, 0), *vacuous,
+                   *look_alike_notes(references_in(coding.head, models)), *formulas),
             content_sha256=written.content_hash(),
         )  # fmt: skip
     tell("done", 1.0)
     notes = (*written.notes, *found.at_home)
-    recipe = recipe_forms(schema, list(models), method, shape, suppress, seed, described, notes)
+    recipe = recipe_forms(schema, list(models), method, shape, suppress, seed, described, notes, allow_vacuous=allow_vacuous)
     return SparkRelease(written.frame, written.in_files, certificate, recipe)
 
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from closeknit import __version__
 from closeknit.api.asking import check_plain
-from closeknit.core.certificate import Certificate, Home, certify, model_form, persons_note, unprotected
+from closeknit.core.certificate import Certificate, model_form
+from closeknit.core.certifying import Home, certify, persons_note, unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.levels import level_like
@@ -68,7 +69,7 @@ def _certified(table: Table, partition: Partition, models: Sequence[Model], form
     certificate = certify(
         reading, models, version=__version__, form=model_form(form), withheld=len(table) - written.columns.rows,
         home=Home(persons is not None, profiles), notes=notes_on(table, models, form, int((~classed).sum())),
-        joint=joint if joint and reading.joins(joint.column) else None,
+        joint=joint if joint and reading.joins(joint.column) else None, allow_vacuous=table.allow_vacuous,
     )  # fmt: skip
     return written.columns, certificate
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from closeknit import __version__
 from closeknit.api.asking import read_table
 from closeknit.api.publishing import all_secrets
-from closeknit.core.certificate import Certificate, Home, Promise, certify, model_form
+from closeknit.core.certificate import Certificate, Promise, model_form
+from closeknit.core.certifying import Home, certify
 from closeknit.core.columns import Column, Columns, joined
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput, Unsatisfiable
@@ -133,7 +134,7 @@ def _certified(stream: Stream, columns: Columns, released: Columns, behind: NDAr
     reading = generalized().read(released, schema, persons, joints([*own, *filter(None, [joint])]))
     certificate = certify(
         reading, own, version=__version__, form={"generalized": {}}, withheld=columns.rows - released.rows,
-        home=Home(persons is not None), notes=notes(stream, checked=True), joint=joint,
+        home=Home(persons is not None), notes=notes(stream, checked=True), joint=joint, allow_vacuous=True,
     )  # fmt: skip
     windows = np.array(written_texts(released[WINDOW]))[released[WINDOW].codes].astype(np.int64) if stream.scope else None
     held = stream.judged_again(rows, behind, reading.class_of, windows)

@@ -6,7 +6,7 @@ import contextlib
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from closeknit.api.anonymizing import Released, check_asked, released
 from closeknit.api.dials import measure_of
-from closeknit.core.certificate import Certificate, Promise, judge
+from closeknit.core.certificate import Certificate, Promise
+from closeknit.core.certifying import judge
 from closeknit.core.errors import CloseknitError
 from closeknit.core.method import Method
 from closeknit.core.model import Model, joints
@@ -69,6 +70,7 @@ class Trials:
     measures: tuple[Model, ...] = ()
     suppress: float = 0.0
     form: Form | None = None
+    allow_vacuous: bool = True  # whoever looks along a curve also sees where a limit begins to exclude nothing
     warm: set[str] = field(default_factory=set, repr=False)  # methods whose code is loaded
     known: dict[str, Tried] = field(default_factory=dict, repr=False)  # searches for several targets begin alike
 
@@ -102,6 +104,7 @@ class Trials:
 
     def _release(self, table: Table, setting: Setting) -> Released:
         models = check_asked(table.schema, setting.models, setting.method, self.form)
+        table = replace(table, allow_vacuous=self.allow_vacuous)
         return released(table, models, setting.method, suppress=self.suppress, form=self.form, seed=self.seed)
 
     def _measured(self, made: Released, models: Sequence[Model]) -> tuple[Promise | None, ...]:

@@ -49,6 +49,8 @@ def frontier(data: Any, schema: Schema, models: ModelsAsked, methods: Asked | No
              csv: CsvFormat | None = None, jobs: int | None = None, progress: Progress | None = None) -> Frontier:  # fmt: skip
     """Privacy against loss over the values of one parameter: one row for each method and value; a refusal is a row too.
 
+    A row whose guarantees exclude nothing on this table is marked vacuous, and is never on the front.
+
     `vary`: left out, the promise that protects secrets most is varied over a usual grid; else a name such as `"t"`, or a name
     with its values, `{"t": [0.1, 0.2]}`. `methods` as in `compare`; `(method, models)` works under promises of its own.
     `match`: `"loss"`, or what the first method's releases measure (`"t"`): others are set so that they come to the same.
@@ -258,5 +260,6 @@ def _point(rival: Rival, asked: float | str, tried: Tried) -> Point:
     level = Point(**base, ok=True).amount if attested else reached[0]  # what is asked is kept, and no more is told
     found = tried.certificate
     return Point(
-        **base, ok=found.ok, reached=reached, level=level, loss=found.loss, classes=found.classes, withheld=found.withheld
-    )
+        **base, ok=found.ok, reached=reached, level=level, loss=found.loss, classes=found.classes, withheld=found.withheld,
+        vacuous=any(promise.vacuous for promise in found.promises),
+    )  # fmt: skip

@@ -288,7 +288,7 @@ def audit(
     """Recompute every guarantee from the cells of a release alone.
 
     Exit status: 0 all are recomputed and met; 1 one is not met, or the release differs from its certificate; 2 bad input;
-    3 met as far as it can be checked: the rest is attested, as measured by the data owner.
+    3 met with a reservation: some guarantees are attested, as measured by the data owner, or vacuous without a note.
 
     \b
     closeknit audit out/
@@ -301,7 +301,7 @@ def audit(
         raise typer.BadParameter("give --certificate or --recipe, not both")
     with plainly():
         from closeknit.api import audit as audited
-        from closeknit.core.audit import PARTLY
+        from closeknit.core.audit import NOT_MET
         from closeknit.recipe import Recipe
 
         csv = csv_format(delimiter, encoding, decimal, thousands)
@@ -316,7 +316,7 @@ def audit(
         else:
             print_utf8(f"{found}\n")
     if not found.ok:
-        raise typer.Exit(3 if found.status == PARTLY else 1)
+        raise typer.Exit(1 if found.status == NOT_MET else 3)
 
 
 @app.command(short_help="See what each method makes of a recipe.")

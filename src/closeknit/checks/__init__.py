@@ -167,7 +167,7 @@ def check_model(model: Any, kind: Any = None, rounds: int = 6) -> int:
 
     >>> import closeknit as ck
     >>> check_model(ck.TCloseness("secret", 0.1), ck.flat(), rounds=1)
-    5
+    6
     """
     return _run(model_checks(model, kind, rounds))
 

@@ -13,10 +13,11 @@ import numpy as np
 from closeknit.checks.broken import need
 from closeknit.checks.cells import ground, tree
 from closeknit.checks.examples import LIMITS
-from closeknit.checks.oracle import oracle_holds, oracle_level
+from closeknit.checks.oracle import oracle_alone, oracle_holds, oracle_level, oracle_vacuous
 from closeknit.core.classes import Classes
 from closeknit.core.joint import CodedSecret, Secret, joined, parts
 from closeknit.core.params import spec
+from closeknit.core.vacuity import stand_alone
 
 ModelCheck = Callable[[Any, Any, int], None]
 COLUMN = "secret"
@@ -192,6 +193,23 @@ def merging_keeps_it(model: Any, kind: Any, seed: int) -> None:
                     )
 
 
+def standing_alone_equals_its_definition(model: Any, kind: Any, seed: int) -> None:
+    """Which values may stand alone, and whether that makes the guarantee vacuous, is what the naive rule says."""
+    loosest = {"t": 1, "l": 1, "beta": 100, "delta": 100}.get(LIMITS[model.name])
+    for judged in (model, *([] if loosest is None else [replace(model, **{LIMITS[model.name]: loosest})])):
+        for sample in samples(judged, kind, seed):
+            if (found := stand_alone(judged, sample.classes(), 1)) is None:
+                need(judged.column is None or "release" in judged.needs, f"{judged}: nothing is said of its values")
+                continue
+            params = oracle_params(judged, replace(sample, persons=None), [])
+            alone = oracle_alone(judged.name, sample.secrets, **params)
+            share = sum(alone.values()) / len(sample.secrets)
+            need(math.isclose(found.share, share), f"{judged}: {found.share} and not {share} stand alone in {sample.secrets}")
+            for k in (1, 3, 6, 100):
+                right = oracle_vacuous(judged.name, sample.secrets, k, **params)
+                need(replace(found, k=k).vacuous == right, f"{judged}, k = {k}: vacuous is not {right} in {sample.secrets}")
+
+
 def says_what_it_is(model: Any, kind: Any, seed: int) -> None:
     """Its text names its parameters, and it can be hashed and compared as a value."""
     need(model == replace(model) and hash(model) == hash(replace(model)), f"{model} is not a value")
@@ -206,5 +224,6 @@ CHECKS: tuple[ModelCheck, ...] = (
     holds_where_its_level_does,
     boundary_is_exact,
     merging_keeps_it,
+    standing_alone_equals_its_definition,
     says_what_it_is,
 )

@@ -79,6 +79,26 @@ def _folded(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
 
 
+def oracle_alone(name: str, reference: Sequence[Value], **params: Any) -> dict[Value, int]:
+    """The values that may stand alone in a class, with their rows: a class of nothing else meets the limit.
+
+    >>> oracle_alone("t_closeness", ["a", "a", "a", "b"], t="1/4")
+    {'a': 3}
+    """
+    rows = Counter(reference)
+    return {value: count for value, count in rows.items() if oracle_holds(name, [value] * count, reference, **params)}
+
+
+def oracle_vacuous(name: str, reference: Sequence[Value], k: int, **params: Any) -> bool:
+    """Whether every value with at least `k` rows may stand alone, and there is one.
+
+    >>> [oracle_vacuous("t_closeness", ["a", "a", "a", "b"], k, t="1/4") for k in (1, 2, 4)]
+    [False, True, False]
+    """
+    frequent = [value for value, count in Counter(reference).items() if count >= k]
+    return bool(frequent) and set(frequent) <= set(oracle_alone(name, reference, **params))
+
+
 def _exact(value: object) -> Fraction:
     return Fraction(str(value))
 

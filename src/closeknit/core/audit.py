@@ -20,14 +20,9 @@ from closeknit.core.certificate import (
     Promise,
     Record,
     WorstClass,
-    class_sizes,
-    estimates,
-    joint_distance,
-    judge,
-    loss_record,
-    references_of,
     shown_level,
 )
+from closeknit.core.certifying import class_sizes, estimates, joint_distance, judge, loss_record, references_of
 from closeknit.core.columns import Columns
 from closeknit.core.domain import Domain
 from closeknit.core.grids import Summarized, Summary
@@ -38,11 +33,13 @@ from closeknit.core.model import Model, least_rows
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
+from closeknit.core.vacuity import shown_share, vacuous_note
 
-Status = Literal["recomputed", "broken", "not checkable"]
-Outcome = Literal["met", "not met", "met as far as it can be checked"]
+Status = Literal["recomputed", "broken", "vacuous", "not checkable"]
+Outcome = Literal["met", "not met", "vacuous", "met as far as it can be checked"]
 MET: Outcome = "met"
 NOT_MET: Outcome = "not met"
+VACUOUS: Outcome = "vacuous"
 PARTLY: Outcome = "met as far as it can be checked"
 
 
@@ -56,28 +53,38 @@ class Checked(Record):
     exact: str | None = None
     why: str | None = None
     attested: bool = False  # the certificate says that the data owner measured it
+    alone: float | None = None  # share of rows whose value may stand alone in a class
+    noted: bool = False  # the certificate notes that it is vacuous
 
-    def vouched(self, attested: Collection[str]) -> Checked:
-        """The same, marked where it cannot be checked and the certificate attests it; `attested`: texts of such guarantees."""
-        return self.model_copy(update={"attested": self.status == "not checkable" and self.text in attested})
+    def vouched(self, attested: Collection[str], notes: Collection[str]) -> Checked:
+        """The same, marked where the certificate attests what cannot be checked, or notes that a guarantee is vacuous.
+
+        `attested`: texts of attested guarantees; `notes`: those of the certificate.
+        """
+        is_attested = self.status == "not checkable" and self.text in attested
+        return self.model_copy(update={"attested": is_attested, "noted": vacuous_note(self.text) in notes})
 
     def line(self) -> str:
         """One line for people."""
         if self.status == "not checkable":
             return f"not checkable  {self.text}: {self.why}"
-        return f"{self.status:13}  {self.text}: reached {shown_level(self.reached)}"
+        return f"{self.status:13}  {self.text}: reached {shown_level(self.reached)}{shown_share(self.alone)}"
 
     @classmethod
     def of(cls, promise: Promise) -> Checked:
         """A promise as a stranger judged it."""
         if promise.status == "not checkable":
             return cls(text=promise.text, asked=promise.asked, status="not checkable", why=promise.why)
-        status: Status = "recomputed" if promise.held else "broken"
-        return cls(text=promise.text, asked=promise.asked, status=status, reached=promise.reached, exact=promise.exact)
+        status: Status = "broken" if not promise.held else "vacuous" if promise.vacuous else "recomputed"
+        same = {key: getattr(promise, key) for key in ("text", "asked", "reached", "exact", "alone")}
+        return cls(**same, status=status)
 
 
 class Audit(Summarized, Record):
-    """The outcome: `ok` only if every guarantee was recomputed and is met, and nothing else is wrong."""
+    """The outcome: `ok` only if every guarantee was recomputed and is met, and nothing else is wrong.
+
+    A guarantee that is met and excludes nothing is vacuous: `ok` only if the certificate notes it.
+    """
 
     promises: tuple[Checked, ...]
     findings: tuple[str, ...] = ()
@@ -98,6 +105,8 @@ class Audit(Summarized, Record):
         found = {promise.status for promise in self.promises}
         if self.findings or "broken" in found:
             return NOT_MET
+        if any(promise.status == "vacuous" and not promise.noted for promise in self.promises):
+            return VACUOUS
         return PARTLY if "not checkable" in found else MET
 
     def summary(self) -> Summary:
@@ -124,6 +133,9 @@ class Audit(Summarized, Record):
 
     def _verdict(self) -> str:
         """The last line."""
+        if self.status == VACUOUS:
+            idle = "; ".join(promise.text for promise in self.promises if promise.status == "vacuous" and not promise.noted)
+            return f"vacuous: every value with enough rows for a class may stand alone in one ({idle})"
         if self.status != PARTLY:
             return "ok" if self.ok else "NOT OK"
         owner = [promise.text for promise in self.promises if promise.attested]
@@ -170,6 +182,7 @@ def differences(seen: Seen, claimed: Certificate) -> Iterator[str]:
         for now in seen.promises:
             if now.model == then.model:
                 yield from _promise_differences(now, then)
+                yield from _vacuity_differences(now, then, claimed.notes)
         if then.worst is None:
             yield f"{then.text}: its certificate names no worst class"
         elif seen.rows_of(then.column, then.worst) != then.worst.rows:
@@ -199,6 +212,16 @@ def _promise_differences(now: Promise, then: Promise) -> Iterator[str]:
     if not same or not _equal(now.reached, then.reached):
         said = f"{_said(then)} of '{then.text}', asked {then.asked}"
         yield f"{now.text}: recomputed {_said(now)}, asked {now.asked}; its certificate says {said}"
+
+
+def _vacuity_differences(now: Promise, then: Promise, notes: Collection[str]) -> Iterator[str]:
+    if then.alone is None:
+        return  # certificates once did not state it
+    if not _equal(now.alone, then.alone) or now.vacuous != then.vacuous:
+        said = [f"{_shown(one.alone)}{' (vacuous)' if one.vacuous else ''}" for one in (now, then)]
+        yield f"{now.text}: values of a share of {said[0]} of the rows may stand alone, its certificate says {said[1]}"
+    if now.vacuous and (note := vacuous_note(now.text)) not in notes:
+        yield f"the certificate does not note: {note}"
 
 
 def _joint_differences(seen: Seen, then: Joint | None) -> Iterator[str]:

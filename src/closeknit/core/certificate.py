@@ -8,26 +8,19 @@ at home and marked `attested`: of it only *asked* and *held* are told.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from closeknit.core.domain import Domain
-from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.formulas import ESCAPED, RISK, formula_notes
+from closeknit.core.errors import BadInput
+from closeknit.core.formulas import ESCAPED, RISK
 from closeknit.core.grids import Summarized, Summary
-from closeknit.core.joint import Secret, least_distance, named, parts
-from closeknit.core.look_alikes import look_alike_notes
-from closeknit.core.loss import Loss, measure
-from closeknit.core.model import Model, ReleaseModel, least_rows
+from closeknit.core.joint import Secret, named
+from closeknit.core.model import Model
 from closeknit.core.params import spec
-from closeknit.core.perturbation import estimated_counts
-from closeknit.core.published import Reading
-from closeknit.core.schema import Schema, explained, refuse_files
+from closeknit.core.schema import explained, refuse_files
+from closeknit.core.vacuity import shown_share
 
 if TYPE_CHECKING:
     from closeknit.core.method import Method
@@ -90,6 +83,8 @@ class Promise(Record):
     exact: str | None = None
     worst: WorstClass | None = None
     why: str | None = None  # why nobody else can tell
+    alone: float | None = None  # share of rows whose value may stand alone in a class; None where it was not stated
+    vacuous: bool = False  # whether every value with enough rows for a class may
 
     def line(self) -> str:
         """One line for people."""
@@ -97,7 +92,7 @@ class Promise(Record):
         if self.status == "attested":
             why = f": {self.why}" if self.why else ": counted at home, a stranger cannot recompute it"
             return f"{mark:6}  {self.text}  (attested{why})"
-        return f"{mark:6}  {self.text}: reached {shown_level(self.reached)}"
+        return f"{mark:6}  {self.text}: reached {shown_level(self.reached)}{shown_share(self.alone)}"
 
     def cells(self) -> list[str]:
         """One row of a summary."""
@@ -213,78 +208,6 @@ class Certificate(Paper):
         return "\n".join([*lines, *(f"note    {note}" for note in self.notes)])
 
 
-@dataclass(frozen=True)
-class Home:
-    """What only those know who made a release."""
-
-    counts_persons: bool  # k and diversity were counted in persons
-    originals: Callable[[str], NDArray[np.int32]] | None = None  # of a secret: as `ReleaseModel.judged` takes them
-
-
-def judge(reading: Reading, models: Sequence[Model], home: Home | None = None) -> list[Promise]:
-    """Every promise measured on the classes read back; at home also what a stranger cannot tell, which is then attested.
-
-    Where values look alike it is measured on the values as written and on the folded ones, and the worse of the two counts.
-    """
-    return [_judged_twice(reading, model, home) for model in models]
-
-
-def _judged_twice(reading: Reading, model: Model, home: Home | None) -> Promise:
-    written, folded = _judged(reading.of(model.column), reading, model, home), reading.folded(model.column)
-    if folded is None:
-        return written
-    return worst_of([written, _judged(folded.of(model.column), folded, model, home)], model)
-
-
-def worst_of(promises: Sequence[Promise], model: Model, place: Callable[[Promise], Any] = lambda promise: 0) -> Promise:
-    """One promise measured several times: it holds if it always does, and reaches what it reaches at worst.
-
-    `place` decides between equals.
-    """
-
-    def rank(promise: Promise) -> tuple[bool, float, Any]:
-        level = np.inf if promise.reached is None else promise.reached  # without limit: the best of sizes, the worst of gains
-        return promise.held, (level if model.higher_is_safer else -level), place(promise)
-
-    return min(promises, key=rank).model_copy(update={"held": all(promise.held for promise in promises)})
-
-
-def _judged(seen: Reading, reading: Reading, model: Model, home: Home | None) -> Promise:
-    histogram = seen.classes.histograms.get(model.column) if model.column else None
-    text = model.describe(histogram.domain if histogram else None)
-    base: dict[str, Any] = {"model": model_form(model), "text": text, "column": model.column, "asked": model.asked}
-    in_persons = home is not None and home.counts_persons and "persons" in model.needs
-    if "release" in model.needs:
-        originals = home.originals(str(model.column)) if home and home.originals else None
-        found = cast(ReleaseModel, model).judged(reading, originals)
-        if found.status != "recomputable" or in_persons:
-            status = "attested" if found.status == "recomputable" else found.status
-            status = "not checkable" if home is None else status  # to a stranger nobody has attested anything
-            return Promise(**base, held=found.held, status=status, why=found.why)
-        exact = None if found.exact is None else str(found.exact)
-        worst = _worst(seen, model).get("worst")
-        why = None if found.held else found.why
-        return Promise(**base, held=found.held, status="recomputable", reached=found.level, exact=exact, worst=worst, why=why)
-    held = bool(model.holds(seen.classes).all())
-    if in_persons:
-        return Promise(**base, held=held, status="attested")
-    return Promise(**base, held=held, status="recomputable", **_worst(seen, model))
-
-
-def _worst(reading: Reading, model: Model) -> dict[str, Any]:
-    levels = model.levels(reading.classes)
-    if len(levels) == 0:
-        return {}
-    return _told(reading, model, levels, int(np.argmin(levels) if model.higher_is_safer else np.argmax(levels)))
-
-
-def _told(reading: Reading, model: Model, levels: NDArray[np.float64], index: int) -> dict[str, Any]:
-    exact = model.exact_level(reading.classes, index)
-    worst = WorstClass(cells=reading.cells_of(index), rows=int(reading.classes.sizes[index]))
-    reached = float(levels[index]) if np.isfinite(levels[index]) else None
-    return {"reached": reached, "exact": None if exact is None else str(exact), "worst": worst}
-
-
 def model_form(thing: Model | Method | Form) -> dict[str, dict[str, Any]]:
     """A model, method or form as a recipe writes it: `{t_closeness: {column: salary, t: 0.2}}`."""
     return {thing.name: {key: _plain(value) for key, value in spec(thing).items()}}
@@ -298,129 +221,9 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float | str | bool | type(None)) else str(value)
 
 
-def joint_distance(reading: Reading, closeness: Model | None) -> Joint | None:
-    """The distance of all secrets as one, by the model that measures it; None where there are no classes or no such model."""
-    if closeness is None or len(reading.classes) == 0:
-        return None
-    seen = reading.of(closeness.column)
-    histogram = seen.classes.histograms[parts(closeness.column)]
-    levels = closeness.levels(seen.classes)
-    worst = np.flatnonzero(levels == levels.max())
-    index = int(worst[np.argmax(histogram.totals[worst])])  # of equals the largest: in which order they stand tells nothing
-    rows = int(histogram.totals[index])
-    least = float(least_distance(histogram.reference, rows))
-    return Joint(columns=parts(closeness.column), least=least, counted=rows, **_told(seen, closeness, levels, index))
-
-
-def estimates(reading: Reading) -> dict[str, Estimated]:
-    """How many rows have each value of a perturbed secret truly, as far as written cells and law tell."""
-    found = {}
-    for name, law in reading.retained.items():
-        histogram = reading.classes.histograms[name]
-        if law.retain == 0 or not histogram.reference.any():
-            continue
-        numbers = estimated_counts(histogram.reference[: law.values], law.retain)
-        texts = [*histogram.domain.texts, ""][: law.values]
-        found[name] = dict(zip(texts, zip(*(part.tolist() for part in numbers), strict=True), strict=True))
-    return found
-
-
 def estimated_line(name: str, values: Estimated, most: int = 3) -> str:
     """The values that most rows have."""
     first = sorted(values, key=lambda value: -values[value][0])[:most]
     told = ", ".join(f"{value or 'missing'} {values[value][0]:,.0f} ± {values[value][1]:,.0f}" for value in first)
     more = f", and {len(values) - most:,} more" if len(values) > most else ""
     return f"{name}: {told}{more} (rows, estimated, with standard errors)"
-
-
-def class_sizes(reading: Reading, k: int = 0) -> ClassSizes:
-    """Statistics of class sizes."""
-    sizes = reading.classes.sizes
-    mean = float(sizes.mean()) if len(sizes) else 0.0
-    return ClassSizes(
-        count=len(sizes),
-        smallest=int(sizes.min()) if len(sizes) else 0,
-        mean=mean,
-        largest=int(sizes.max(initial=0)),
-        discernibility=int((sizes * sizes).sum()),
-        average_ratio=mean / k if k else None,
-    )
-
-
-def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Mapping[str, dict[str, Any]], withheld: int,
-            home: Home | None, notes: Sequence[str], joint: Model | None = None) -> Certificate:  # fmt: skip
-    """Measure every model on what was read back; raise `Unsatisfiable` if one promise is broken.
-
-    `joint` measures all secrets as one, where there are several.
-    """
-    promises = judge(reading, models, home)
-    refuse_broken(promises)
-    k = least_rows(models)
-    return Certificate(
-        closeknit=version,
-        form=dict(form),
-        columns=reading.schema.forms(),
-        rows=reading.columns.rows,
-        withheld=withheld,
-        promises=tuple(promises),
-        classes=class_sizes(reading, k),
-        loss=loss_record(measure(reading.columns, reading.schema, withheld)),
-        joint=joint_distance(reading, joint),
-        estimates=estimates(reading),
-        notes=(
-            *notes,
-            *look_alike_notes(references_of(reading, models)),
-            *noted_formulas(formula_notes(reading.columns)),
-        ),
-    )
-
-
-def references_of(reading: Reading, models: Sequence[Model]) -> dict[Secret, tuple[Domain, NDArray[np.int64]]]:
-    """Of every secret that a promise speaks of its leaves and their rows."""
-    names = dict.fromkeys(model.column for model in models if model.column)
-    histograms = {name: reading.of(name).classes.histograms[name] for name in names}
-    return {name: (histogram.domain, histogram.reference) for name, histogram in histograms.items()}
-
-
-def noted_formulas(found: Sequence[str]) -> tuple[str, ...]:
-    """What a certificate says of cells that a spreadsheet may run, if there are any."""
-    return (*found, RISK) if found else ()
-
-
-def refuse_broken(promises: Sequence[Promise]) -> None:
-    """What is not kept is not certified."""
-    for promise in promises:
-        if not promise.held:
-            level = "no bound" if promise.reached is None else f"{promise.reached:.6g}"
-            reached = (
-                "counted at home, it is not kept" if promise.status == "attested" else f"the written release reaches {level}"
-            )
-            raise Unsatisfiable(promise.text, reached, promise.why or "ask for less, or choose another method")
-
-
-def loss_record(loss: Loss) -> LossRecord:
-    """The loss as the certificate carries it."""
-    return LossRecord(a=loss.a, b=loss.b, columns=dict(loss.columns))
-
-
-def persons_note(schema: Schema, checked: bool = True) -> str:
-    """What k counts, in a sentence. `checked`: whether rows that share an identifier were refused.
-
-    >>> persons_note(Schema(identifier=["name"], rows_are_persons=True))
-    'every row was counted as a person of its own, as the data owner declares (rows_are_persons)'
-    """
-    if schema.person is not None:
-        return "k and diversity count persons; who they are is not published"
-    declared = ", as the data owner declares (rows_are_persons)" if schema.rows_are_persons else ""
-    unchecked = "; whether an identifier repeats was not checked" if schema.unique and not checked else ""
-    return f"every row was counted as a person of its own{declared}{unchecked}"
-
-
-def unprotected(schema: Schema, models: Sequence[Model]) -> list[str]:
-    """Columns that are published and that no promise covers, alone or together."""
-    promised = {name for model in models for name in parts(model.column)}
-    notes, secrets = [], tuple(schema.sensitive)
-    if len(secrets) > 1 and not any({*parts(model.column)} == {*secrets} for model in models):
-        notes.append(f"knowing one secret may tell another: no promise speaks of {named(secrets)}")
-    notes += [f"column '{name}' is sensitive, but no promise speaks of it" for name in schema.sensitive if name not in promised]
-    return notes + [f"column '{name}' is published as it is, without any protection" for name in schema.plain]

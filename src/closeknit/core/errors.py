@@ -50,10 +50,21 @@ class Unsatisfiable(CloseknitError):
     """
 
     status = 1
+    verdict = "cannot be kept"
 
     def __init__(self, asked: str, reached: str, hint: str) -> None:
         self.asked, self.reached, self.hint = asked, reached, hint
-        super().__init__(f"{asked} cannot be kept: {reached}; {hint}")
+        super().__init__(f"{asked} {self.verdict}: {reached}; {hint}")
+
+
+class Vacuous(Unsatisfiable):
+    """A guarantee that would be met and excludes nothing on this table. Nothing has been written.
+
+    >>> print(Vacuous("t-closeness of sex, t = 0.9", "every value may stand alone in a class", "request less than 0.5"))
+    t-closeness of sex, t = 0.9 is vacuous: every value may stand alone in a class; request less than 0.5
+    """
+
+    verdict = "is vacuous"
 
 
 def suggest_name(given: object, known: Iterable[object]) -> str:

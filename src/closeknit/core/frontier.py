@@ -34,6 +34,7 @@ class Point(Record):
     target: float | None = None  # of a matched point: what the first method came to
     met: bool | None = None  # whether it was met within the tolerance
     runs: Count = 1  # settings tried to find this one
+    vacuous: bool = False  # a guarantee excludes nothing here; `anonymize` refuses it unless allow_vacuous is set
     reason: str | None = None
 
     @property
@@ -108,6 +109,7 @@ class Frontier(Paper):
             "met": point.met,
             "runs": point.runs,
             "seconds": point.seconds,
+            "vacuous": point.vacuous,
             "reason": point.reason,
         }
 
@@ -149,6 +151,8 @@ class Frontier(Paper):
             at = f"{point.name} at {_number(point.asked)}"
             if point.reason is not None:
                 told.append(f"{at} made no release: {point.reason}")
+            elif point.vacuous:
+                told.append(f"{at} is vacuous: every value with enough rows for a class may stand alone in one")
             elif point.met is False:
                 told.append(f"{at} is the nearest to the target {point.target:.{SHORT}g} that {point.runs} settings found")
         return told
@@ -182,7 +186,8 @@ def front_of(levels: Sequence[float | None], losses: Sequence[float | None], hig
 def marked(points: Iterable[Point], higher_is_safer: bool) -> tuple[Point, ...]:
     """The points with their marks."""
     listed = list(points)
-    front = front_of([p.level for p in listed], [p.loss.a if p.loss else None for p in listed], higher_is_safer)
+    levels = [None if point.vacuous else point.level for point in listed]
+    front = front_of(levels, [point.loss.a if point.loss else None for point in listed], higher_is_safer)
     return tuple(point.model_copy(update={"front": on}) for point, on in zip(listed, front, strict=True))
 
 

@@ -44,6 +44,7 @@ class Table:
     perturbed: bool = False  # whether its form has replaced secrets already, before any method saw them
     references: Mapping[Secret, NDArray[np.int64]] = field(default_factory=dict)  # of a secret, a count for every leaf
     weights: NDArray[np.int64] | None = None  # how many equal rows each one stands for, where rows came counted
+    allow_vacuous: bool = False  # whether a guarantee that excludes nothing is noted instead of refused
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -79,6 +80,7 @@ class Table:
             self.perturbed,
             self.references,
             None if self.weights is None else self.weights[rows],
+            self.allow_vacuous,
         )
 
     def tie_order(self, seed: int) -> NDArray[np.int64]:

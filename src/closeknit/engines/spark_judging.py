@@ -14,18 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.certificate import (
-    ClassSizes,
-    Home,
-    Joint,
-    LossRecord,
-    Promise,
-    WorstClass,
-    joint_distance,
-    judge,
-    loss_record,
-    worst_of,
-)
+from closeknit.core.certificate import ClassSizes, Joint, LossRecord, Promise, WorstClass
+from closeknit.core.certifying import Home, joint_distance, judge, loss_record, worst_of
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain

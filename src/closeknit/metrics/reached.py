@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import Field
 
-from closeknit.core.certificate import Record, WorstClass, judge
+from closeknit.core.certificate import Record, WorstClass
+from closeknit.core.certifying import judge
 from closeknit.core.errors import BadInput
 from closeknit.core.model import Model
 from closeknit.core.published import Reading

@@ -159,6 +159,13 @@ class BetaLikeness:
         pairs = zip(sets.counts[here].tolist(), sets.reference[here].tolist(), strict=True)
         return max([Fraction(0), *(Fraction(count * n, total * weight) - 1 for count, weight in pairs)])
 
+    def idle(self, histogram: Histogram) -> list[str]:
+        """Whether beta has no effect because the cap p * (1 - ln p) is stricter for every value."""
+        shares = histogram.counts / max(int(histogram.reference.sum()), 1)
+        if self.kind != "enhanced" or float(fraction("beta", self.beta)) < -np.log(shares.min(initial=1.0)):
+            return []
+        return ["beta is at least max(-ln p), so it has no effect: only the cap p (1 - ln p) limits the share of a value"]
+
     def _sets(self, histogram: Histogram) -> ValueSets:
         if self.kind == "semantic":
             assert self.below is not None

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from closeknit import __version__
-from closeknit.core.certificate import Certificate, ClassSizes, LossRecord, Promise, model_form, persons_note, unprotected
+from closeknit.core.certificate import Certificate, ClassSizes, LossRecord, Promise, model_form
+from closeknit.core.certifying import persons_note, unprotected
 from closeknit.core.classes import Classes
 from closeknit.core.dates import without_format
 from closeknit.core.joint import CodedSecret, Secret, parts
 from closeknit.core.kinds import Kind, flat, numeric
 from closeknit.core.model import Model, least_rows
 from closeknit.core.schema import Schema
+from closeknit.core.vacuity import vacuity_notes
 from closeknit.kernels.axes import NUMBER, TREE, range_costs
 from closeknit.streams.arrivals import Arrivals, Reals, digest_codes, folded_digests
 
@@ -147,6 +149,16 @@ def shown_schema(stream: Stream, sensitive: dict[str, Kind]) -> Schema:
     return Schema(quasi=quasi, sensitive=told, plain=schema.plain, importance=importance)
 
 
+def _vacuous(stream: Stream) -> list[str]:
+    """Guarantees that exclude nothing: in how many windows, or, where nothing is compared with a window, at all."""
+    if stream.scope is None:
+        two = Classes.of(np.zeros(2, dtype=np.int32), 1, {name: digest_codes(np.arange(2)) for name in stream.schema.sensitive})
+        return vacuity_notes([model for model in stream.models if model.column], lambda _: two, allowed=True)
+    counted = stream.counters.vacuous
+    texts = [(_base(stream, model)["text"], counted[number]) for number, model in enumerate(stream.models) if number in counted]
+    return [f"{text} is vacuous in {windows:,} windows: in them it excludes nothing" for text, windows in texts]
+
+
 def notes(stream: Stream, checked: bool = False) -> list[str]:
     """What a reader has to know in addition to the numbers. `checked`: all rows were there, and no identifier repeats."""
     schema, counters = stream.schema, stream.counters
@@ -156,7 +168,7 @@ def notes(stream: Stream, checked: bool = False) -> list[str]:
         said.append(f"{counters.suppressed:,} rows were suppressed: no class could take them in time")
     if counters.unknown_out:
         said.append(f"{counters.unknown_out:,} cells were outside the declared domains: their classes write `*` there")
-    said += stream.remarks
+    said += [*stream.remarks, *_vacuous(stream)]
     number = stream.coder.axes.kind == NUMBER
     said += [
         f"column '{name}': both ends of a range are true values of somebody in the class"

@@ -38,6 +38,7 @@ class Counters:
     column_losses: list[float] = field(default_factory=list)  # of each quasi column, summed over the rows that left
     column_rows: list[int] = field(default_factory=list)  # rows that left and lost something there
     worst: dict[int, float] = field(default_factory=dict)  # by the number of a promise: the worst level of a batch
+    vacuous: dict[int, int] = field(default_factory=dict)  # by the number of a promise: windows in which it excludes nothing
     broken: int = 0  # classes that left and do not keep a promise: none, unless an algorithm errs
 
     @property
@@ -123,6 +124,8 @@ class Counters:
             setattr(self, name, max(getattr(self, name), getattr(other, name)))
         for number, level in other.worst.items():
             self.reached(number, level)
+        for number, windows in other.vacuous.items():
+            self.vacuous[number] = self.vacuous.get(number, 0) + windows
         if other.column_losses:
             columns = len(other.column_losses)
             self.column_losses = np.add(self.column_losses or [0.0] * columns, other.column_losses).tolist()

@@ -38,10 +38,11 @@ from closeknit.core.exact import Number
 from closeknit.core.joint import named, parts
 from closeknit.core.look_alikes import folded_model, with_folded
 from closeknit.core.method import Method, silent, usual_form
-from closeknit.core.model import Model, joints, listed
+from closeknit.core.model import Model, joints, least_rows, listed
 from closeknit.core.params import number, take, whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition
+from closeknit.core.vacuity import stand_alone
 from closeknit.fills.persons import stay_together, together
 from closeknit.fills.repair import failing, repaired
 from closeknit.methods import REGISTRY as METHODS
@@ -183,9 +184,17 @@ class Windowed(Stream):
         partition = waiting.as_written(self._partition(waiting, window, one, judges))
         if (partition.class_of < 0).any() or failing(table, partition, judges).any():
             partition = one
+        self._count_vacuous(table.counted(one))
         rows = table.rows[np.lexsort((table.rows, partition.class_of))]
         ends = np.cumsum(np.bincount(partition.class_of)).tolist()
         return [rows[start:end] for start, end in pairwise([0, *ends])]
+
+    def _count_vacuous(self, classes: Classes) -> None:
+        """A window in which a guarantee excludes nothing is counted and noted: to stop there would itself disclose."""
+        for i, model in enumerate(self.models):
+            found = stand_alone(model, classes, least_rows(self.models))
+            if found is not None and found.vacuous:
+                self.counters.vacuous[i] = self.counters.vacuous.get(i, 0) + 1
 
     def _partition(self, waiting: Waiting, window: int, one: Partition, judges: Sequence[Model]) -> Partition:
         """What the method makes of it, with the rows of a person together, merged where it breaks a promise."""
