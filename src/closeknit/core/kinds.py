@@ -21,7 +21,7 @@ from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain, Values, re
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import plain_number
 from closeknit.core.limits import MOST_INTERVALS, MOST_LENGTH, MOST_STEPS, check_count
-from closeknit.core.params import number, spec, whole
+from closeknit.core.params import choice, number, spec, whole
 from closeknit.core.tree import STAR, Int32, Nested, Tree
 
 SEPARATED_DIGITS = re.compile(r"[+-]?\d[\d.,'\u2019 \u00a0\u202f]*\d")
@@ -108,7 +108,9 @@ def _range_losses(cells: Sequence[str], bounds: tuple[float, float] | None) -> L
 
 @dataclass(frozen=True)
 class Numeric:
-    """Numbers by value; written as tight ranges. `bins`: an equally spaced domain from `lo` to `hi`, empty bins kept.
+    """Numbers by value; written as tight ranges, or with `snap` (and decimals always) as ranges that end at steps.
+
+    `bins`: an equally spaced domain from `lo` to `hi`, empty bins kept.
 
     >>> domain, codes = Numeric().bind(np.array([41, 30]))
     >>> codes.tolist(), domain.labels(np.array([0]), np.array([1]))
@@ -121,6 +123,7 @@ class Numeric:
     hi: float | None = None
     step: float | None = None
     bins: int | None = None
+    snap: bool = False
 
     def __post_init__(self) -> None:
         for name in ("lo", "hi"):
@@ -133,6 +136,7 @@ class Numeric:
         if self.step is not None:
             number("step", self.step, above=0)
             self._check_steps(*(self.bounds or (0.0, 0.0)))
+        choice("snap", self.snap, (True, False))
         if self.bins is not None:
             whole("bins", self.bins, least=1, most=MOST_INTERVALS)
             if self.lo is None:
@@ -156,7 +160,7 @@ class Numeric:
         step = None if self.step is None else float(number("step", self.step))
         if len(leaves):
             self._check_steps(float(leaves[0]), float(leaves[-1]))
-        return Domain(texts, None, leaves, self.bounds, step), codes.astype(np.int32)
+        return Domain(texts, None, leaves, self.bounds, step, self.snap), codes.astype(np.int32)
 
     def _check_steps(self, low: float, high: float) -> None:
         if self.step is not None:
@@ -368,13 +372,17 @@ def tree_losses(tree: Tree, cells: Sequence[str]) -> Losses:
     return leaf_losses(counts, tree.size, [cell == STAR for cell in cells])
 
 
-def numeric(lo: float | None = None, hi: float | None = None, step: float | None = None, bins: int | None = None) -> Numeric:
+def numeric(lo: float | None = None, hi: float | None = None, step: float | None = None, bins: int | None = None,
+            snap: bool = False) -> Numeric:  # fmt: skip
     """A column of numbers.
 
+    `lo` and `hi` are its bounds, `step` is the grid on which ranges of decimals end, and with `snap` those of whole numbers;
+    `bins` cuts the column into so many equal intervals.
+
     >>> numeric(0, 120, step=5)
-    Numeric(lo=0, hi=120, step=5, bins=None)
+    Numeric(lo=0, hi=120, step=5, bins=None, snap=False)
     """
-    return Numeric(lo, hi, step, bins)
+    return Numeric(lo, hi, step, bins, snap)
 
 
 def prefix(length: int | None = None) -> Prefix:
