@@ -150,7 +150,7 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         tell("encoding", 0.1)
         coding, coded = coded_on_spark(frame, schema, models, keep=share > 0)
         counts = [coding.counts[name] for name in schema.quasi]
-        coding = replace(coding, head=with_steps(coding.head, counts, getattr(form, "snap", False)))
+        coding = replace(coding, head=with_steps(coding.head, lambda j: counts[j], getattr(form, "snap", False)))
         rows, room = coding.rows, floor(share * coding.rows)
         check_whole(whole_class(coding), schema, models, schema.person_rows == "count-once", room > 0)
         _check_plain(coding, coded)

@@ -7,10 +7,11 @@ or 5 times a power of ten to (q95 - q05) / 50, anchored at 0. It is coarse, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,31 +65,32 @@ def _round(width: Fraction) -> Fraction:
     return min((power * factor for factor in (10, 5, 2, 1)), key=lambda step: abs(step - width))
 
 
-def with_steps(table: Table, counts: Sequence[Counts], snap: bool = False) -> Table:
+def with_steps(table: Table, counts: Callable[[int], Counts], snap: bool = False) -> Table:
     """The table whose columns of decimals end their ranges on a grid, with a proposed step where none is declared.
 
-    `counts`: of each quasi-identifier, how many rows have each leaf. `snap`: whole numbers get a step, too.
+    `counts`: of the quasi-identifier at this place, how many rows have each leaf. `snap`: whole numbers get a step, too.
+    A table that has its steps already stays as it is.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
     >>> table = ck.Schema(quasi={"x": ck.numeric()}).encode(Columns.of({"x": [0.25, 1.5]}))
-    >>> with_steps(table, [np.array([1, 1])]).schema.quasi["x"]
+    >>> with_steps(table, lambda place: np.array([1, 1])).schema.quasi["x"]
     Numeric(lo=None, hi=None, step=0.02, bins=None, snap=True)
     """
     kinds, domains = dict(table.schema.quasi), list(table.quasi_domains)
     for j, (name, kind) in enumerate(table.schema.quasi.items()):
         if isinstance(kind, Numeric) and kind.bins is None:
-            kinds[name], domains[j] = _with_step(kind, domains[j], counts[j][: domains[j].size], snap)
+            kinds[name], domains[j] = _with_step(kind, domains[j], partial(counts, j), snap)
     return replace(table, schema=table.schema.model_copy(update={"quasi": kinds}), quasi_domains=tuple(domains))
 
 
-def _with_step(kind: Numeric, domain: Domain, counts: Counts, snap: bool) -> tuple[Numeric, Domain]:
+def _with_step(kind: Numeric, domain: Domain, counts: Callable[[], Counts], snap: bool) -> tuple[Numeric, Domain]:
     assert domain.numbers is not None
     on_grid = kind.snap or has_decimals(domain.numbers)
     step = kind.step
     if step is None and (on_grid or snap):
-        step = propose_step(domain.numbers, counts, kind.bounds)
+        step = propose_step(domain.numbers, counts()[: domain.size], kind.bounds)
     if step is None:
         return kind, domain
-    domain = replace(domain, step=float(Fraction(str(step))), snap=on_grid, proposed=kind.step is None)
+    domain = replace(domain, step=float(Fraction(str(step))), snap=on_grid, proposed=domain.proposed or kind.step is None)
     return replace(kind, step=step, snap=on_grid), domain

@@ -69,10 +69,11 @@ class Generalized:
     def before(self, table: Table, seed: int) -> Table:
         """The table with the step of each column whose ranges must not end at true values."""
         sizes = [domain.size + 1 for domain in table.quasi_domains]
-        return with_steps(table, [np.bincount(table.quasi[:, j], minlength=size) for j, size in enumerate(sizes)], self.snap)
+        return with_steps(table, lambda j: np.bincount(table.quasi[:, j], minlength=sizes[j]), self.snap)
 
     def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
         """Rows sorted by their written cells: groups by the order of their labels, then secrets, then plain cells."""
+        table = self.before(table, seed)
         self._check(table)
         partition, stars = self._with_stars(partition)
         kept = np.flatnonzero(partition.class_of >= 0)
