@@ -70,8 +70,8 @@ def test_partition_is_in_input_order() -> None:
     written = {cell for (cell,) in rows_of(release.columns, ["weight"])}
     for number in set(release.partition.tolist()):
         mine = frame["weight"].to_numpy(dtype=float)[release.partition == number]
-        lo, hi = (str(x).removesuffix(".0") for x in (mine.min(), mine.max()))
-        assert (f"[{lo}, {hi}]" if lo != hi else lo) in written
+        lo, hi = (int(x // 10 * 10) for x in (mine.min(), mine.max()))  # weights are decimals with a step of 10
+        assert f"[{lo}, {hi + 10}]" in written
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow", "csv", "parquet"])
@@ -209,7 +209,6 @@ def test_raw_value_that_looks_written_is_refused_in_a_secret() -> None:
         ({"suppress": -0.1}, "suppress"),
         ({"seed": -1}, "seed"),
         ({"seed": "x"}, "seed"),
-        ({"form": ck.generalized(snap=True)}, "column 'age': has no step"),
     ],
 )
 def test_bad_arguments_are_named(more: dict[str, Any], said: str) -> None:

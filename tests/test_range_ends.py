@@ -119,14 +119,18 @@ def test_each_end_of_a_tight_range_is_the_value_of_one_row_up_to_all_but_one(row
     assert all(fits)  # every end is the value of a row
 
 
-def floats(rows: int = 600) -> tuple[Columns, ck.Schema]:
+def coordinates(rows: int = 600) -> tuple[Columns, ck.Schema]:
+    """Whole numbers of which nearly each belongs to one person."""
     rng = np.random.default_rng(3)
-    table = Columns.of({"x": rng.random(rows).tolist(), "y": rng.random(rows).tolist(), "ill": ["flu", "gout"] * (rows // 2)})
-    return table, ck.Schema(quasi={"x": ck.numeric(step=0.1), "y": ck.numeric(step=0.1)}, sensitive={"ill": ck.flat()})
+    x, y = (rng.integers(10**9, size=rows).tolist() for _ in range(2))
+    kinds = {"x": ck.numeric(step=10**8), "y": ck.numeric(step=10**8)}
+    return Columns.of({"x": x, "y": y, "ill": ["flu", "gout"] * (rows // 2)}), ck.Schema(
+        quasi=kinds, sensitive={"ill": ck.flat()}
+    )
 
 
-def test_tight_ranges_of_decimals_single_half_of_the_people_out_and_snapped_ones_nobody() -> None:
-    table, schema = floats()
+def test_tight_ranges_of_fine_numbers_single_half_of_the_people_out_and_snapped_ones_nobody() -> None:
+    table, schema = coordinates()
     tight, snapped = (
         singling_out(ck.anonymize(table, schema, [ck.KAnonymity(6)], form=ck.generalized(snap=snap), seed=SEED), table, schema)
         for snap in (False, True)
@@ -149,7 +153,7 @@ def test_snapping_whole_numbers_lowers_the_share_of_isolating_descriptions() -> 
 
 
 def test_what_has_no_ranges_is_left_out_with_its_reason() -> None:
-    table, schema = floats(60)
+    table, schema = coordinates(60)
     for form in (ck.generalized(snap=True), ck.generalized(cells="stars")):
         release = ck.anonymize(table, schema, [ck.KAnonymity(3)], form=form, seed=SEED)
         assert "range_ends" not in {found.attack for found in ck.attacks.on_release(release)}
@@ -161,7 +165,7 @@ def test_what_has_no_ranges_is_left_out_with_its_reason() -> None:
 
 
 def test_attack_and_both_reports_measure_range_ends() -> None:
-    table, schema = floats(60)
+    table, schema = coordinates(60)
     release = ck.anonymize(table, schema, [ck.KAnonymity(3)], seed=SEED)
     public, private = release.public_record(), release.private_record()
     assert "range_ends" in {found.attack for found in public.findings}

@@ -73,3 +73,19 @@ def test_withheld_rows_are_as_if_they_had_never_been_there(spark: Any, tmp_path:
             seed=2**100,
             engine="spark",
         )
+
+
+def test_decimals_end_at_the_step_that_is_proposed_here(spark: Any) -> None:
+    rng = np.random.default_rng(4)
+    table = {"x": rng.random(60).round(3).tolist(), "age": rng.integers(20, 60, 60).tolist(), "ill": ["flu", "gout"] * 30}
+    schema = ck.Schema(quasi={"x": ck.numeric(), "age": ck.numeric()}, sensitive={"ill": ck.flat()})
+    frame = spark.createDataFrame(list(zip(*table.values(), strict=True)), list(table))
+    asked: dict[str, Any] = {"schema": schema, "models": [ck.KAnonymity(4)], "seed": 2**100 + 7}
+    for method, more in (
+        (ck.Mondrian(), {"form": ck.generalized(snap=True)}),
+        (ck.Incognito(), {"suppress": 0.2}),
+    ):
+        there = ck.anonymize(frame, method=method, **asked, **more)
+        here = ck.anonymize(Columns.of(table), method=method, **asked, **more)
+        assert there.certificate == here.certificate
+        assert any("column 'x'" in note and "a step proposed from the data" in note for note in there.certificate.notes)

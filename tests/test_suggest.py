@@ -165,7 +165,7 @@ def test_step_for_decimals_and_long_tails_of_quasi_columns_only() -> None:
     short, decimals = rng.integers(0, 90, 500).tolist(), (rng.integers(0, 9000, 500) / 100).tolist()
     suggestion = suggest(Columns.of({"tail": tail, "short": short, "decimals": decimals, "salary": tail}))
     steps = {name: kind.step for name, kind in suggestion.schema.quasi.items() if isinstance(kind, Numeric)}
-    assert steps == {"tail": 1000, "short": None, "decimals": 2}
+    assert steps == {"tail": 500, "short": None, "decimals": 2}
     assert suggestion.schema.sensitive["salary"] == Numeric()
 
 

@@ -309,6 +309,19 @@ def points() -> choices.Choices:
     return choices.compared(DRAFT, columns=HOSPITAL, rows=None, names=["mondrian", "sabre", "burel"])
 
 
+def test_the_comparison_measures_what_snapping_costs() -> None:
+    tight, snapped = (
+        choices.compared(
+            {**DRAFT, "seed": 2**70, "form": {"generalized": {"snap": snap}}}, columns=HOSPITAL, rows=150, names=["mondrian"]
+        )
+        for snap in (False, True)
+    )
+    assert tight.snapping == snapped.snapping == (tight.points[0].loss, snapped.points[0].loss)
+    kinds = DRAFT["schema"]["quasi"]
+    schema = {**DRAFT["schema"], "quasi": {"sex": kinds["sex"]}, "drop": [name for name in kinds if name != "sex"]}
+    assert choices.compared({**DRAFT, "schema": schema}, columns=HOSPITAL, rows=150, names=["mondrian"]).snapping is None
+
+
 def test_a_chosen_point_is_what_the_draft_then_makes(points: choices.Choices) -> None:
     again = choices.Choices.read(json.loads(json.dumps(points.record())))
     assert again == points and points.best is not None

@@ -235,6 +235,20 @@ def test_another_form_has_other_promises_and_methods(desk: tuple[Any, str, Any])
     assert draft_of(case) == before
 
 
+def test_ranges_of_whole_numbers_are_snapped_by_a_tick(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+    sent(client, f"{at}/form", form="generalized", snap="yes")
+    assert draft_of(case)["form"] == {"generalized": {"snap": True}}
+    assert 'name="snap" value="yes" checked' in client.get(f"{at}/promises").text
+    sent(client, f"{at}/form", form="generalized")
+    assert "form" not in draft_of(case)
+    assert 'name="snap" value="yes" checked' not in client.get(f"{at}/promises").text
+    sent(client, f"{at}/undo")
+    sent(client, f"{at}/undo")
+    assert draft_of(case) == before
+
+
 def test_work_is_shown_and_can_be_cancelled(desk: tuple[Any, str, Any]) -> None:
     client, at, case = desk
     before = draft_of(case)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import floor
 from os import PathLike, fspath
 from pathlib import Path
@@ -25,6 +26,7 @@ from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice, number
 from closeknit.core.schema import Schema
+from closeknit.core.steps import with_steps
 from closeknit.core.table import Form
 from closeknit.core.vacuity import vacuity_notes
 from closeknit.doors.csv import CsvFormat
@@ -150,6 +152,8 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
             refuse_repeated(name, *repeats(frame, name, schema.missing))
         tell("encoding", 0.1)
         coding, coded = coded_on_spark(frame, schema, models, keep=share > 0)
+        counts = [coding.counts[name] for name in schema.quasi]
+        coding = replace(coding, head=with_steps(coding.head, lambda j: counts[j], getattr(form, "snap", False)))
         rows, room = coding.rows, floor(share * coding.rows)
         required = with_folded(models, coding.head)
         # of persons with several spellings the whole class has no safe count: the written classes decide
@@ -204,7 +208,11 @@ def _with_withheld(frame: Any, coding: Any, coded: Any, method: Method, models: 
         _, form = as_if_never_there(table, withheld, form)
         part = without(coding, np.unique(table.quasi[withheld], axis=0))
         coded.forgotten()
+        proposed = [domain.proposed for domain in coding.head.quasi_domains]
         coding, coded = coded_on_spark(frame, coding.head.schema, models, part)
+        pairs = zip(coding.head.quasi_domains, proposed, strict=True)
+        domains = tuple(replace(domain, proposed=was) for domain, was in pairs)  # the schema now declares proposed steps
+        coding = replace(coding, head=replace(coding.head, quasi_domains=domains))
         _check_plain(coding, coded)  # a value may stand alone when its twin is gone
     return leveled_on_spark(coding, coded, form, outcome.notes, seed)
 

@@ -37,6 +37,8 @@ class Domain:
     numbers: NDArray[np.float64] | None = None
     bounds: tuple[float, float] | None = None  # declared; else the outermost numbers
     step: float | None = None
+    snap: bool = False  # ranges always end at steps
+    proposed: bool = False  # the step was read off the data
     node_loss: NDArray[np.float64] | None = None  # variant A, where it is no share of the leaves (dates, prefixes)
     default_distance: str | None = None  # of t-closeness, where the kind says more than the leaves do (dates)
     declared: bool = False  # leaves were declared: those that nobody has count in an ordered distance all the same
@@ -92,24 +94,14 @@ class Domain:
     def _range(self, lo: int, hi: int, snap: bool) -> str:
         if hi == self.size:
             return "" if lo == hi else STAR
-        if snap and self.step is not None:
-            return self._snapped(lo, hi, self.step)
+        if (snap or self.snap) and self.step is not None:
+            assert self.numbers is not None
+            low, high = snapped(float(self.numbers[lo]), float(self.numbers[hi]), self.step, self.bounds)
+            return f"[{plain_number(low)}, {plain_number(high)}]"
         if lo == hi:
             return self.texts[lo]
         first, last = (self.texts[lo], self.texts[hi]) if self.ends is None else (self.ends[lo][0], self.ends[hi][1])
         return f"[{first}, {last}]"
-
-    def _snapped(self, lo: int, hi: int, step: float) -> str:
-        """Bounds on the grid of the step, so that no end of the range says somebody's true value."""
-        assert self.numbers is not None
-        first, last, grid = (Fraction(str(float(x))) for x in (self.numbers[lo], self.numbers[hi], step))
-        if self.bounds is None:
-            low, high = math.floor(first / grid) * grid, (math.floor(last / grid) + 1) * grid
-        else:  # a value at the upper bound belongs to the cell below: alone it would be a range of one true value
-            bottom, top = (Fraction(str(end)) for end in self.bounds)
-            cell = min(math.floor(first / grid), math.ceil(top / grid) - 1)
-            low, high = max(cell * grid, bottom), min((math.floor(last / grid) + 1) * grid, top)
-        return f"[{plain_number(float(low))}, {plain_number(float(high))}]"
 
     def label_order(self, labels: Sequence[str]) -> NDArray[np.int64]:
         """Order of distinct written labels by what they say, never by the raw codes behind them."""
@@ -126,6 +118,22 @@ class Domain:
             return np.linspace(0.0, 1.0, self.size) if self.size > 1 else np.zeros(self.size)
         low, high = self.bounds or (float(self.numbers[0]), float(self.numbers[-1]))
         return (self.numbers - low) / (high - low) if high > low else np.zeros(self.size)
+
+
+def snapped(first: float, last: float, step: float, bounds: tuple[float, float] | None) -> tuple[float, float]:
+    """Both ends of a range moved outwards to the grid of the step, so that no end discloses a true value.
+
+    >>> snapped(0.31, 0.4, 0.1, None), snapped(7, 10, 5, (0, 10))
+    ((0.3, 0.5), (5.0, 10.0))
+    """
+    lowest, highest, grid = (Fraction(str(x)) for x in (first, last, step))
+    if bounds is None:
+        low, high = math.floor(lowest / grid) * grid, (math.floor(highest / grid) + 1) * grid
+    else:  # a value at the upper bound belongs to the cell below: alone it would be a range of one true value
+        bottom, top = (Fraction(str(end)) for end in bounds)
+        cell = min(math.floor(lowest / grid), math.ceil(top / grid) - 1)
+        low, high = max(cell * grid, bottom), min((math.floor(highest / grid) + 1) * grid, top)
+    return float(low), float(high)
 
 
 def read_ranges(cells: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

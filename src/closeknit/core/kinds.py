@@ -21,7 +21,7 @@ from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain, Values, re
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import plain_number
 from closeknit.core.limits import MOST_INTERVALS, MOST_LENGTH, MOST_STEPS, check_count
-from closeknit.core.params import number, spec, whole
+from closeknit.core.params import choice, number, spec, whole
 from closeknit.core.tree import STAR, Int32, Nested, Tree
 
 SEPARATED_DIGITS = re.compile(r"[+-]?\d[\d.,'\u2019 \u00a0\u202f]*\d")
@@ -108,7 +108,9 @@ def _range_losses(cells: Sequence[str], bounds: tuple[float, float] | None) -> L
 
 @dataclass(frozen=True)
 class Numeric:
-    """Numbers by value; written as tight ranges. `bins`: an equally spaced domain from `lo` to `hi`, empty bins kept.
+    """Numbers by value; written as tight ranges, or as ranges that end at steps: decimals always, whole numbers with `snap`.
+
+    `bins`: an equally spaced domain from `lo` to `hi`, empty bins kept.
 
     >>> domain, codes = Numeric().bind(np.array([41, 30]))
     >>> codes.tolist(), domain.labels(np.array([0]), np.array([1]))
@@ -121,6 +123,7 @@ class Numeric:
     hi: float | None = None
     step: float | None = None
     bins: int | None = None
+    snap: bool = False
 
     def __post_init__(self) -> None:
         for name in ("lo", "hi"):
@@ -130,9 +133,8 @@ class Numeric:
             raise BadInput("numeric needs both bounds or none", right="give lo and hi")
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
             raise BadInput(f"numeric has lo={self.lo} and hi={self.hi}", right="lo must be below hi")
-        if self.step is not None:
-            number("step", self.step, above=0)
-            self._check_steps(*(self.bounds or (0.0, 0.0)))
+        self._check_steps(*(self.bounds or (0.0, 0.0)))
+        choice("snap", self.snap, (True, False))
         if self.bins is not None:
             whole("bins", self.bins, least=1, most=MOST_INTERVALS)
             if self.lo is None:
@@ -152,15 +154,14 @@ class Numeric:
         numbers = numbers_of(values)
         self._check_bounds(numbers, values)
         leaves, codes = np.unique(numbers, return_inverse=True)
-        texts = tuple(plain_number(leaf) for leaf in leaves.tolist())
         step = None if self.step is None else float(number("step", self.step))
-        if len(leaves):
-            self._check_steps(float(leaves[0]), float(leaves[-1]))
-        return Domain(texts, None, leaves, self.bounds, step), codes.astype(np.int32)
+        self._check_steps(*leaves[[0, -1]].tolist() if len(leaves) else (0.0, 0.0))
+        texts = tuple(map(plain_number, leaves.tolist()))
+        return Domain(texts, None, leaves, self.bounds, step, self.snap), codes.astype(np.int32)
 
     def _check_steps(self, low: float, high: float) -> None:
         if self.step is not None:
-            steps = (number("hi", high) - number("lo", low)) / number("step", self.step)
+            steps = (number("hi", high) - number("lo", low)) / number("step", self.step, above=0)
             check_count(f"step={self.step} makes {{}} steps", steps, MOST_STEPS)
 
     def _check_bounds(self, numbers: NDArray[np.float64], values: Values) -> None:
@@ -335,13 +336,14 @@ def tree_losses(tree: Tree, cells: Sequence[str]) -> Losses:
     return leaf_losses(counts, tree.size, [cell == STAR for cell in cells])
 
 
-def numeric(lo: float | None = None, hi: float | None = None, step: float | None = None, bins: int | None = None) -> Numeric:
-    """A column of numbers.
+def numeric(lo: float | None = None, hi: float | None = None, step: float | None = None, bins: int | None = None,
+            snap: bool = False) -> Numeric:  # fmt: skip
+    """A column of numbers between `lo` and `hi`; ranges of decimals end at multiples of `step`, others with `snap`; or `bins`.
 
     >>> numeric(0, 120, step=5)
-    Numeric(lo=0, hi=120, step=5, bins=None)
+    Numeric(lo=0, hi=120, step=5, bins=None, snap=False)
     """
-    return Numeric(lo, hi, step, bins)
+    return Numeric(lo, hi, step, bins, snap)
 
 
 def prefix(length: int | None = None) -> Prefix:

@@ -5,7 +5,8 @@ At level i a leaf stands at its highest ancestor whose height is at most i. In a
 until the others have come up to it, so the nodes of a level never overlap, cover every leaf, and each level is made of whole
 nodes of the one below. The last level is `*` for everything; below it a missing value stays what it is.
 
-Numbers without a hierarchy have the levels value and `*`, and with a step between them the cell of the step.
+Numbers without a hierarchy have the levels value and `*`, and with a step between them the cell of the step. Decimals are
+written as the cell of their step at level 0, too.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def at_level(domain: Domain, level: int) -> Domain:
     ['476**', '47***', '']
     """
     tree = tree_of(domain)
-    return replace(domain, tree=replace(tree, leaf_node=level_nodes(tree)[level]))
+    written = max(level, 1) if domain.snap else level  # level 0 would print true decimals
+    return replace(domain, tree=replace(tree, leaf_node=level_nodes(tree)[written]))
 
 
 def level_like(old: Domain, level: int, leaves: Int32, new: Domain, codes: Int32) -> int | str:

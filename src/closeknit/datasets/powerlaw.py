@@ -36,7 +36,7 @@ def power_law_schema(columns: int = 2, values: int = 1000) -> Schema:
     """What the columns are, with the bounds that a stream needs.
 
     >>> power_law_schema(1, 50).quasi
-    {'a1': Numeric(lo=1, hi=50, step=None, bins=None)}
+    {'a1': Numeric(lo=1, hi=50, step=None, bins=None, snap=False)}
     """
     return Schema(quasi={f"a{j + 1}": numeric(1, values) for j in range(columns)}, sensitive={"s": flat()})
 

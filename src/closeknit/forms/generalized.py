@@ -1,7 +1,8 @@
 """The form `generalized`: one line per row, quasi cells as ranges and nodes, secrets as they are.
 
-Each class is written with the tightest range or lowest node that covers it (local recoding). Both ends of a tight numeric
-range are true values of somebody in the class; `snap=True` writes bounds of the column's step instead. `levels` (column:
+Each class is written with the tightest range or lowest node that covers it (local recoding). Both ends of a tight range of
+whole numbers are true values of rows in the class; `snap=True` writes bounds of the column's step instead. Ranges of decimals
+always end at steps (`core/steps.py`). `levels` (column:
 level) writes no cell finer than whole nodes of that level (full-domain recoding), though a tighter one would cover the class.
 
 Rows without a class are withheld: "removed", or written as `*` in every quasi column, with their secrets ("starred") or with
@@ -23,12 +24,14 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
+from closeknit.core.exact import plain_number
 from closeknit.core.joint import CodedSecret, Secret, joined
 from closeknit.core.kinds import Numeric
 from closeknit.core.order import Coded, groups, row_order
 from closeknit.core.params import choice
 from closeknit.core.published import Persons, Reading, secret_codes, without_markers
 from closeknit.core.schema import Schema
+from closeknit.core.steps import with_steps
 from closeknit.core.table import Partition, Table, Written
 from closeknit.forms.cells import (
     checked_levels,
@@ -63,8 +66,14 @@ class Generalized:
     added: ClassVar[tuple[str, ...]] = ()
     advice: ClassVar[str | None] = None
 
+    def before(self, table: Table, seed: int) -> Table:
+        """The table with the step of each column whose ranges must not end at true values."""
+        sizes = [domain.size + 1 for domain in table.quasi_domains]
+        return with_steps(table, lambda j: np.bincount(table.quasi[:, j], minlength=sizes[j]), self.snap)
+
     def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
         """Rows sorted by their written cells: groups by the order of their labels, then secrets, then plain cells."""
+        table = self.before(table, seed)
         self._check(table)
         partition, stars = self._with_stars(partition)
         kept = np.flatnonzero(partition.class_of >= 0)
@@ -115,22 +124,28 @@ class Generalized:
         for name, domain in zip(table.schema.quasi, table.quasi_domains, strict=True):
             if name in table.schema.sensitive:
                 raise BadInput("is quasi and sensitive", column=name, right="generalized releases need one role a column")
-            if self.snap and domain.tree is None and domain.step is None:
+            snap = self.snap or domain.snap
+            if snap and domain.tree is None and domain.ends is None and domain.step is None:
                 raise BadInput("has no step to snap to", column=name, right="declare numeric(step=...) or leave snap out")
 
     def notes(self, table: Table) -> list[str]:
-        """Ranges that disclose true values."""
-        return [
+        """Ranges that disclose true values, and steps that were read off the data."""
+        tight = [
             f"column '{name}': both ends of a range are true values of somebody in the class"
             for name in self.tight(table.schema)
+        ]
+        return tight + [
+            f"column '{name}': ranges end at multiples of {plain_number(domain.step)}, a step proposed from the data"
+            for name, domain in zip(table.schema.quasi, table.quasi_domains, strict=True)
+            if domain.step is not None and domain.proposed
         ]
 
     def tight(self, schema: Schema) -> tuple[str, ...]:
         """Columns whose ranges end at true values of rows in the class; ends of bins are declared, and a level has no ends."""
         if self.snap or self.cells == "stars":
             return ()
-        numbers = [name for name, kind in schema.quasi.items() if isinstance(kind, Numeric) and kind.bins is None]
-        return tuple(name for name in numbers if name not in (self.levels or {}))
+        numbers = {name: kind for name, kind in schema.quasi.items() if isinstance(kind, Numeric) and kind.bins is None}
+        return tuple(name for name, kind in numbers.items() if not kind.snap and name not in (self.levels or {}))
 
     def disorder(self, columns: Columns, schema: Schema) -> list[str]:
         """All cells of a row belong together."""

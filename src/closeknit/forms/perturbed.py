@@ -88,7 +88,7 @@ class Perturbed:
 
         A method that looks at secrets, or at the order of rows that differ in nothing else, would tell them by its classes.
         """
-        table = self._drawn(table, np.arange(len(table)), seed)
+        table = self._drawn(self._cells.before(table, seed), np.arange(len(table)), seed)
         keys: list[Coded] = [(table.quasi[:, j], domain.size + 1) for j, domain in enumerate(table.quasi_domains)]
         keys += [(table.sensitive[:, j], domain.size + 1) for j, domain in enumerate(table.sensitive_domains)]
         keys += [(column.codes + 1, len(column.values) + 1) for column in table.plain.values()]

@@ -5,6 +5,8 @@ held as a value of its own under the root: the class that it joins writes `*` th
 it is taken as missing. Texts of columns without a tree, persons and secrets are told apart by keyed 64-bit digests, so nothing
 grows with the number of values ever seen. Should two of them fall together, a class counts one person or value less than it
 has, and a cell of two texts is written as `*`: both are on the safe side.
+
+A column with a declared step always writes ranges that end at steps: whether decimals will come is not known beforehand.
 """
 
 from __future__ import annotations
@@ -19,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
-from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain
+from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain, snapped
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import plain_number
 from closeknit.core.folding import first_alike, fold_text
 from closeknit.core.joint import CodedSecret
 from closeknit.core.kinds import BadValue, Kind, texts_of
+from closeknit.core.params import number
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
 from closeknit.doors.arrow import column_from_cell
@@ -80,6 +83,8 @@ class Coder:
         self._leaves = {name: {text: i for i, text in enumerate(domain.texts)} for name, domain in trees.items()}
         bounds = {name: getattr(kind, "bounds", None) for name, kind in schema.quasi.items() if self.domains[name] is None}
         self._bounds = {name: ends for name, ends in bounds.items() if ends is not None}
+        steps = {name: getattr(schema.quasi[name], "step", None) for name in self._bounds}
+        self.steps = {name: float(number("step", step)) for name, step in steps.items() if step is not None}
 
     def coded(self, columns: Columns, first: int) -> Arrivals:
         """Rows of a table; `first` is the position of the first one."""
@@ -138,6 +143,20 @@ class Coder:
                 written[i][name] = texts[i].get(name, STAR) if cell is None else cell
         return written
 
+    def as_written(self, lo: Reals, hi: Reals) -> tuple[Reals, Reals]:
+        """The boxes as their cells say them: ranges of a column with a step end on its grid."""
+        lo, hi = lo.copy(), hi.copy()
+        for j, name in enumerate(self.schema.quasi):
+            if name in self.steps:
+                known = np.flatnonzero(hi[:, j] < self.axes.missing[j])
+                lo[known, j], hi[known, j] = self._on_grid(name, lo[known, j], hi[known, j])
+        return lo, hi
+
+    def _on_grid(self, name: str, lo: Reals, hi: Reals) -> tuple[Reals, Reals]:
+        ends = [snapped(a, b, self.steps[name], self._bounds[name]) for a, b in zip(lo.tolist(), hi.tolist(), strict=True)]
+        low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+        return low, high
+
     def column_labels(self, j: int, name: str, lo: Reals, hi: Reals) -> list[str | None]:
         """The written cells of ranges of one column; None where the text itself has to be written."""
         missing, domain = self.axes.missing[j], self.domains[name]
@@ -146,7 +165,8 @@ class Coder:
         if domain is not None:
             labels: Sequence[str | None] = domain.labels(lo[known].astype(np.int32), hi[known].astype(np.int32))
         elif self.axes.kind[j] == NUMBER:
-            labels = _ranges(lo[known], hi[known])
+            ends = lo[known], hi[known]
+            labels = _ranges(*(self._on_grid(name, *ends) if name in self.steps else ends))
         else:
             labels = [None if one else STAR for one in (lo[known] == hi[known]).tolist()]
         for i, label in zip(known.tolist(), labels, strict=True):
@@ -318,6 +338,8 @@ def _declared(name: str, kind: Kind) -> Domain | None:
     if kind.name == "numeric":
         if kind.lo is None:  # type: ignore[attr-defined]
             raise BadInput("is numeric without bounds", column=name, right="a stream needs them beforehand: numeric(lo, hi)")
+        if kind.snap and kind.step is None and not kind.bins:  # type: ignore[attr-defined]
+            raise BadInput("has no step to snap to", column=name, right="a stream needs it beforehand: numeric(lo, hi, step)")
         return kind.bind(np.array([], dtype=np.float64))[0] if kind.bins else None  # type: ignore[attr-defined]
     if kind.name == "date" and kind.lo is not None:  # type: ignore[attr-defined]
         return kind.bind(kind.between_bounds())[0]  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from closeknit.core.certifying import persons_note, unprotected
 from closeknit.core.classes import Classes
 from closeknit.core.dates import without_format
 from closeknit.core.joint import CodedSecret, Secret, parts
-from closeknit.core.kinds import Kind, flat, numeric
+from closeknit.core.kinds import Kind, Numeric, flat, numeric
 from closeknit.core.model import Model, least_rows
 from closeknit.core.schema import Schema
 from closeknit.core.vacuity import vacuity_notes
@@ -71,7 +71,7 @@ def counted(stream: Stream, rows: Arrivals, sizes: Sequence[int], lo: Reals, hi:
     `alone`: which of them are rows that join a class published before, and keep nothing by themselves.
     """
     unknown = int((rows.quasi == stream.coder.axes.unknown).sum())
-    stream.counters.lost(sizes, range_costs(stream.coder.axes, lo, hi), unknown)
+    stream.counters.lost(sizes, range_costs(stream.coder.axes, *stream.coder.as_written(lo, hi)), unknown)
     measured = [(i, model) for i, model in enumerate(stream.models) if model.family == "diversity"]
     judged = ~np.repeat(np.array(alone, dtype=bool), sizes)
     if not measured or not judged.any():
@@ -142,7 +142,8 @@ def _loss(stream: Stream) -> LossRecord:
 def shown_schema(stream: Stream, sensitive: dict[str, Kind]) -> Schema:
     """What a certificate says of the columns. The number of a window tells rows apart, and costs nothing."""
     schema = stream.schema.with_kinds(without_format)
-    quasi, importance = dict(schema.quasi), dict(schema.importance)
+    snapped: Any = {name: replace(cast(Numeric, schema.quasi[name]), snap=True) for name in stream.coder.steps}
+    quasi, importance = {**schema.quasi, **snapped}, dict(schema.importance)
     if stream.scope:
         quasi, importance = {**quasi, WINDOW: numeric()}, {**importance, WINDOW: 0}
     told = {name: flat() if getattr(kind, "from_data", False) else without_format(kind) for name, kind in sensitive.items()}
@@ -173,6 +174,6 @@ def notes(stream: Stream, checked: bool = False) -> list[str]:
     said += [
         f"column '{name}': both ends of a range are true values of somebody in the class"
         for name, by_value in zip(schema.quasi, number.tolist(), strict=True)
-        if by_value and stream.coder.domains[name] is None
+        if by_value and stream.coder.domains[name] is None and name not in stream.coder.steps
     ]
     return said + unprotected(schema, stream.models)

@@ -23,6 +23,7 @@ from closeknit.core.order import groups, row_order
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table
 from closeknit.core.tree import Int32
+from closeknit.forms.cells import class_labels
 from closeknit.kernels.axes import EQUAL
 from closeknit.kernels.boxes import boxes
 from closeknit.streams.arrivals import Arrivals, Cells, Coder, Ints
@@ -49,7 +50,8 @@ class Waiting:
                 keys.append(np.where(star, 0, domain.tree.cover(lo[:, j], hi[:, j])))
                 continue
             star |= (hi[:, j] == domain.size) & (lo[:, j] < hi[:, j])
-            keys += [np.where(star, -1, lo[:, j]), np.where(star, -1, hi[:, j])]
+            ends = [class_labels(domain, lo[:, j], hi[:, j], True)[1]] if domain.snap else [lo[:, j], hi[:, j]]
+            keys += [np.where(star, -1, end) for end in ends]
         into, _ = groups([(key + 1, int(key.max(initial=0)) + 2) for key in keys], count)
         return partition.merged(into)
 
@@ -124,8 +126,8 @@ class WindowTables:
             domain, where = self._flat(len(found)), rank[where]
         else:
             kind: Any = self.schema.quasi[name]
-            step = None if kind.step is None else float(kind.step)
-            domain = Domain(self._names(len(found)), None, found, kind.bounds, step)
+            step = self.coder.steps.get(name)
+            domain = Domain(self._names(len(found)), None, found, kind.bounds, step, snap=step is not None)
         codes = np.full(len(places), domain.size, dtype=np.int32)
         codes[there] = where
         return codes, domain

@@ -11,7 +11,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import Kind
 from closeknit.core.schema import Schema
-from closeknit.suggestion.kinds import guess_kind, refined
+from closeknit.suggestion.kinds import guess_kind, refined, snap_cost
 from closeknit.suggestion.profile import Profile, profile_of
 from closeknit.suggestion.roles import guess_role
 from closeknit.suggestion.text import recipe_text
@@ -36,6 +36,7 @@ class Suggestion:
     rows: int
     doubtful_markers: tuple[str, ...] = ()
     with_missing: tuple[str, ...] = ()
+    snap_costs: Mapping[str, float] = field(default_factory=dict)  # loss that snapping would add to columns of whole numbers
     csv: Mapping[str, Any] = field(default_factory=dict)  # how the file is written, where that is not usual
 
     @cached_property
@@ -80,6 +81,11 @@ def suggest(columns: Columns) -> Suggestion:
         columns.rows,
         tuple(dict.fromkeys(marker for one in seen.values() for marker in one.doubtful)),
         tuple(name for name, one in seen.items() if one.missing),
+        {
+            name: cost
+            for name, guess in reasons.items()
+            if guess.role == "quasi" and (cost := snap_cost(kinds[name], seen[name])) is not None
+        },
     )
 
 

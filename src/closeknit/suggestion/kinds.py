@@ -15,6 +15,7 @@ from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT
 from closeknit.core.exact import plain_number
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import BadValue, Flat, Kind, Numeric, Prefix
+from closeknit.core.steps import PARTS, has_decimals, propose_step
 from closeknit.suggestion.profile import Profile
 from closeknit.suggestion.words import CODES, COUNTS, ICD, POSTAL
 
@@ -156,10 +157,11 @@ def _categories(seen: Profile) -> KindGuess:
 def refined(guess: KindGuess, seen: Profile) -> KindGuess:
     """What only a quasi-identifier needs: a step for decimals and long tails, a node for the rare of many categories."""
     if isinstance(guess.kind, Numeric) and guess.sure:
-        step = _step(_floats(seen), seen.counts)
-        return (
-            guess if step is None else guess._replace(kind=Numeric(step=step), reason=guess.reason + "; the step serves snap")
-        )
+        step = _step(seen)
+        if step is None:
+            return guess
+        use = "its ranges end at multiples of the step" if has_decimals(_floats(seen)) else "the step serves snap"
+        return guess._replace(kind=Numeric(step=step), reason=f"{guess.reason}; {use}")
     if not isinstance(guess.kind, Flat) or seen.distinct <= MANY or not guess.sure:
         return guess
     limit = max(seen.rows // 200, 2)
@@ -171,23 +173,35 @@ def refined(guess: KindGuess, seen: Profile) -> KindGuess:
     return KindGuess(Hierarchy.rare(counts, limit), reason, False)
 
 
-def _step(numbers: NDArray[np.float64], counts: NDArray[np.int64]) -> float | None:
-    """A round step of about a fiftieth of where most rows lie; None for a short list of whole numbers."""
+def _step(seen: Profile) -> float | None:
+    """The step of decimals and of whole numbers with a long tail or many values; None for a short list of whole numbers."""
+    numbers, step = _floats(seen), _proposed(seen)
+    if step is None or has_decimals(numbers):
+        return step
+    far = float(np.abs(numbers - np.median(np.repeat(numbers, seen.counts))).max())
+    return step if step > 1 and (far > 3 * PARTS * step or len(numbers) > TOO_MANY) else None
+
+
+def _proposed(seen: Profile) -> float | None:
+    numbers = _floats(seen)
     order = np.argsort(numbers)
-    ranks = np.cumsum(counts[order]) / counts.sum()
-    low, middle, high = (float(numbers[order][np.searchsorted(ranks, share)]) for share in (0.05, 0.5, 0.95))
-    if high == low:  # nearly always one value: look at the values themselves
-        low, middle, high = (float(end) for end in np.quantile(numbers, (0.05, 0.5, 0.95)))
-    tail = max(numbers.max() - middle, middle - numbers.min()) > 3 * (high - low)
-    decimals = bool(np.any(numbers != np.floor(numbers)))
-    if not (decimals or tail or len(numbers) > TOO_MANY) or high == low:
+    return propose_step(numbers[order], seen.counts[order])
+
+
+def snap_cost(kind: Kind, seen: Profile) -> float | None:
+    """About how much loss a column of whole numbers gains if its ranges end at steps: a range grows by a step on average.
+
+    >>> from closeknit.core.columns import Columns
+    >>> from closeknit.suggestion.profile import profile_of
+    >>> snap_cost(Numeric(step=5), profile_of("age", Columns.of({"age": [20, 25, 70]})["age"]))
+    0.1
+    """
+    if not isinstance(kind, Numeric):
         return None
-    power = 10.0 ** np.floor(np.log10((high - low) / 50))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= (high - low) / 50)
-    step = float(f"{step:.6g}")
-    if step > 1:
-        return int(step)
-    return step if decimals else None
+    numbers = _floats(seen)
+    if len(numbers) != seen.distinct or has_decimals(numbers) or (step := kind.step or _proposed(seen)) is None:
+        return None
+    return float(step / (numbers.max() - numbers.min()))
 
 
 def _fault(kind: Kind, seen: Profile) -> str:

@@ -31,6 +31,7 @@ NOTES = {
     "missing": "cells that stand for no value",
 }
 NOT_SURE = "not sure: "
+SNAP = "Ranges of whole numbers end at true values; the next line, without its #, ends them at round steps."
 
 
 def recipe_text(suggestion: Suggestion, path: str, csv: Mapping[str, Any]) -> str:
@@ -40,7 +41,7 @@ def recipe_text(suggestion: Suggestion, path: str, csv: Mapping[str, Any]) -> st
     blocks += ["", "models:", *(f"  - {line}" for line in _models(suggestion))]
     if not suggestion.schema.sensitive:
         blocks += [f"  # and for each sensitive column:  - t_closeness: {{column: COLUMN, t: {T}}}"]
-    blocks += ["method: knit", ""]
+    blocks += ["method: knit", *_snapping(suggestion), ""]
     return "\n".join(blocks)
 
 
@@ -79,6 +80,14 @@ def _models(suggestion: Suggestion) -> Iterable[str]:
         if name in suggestion.with_missing and kind.default_distance == "ordered":
             distance, note = ", distance: equal", "equal, because a missing value has no place in an order"
         yield f"t_closeness: {{column: {_flow(name)}, t: {T}{distance}}}  # {note}"
+
+
+def _snapping(suggestion: Suggestion) -> Iterable[str]:
+    """How ranges of whole numbers would end at steps, and what it costs."""
+    if suggestion.snap_costs:
+        costs = ", ".join(f"{_flow(name)} about {cost:.2g}" for name, cost in suggestion.snap_costs.items())
+        yield f"# {SNAP} Loss that this adds: {costs}."
+        yield "# form: {generalized: {snap: true}}"
 
 
 def _line(text: str, suggestion: Suggestion, name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from closeknit.core.method import Progress, usual_form
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.doors.files import read
+from closeknit.forms.generalized import Generalized
 from closeknit.methods import REGISTRY
 from closeknit.recipe import Recipe
 
@@ -120,6 +121,7 @@ class Choices:
     higher_is_safer: bool
     points: tuple[ChoicePoint, ...]
     best: int | None  # the number of the point that loses least
+    snapping: tuple[float, float] | None = None  # its loss where ranges of whole numbers end at true values, and at steps
 
     def record(self) -> dict[str, Any]:
         """As JSON takes it."""
@@ -134,7 +136,8 @@ class Choices:
         """
         points = tuple(ChoicePoint(**{**point, "reached": tuple(point["reached"])}) for point in record["points"])
         listed = {key: tuple(record[key]) for key in ("promises", "measures")}
-        return cls(**{**record, **listed, "points": points})
+        snapping = tuple(record["snapping"]) if record.get("snapping") else None
+        return cls(**{**record, **listed, "points": points, "snapping": snapping})
 
 
 def compared(draft: Mapping[str, Any], folder: Path | None = None, *, columns: Columns | None = None, rows: int | None = SAMPLE,
@@ -162,7 +165,24 @@ def compared(draft: Mapping[str, Any], folder: Path | None = None, *, columns: C
         seed=recipe.seed,
         progress=progress,
     )
-    return from_comparison(found, table.rows)
+    choices = from_comparison(found, table.rows)
+    return replace(choices, snapping=_snapping(few, recipe, choices, found.seed))
+
+
+def _snapping(columns: Columns, recipe: Recipe, choices: Choices, seed: int) -> tuple[float, float] | None:
+    """Loss of the best point with ranges of whole numbers that end at true values, and at steps; None without such ranges."""
+    form = recipe.form or Generalized()
+    if choices.best is None or not isinstance(form, Generalized) or form.cells == "stars":
+        return None
+    if not replace(form, snap=False).tight(form.before(recipe.schema.encode(columns), seed).schema):
+        return None
+    best, other = choices.points[choices.best], replace(form, snap=not form.snap)
+    (row,) = compare(
+        columns, recipe.schema, recipe.models, [best.method], suppress=recipe.suppress, form=other, seed=seed
+    ).methods
+    if row.loss is None or best.loss is None:
+        return None
+    return (row.loss.a, best.loss) if form.snap else (best.loss, row.loss.a)
 
 
 def from_comparison(found: Comparison, of: int) -> Choices:

@@ -29,11 +29,11 @@ FANOUT = Field("fanout", "whole", "how many neighbours join on the next level", 
 BUILDERS: dict[str, tuple[str, tuple[Field, ...]]] = {
     "flat": ("each value as it is, or hidden", ()),
     "numeric": (
-        "numbers, written as tight ranges",
+        "numbers, written as ranges",
         (
             Field("lo", "number", LO),
             Field("hi", "number", HI),
-            Field("step", "number", "bounds of ranges are multiples of it", above=0),
+            Field("step", "number", "ranges of decimals end at multiples of it, and with snap those of whole numbers", above=0),
             Field("bins", "whole", "ranges of equal width between both ends", least=1),
         ),
     ),

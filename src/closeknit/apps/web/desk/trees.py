@@ -25,7 +25,7 @@ BREADTH = 25  # nodes under one
 DEPTH = 2  # levels that are opened at once
 VALUES = 8  # of a preview
 LONGEST = 80
-TIGHT = "Numbers are written as the range of those that stand together, such as [30, 41]; a step or intervals make it coarser."
+TIGHT = "Numbers are written as the range of those in one class, such as [30, 41]; a step or intervals make it coarser."
 Int64 = NDArray[np.int64]
 
 

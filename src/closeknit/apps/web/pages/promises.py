@@ -36,6 +36,7 @@ FORMS = {  # how a release can be written
     "permuted": "one table, numeric secrets change places inside each bucket of rows",
     "perturbed": "as generalized, with secrets that are replaced by chance",
 }
+SNAPPED = ("generalized", "perturbed")  # forms whose ranges may end at steps
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,9 @@ def _page(request: Request, case: Case, tasks: Tasks, errors: Mapping[str, str] 
         "suppress": float(number("suppress", draft.get("suppress") or 0)),  # a recipe may say 1/3
         "forms": FORMS,
         "form": form_name(draft),
-        "retain": retained(draft),
+        "retain": parameter(draft, "retain"),
+        "snap": parameter(draft, "snap"),
+        "snapped": " ".join(SNAPPED),
         "typed": typed or {},
         "errors": errors or {},
     }
@@ -172,14 +175,17 @@ def suppress(request: Request, case: Mine, tasks: AllTasks, share: Annotated[str
 
 @router.post("/tables/{id}/form")
 def written(request: Request, case: Mine, tasks: AllTasks, form: Annotated[str, Form(max_length=40)] = "generalized",
-            retain: Annotated[str, Form(max_length=20)] = "") -> Response:  # fmt: skip
+            retain: Annotated[str, Form(max_length=20)] = "",
+            snap: Annotated[str, Form(max_length=10)] = "") -> Response:  # fmt: skip
     """How the release is written; the method begins anew, because not every one can write everything."""
     begun(case)
     draft = {key: value for key, value in draft_of(case).items() if key not in ("form", "method")}
     try:
         choice("form", form, tuple(FORMS))
-        asked: Any = {form: {"retain": number_of("retain", retain.strip() or "0")}} if form == "perturbed" else form
-        changed = draft if form == "generalized" else {**draft, "form": asked}
+        params: dict[str, Any] = {"snap": True} if snap and form in SNAPPED else {}
+        params |= {"retain": number_of("retain", retain.strip() or "0")} if form == "perturbed" else {}
+        changed = {**draft, "form": {form: params} if params else form}
+        changed = draft if changed["form"] == "generalized" else changed
         recipe_of({"models": [], **changed})
     except BadInput as bad:
         return _page(request, case, tasks, {"form": str(bad)})
@@ -197,7 +203,11 @@ def form_name(draft: Mapping[str, Any]) -> str:
     return form if isinstance(form, str) else str(next(iter(form)))
 
 
-def retained(draft: Mapping[str, Any]) -> Any:
-    """The chance with which a perturbed secret is kept."""
+def parameter(draft: Mapping[str, Any], name: str) -> Any:
+    """A parameter of the form of a draft; empty where it says none.
+
+    >>> parameter({"form": {"perturbed": {"retain": 0.5}}}, "retain"), parameter({"form": "sliced"}, "snap")
+    (0.5, '')
+    """
     form = draft.get("form")
-    return form.get("perturbed", {}).get("retain", "") if isinstance(form, Mapping) else ""
+    return (next(iter(form.values())) or {}).get(name, "") if isinstance(form, Mapping) and form else ""
