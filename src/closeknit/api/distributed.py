@@ -166,7 +166,7 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         certificate = Certificate(
             closeknit=__version__, form=model_form(shape), columns=public.forms(), rows=coding.rows,
             withheld=rows - coding.rows, promises=found.promises, classes=found.classes, loss=found.loss, joint=found.joint,
-            notes=(*notes_on(coding.head, models, shape, 0), *formulas), content_sha256=written.content_hash(),
+            notes=(*notes_on(schema, models, shape, 0), *formulas), content_sha256=written.content_hash(),
         )  # fmt: skip
     tell("done", 1.0)
     notes = (*written.notes, *found.at_home)

@@ -7,7 +7,6 @@ at home and marked `attested`: of it only *asked* and *held* are told.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
@@ -26,6 +25,7 @@ from closeknit.core.params import spec
 from closeknit.core.perturbation import estimated_counts
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema, explained, refuse_files
+from closeknit.core.strict_json import check_json, json_text
 
 if TYPE_CHECKING:
     from closeknit.core.method import Method
@@ -52,11 +52,12 @@ class Paper(Summarized, Record):
 
     def to_json(self) -> str:
         """As text."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, sort_keys=False) + "\n"
+        return json_text(self.model_dump(mode="json"))
 
     @classmethod
     def from_json(cls, text: str, file: object = None) -> Self:
-        """Read back; a file that is none of these is named."""
+        """Read back; a file that is none of these is named, as is JSON that can be read in two ways."""
+        check_json(text, file or cls.what)
         try:
             read = cls.model_validate_json(text)
         except ValidationError as error:

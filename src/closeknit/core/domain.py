@@ -79,15 +79,6 @@ class Domain:
             low, high = max(cell * grid, bottom), min((math.floor(last / grid) + 1) * grid, top)
         return f"[{plain_number(float(low))}, {plain_number(float(high))}]"
 
-    def label_order(self, labels: Sequence[str]) -> NDArray[np.int64]:
-        """Order of distinct written labels by what they say, never by the raw codes behind them."""
-        if self.tree is not None:
-            nodes = dict(zip(self.tree.labels[::-1], range(len(self.tree.labels) - 1, -1, -1), strict=True))
-            return np.argsort(np.array([nodes[label] for label in labels], dtype=np.int64), kind="stable")
-        lo, hi = read_ranges(labels)
-        empty = np.array([label == "" for label in labels])
-        return np.lexsort((empty, hi, lo))
-
     def positions(self) -> NDArray[np.float64]:
         """Each leaf on a line from 0 to 1: numbers by value inside their bounds, other leaves by their order."""
         if self.numbers is None or self.size == 0:

@@ -31,12 +31,15 @@ from closeknit.core.published import Persons, Reading, secret_codes, without_mar
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table, Written
 from closeknit.forms.cells import (
+    CANONICAL,
+    cell_order,
     checked_levels,
     class_labels,
     compact,
     hidden_cells,
     label_column,
     refuse_levels,
+    tight_note,
 )
 from closeknit.kernels.boxes import boxes
 
@@ -64,7 +67,7 @@ class Generalized:
     advice: ClassVar[str | None] = None
 
     def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
-        """Rows sorted by their written cells: groups by the order of their labels, then secrets, then plain cells."""
+        """Rows in the canonical order of their written cells: quasi-identifiers, then sensitive values, then plain cells."""
         self._check(table)
         partition, stars = self._with_stars(partition)
         kept = np.flatnonzero(partition.class_of >= 0)
@@ -85,14 +88,11 @@ class Generalized:
         keys: list[Coded] = [(rank[class_of], ranks)]
         written: dict[str, Column] = {}
         for j, (name, shown) in enumerate(zip(table.schema.sensitive, table.shown, strict=True)):
-            codes = np.where(hidden, len(shown) + 1, table.sensitive[kept, j])
-            said = Column(shown, np.where(codes >= len(shown), -1, codes).astype(np.int32))
+            codes = table.sensitive[kept, j]
+            said = Column(shown, np.where(hidden | (codes >= len(shown)), -1, codes).astype(np.int32))
             written[name] = hidden_cells(compact(said), hidden)
-            keys.append((codes, len(shown) + 2))
-        for name, column in table.plain.items():
-            written[name] = compact(column.take(kept))
-            keys.append((column.codes[kept] + 1, len(column.values) + 1))
-        order = row_order(keys, len(kept))
+        written |= {name: compact(column.take(kept)) for name, column in table.plain.items()}
+        order = row_order([*keys, *map(cell_order, written.values())], len(kept))
         named = {name: label_column(texts, of_class).take(class_of[order]) for name, (texts, of_class) in labels.items()}
         named |= {name: column.take(order) for name, column in written.items()}
         return Written(Columns({name: named[name] for name in table.schema.published}, len(kept)), kept[order])
@@ -118,12 +118,9 @@ class Generalized:
             if self.snap and domain.tree is None and domain.step is None:
                 raise BadInput("has no step to snap to", column=name, right="declare numeric(step=...) or leave snap out")
 
-    def notes(self, table: Table) -> list[str]:
+    def notes(self, schema: Schema) -> list[str]:
         """Ranges that disclose true values."""
-        return [
-            f"column '{name}': both ends of a range are true values of somebody in the class"
-            for name in self.tight(table.schema)
-        ]
+        return list(map(tight_note, self.tight(schema)))
 
     def tight(self, schema: Schema) -> tuple[str, ...]:
         """Columns whose ranges end at true values of rows in the class; ends of bins are declared, and a level has no ends."""
@@ -135,6 +132,12 @@ class Generalized:
     def disorder(self, columns: Columns, schema: Schema) -> list[str]:
         """All cells of a row belong together."""
         return []
+
+    def unsorted(self, columns: Columns, schema: Schema) -> list[str]:
+        """The first row that is not where its written cells place it."""
+        rank, _ = groups([cell_order(column) for column in columns.values()], columns.rows)
+        before = np.flatnonzero(np.diff(rank) < 0)
+        return [f"row {before[0] + 2:,} is out of place: {CANONICAL}"] if len(before) else []
 
     def parts(self, columns: Columns, schema: Schema) -> dict[str, Columns]:
         """It is one table."""

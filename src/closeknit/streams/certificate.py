@@ -23,6 +23,7 @@ from closeknit.core.joint import CodedSecret, Secret, parts
 from closeknit.core.kinds import Kind, flat, numeric
 from closeknit.core.model import Model, least_rows
 from closeknit.core.schema import Schema
+from closeknit.forms.cells import tight_note
 from closeknit.kernels.axes import NUMBER, TREE, range_costs
 from closeknit.streams.arrivals import Arrivals, Reals
 
@@ -162,7 +163,7 @@ def notes(stream: Stream, checked: bool = False) -> list[str]:
     said += stream.remarks
     number = stream.coder.axes.kind == NUMBER
     said += [
-        f"column '{name}': both ends of a range are true values of somebody in the class"
+        tight_note(name)
         for name, by_value in zip(schema.quasi, number.tolist(), strict=True)
         if by_value and stream.coder.domains[name] is None
     ]
