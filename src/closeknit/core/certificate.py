@@ -19,6 +19,7 @@ from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.formulas import ESCAPED, RISK, formula_notes
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.joint import Secret, least_distance, named, parts
+from closeknit.core.limits import MOST_GUARANTEES, MOST_NOTES
 from closeknit.core.loss import Loss, measure
 from closeknit.core.model import Model, ReleaseModel, least_rows
 from closeknit.core.params import spec
@@ -173,15 +174,15 @@ class Certificate(Paper):
     columns: dict[str, Any]
     rows: Count
     withheld: Count
-    promises: tuple[Promise, ...]
+    promises: Annotated[tuple[Promise, ...], Field(max_length=MOST_GUARANTEES)]
     classes: ClassSizes
     loss: LossRecord
     joint: Joint | None = None  # with fewer than two secrets, and in certificates made before it was measured
     estimates: dict[str, Estimated] = {}  # of perturbed secrets
-    notes: tuple[str, ...] = ()
+    notes: Annotated[tuple[str, ...], Field(max_length=MOST_NOTES)] = ()
     escape_formulas: bool = False  # names and cells have an apostrophe in front where a spreadsheet would run them
     content_sha256: str = ""
-    files: tuple[ReleaseFile, ...] = ()
+    files: Annotated[tuple[ReleaseFile, ...], Field(max_length=MOST_NOTES)] = ()
 
     def with_escapes(self) -> Certificate:
         """The certificate of the same cells, written with formulas escaped."""
