@@ -42,6 +42,10 @@ def test_parts_are_one_table_for_every_command(tmp_path: Path, suffix: str) -> N
     written = read(file)
     file.unlink()
     parts(written, file, (50,))
+    marked = CliRunner().invoke(app, ["audit", str(file)])
+    assert marked.exit_code == 1 and f"{file.name}/_SUCCESS is not read as a part of the release: remove it" in marked.output
+    (file / "_SUCCESS").unlink()
+    (file / ".part-00000.crc").unlink()
     assert CliRunner().invoke(app, ["audit", str(file)]).output.endswith("ok\n")
     assert CliRunner().invoke(app, ["attack", str(file)]).exit_code == 0
     (file / f"part-00000{suffix}").unlink()

@@ -16,6 +16,7 @@ from closeknit.core.method import Method
 from closeknit.core.model import Model, listed
 from closeknit.core.params import build, made, number, take
 from closeknit.core.schema import Schema, explained
+from closeknit.core.strict_json import read_limited
 from closeknit.core.table import Form
 from closeknit.doors.csv import CsvFormat
 from closeknit.forms import REGISTRY as FORMS
@@ -104,7 +105,7 @@ class Recipe:
         """From a YAML file; paths in it are relative to it."""
         file = Path(path)
         try:
-            text = file.read_text(encoding="utf-8")
+            text = read_limited(file)
         except OSError as error:
             raise BadInput(f"cannot be read ({error.strerror})", file=file, right="name a recipe file") from None
         except UnicodeDecodeError:

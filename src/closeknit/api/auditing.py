@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,19 +12,28 @@ import numpy as np
 from closeknit.api.asking import check_models
 from closeknit.api.distributed import seen_on_spark, wants_spark
 from closeknit.api.publishing import all_secrets
+from closeknit.api.release_form import (
+    find_byte_faults,
+    find_file_faults,
+    find_inventory_faults,
+    find_json_faults,
+    find_note_faults,
+    find_order_faults,
+    find_part_faults,
+)
 from closeknit.core.audit import Audit, Checked, Seen, differences, finer_secrets
 from closeknit.core.certificate import Certificate, Promise
 from closeknit.core.certifying import unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
-from closeknit.core.formulas import escape_columns, formula_notes, unescape_columns
+from closeknit.core.formulas import formula_notes, unescape_columns
 from closeknit.core.look_alikes import look_alike_notes
 from closeknit.core.model import Model, joints
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form
-from closeknit.doors.canonical import content_hash
+from closeknit.doors.canonical import canonical_blocks, hash_of_blocks
 from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import read_written, sha256_of
+from closeknit.doors.files import read_written
 from closeknit.forms import generalized
 from closeknit.recipe import Asked, ModelsAsked, form_of, models_from
 from closeknit.release.places import certificate_file, read_certificate, release_file
@@ -42,16 +51,19 @@ def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = 
 
     Either say what the columns are and what is to be checked (`schema`, `models`, the `form` unless cells are generalized, and
     whether formulas are escaped), or give the certificate that came with it. Of a file without either the certificate next to
-    it is read; `data` may also be the public folder that holds both.
+    it is read; `data` may also be the public folder that holds both. Then the folder must have nothing else in it.
+
+    A certificate also claims the form of a release: its order, its bytes, its notes; whatever of this is not so is a finding.
+    Of a release without one, made by another tool, a form that is not canonical is noted and changes no result.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(200), ck.datasets.hospital_schema(), [ck.KAnonymity(4)])
     >>> ck.audit(release.frame, certificate=release.certificate).ok
     True
     """
-    data = release_file(data)
+    data, in_folder = release_file(data), False
     if certificate is None and schema is None and models is None and isinstance(data, str | PathLike):
-        certificate = certificate_file(data)
+        certificate, in_folder = certificate_file(data), True
     claimed = None if certificate is None else read_certificate(certificate)
     if claimed is not None:
         schema = Schema.from_forms(claimed.columns) if schema is None else schema
@@ -65,28 +77,40 @@ def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = 
     shape: Form = form_of(claimed.form if claimed and form is None else form) or generalized()
     check_models(schema, models, shape)
     withheld, escapes = (claimed.withheld, claimed.escape_formulas) if claimed else (0, escape_formulas)
+    faults: list[str] = []  # of the form: they count where a certificate claims it
     if wants_spark(data, engine, master):
         columns, seen, content, formulas = seen_on_spark(data, schema, models, shape, withheld, csv, master, escapes)
-        persons = False
+        persons, parts = False, {}
         findings = _check_columns(columns, schema, shape.added)
+        unchecked = ["the order of rows and the bytes of files were not checked on Spark"]
     else:
         written = read_written(data, csv)
         if written.rows == 0:
             raise BadInput("the release has no rows", right="give a table with at least one row")
         columns = unescape_columns(written) if escapes else written
         findings, seen, persons = _seen(columns, schema, models, shape, withheld)
-        findings += _bytes(data, claimed) + _beside(data, shape.parts(columns, schema), claimed) if claimed else []
-        content, formulas = content_hash(written) if claimed else "", formula_notes(columns)
+        blocks, formulas = list(canonical_blocks(written)), formula_notes(columns)
+        content, parts, unchecked = hash_of_blocks(iter(blocks)), shape.parts(columns, schema), []
         findings += [f"{note}, which are not escaped" for note in formula_notes(written)] if escapes else []
-    findings += [*(_identity(seen.rows, content, formulas, claimed) if claimed else ()), *finer_secrets(columns, schema)]
-    findings += differences(seen, claimed) if claimed else []
+        faults = [*find_order_faults(columns, schema, shape), *find_byte_faults(data, blocks)]
+    findings += finer_secrets(columns, schema)
+    if claimed:
+        findings += [*_identity(seen.rows, content, claimed), *differences(seen, claimed), *faults]
+        findings += [*find_file_faults(data, claimed), *find_part_faults(data, parts, claimed)]
+        findings += find_note_faults(claimed, columns, shape, formulas)
+        findings += find_json_faults(Path(certificate)) if isinstance(certificate, str | PathLike) else []
+        findings += find_inventory_faults(data, parts, claimed) if in_folder else []
+    else:
+        unchecked += [f"the form is not canonical: {fault}" for fault in faults]
     return Audit(
         promises=tuple(_all_checked(seen, models, schema, persons, claimed)),
         findings=tuple(findings),
         rows=seen.rows,
         classes=seen.classes,
         joint=seen.joint,
-        notes=tuple(unprotected(schema, models) + _ground_notes(seen, models) + look_alike_notes(seen.references) + formulas),
+        notes=tuple(
+            unprotected(schema, models) + _ground_notes(seen, models) + look_alike_notes(seen.references) + formulas + unchecked
+        ),
         loss=seen.loss,
     )
 
@@ -143,8 +167,8 @@ def _check_columns(columns: Columns, schema: Schema, added: Sequence[str]) -> li
     return found + [f"column '{name}' is dropped by the schema and must not be in a release" for name in dropped]
 
 
-def _identity(rows: int, content: str, formulas: Sequence[str], claimed: Certificate) -> list[str]:
-    """Whether this is the release that the certificate speaks of: its rows, its content, and what must be noted of it."""
+def _identity(rows: int, content: str, claimed: Certificate) -> list[str]:
+    """Whether this is the release that the certificate speaks of: its rows and its content."""
     findings = [
         f"the certificate has the key '{key}' under columns, which a certificate never has"
         for key in claimed.columns  # markers of missing values would join cells that differ
@@ -154,32 +178,9 @@ def _identity(rows: int, content: str, formulas: Sequence[str], claimed: Certifi
         findings.append(f"the release has {rows:,} rows, its certificate says {claimed.rows:,}")
     if content != claimed.content_sha256:
         findings.append("the content differs from what was certified: its content hash is another one")
-    findings += [f"the certificate does not note: {note}" for note in formulas if note not in claimed.notes]
     for file in claimed.files:
         if file.rows != claimed.rows:
             findings.append(f"the certificate says {claimed.rows:,} rows, and {file.rows:,} of its file {file.name}")
-    return findings
-
-
-def _bytes(data: Any, claimed: Certificate) -> list[str]:
-    """Whether a file is byte for byte the one that was certified; of part files the content hash tells."""
-    return [
-        f"the bytes of {file.name} differ from what was certified: its SHA-256 is another one"
-        for file in (claimed.files if isinstance(data, str | PathLike) else ())
-        if file.name == Path(data).name and not Path(data).is_dir() and file.sha256 != sha256_of(data)
-    ]
-
-
-def _beside(data: Any, parts: Mapping[str, Columns], claimed: Certificate) -> list[str]:
-    """Whether files beside the release say the same as it does, where they are there."""
-    findings = []
-    for name, columns in parts.items() if isinstance(data, str | PathLike) else ():
-        file = Path(data).with_name(name + Path(data).suffix)
-        said = escape_columns(columns) if claimed.escape_formulas else columns
-        if file.exists() and content_hash(read_written(file)) != content_hash(said):
-            findings.append(f"{file.name} says something else than {Path(data).name}")
-        if file.exists() and file.name not in {listed.name for listed in claimed.files}:
-            findings.append(f"{file.name} stands beside the release, and its certificate does not name it")
     return findings
 
 

@@ -26,7 +26,7 @@ from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice, number
 from closeknit.core.schema import Schema
-from closeknit.core.steps import with_steps
+from closeknit.core.steps import step_notes, with_steps
 from closeknit.core.table import Form
 from closeknit.core.vacuity import vacuity_notes
 from closeknit.doors.csv import CsvFormat
@@ -179,7 +179,7 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         certificate = Certificate(
             closeknit=__version__, form=model_form(shape), columns=public.forms(), rows=coding.rows,
             withheld=rows - coding.rows, promises=found.promises, classes=found.classes, loss=found.loss, joint=found.joint,
-            notes=(*notes_on(coding.head, models, shape, 0), *vacuous,
+            notes=(*notes_on(coding.head.schema, models, shape, 0), *step_notes(coding.head), *vacuous,
                    *look_alike_notes(references_in(coding.head, models)), *formulas),
             content_sha256=written.content_hash(),
         )  # fmt: skip

@@ -24,6 +24,7 @@ from closeknit.core.model import Model, joints
 from closeknit.core.params import spec
 from closeknit.core.published import Reading, starred
 from closeknit.core.schema import Schema
+from closeknit.core.steps import step_notes
 from closeknit.core.table import Form, Partition, Table, Written
 from closeknit.core.tree import STAR
 from closeknit.models import TCloseness
@@ -68,7 +69,8 @@ def _certified(table: Table, partition: Partition, models: Sequence[Model], form
     profiles = partial(_profiles, reading, written) if reading.column_groups else None
     certificate = certify(
         reading, models, version=__version__, form=model_form(form), withheld=len(table) - written.columns.rows,
-        home=Home(persons is not None, profiles), notes=notes_on(table, models, form, int((~classed).sum())),
+        home=Home(persons is not None, profiles),
+        notes=[*notes_on(table.schema, models, form, int((~classed).sum())), *step_notes(table)],
         joint=joint if joint and reading.joins(joint.column) else None, allow_vacuous=table.allow_vacuous,
     )  # fmt: skip
     return written.columns, certificate
@@ -123,11 +125,18 @@ def published_schema(schema: Schema, columns: Columns) -> Schema:
     return Schema(quasi=quasi, sensitive=secret, plain=schema.plain, importance=schema.importance)
 
 
-def notes_on(table: Table, models: Sequence[Model], form: Form, starred: int) -> list[str]:
-    """What a reader of the certificate has to know beside the numbers."""
-    schema = table.schema
-    notes = ["promises cover the published rows only, and refer to how secrets are spread over them"]
-    notes += [persons_note(schema), *form.notes(table)]
+def notes_on(schema: Schema, models: Sequence[Model], form: Form, starred: int) -> list[str]:
+    """What a reader of the certificate has to know in addition to the numbers."""
+    first, *others = derived_notes(schema, models, form, starred)
+    return [f"{first}, and refer to how secrets are spread over them", persons_note(schema), *others]
+
+
+def derived_notes(schema: Schema, models: Sequence[Model], form: Form, starred: int) -> list[str]:
+    """The notes that an auditor derives, too, from the published schema, the models, the form and the written cells.
+
+    `starred`: how many suppressed rows are written as `*`.
+    """
+    notes = ["promises cover the published rows only", *form.notes(schema)]
     if starred:
         secrets = " and every secret" if getattr(form, "withheld", "") == "hidden" else ""
         notes.append(f"{starred:,} rows were withheld: they are written as `*` in every quasi column{secrets}")

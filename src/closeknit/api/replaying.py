@@ -16,18 +16,16 @@ from closeknit.api.publishing import all_secrets
 from closeknit.core.certificate import Certificate, Promise, model_form
 from closeknit.core.certifying import Home, certify
 from closeknit.core.columns import Column, Columns, joined
-from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.kinds import Kind, flat
 from closeknit.core.loss import written_texts
 from closeknit.core.model import Model, joints
-from closeknit.core.order import Coded, row_order
+from closeknit.core.order import row_order
 from closeknit.core.params import choice
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
 from closeknit.doors.files import kind_of
 from closeknit.forms import generalized
-from closeknit.forms.cells import compact
+from closeknit.forms.cells import cell_order, compact, text_order
 from closeknit.release import Origin, Release
 from closeknit.streams.certificate import REFERRING, WINDOW, attested, notes, shown_schema
 from closeknit.streams.stream import Stream
@@ -87,41 +85,19 @@ def refuse_begun(stream: object) -> None:
 
 
 def _sorted(stream: Stream, written: Columns, rows: NDArray[np.int64]) -> tuple[Columns, NDArray[np.int64]]:
-    """Rows in the order of a release: by their labels, then secrets, then plain cells; and their positions."""
-    kinds = shown_schema(stream, {}).quasi
-    cells, keys = {}, list[Coded]()
-    for name, kind in kinds.items():
-        cells[name] = _labels(written[name], _domain(stream, name, kind, written[name]))
-    for name in (*stream.schema.sensitive, *stream.schema.plain):
+    """Rows in the canonical order of a release, and their positions; lists of values are in order too."""
+    quasi, cells = shown_schema(stream, {}).quasi, dict[str, Column]()
+    for name in (*quasi, *stream.schema.sensitive, *stream.schema.plain):
         column = compact(written[name])
-        ranked = in_order(np.array([*column.values.tolist()], dtype=object))
-        place = np.append(ranked.codes, -1).astype(np.int32)
-        cells[name] = Column(ranked.values, place[column.codes])
-    for column in cells.values():
-        codes = np.where(column.codes < 0, len(column.values), column.codes)  # missing cells stand last
-        keys.append((codes.astype(np.int32), len(column.values) + 1))
-    order = row_order(keys, written.rows)
-    names = [*kinds, *stream.schema.sensitive, *stream.schema.plain]
-    return Columns({name: cells[name].take(order) for name in names}, written.rows), rows[order]
-
-
-def _domain(stream: Stream, name: str, kind: Kind, column: Column) -> Domain:
-    """What orders the labels of a column."""
-    declared = stream.coder.domains.get(name)
-    if declared is not None or kind.name != "flat":
-        return declared or Domain(())
-    texts = [str(value) for value in column.values.tolist() if value != "*"]
-    return flat().bind(np.array(texts, dtype=object))[0]
-
-
-def _labels(column: Column, domain: Domain) -> Column:
-    """The same cells as text, distinct ones in the order of what they say."""
-    used = compact(column)
-    texts = written_texts(used)[:-1]
-    rank = np.full(len(texts) + 1, -1, dtype=np.int32)
-    order = domain.label_order(texts)
-    rank[order] = np.arange(len(texts))
-    return Column(np.array([texts[i] for i in order.tolist()], dtype=object), rank[used.codes])
+        if name in quasi:
+            texts = written_texts(column)[:-1]
+            order = text_order(texts)
+            ranked = Column(np.array([texts[i] for i in order], dtype=object), np.argsort(order))  # type: ignore[arg-type]
+        else:
+            ranked = in_order(np.array([*column.values.tolist()], dtype=object))
+        cells[name] = Column(ranked.values, np.append(ranked.codes, -1).astype(np.int32)[column.codes])
+    order = row_order([cell_order(column) for column in cells.values()], written.rows)
+    return Columns(cells, written.rows).take(order), rows[order]
 
 
 def _certified(stream: Stream, columns: Columns, released: Columns, behind: NDArray[np.int64]) -> tuple[Reading, Certificate]:

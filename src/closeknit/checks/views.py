@@ -16,7 +16,7 @@ from math import prod
 from typing import Any
 
 from closeknit.checks.broken import need
-from closeknit.checks.cells import Row, ends, grouped, place, rows_of
+from closeknit.checks.cells import Row, ends, grouped, rows_of
 from closeknit.checks.oracle import oracle_folds
 from closeknit.core.columns import Columns
 from closeknit.core.schema import Schema
@@ -99,7 +99,7 @@ class View:
         order of their content, and the cells of a group by themselves inside each.
         """
         if self.number is None:
-            self._sorted(self._places((*self.schema.quasi, *self.schema.sensitive, *self.schema.plain)), "rows")
+            self._sorted(self._cells((*self.schema.quasi, *self.schema.sensitive, *self.schema.plain)), "rows")
             return
         there = grouped(self.columns, [self.number])
         need([*there] == [(str(i),) for i in range(1, len(there) + 1)], f"buckets are numbered {[*there]}")
@@ -111,23 +111,9 @@ class View:
                 self._sorted(of_group, "cells of a group")
         self._sorted(contents, "buckets")
 
-    def _places(self, names: tuple[str, ...]) -> list[Any]:
-        """Where each row stands by these cells."""
-        kinds = {**self.schema.quasi, **self.schema.sensitive}
-        keys = [
-            [place(kinds[name], cell) if name in kinds else ("" if cell is None else cell,) for (cell,) in cells]
-            for name, cells in ((name, rows_of(self.columns, [name])) for name in dict.fromkeys(names))
-        ]
-        return list(zip(*keys, strict=True))
-
     def _cells(self, names: tuple[str, ...]) -> list[Any]:
-        """Where each row stands by these cells if nothing is known of their kinds: numbers by value, all else as text."""
-        keys = []
-        for name in names:
-            cells = [cell for (cell,) in rows_of(self.columns, [name])]
-            numbers = all(cell in (None, "*") or NUMBER.fullmatch(cell) for cell in cells)
-            keys.append([_key(cell, numbers) for cell in cells])
-        return list(zip(*keys, strict=True))
+        """Where each row comes by these cells: numbers and ranges by value, then all other texts, missing cells last."""
+        return [tuple(map(_key, row)) for row in rows_of(self.columns, list(dict.fromkeys(names)))]
 
     @staticmethod
     def _sorted(keys: list[Any], what: str) -> None:
@@ -161,8 +147,7 @@ def groups_of(name: str, params: Mapping[str, Any], schema: Schema) -> tuple[tup
     return (*schema.quasi, *plain), tuple(schema.sensitive)
 
 
-def _key(cell: str | None, numbers: bool) -> tuple[Any, ...]:
-    """Missing cells stand last, and before them `*` among numbers."""
-    if cell is None or (numbers and cell == "*"):
-        return (2 if cell is None else 1,)
-    return (0, *ends(cell), cell) if numbers else (0, cell)
+def _key(cell: str | None) -> tuple[Any, ...]:
+    if cell is None:
+        return (2,)
+    return (0, *ends(cell), cell) if NUMBER.fullmatch(cell) else (1, cell)

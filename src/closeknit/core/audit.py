@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,12 +25,14 @@ from closeknit.core.certifying import class_sizes, estimates, joint_distance, ju
 from closeknit.core.columns import Columns
 from closeknit.core.domain import Domain
 from closeknit.core.grids import Summarized, Summary
-from closeknit.core.joint import Secret
+from closeknit.core.joint import Secret, named
 from closeknit.core.kinds import texts_of
+from closeknit.core.limits import MOST_COMBINATIONS
 from closeknit.core.loss import measure
 from closeknit.core.model import Model, least_rows
 from closeknit.core.published import Reading
 from closeknit.core.schema import Schema
+from closeknit.core.strict_json import json_text
 from closeknit.core.tree import STAR
 from closeknit.core.vacuity import shown_share, vacuous_note
 
@@ -118,7 +119,7 @@ class Audit(Summarized, Record):
     def to_json(self) -> str:
         """The audit as text for machines."""
         record = {"ok": self.ok, "status": self.status, **self.model_dump(mode="json")}
-        return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+        return json_text(record)
 
     def __str__(self) -> str:
         lines = [promise.line() for promise in self.promises]
@@ -225,9 +226,11 @@ def _vacuity_differences(now: Promise, then: Promise, notes: Collection[str]) ->
 
 
 def _joint_differences(seen: Seen, then: Joint | None) -> Iterator[str]:
-    if then is None:
-        return  # certificates once had no such record
     now = seen.joint
+    if then is None:
+        if now is not None and seen.rows <= MOST_COMBINATIONS:  # Spark does not measure more
+            yield f"the certificate does not have the joint distance of {named(now.columns)}; recomputed {now.line()}"
+        return
     same = now is not None and (now.columns, now.exact) == (then.columns, then.exact)
     if now is None or not same or not _equal(now.reached, then.reached) or not _equal(now.least, then.least):
         found = "nothing" if now is None else f"{now.line()} (exactly {now.exact})"

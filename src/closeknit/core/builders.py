@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,12 @@ from closeknit.core.dates import Date
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number, plain_number
 from closeknit.core.kinds import BadValue, Kind, Prefix
-from closeknit.core.limits import MOST_INTERVALS, MOST_LEVELS, check_count
+from closeknit.core.limits import MOST_INTERVALS, MOST_LEVELS, MOST_NODES, check_count
 from closeknit.core.params import number, whole
 from closeknit.core.tree import STAR
 
 Dicts = dict[str, Any]  # label -> the same again, or None for a leaf
+TOO_MANY = "the hierarchy has {} nodes or more"
 Edges = tuple[tuple[float, float], ...]  # the numbers of each leaf: lo <= x < hi, the last one closed
 
 
@@ -37,7 +38,7 @@ def label_of(value: object) -> str:
     return plain_number(value) if isinstance(value, int | float | np.number) else str(value)  # type: ignore[arg-type]
 
 
-def nested_dicts(form: object, level: int = 1) -> Dicts | None:
+def nested_dicts(form: object, level: int = 1, numbers: Iterator[int] | None = None) -> Dicts | None:
     """Mappings, lists and scalars as a file or a person writes them, made uniform.
 
     >>> nested_dicts({"respiratory": ["flu", "SARS"], "other": ["ulcer", {"skin": ["acne"]}], 7: None})
@@ -53,12 +54,15 @@ def nested_dicts(form: object, level: int = 1) -> Dicts | None:
         entries = [entry for item in form for entry in (item.items() if isinstance(item, Mapping) else [(item, None)])]
     else:
         raise BadInput(f"'{form}' at level {level} below the root is not a list of values", right=f"write [{form}]")
+    check_count(TOO_MANY, len(entries), MOST_NODES)
     nested: Dicts = {}
+    numbers = numbers or count(1)  # of all nodes, whatever their level: a short text can name one node many times
     for name, below in entries:
+        check_count(TOO_MANY, next(numbers), MOST_NODES)
         label = label_of(name)
         if label in nested:
             raise BadInput(f"'{label}' occurs twice at level {level} below the root", right="each value has one place")
-        nested[label] = nested_dicts(below, level + 1)
+        nested[label] = nested_dicts(below, level + 1, numbers)
     return nested or None
 
 
@@ -184,6 +188,7 @@ def balanced(values: Iterable[object], fanout: int) -> Dicts:
     """
     whole("fanout", fanout, least=2)
     names = [label_of(value) for value in values]
+    check_count(TOO_MANY, len(names), MOST_NODES)
     if not names:
         raise BadInput("a hierarchy needs at least one leaf")
     if len(set(names)) < len(names):

@@ -7,7 +7,6 @@ at home and marked `attested`: of it only *asked* and *held* are told.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -17,9 +16,11 @@ from closeknit.core.errors import BadInput
 from closeknit.core.formulas import ESCAPED, RISK
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.joint import Secret, named
+from closeknit.core.limits import MOST_GUARANTEES, MOST_NOTES
 from closeknit.core.model import Model
 from closeknit.core.params import spec
 from closeknit.core.schema import explained, refuse_files
+from closeknit.core.strict_json import check_json, json_text
 from closeknit.core.vacuity import shown_share
 
 if TYPE_CHECKING:
@@ -47,11 +48,12 @@ class Paper(Summarized, Record):
 
     def to_json(self) -> str:
         """As text."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, sort_keys=False) + "\n"
+        return json_text(self.model_dump(mode="json"))
 
     @classmethod
     def from_json(cls, text: str, file: object = None) -> Self:
-        """Read back; a file that is none of these is named."""
+        """Read back; a file that is none of these is named, as is JSON that can be read in two ways."""
+        check_json(text, file or cls.what)
         try:
             read = cls.model_validate_json(text)
         except ValidationError as error:
@@ -169,15 +171,15 @@ class Certificate(Paper):
     columns: dict[str, Any]
     rows: Count
     withheld: Count
-    promises: tuple[Promise, ...]
+    promises: Annotated[tuple[Promise, ...], Field(max_length=MOST_GUARANTEES)]
     classes: ClassSizes
     loss: LossRecord
     joint: Joint | None = None  # with fewer than two secrets, and in certificates made before it was measured
     estimates: dict[str, Estimated] = {}  # of perturbed secrets
-    notes: tuple[str, ...] = ()
+    notes: Annotated[tuple[str, ...], Field(max_length=MOST_NOTES)] = ()
     escape_formulas: bool = False  # names and cells have an apostrophe in front where a spreadsheet would run them
     content_sha256: str = ""
-    files: tuple[ReleaseFile, ...] = ()
+    files: Annotated[tuple[ReleaseFile, ...], Field(max_length=MOST_NOTES)] = ()
 
     def with_escapes(self) -> Certificate:
         """The certificate of the same cells, written with formulas escaped."""

@@ -103,15 +103,6 @@ class Domain:
         first, last = (self.texts[lo], self.texts[hi]) if self.ends is None else (self.ends[lo][0], self.ends[hi][1])
         return f"[{first}, {last}]"
 
-    def label_order(self, labels: Sequence[str]) -> NDArray[np.int64]:
-        """Order of distinct written labels by what they say, never by the raw codes behind them."""
-        if self.tree is not None:
-            nodes = dict(zip(self.tree.labels[::-1], range(len(self.tree.labels) - 1, -1, -1), strict=True))
-            return np.argsort(np.array([nodes[label] for label in labels], dtype=np.int64), kind="stable")
-        lo, hi = read_ranges(labels)
-        empty = np.array([label == "" for label in labels])
-        return np.lexsort((empty, hi, lo))
-
     def positions(self) -> NDArray[np.float64]:
         """Each leaf on a line from 0 to 1: numbers by value inside their bounds, other leaves by their order."""
         if self.numbers is None or self.size == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+MOST_SAID = 1_000  # characters of one part of a sentence, which may quote a value of any length
 MOST_LISTED = 20  # names in a sentence
 MOST_COMPARED = 100  # characters of a name: comparing costs the square of it
 NEAR = 0.7  # how similar a name must be to be suggested, from 0 to 1
@@ -34,12 +35,17 @@ class BadInput(CloseknitError):
         row: int | None = None,
         right: str | None = None,
     ) -> None:
+        what, right = _clip(what), right and _clip(right)
         self.what, self.file, self.column, self.row, self.right = what, file, column, row, right
         where = [str(file)] if file is not None else []
         where += [f"column '{column}'"] if column is not None else []
         where += [f"row {row:,}"] if row is not None else []
         sentence = ", ".join(where) + (": " if where else "") + what
         super().__init__(sentence + (f"; {right}" if right else ""))
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= MOST_SAID else f"{text[: MOST_SAID // 2]} ... {text[-MOST_SAID // 2 :]}"
 
 
 class Unsatisfiable(CloseknitError):

@@ -16,6 +16,11 @@ MOST_INTERVALS = 10_000  # bins, quantiles or intervals of one column
 MOST_STEPS = 1_000_000_000  # of a numeric column, from its least value to its largest
 MOST_LENGTH = 100  # characters of a code that is masked one character a level
 MOST_LEVELS = 110  # of a hierarchy: a masked code has as many levels as characters
+MOST_NODES = 500_000  # of a hierarchy that is written out
+MOST_BYTES = 64 << 20  # of a certificate, a report or a recipe
+MOST_GUARANTEES = 1_000  # of one certificate
+MOST_NOTES = 10_000  # and files
+MOST_COMBINATIONS = 8_000_000  # of several sensitive attributes, or values of all columns, that Spark's driver takes
 MOST_PROPOSALS = 1_000_000_000_000  # of a search: about a day
 MOST_SECONDS = 86_400  # of a search
 MOST_VECTORS = 10_000_000  # of levels that are searched
@@ -30,4 +35,5 @@ def check_count(what: str, count: int | Fraction, most: int) -> None:
     closeknit.core.errors.BadInput: width=0.001 makes 100,000 intervals; choose at most 10,000
     """
     if count > most:
-        raise BadInput(what.format(f"{int(count):,}"), right=f"choose at most {most:,}")
+        shown = f"{int(count):,}" if count < 10**18 else "more than 10^18"
+        raise BadInput(what.format(shown), right=f"choose at most {most:,}")

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.domain import Domain
+from closeknit.core.exact import plain_number
 from closeknit.core.kinds import Numeric
 from closeknit.core.limits import MOST_STEPS
 from closeknit.core.table import Table
@@ -94,3 +95,19 @@ def _with_step(kind: Numeric, domain: Domain, counts: Callable[[], Counts], snap
         return kind, domain
     domain = replace(domain, step=float(Fraction(str(step))), snap=on_grid, proposed=domain.proposed or kind.step is None)
     return replace(kind, step=step, snap=on_grid), domain
+
+
+def step_notes(table: Table) -> list[str]:
+    """A sentence for each quasi-identifier whose step was read off the data: the published schema alone does not say so.
+
+    >>> import closeknit as ck
+    >>> from closeknit.core.columns import Columns
+    >>> table = ck.Schema(quasi={"x": ck.numeric()}).encode(Columns.of({"x": [0.25, 1.5]}))
+    >>> step_notes(with_steps(table, lambda place: np.array([1, 1])))
+    ["column 'x': ranges end at multiples of 0.02, a step proposed from the data"]
+    """
+    return [
+        f"column '{name}': ranges end at multiples of {plain_number(domain.step)}, a step proposed from the data"
+        for name, domain in zip(table.schema.quasi, table.quasi_domains, strict=True)
+        if domain.step is not None and domain.proposed
+    ]

@@ -193,14 +193,17 @@ class Form(Protocol):
              joints: Sequence[tuple[str, ...]] = ()) -> Reading:  # fmt: skip
         """The classes that an adversary finds in the written cells; `joints`: secrets to be counted as one, too."""
 
-    def notes(self, table: Table) -> list[str]:
-        """What a reader of the certificate has to know of such cells."""
+    def notes(self, schema: Schema) -> list[str]:
+        """What a reader of the certificate has to know of such cells; what a certificate publishes of a schema is enough."""
 
     def parts(self, columns: Columns, schema: Schema) -> dict[str, Columns]:
         """Files that say the same as the written table, part by part, by the beginning of their names."""
 
     def disorder(self, columns: Columns, schema: Schema) -> list[str]:
-        """Sentences on an order of rows that could tell what the form breaks; such a release must not pass."""
+        """Sentences on an order of rows that could reveal what the form separates; such a release does not pass an audit."""
+
+    def unsorted(self, columns: Columns, schema: Schema) -> list[str]:
+        """Sentences on rows that are not in the order in which the form writes them; an order can carry information."""
 
     @property
     def advice(self) -> str | None:

@@ -19,6 +19,7 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.joint import CodedSecret, Secret, joined
+from closeknit.core.limits import MOST_COMBINATIONS
 from closeknit.core.order import groups, row_order
 from closeknit.core.schema import Schema, ranked
 from closeknit.core.table import Table
@@ -29,7 +30,7 @@ from closeknit.engines.spark_packs import Packs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-MOST = 8_000_000  # different values of all columns, or combinations of several secrets, that come to the driver
+MOST = MOST_COMBINATIONS  # different values of all columns, or combinations of several secrets, that come to the driver
 NATIVE = {"string": "string", "boolean": "boolean", "date": "date", "timestamp": "date", "timestamp_ntz": "date"}
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 WHO = "who"  # the person of a row: first the cell, then a number

@@ -1,6 +1,6 @@
 """All rows of packs in one order: some keys tell where partitions begin, each pack is parted there, each partition is sorted.
 
-The order is that of words (codes in as few 64-bit numbers as hold them), then of plain cells, a missing one first. Rows that
+The order is that of words (codes in as few 64-bit numbers as hold them), then of plain cells, a missing one last. Rows that
 are equal in all of these may be more than a partition should hold. They are salted: of a run of equal rows in a pack each row
 has its place in the run, from 0 to 1, as the last part of its key, so that a partition may begin inside the run. Where
 partitions begin changes nothing but who does the work.
@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Column
+from closeknit.core.kinds import texts_of
 from closeknit.core.order import Coded, row_order
-from closeknit.core.schema import ranked
 from closeknit.doors.batches import Block, cells_in, rows_at, texts_block, told
 from closeknit.doors.packs import pieces_of
 from closeknit.engines.spark_packs import Packs
+from closeknit.forms.cells import cell_key, cell_order
 
 KEYS = 64  # keys for each partition that are looked at
 GOLDEN = 0.6180339887498949  # its multiples are spread evenly, however many there are
@@ -52,9 +53,9 @@ class _Sorted:
     """The order of a block, and the key of each row in it."""
 
     def __init__(self, block: Block, words: list[NDArray[np.uint64]], plain: Sequence[str]) -> None:
-        self.words, self.plain = words, [ranked(column) for column in cells_in(block, plain).values()]
+        self.words, self.plain = words, list(cells_in(block, plain).values())
         self.columns: list[Coded] = [(word, 1 << 64) for word in words]
-        self.columns += [(column.codes + 1, len(column.values) + 1) for column in self.plain]
+        self.columns += map(cell_order, self.plain)
         self.order = row_order(self.columns, block.num_rows)
 
     @cached_property
@@ -77,8 +78,8 @@ class _Sorted:
 
 
 def _key(words: list[NDArray[np.uint64]], plain: Sequence[Column], row: int, salt: float) -> Key:
-    cells = (column.take(np.array([row])).cells()[0] for column in plain)
-    return (*(int(word[row]) for word in words), *((0,) if cell is None else (1, cell) for cell in cells), salt)
+    cells = (texts_of(column.values[column.codes[row : row + 1]]) if column.codes[row] >= 0 else [] for column in plain)
+    return (*(int(word[row]) for word in words), *((0, cell_key(cell[0])) if cell else (1,) for cell in cells), salt)
 
 
 def _bounds(packs: Packs, words_of: Words, plain: Sequence[str], rows: int, count: int) -> list[Key]:

@@ -21,7 +21,7 @@ from closeknit.engines.spark_coding import Coding, Counted, histograms
 from closeknit.engines.spark_maps import partitions, place_of_partition
 from closeknit.engines.spark_packs import Packs
 from closeknit.engines.spark_sorting import in_order
-from closeknit.forms.cells import compact, label_column
+from closeknit.forms.cells import cell_order, compact, label_column, text_order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,7 +42,7 @@ def written_block(coding: Coding, form: Form, block: Block, order: NDArray[np.in
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The different written cells of every quasi column in the order of what they say, and the shown values of secrets."""
+    """The different written cells of every quasi column in canonical order, and the shown values of secrets."""
 
     labels: Mapping[str, list[str]]  # '' is the missing cell
     counts: Mapping[str, NDArray[np.int64]]  # rows of each label
@@ -54,9 +54,9 @@ class Cells:
         found = histograms(written, coding.quasi_names)
         labels, counts, shown = {}, {}, {}
         schema, head = coding.head.schema, coding.head
-        for place, name, domain in zip(coding.quasi_names, schema.quasi, head.quasi_domains, strict=True):
+        for place, name in zip(coding.quasi_names, schema.quasi, strict=True):
             texts, rows = _all_cells(found[place])
-            order = domain.label_order(texts)
+            order = text_order(texts)
             labels[name], counts[name] = [texts[i] for i in order], rows[order]
         for name, values in zip(schema.sensitive, head.shown, strict=True):
             leaves = np.arange(len(values) + 1, dtype=np.int32)
@@ -86,7 +86,8 @@ def in_release_order(written: Packs, coding: Coding, cells: Cells) -> Packs:
         for place, name in zip(coding.quasi_names, coding.head.schema.quasi, strict=True)
     }
     shared, kept = written.frame.sparkSession.sparkContext.broadcast(rank_of), coding.all_names[len(rank_of) :]
-    sizes = [*(len(ranks) for ranks in rank_of.values()), *(domain.size + 1 for domain in coding.head.sensitive_domains)]
+    shown = [cell_order(column) for column in cells.shown.values()]  # of each leaf, where its value comes
+    sizes = [*(len(ranks) for ranks in rank_of.values()), *(size for _, size in shown)]
 
     def ranked(block: Block) -> Block:
         columns = cells_in(block, list(shared.value))
@@ -94,7 +95,9 @@ def in_release_order(written: Packs, coding: Coding, cells: Cells) -> Packs:
         return coded_block({**ranks, **{name: block.column(name) for name in kept}})
 
     def words(block: Block) -> Words:
-        return packed(list(zip(codes_in(block, coding.names).T, sizes, strict=True)))
+        quasi, secrets = (codes_in(block, names).T for names in (coding.quasi_names, coding.secret_names))
+        ranks = [*quasi, *(place[codes] for (place, _), codes in zip(shown, secrets, strict=True))]
+        return packed(list(zip(ranks, sizes, strict=True)))
 
     count = partitions(written.frame, coding.rows)
     return in_order(written.each(ranked), words, coding.plain_names, coding.rows, count)

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
-from closeknit.core.exact import plain_number
 from closeknit.core.joint import CodedSecret, Secret, joined
 from closeknit.core.kinds import Numeric
 from closeknit.core.order import Coded, groups, row_order
@@ -34,12 +33,15 @@ from closeknit.core.schema import Schema
 from closeknit.core.steps import with_steps
 from closeknit.core.table import Partition, Table, Written
 from closeknit.forms.cells import (
+    CANONICAL,
+    cell_order,
     checked_levels,
     class_labels,
     compact,
     hidden_cells,
     label_column,
     refuse_levels,
+    tight_note,
 )
 from closeknit.kernels.boxes import boxes
 
@@ -72,7 +74,7 @@ class Generalized:
         return with_steps(table, lambda j: np.bincount(table.quasi[:, j], minlength=sizes[j]), self.snap)
 
     def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
-        """Rows sorted by their written cells: groups by the order of their labels, then secrets, then plain cells."""
+        """Rows in the canonical order of their written cells: quasi-identifiers, then sensitive values, then plain cells."""
         table = self.before(table, seed)
         self._check(table)
         partition, stars = self._with_stars(partition)
@@ -94,14 +96,11 @@ class Generalized:
         keys: list[Coded] = [(rank[class_of], ranks)]
         written: dict[str, Column] = {}
         for j, (name, shown) in enumerate(zip(table.schema.sensitive, table.shown, strict=True)):
-            codes = np.where(hidden, len(shown) + 1, table.sensitive[kept, j])
-            said = Column(shown, np.where(codes >= len(shown), -1, codes).astype(np.int32))
+            codes = table.sensitive[kept, j]
+            said = Column(shown, np.where(hidden | (codes >= len(shown)), -1, codes).astype(np.int32))
             written[name] = hidden_cells(compact(said), hidden)
-            keys.append((codes, len(shown) + 2))
-        for name, column in table.plain.items():
-            written[name] = compact(column.take(kept))
-            keys.append((column.codes[kept] + 1, len(column.values) + 1))
-        order = row_order(keys, len(kept))
+        written |= {name: compact(column.take(kept)) for name, column in table.plain.items()}
+        order = row_order([*keys, *map(cell_order, written.values())], len(kept))
         named = {name: label_column(texts, of_class).take(class_of[order]) for name, (texts, of_class) in labels.items()}
         named |= {name: column.take(order) for name, column in written.items()}
         return Written(Columns({name: named[name] for name in table.schema.published}, len(kept)), kept[order])
@@ -128,17 +127,9 @@ class Generalized:
             if snap and domain.tree is None and domain.ends is None and domain.step is None:
                 raise BadInput("has no step to snap to", column=name, right="declare numeric(step=...) or leave snap out")
 
-    def notes(self, table: Table) -> list[str]:
-        """Ranges that disclose true values, and steps that were read off the data."""
-        tight = [
-            f"column '{name}': both ends of a range are true values of somebody in the class"
-            for name in self.tight(table.schema)
-        ]
-        return tight + [
-            f"column '{name}': ranges end at multiples of {plain_number(domain.step)}, a step proposed from the data"
-            for name, domain in zip(table.schema.quasi, table.quasi_domains, strict=True)
-            if domain.step is not None and domain.proposed
-        ]
+    def notes(self, schema: Schema) -> list[str]:
+        """Ranges that disclose true values."""
+        return list(map(tight_note, self.tight(schema)))
 
     def tight(self, schema: Schema) -> tuple[str, ...]:
         """Columns whose ranges end at true values of rows in the class; ends of bins are declared, and a level has no ends."""
@@ -150,6 +141,12 @@ class Generalized:
     def disorder(self, columns: Columns, schema: Schema) -> list[str]:
         """All cells of a row belong together."""
         return []
+
+    def unsorted(self, columns: Columns, schema: Schema) -> list[str]:
+        """The first row that is not where its written cells place it."""
+        rank, _ = groups([cell_order(column) for column in columns.values()], columns.rows)
+        before = np.flatnonzero(np.diff(rank) < 0)
+        return [f"row {before[0] + 2:,} is out of place: {CANONICAL}"] if len(before) else []
 
     def parts(self, columns: Columns, schema: Schema) -> dict[str, Columns]:
         """It is one table."""

@@ -59,9 +59,9 @@ class Grouped(ABC):
             "of one row belong to one person only where their columns stand in one group; certificate.json says which do.\n"
         )
 
-    def notes(self, table: Table) -> list[str]:
+    def notes(self, schema: Schema) -> list[str]:
         """Exact cells show who is there."""
-        together = "; ".join(", ".join(group) for group in self.column_groups(table.schema))
+        together = "; ".join(", ".join(group) for group in self.column_groups(schema))
         return [
             f"rows do not line up: inside a bucket only these columns belong together: {together}",
             "quasi-identifiers are not generalized: whoever knows them may see that a person is in the release",
@@ -138,6 +138,18 @@ class Grouped(ABC):
                 together = ", ".join(group)
                 found.append(f"{self.number} {bucket}: the cells of {together} are not sorted, so rows may line up with others")
         return found
+
+    def unsorted(self, columns: Columns, schema: Schema) -> list[str]:
+        """Buckets that are not numbered from 1 in the order of their contents, rows that are not in the order of buckets."""
+        numbers = columns[self.number]
+        bucket_of, _ = cell_order(numbers)
+        count = int(bucket_of.max()) + 1
+        right = f"{self.number} must count from 1 in the order of what the buckets hold"
+        if (np.diff(bucket_of) < 0).any() or sorted(texts_of(numbers.values)) != sorted(map(str, range(1, count + 1))):
+            return [f"the buckets are not numbered in their order: {right}"]
+        ranks = [groups([cell_order(columns[name]) for name in group], columns.rows)[0] for group in self.column_groups(schema)]
+        later = np.diff(_places(bucket_of.astype(np.int32), count, ranks)) > 0
+        return [] if later.all() else [f"{self.number} {int(np.argmin(later)) + 2:,} is out of place: {right}"]
 
     def check(self, schema: Schema) -> None:
         """Every published column in exactly one group, and more than one group."""

@@ -123,18 +123,22 @@ class Perturbed:
             self._refuse_missing(name, histogram.values, histogram.domain)
         return replace(reading, retained=laws)
 
-    def notes(self, table: Table) -> list[str]:
+    def notes(self, schema: Schema) -> list[str]:
         """The law of each column, and what is said of ranges."""
         laws = [
             f"column '{name}' is perturbed: each secret was kept with probability {self.retain}, or else replaced by one of "
             f"{law.values:,} values alike, so odds change at most by the factor {float(law.gamma):.6g}"
-            for name, law in self.laws(table.schema).items()
+            for name, law in self.laws(schema).items()
         ]
-        return self._cells.notes(table) + laws
+        return self._cells.notes(schema) + laws
 
     def disorder(self, columns: Columns, schema: Schema) -> list[str]:
         """All cells of a row belong together."""
         return []
+
+    def unsorted(self, columns: Columns, schema: Schema) -> list[str]:
+        """The first row that is not where its written cells place it."""
+        return self._cells.unsorted(columns, schema)
 
     def parts(self, columns: Columns, schema: Schema) -> dict[str, Columns]:
         """It is one table."""

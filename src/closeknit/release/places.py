@@ -8,6 +8,7 @@ from typing import Any
 
 from closeknit.core.certificate import Certificate
 from closeknit.core.errors import BadInput
+from closeknit.core.strict_json import read_limited
 from closeknit.release.release import FORMATS
 
 CERTIFICATE = "certificate.json"
@@ -60,7 +61,7 @@ def read_certificate(given: Certificate | str | PathLike[str]) -> Certificate:
         return given
     file = Path(given)
     try:
-        return Certificate.from_json(file.read_text(encoding="utf-8"), file)
+        return Certificate.from_json(read_limited(file), file)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise BadInput(f"cannot be read ({why})", file=file, right=f"name a {CERTIFICATE}") from None

@@ -24,8 +24,7 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain, snapped
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import plain_number
-from closeknit.core.folding import first_alike, fold_text
-from closeknit.core.joint import CodedSecret
+from closeknit.core.folding import fold_text
 from closeknit.core.kinds import BadValue, Kind, texts_of
 from closeknit.core.params import number
 from closeknit.core.schema import Schema
@@ -211,7 +210,7 @@ class Coder:
                 Column(column.values[kept], np.arange(len(kept), dtype=np.int32)), "", kind
             )
             shown[kept] = leaf_values[codes].tolist()
-        digests = [MISSING if value is None else self._secret_digest(_text(value)) for value in shown.tolist()]
+        digests = [MISSING if value is None else self._secret_digest(value_text(value)) for value in shown.tolist()]
         return shown, np.array(digests, dtype=np.int64), strange
 
     def _secret_digest(self, text: str) -> int:
@@ -298,35 +297,7 @@ def _ranges(lo: Reals, hi: Reals) -> list[str]:
     return [texts[a] if a == b else f"[{texts[a]}, {texts[b]}]" for a, b in pairs]
 
 
-def digest_codes(digests: Ints) -> CodedSecret:
-    """Leaf codes of sensitive values that are known by their digests alone; a missing one is the last leaf.
-
-    >>> codes, domain = digest_codes(np.array([70, MISSING, 70, 12]))
-    >>> codes.tolist(), domain.size
-    ([1, 2, 1, 0], 2)
-    """
-    known = digests != MISSING
-    values, codes = np.unique(digests[known], return_inverse=True)
-    leaves = np.full(len(digests), len(values), dtype=np.int32)
-    leaves[known] = codes
-    return leaves, Domain(tuple(map(str, range(len(values)))))
-
-
-def folded_digests(digests: Ints, cells: Cells) -> Ints:
-    """The same digest for look-alike values; `cells` is what is shown of them.
-
-    >>> folded_digests(np.array([70, 12, 70, MISSING]), np.array(["flu", "Flu", "flu", None], dtype=object)).tolist()
-    [12, 12, 12, -1]
-    """
-    found, first, where = np.unique(digests, return_index=True, return_inverse=True)
-    known = np.flatnonzero(found != MISSING)
-    alike = first_alike([_text(cell) for cell in cells[first[known]].tolist()])
-    if alike is not None:
-        found[known] = found[known][alike]
-    return found[where]
-
-
-def _text(value: Any) -> str:
+def value_text(value: Any) -> str:
     """The same for numbers that are equal, whatever type they came in."""
     return plain_number(value) if isinstance(value, int | float) else str(value)
 

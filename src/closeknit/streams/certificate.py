@@ -23,8 +23,10 @@ from closeknit.core.kinds import Kind, Numeric, flat, numeric
 from closeknit.core.model import Model, least_rows
 from closeknit.core.schema import Schema
 from closeknit.core.vacuity import vacuity_notes
+from closeknit.forms.cells import tight_note
 from closeknit.kernels.axes import NUMBER, TREE, range_costs
-from closeknit.streams.arrivals import Arrivals, Reals, digest_codes, folded_digests
+from closeknit.streams.arrivals import Arrivals, Reals
+from closeknit.streams.digests import digest_codes, folded_digests
 
 if TYPE_CHECKING:
     from closeknit.streams.stream import Stream
@@ -172,7 +174,7 @@ def notes(stream: Stream, checked: bool = False) -> list[str]:
     said += [*stream.remarks, *_vacuous(stream)]
     number = stream.coder.axes.kind == NUMBER
     said += [
-        f"column '{name}': both ends of a range are true values of somebody in the class"
+        tight_note(name)
         for name, by_value in zip(schema.quasi, number.tolist(), strict=True)
         if by_value and stream.coder.domains[name] is None and name not in stream.coder.steps
     ]

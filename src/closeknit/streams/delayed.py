@@ -23,7 +23,8 @@ from closeknit.core.model import Model, least_rows, listed, merging_holds
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.models import KAnonymity, LDiversity
-from closeknit.streams.arrivals import Arrivals, Ints, digest_codes
+from closeknit.streams.arrivals import Arrivals, Ints
+from closeknit.streams.digests import digest_codes
 from closeknit.streams.stream import Leaving, Stream, seconds
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

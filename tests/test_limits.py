@@ -1,0 +1,98 @@
+"""What a certificate, a schema or a recipe may ask for is limited before anything is allocated, and each refusal is quick."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import closeknit as ck
+from closeknit.core.columns import Columns
+from closeknit.core.limits import MOST_BYTES, MOST_NODES
+from closeknit.recipe import Recipe
+
+CELLS: dict[str, list[object]] = {"age": [*range(30, 36)], "icd": ["A1", "A2", "A3", "B1", "B2", "B3"], "wage": [*range(6)]}
+MANY = [str(i) for i in range(MOST_NODES + 1)]
+
+
+@pytest.fixture(scope="module")
+def made() -> ck.Release:
+    schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"icd": ck.flat(), "wage": ck.numeric()})
+    return ck.anonymize(Columns.of(CELLS), schema, [ck.KAnonymity(3), ck.TCloseness("wage", 0.5)])
+
+
+def nested(levels: int) -> Any:
+    return {"x": nested(levels - 1)} if levels else ["A1"]
+
+
+ASKED: dict[str, tuple[str, Any, str]] = {
+    "bins": ("wage", {"numeric": {"lo": 0, "hi": 10, "bins": 10**6}}, "bins=1000000 is too large"),
+    "bins beyond any number": ("wage", {"numeric": {"lo": 0, "hi": 10, "bins": 10**40}}, "too large"),
+    "a tiny step": ("wage", {"numeric": {"lo": 0, "hi": 10, "step": 1e-300}}, r"step=1e-300 makes more than 10\^18 steps"),
+    "a tiny step without bounds": ("wage", {"numeric": {"step": 1e-300}}, r"step=1e-300 makes more than 10\^18 steps"),
+    "a long code": ("icd", {"prefix": {"length": 10**9}}, "length=1000000000 is too large"),
+    "a wide tree": ("icd", {"tree": MANY}, "the hierarchy has 500,001 nodes or more"),
+    "a tree in parts": ("icd", {"tree": {"a": MANY[: MOST_NODES // 2], "b": MANY[MOST_NODES // 2 :]}}, "500,001 nodes or more"),
+    "a deep tree": ("icd", {"tree": nested(150)}, "deeper than 110 levels"),
+    "many intervals": ("wage", {"intervals": {"lo": 0, "hi": 10, "width": 1e-9}}, "makes 10,000,000,000 intervals"),
+    "many edges": ("wage", {"intervals": {"edges": list(range(10**5))}}, "the edges make 99,999 intervals"),
+    "many levels of intervals": (
+        "wage",
+        {"intervals": {"lo": 0, "hi": 9, "width": 1, "levels": [2] * 10**5}},
+        "100,000 levels",
+    ),
+    "balanced values": ("icd", {"balanced": {"values": MANY, "fanout": 2}}, "500,001 nodes or more"),
+    "many levels of dates": ("icd", {"date": {"levels": ["day"] * 10**5}}, "date has levels"),
+}
+
+
+def refused(ask: Any, said: str) -> None:
+    start = time.process_time()
+    with pytest.raises(ck.BadInput, match=said) as caught:
+        ask()
+    assert time.process_time() - start < 5, "a limit is checked before the work"
+    assert len(str(caught.value)) < 3000
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_certificates_schemas_and_recipes_share_the_limits(made: ck.Release, tmp_path: Path, case: str) -> None:
+    column, kind, said = ASKED[case]
+    told = json.loads(made.certificate.to_json())
+    told["columns"]["sensitive"][column] = kind
+    claimed = ck.Certificate.model_validate(told)
+    refused(lambda: ck.audit(made.columns, certificate=claimed), said)
+    refused(lambda: ck.attack(made.columns, certificate=claimed), said)
+    kinds = {"icd": "flat", "wage": "numeric", column: kind}
+    asked = {"schema": {"quasi": {"age": "numeric"}, "sensitive": kinds}, "models": [{"k_anonymity": {"k": 3}}]}
+    if case != "a tiny step without bounds":  # what it makes is known with the table
+        refused(lambda: Recipe.of(asked), said)
+
+
+@pytest.mark.parametrize("key", ["promises", "notes", "files"])
+def test_lists_of_a_certificate_are_limited(made: ck.Release, tmp_path: Path, key: str) -> None:
+    made.save(tmp_path / "out", report=False)
+    file = tmp_path / "out" / "certificate.json"
+    told = json.loads(file.read_text("utf-8"))
+    told[key] = told[key][:1] * 20_000
+    file.write_text(json.dumps(told), "utf-8")
+    refused(lambda: ck.audit(tmp_path / "out"), rf"certificate\.json: .*key '{key}'.* at most")
+
+
+def test_large_files_are_refused_unread(made: ck.Release, tmp_path: Path) -> None:
+    made.save(tmp_path / "out")
+    for file in (tmp_path / "out" / "certificate.json", tmp_path / "recipe.yaml"):
+        with open(file, "wb") as sparse:
+            sparse.truncate(MOST_BYTES + 1)
+    refused(lambda: ck.audit(tmp_path / "out"), r"certificate\.json: has 67,108,865 bytes; .* at most 67,108,864")
+    refused(lambda: ck.attack(tmp_path / "out"), r"certificate\.json: has 67,108,865 bytes")
+    refused(lambda: Recipe.read(tmp_path / "recipe.yaml"), r"recipe\.yaml: has 67,108,865 bytes")
+
+
+def test_a_short_recipe_cannot_name_one_node_many_times(tmp_path: Path) -> None:
+    levels = "".join(f"  l{i}: &l{i} {{a{i}: *l{i - 1}, b{i}: *l{i - 1}}}\n" for i in range(1, 40))
+    text = "notes: []\nschema:\n  plain: []\n  quasi: {job: {tree: *l39}}\nmodels: []\n"
+    (tmp_path / "recipe.yaml").write_text(f"output:\n  l0: &l0 {{x: null}}\n{levels}{text}", "utf-8")
+    refused(lambda: Recipe.read(tmp_path / "recipe.yaml"), "column 'job': the hierarchy has 500,001 nodes or more")
