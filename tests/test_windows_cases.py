@@ -297,7 +297,7 @@ def test_what_cannot_be_meant_is_refused_before_the_first_row(params: Row, said:
         SabreWindow(schema_of(TREE), **asked)
 
 
-@pytest.mark.parametrize("method", [ck.Slicing(), ck.Anatomy(), ck.Mondrian, "mondrian"])
+@pytest.mark.parametrize("method", [ck.Slicing(), ck.Anatomy(), ck.Mondrian, "mondriaan"])
 def test_only_methods_that_make_classes_serve_a_window(method: Any) -> None:
     with pytest.raises(ck.BadInput):
         Windowed(method, schema_of(TREE), [ck.KAnonymity(2)], 8, 4)

@@ -1,4 +1,4 @@
-"""Sensitive values of a stream that are known by their digests: as leaf codes, and with one digest for those that look alike."""
+"""Sensitive values of a stream, known by their digests: as leaf codes, and with one digest for those that look alike."""
 
 from __future__ import annotations
 
