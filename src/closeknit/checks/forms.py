@@ -71,7 +71,7 @@ def promises_of_all(form: Any, case: Case) -> list[Model]:
 
 def written(form: Any, case: Case, columns: Columns, class_of: NDArray[np.int64]) -> tuple[Columns, str, Origins]:
     """Release, certificate and the input row behind each cell of each column, for classes of input rows."""
-    table = case.schema.encode(columns)
+    table = replace(case.schema.encode(columns), allow_vacuous=True)
     partition = Partition.of(class_of[table.rows])
     shown, certificate = published(table, partition, promises_of_all(form, case), form)
     return shown, certificate.to_json(), _origins(form.write(table, partition, 0), table)
@@ -201,7 +201,7 @@ def moved_leaf_does_not_show(form: Any, case: Case) -> None:
     tries = MOVES if view(shown, case.schema, model_form(form)).number is None else MOVES // 6  # exact cells show most moves
     for column in list(case.schema.quasi)[:: max(len(case.schema.quasi) // MOVES, 1)]:
         for moved in _moves(case, column, tries, class_of >= 0):
-            table = case.schema.encode(moved)
+            table = replace(case.schema.encode(moved), allow_vacuous=True)
             partition = Partition.of(class_of[table.rows])
             result = form.write(table, partition, 0)
             if _labels(result.columns, _origins(result, table), case) != before:
