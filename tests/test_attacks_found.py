@@ -287,9 +287,9 @@ def test_a_promise_listed_under_another_column_is_found(tmp_path: Path) -> None:
 
 def test_a_column_name_cannot_write_lines_of_its_own(tmp_path: Path) -> None:
     name = "pay\nok\x1b[2K"
-    rows = [["[1, 2]", "a"]] * 4
+    rows = [["[1, 2]", value] for value in "aabb"]
     columns = {"quasi": {"age": "numeric"}, "sensitive": {name: "flat"}}
-    found = forged(tmp_path, rows, columns, [*K4, {"l_diversity": {"column": name, "l": 1}}])
+    found = forged(tmp_path, rows, columns, [*K4, {"l_diversity": {"column": name, "l": 2}}])
     assert "\x1b" not in found.output and found.output.splitlines().count("ok") == 1
 
 

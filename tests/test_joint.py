@@ -292,7 +292,7 @@ class Halves:
 def test_no_joint_is_counted_in_a_method_that_nobody_asked_for() -> None:
     anonymized(Columns.of(REVEALING), TWO, ZERO, Halves())
     assert list(Halves.seen[-1].one_class().histograms) == ["disease", "salary"]
-    anonymized(Columns.of(REVEALING), TWO, [*ZERO, ck.TCloseness(PAIR, 1)], Halves())
+    anonymized(Columns.of(REVEALING), TWO, [*ZERO, ck.TCloseness(PAIR, 0.7)], Halves())
     assert list(Halves.seen[-1].one_class().histograms) == ["disease", "salary", PAIR]
     few = Halves.seen[-1].take(np.array([0, 3]))
     assert [few.joints[PAIR][1].texts[code] for code in few.secret(PAIR)[0]] == ["x; u", "y; v"]
@@ -326,7 +326,7 @@ def saved(tmp_path: Path) -> Path:
     recipe = {
         "data": "table.csv",
         "schema": {"quasi": {"age": "numeric"}, "sensitive": {"disease": "flat", "salary": "flat"}},
-        "models": [{"k_anonymity": {"k": 2}}, {"t_closeness": {"column": ["disease", "salary"], "t": "3/4"}}],
+        "models": [{"k_anonymity": {"k": 2}}, {"t_closeness": {"column": ["disease", "salary"], "t": "1/2"}}],
         "seed": SEED,
     }
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
@@ -337,12 +337,12 @@ def saved(tmp_path: Path) -> Path:
 
 def test_a_recipe_writes_it_as_a_list_and_all_read_it_back(saved: Path) -> None:
     recipe = Recipe.read(saved / "out.private" / "recipe.yaml")
-    assert recipe.models == [ck.KAnonymity(2), ck.TCloseness(PAIR, "3/4")]
+    assert recipe.models == [ck.KAnonymity(2), ck.TCloseness(PAIR, "1/2")]
     text = (saved / "out" / "certificate.json").read_text()
     certificate = ck.Certificate.from_json(text)
     assert certificate.to_json() == text
     assert certificate.promises[1].column == PAIR
-    assert certificate.promises[1].model == {"t_closeness": {"column": ["disease", "salary"], "t": "3/4"}}
+    assert certificate.promises[1].model == {"t_closeness": {"column": ["disease", "salary"], "t": "1/2"}}
     found = CliRunner().invoke(app, ["audit", str(saved / "out" / "release.csv")])
     assert found.exit_code == 0 and "joint          disease and salary together" in found.stdout
 

@@ -196,6 +196,13 @@ def test_what_no_release_can_meet_is_refused_when_it_is_entered(form: dict[str, 
     protection.check_reachable(HOSPITAL, DRAFT, {"k_anonymity": {"k": 300}})
 
 
+def test_a_guarantee_that_excludes_nothing_is_refused_when_it_is_added_unless_the_recipe_allows_it() -> None:
+    form = {"t_closeness": {"column": "disease", "t": 1}}
+    with pytest.raises(BadInput, match=r"is vacuous: every value .* request less than"):
+        protection.check_reachable(HOSPITAL, DRAFT, form)
+    protection.check_reachable(HOSPITAL, {**DRAFT, "allow_vacuous": True}, form)
+
+
 def test_sensitive_column_without_values_is_a_fault() -> None:
     told = {"schema": {"sensitive": {"note": "flat"}, "missing": ["?"]}}
     assert "is sensitive and has no values" in roles.column_faults(Columns.of({"note": ["?", None]}), told)["note"]

@@ -288,7 +288,7 @@ def audit(
     """Recompute every guarantee from the cells of a release alone.
 
     Exit status: 0 all are recomputed and met; 1 one is not met, or the release differs from its certificate; 2 bad input;
-    3 met with a reservation: some guarantees are attested, as measured by the data owner, or vacuous without a note.
+    3 met as far as it can be checked: the rest is attested, as measured by the data owner, or vacuous without a note.
 
     \b
     closeknit audit out/

@@ -71,7 +71,7 @@ def promises_of_all(form: Any, case: Case) -> list[Model]:
 
 def written(form: Any, case: Case, columns: Columns, class_of: NDArray[np.int64]) -> tuple[Columns, str, Origins]:
     """Release, certificate and the input row behind each cell of each column, for classes of input rows."""
-    table = case.schema.encode(columns)
+    table = replace(case.schema.encode(columns), allow_vacuous=True)
     partition = Partition.of(class_of[table.rows])
     shown, certificate = published(table, partition, promises_of_all(form, case), form)
     return shown, certificate.to_json(), _origins(form.write(table, partition, 0), table)

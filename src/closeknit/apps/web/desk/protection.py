@@ -13,9 +13,10 @@ from closeknit.api.asking import check_whole
 from closeknit.apps.web.desk.draft import CONFIRMED, SET_ASIDE, Draft, recipe_of
 from closeknit.apps.web.desk.roles import attributes_of, kind_of, role_of, sensitive_of, with_role, without_columns
 from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.errors import BadInput, Unsatisfiable, Vacuous
 from closeknit.core.joint import parts
 from closeknit.core.schema import Schema
+from closeknit.core.vacuity import vacuity_notes
 from closeknit.recipe import models_from
 
 Forms = Mapping[str, Any]
@@ -107,7 +108,7 @@ def carried(old: Forms, begun: Forms, names: Sequence[str]) -> Draft:
 
 
 def check_reachable(table: Columns, draft: Forms, form: Forms) -> None:
-    """Refuse a guarantee that no release of all rows can meet: it is judged on the whole table as one class.
+    """Refuse a guarantee that no release of all rows can meet, or that excludes nothing: judged on the table as one class.
 
     >>> check_reachable(Columns.of({"age": [30, 31]}), {"schema": {"quasi": {"age": "numeric"}}}, {"k_anonymity": {"k": 3}})
     Traceback (most recent call last):
@@ -130,6 +131,11 @@ def check_reachable(table: Columns, draft: Forms, form: Forms) -> None:
     except Unsatisfiable as bad:
         reached = f"{model.levels(whole)[0]:.6g}"
         raise BadInput(f"{bad.asked} cannot be met: the table reaches at most {reached}", right="request less") from None
+    sizes = [other for other in models_from(draft.get("models") or []) if other.column is None]
+    try:
+        vacuity_notes([*sizes, model], lambda _: whole, bool(draft.get("allow_vacuous")))
+    except Vacuous as bad:
+        raise BadInput(f"{bad.asked} is vacuous: {bad.reached}", right=bad.hint) from None
 
 
 def _line(form: Forms) -> str:
