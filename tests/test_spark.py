@@ -33,6 +33,7 @@ from closeknit.engines.spark_packs import Packs
 from closeknit.engines.spark_sorting import in_order
 from closeknit.plans.ranks import Ranks, dealt_classes
 
+UNCHECKED = "the order of rows and the bytes of files were not checked on Spark"
 SEED = 2**100 + 7
 K, T = ck.KAnonymity(5), ck.TCloseness("disease", 0.3)
 PLANS = {
@@ -106,6 +107,12 @@ def test_one_shard_is_the_local_release(
     audited_alike(spark, there, here, tmp_path)
 
 
+def of_numbers(found: Any) -> Any:
+    """An audit without what it notes of the form, which is not checked on Spark."""
+    notes = [note for note in found.notes if note != UNCHECKED and not note.startswith("the form is not canonical")]
+    return found.model_copy(update={"notes": tuple(notes)})
+
+
 def audited_alike(spark: Any, there: ck.Release, here: ck.Release, folder: Path) -> None:
     """Saved whole, refused where something stands, and audited with the same numbers as the same file on one machine."""
     there.save(folder / "out")
@@ -120,10 +127,11 @@ def audited_alike(spark: Any, there: ck.Release, here: ck.Release, folder: Path)
     parts = sorted((folder / "out" / "release.parquet").glob("*.parquet"))
     assert [spark.read.parquet(str(part)).count() for part in parts] == [300, 300, 100]  # at fixed ranks
     found = ck.audit(folder / "out" / "release.parquet", certificate=certificate, engine="spark")
-    assert found.ok and found == ck.audit(here.frame, certificate=certificate)
+    assert UNCHECKED in found.notes and UNCHECKED in str(found)
+    assert found.ok and of_numbers(found) == ck.audit(here.frame, certificate=certificate)
     broken = there.frame.limit(600)
     found = ck.audit(broken, certificate=certificate)
-    assert not found.ok and found == ck.audit(broken.toArrow(), certificate=certificate)
+    assert not found.ok and of_numbers(found) == ck.audit(broken.toArrow(), certificate=certificate)
 
 
 @pytest.mark.parametrize("name", ["sabre", pytest.param("burel", marks=pytest.mark.soak), "stack_and_deal"])
@@ -155,7 +163,8 @@ def test_a_table_by_anyone_is_audited_with_the_same_numbers(spark: Any, schema: 
     models = [K, T, ck.LDiversity("disease", 3, kind="entropy"), ck.BetaLikeness("stay", 0.1), ck.TCloseness("stay", 0.1)]
     here = ck.audit(tmp_path / "theirs.csv", schema, models)
     there = ck.audit(tmp_path / "theirs.csv", schema, models, engine="spark")
-    assert not here.ok and here == there
+    assert not here.ok and of_numbers(here) == of_numbers(there)
+    assert any(note.startswith("the form is not canonical: row ") for note in here.notes)
     assert {promise.status for promise in here.promises} == {"recomputed", "broken"}
     persons = schema.model_copy(update={"person": "patient"})
     there = ck.audit(tmp_path / "theirs.csv", persons, [ck.KAnonymity(2), ck.TCloseness("stay", 0.9)], engine="spark")

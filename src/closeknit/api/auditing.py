@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -53,8 +53,7 @@ def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = 
     whether formulas are escaped), or give the certificate that came with it. Of a file without either the certificate next to
     it is read; `data` may also be the public folder that holds both. Then the folder must have nothing else in it.
 
-    A certificate also claims the form of a release: its order, its bytes, its notes; whatever of this is not so is a finding.
-    Of a release without one, made by another tool, a form that is not canonical is noted and changes no result.
+    A certificate also claims the form of a release (order, bytes, notes); without one a form that is not canonical is noted.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(200), ck.datasets.hospital_schema(), [ck.KAnonymity(4)])
@@ -68,12 +67,7 @@ def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = 
     if claimed is not None:
         schema = Schema.from_forms(claimed.columns) if schema is None else schema
         models = models or [promise.model for promise in claimed.promises]
-    if schema is None or not models:
-        raise BadInput("there is nothing to audit against", right="give a certificate, or a schema and models")
-    schema, models = require_schema(schema), models_from(models)
-    if not schema.quasi:
-        right = "name the columns by which a person could be recognised"
-        raise BadInput("no column is quasi, so there are no classes to judge", right=right)
+    schema, models = _required(schema, models)
     shape: Form = form_of(claimed.form if claimed and form is None else form) or generalized()
     check_models(schema, models, shape)
     withheld, escapes = (claimed.withheld, claimed.escape_formulas) if claimed else (0, escape_formulas)
@@ -84,9 +78,7 @@ def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = 
         findings = _check_columns(columns, schema, shape.added)
         unchecked = ["the order of rows and the bytes of files were not checked on Spark"]
     else:
-        written = read_written(data, csv)
-        if written.rows == 0:
-            raise BadInput("the release has no rows", right="give a table with at least one row")
+        written = _some_rows(read_written(data, csv))
         columns = unescape_columns(written) if escapes else written
         findings, seen, persons = _seen(columns, schema, models, shape, withheld)
         blocks, formulas = list(canonical_blocks(written)), formula_notes(columns)
@@ -96,10 +88,8 @@ def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = 
     findings += finer_secrets(columns, schema)
     if claimed:
         findings += [*_identity(seen.rows, content, claimed), *differences(seen, claimed), *faults]
-        findings += [*find_file_faults(data, claimed), *find_part_faults(data, parts, claimed)]
         findings += find_note_faults(claimed, columns, shape, formulas)
-        findings += find_json_faults(Path(certificate)) if isinstance(certificate, str | PathLike) else []
-        findings += find_inventory_faults(data, parts, claimed) if in_folder else []
+        findings += _find_in_files(data, parts, claimed, certificate, in_folder)
     else:
         unchecked += [f"the form is not canonical: {fault}" for fault in faults]
     return Audit(
@@ -113,6 +103,31 @@ def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = 
         ),
         loss=seen.loss,
     )
+
+
+def _required(schema: Schema | None, models: ModelsAsked | None) -> tuple[Schema, list[Model]]:
+    """What an audit needs to know."""
+    if schema is None or not models:
+        raise BadInput("there is nothing to audit against", right="give a certificate, or a schema and models")
+    schema = require_schema(schema)
+    if not schema.quasi:
+        right = "name the columns by which a person could be recognised"
+        raise BadInput("no column is quasi, so there are no classes to judge", right=right)
+    return schema, models_from(models)
+
+
+def _some_rows(written: Columns) -> Columns:
+    if written.rows == 0:
+        raise BadInput("the release has no rows", right="give a table with at least one row")
+    return written
+
+
+def _find_in_files(data: Any, parts: Mapping[str, Columns], claimed: Certificate, certificate: object,
+                   in_folder: bool) -> list[str]:  # fmt: skip
+    """Faults of the files of a release, of its certificate where that is one, and of their folder where it is theirs alone."""
+    found = [*find_file_faults(data, claimed), *find_part_faults(data, parts, claimed)]
+    found += find_json_faults(Path(certificate)) if isinstance(certificate, str | PathLike) else []
+    return [*found, *find_inventory_faults(data, parts, claimed)] if in_folder else found
 
 
 def _all_checked(
