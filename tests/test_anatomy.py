@@ -244,7 +244,7 @@ def test_which_secret() -> None:
     place = list(schema.sensitive).index("stay")
     check_diverse(groups(Anatomy(3, "stay"), table), table.sensitive[:, place].tolist(), 3)
     for column in ("age", "nobody"):
-        with pytest.raises(ck.BadInput, match=f"column '{column}': is not sensitive; sensitive columns are: disease, stay"):
+        with pytest.raises(ck.BadInput, match=f"column '{column}': is not sensitive; choose one of: disease, stay"):
             Anatomy(2, column).promises(schema)
     with pytest.raises(ck.BadInput, match="needs a secret"):
         Anatomy(2).promises(ck.Schema(quasi={"age": ck.numeric()}))

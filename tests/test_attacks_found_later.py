@@ -161,7 +161,7 @@ def test_compare_of_one_mapping_keeps_its_parameters():
     assert [row.name for row in rows] == ["sabre(fill=knn)"]
 
 
-@pytest.mark.parametrize("changed", [{"method": "sabre"}, {"method": ck.Sabre}, {"form": "tight"}, {"form": ck.generalized}])
+@pytest.mark.parametrize("changed", [{"method": "sabber"}, {"method": ck.Sabre}, {"form": "tight"}, {"form": ck.generalized}])
 def test_anonymize_names_what_is_no_method_or_form(changed):
     table, schema = ck.datasets.hospital(50), ck.datasets.hospital_schema()
     with pytest.raises(ck.BadInput):

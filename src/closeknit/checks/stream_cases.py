@@ -66,7 +66,7 @@ def some_rows(rng: np.random.Generator, count: int, people: int = 1000, **column
 def stream_case(name: str, rows: list[Row], quasi: tuple[str, ...] = ("age", "city"), persons: bool = False,
                 tagged: bool = True, tree: bool = False) -> StreamCase:  # fmt: skip
     """These columns of the rows. Rows come in bursts: several at once, then nothing for a while."""
-    roles: dict[str, Any] = {"person": "name"} if persons else {"identifier": ["name"]}
+    roles: dict[str, Any] = {"person": "name"} if persons else {"identifier": ["name"], "rows_are_persons": True}
     roles |= {"plain": ["tag"], "allow_unique": ["tag"]} if tagged else {}
     secret: dict[str, Any] = {"ill": Hierarchy.from_nested(DISEASES) if tree else flat()}
     schema = Schema(quasi={column: KINDS[column] for column in quasi}, sensitive=secret, missing=["?"], **roles)
