@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import csv
-import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -16,10 +15,12 @@ import yaml
 from typer.testing import CliRunner
 
 import closeknit as ck
+from closeknit.api.publishing import notes_on
 from closeknit.apps.cli import app
 from closeknit.core.certifying import class_sizes, judge, loss_record
 from closeknit.core.loss import measure
 from closeknit.core.schema import Schema
+from closeknit.core.strict_json import json_text
 from closeknit.doors.canonical import content_hash
 from closeknit.doors.files import read
 from closeknit.doors.folders import save_folders, write_inside
@@ -215,11 +216,12 @@ def forged(folder: Path, rows: list[list[str]], columns: dict[str, Any], models:
         "promises": [promise.model_dump(mode="json") for promise in judge(reading, asked)],
         "classes": class_sizes(reading, max(model.least_size for model in asked)).model_dump(),
         "loss": loss_record(measure(cells, schema)).model_dump(mode="json"),
+        "notes": notes_on(schema, asked, ck.generalized(), 0),
         "content_sha256": content_hash(cells),
     }
     if edit:
         edit(certificate)
-    (folder / "certificate.json").write_text(json.dumps(certificate), encoding="utf-8")
+    (folder / "certificate.json").write_text(json_text(certificate), encoding="utf-8")
     return CliRunner().invoke(app, ["audit", str(file)])
 
 

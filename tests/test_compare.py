@@ -73,7 +73,7 @@ def test_json_is_read_back(comparison: Comparison) -> None:
     assert Comparison.from_json(comparison.to_json()) == comparison
     with pytest.raises(ck.BadInput, match=r"x\.json: the comparison, key 'closeknit'"):
         Comparison.from_json("{}", "x.json")
-    with pytest.raises(ck.BadInput, match=r"^x\.json: [^']*: invalid json"):  # no key is to blame
+    with pytest.raises(ck.BadInput, match=r"^x\.json: is not valid JSON at line 1"):  # no key is to blame
         Comparison.from_json("{bad", "x.json")
     with pytest.raises(ck.BadInput, match="format 2"):
         Comparison.from_json(comparison.model_copy(update={"format": 2}).to_json())

@@ -97,7 +97,7 @@ def test_decimal_comma_merges_what_becomes_equal(tmp_path: Path) -> None:
 def test_only_the_wanted_columns(tmp_path: Path) -> None:
     file = saved(tmp_path, "a,b,c\n1,2,3\n")
     assert list(read_csv(file, columns=["c", "a"])) == ["c", "a"]
-    with pytest.raises(BadInput, match="column 'd': there is no such column; the columns are a, b, c"):
+    with pytest.raises(BadInput, match="column 'd': there is no such column; choose one of: a, b, c"):
         read_csv(file, columns=["d"])
 
 

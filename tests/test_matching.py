@@ -58,7 +58,7 @@ def test_a_target_out_of_reach_is_a_row() -> None:
 
 
 def test_what_is_matched_must_be_measured() -> None:
-    with pytest.raises(ck.BadInput, match=r"match='beta' is not measured here; choose 'loss' or 't of disease' or 'k'"):
+    with pytest.raises(ck.BadInput, match=r"match='beta' is not measured here; choose one of: loss, t of disease, k"):
         ck.frontier(hospital(40), hospital_schema(), MODELS, ["mondrian"], match="beta")
 
 

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.apps.web.desk import choices, draft, promises, protection, result, roles, table
+from closeknit.apps.web.desk import choices, draft, promises, protection, roles, table
 from closeknit.apps.web.desk.chart import frontier_svg
 from closeknit.apps.web.desk.table import csv_format, open_table
 from closeknit.core.columns import Columns
@@ -378,30 +378,3 @@ def test_the_picture_is_links_and_nothing_that_runs(points: choices.Choices) -> 
     assert by_loss == sorted(by_loss)
     none = choices.Choices.read({**points.record(), "points": points.record()["points"][-1:]})
     assert "there is no release to show" in frontier_svg(none, lambda point: "?")
-
-
-# The release.
-
-
-def test_the_page_of_a_release_says_what_its_files_say(tmp_path: Path) -> None:
-    recipe = draft.recipe_of(DRAFT)
-    release = ck.anonymize(HOSPITAL, recipe.schema, recipe.models, seed=2**70)
-    release.save(tmp_path / "out")
-    found = result.result(tmp_path / "out", "patients.csv")
-    assert "\n".join(found.lines) == str(release.certificate) and found.ok
-    assert dict(found.loss_by_column) == {name: a for name, (a, _) in release.certificate.loss.columns.items()}
-    assert [kept.held for kept in found.promises] == [True, True] and found.sample is not None
-    assert [attack.risk for attack in found.attacks] == sorted((attack.risk for attack in found.attacks), reverse=True)
-    assert any(attack.needs_original for attack in found.attacks) and not all(attack.needs_original for attack in found.attacks)
-    assert {"recipe.yaml", "classes.csv"} <= {file.name for file in found.stays} and not set(found.leaves) & set(found.stays)
-    high = [attack for attack in found.attacks if attack.risk >= result.HIGH]
-    assert (
-        len(found.warnings) == len(high) + len(protection.unprotected(DRAFT)) and "No guarantee protects" in found.warnings[0]
-    )
-    assert str(tmp_path) not in json.dumps(found.record()) and "patients.csv" in found.command
-    for file in (tmp_path / "out.private").iterdir():
-        file.unlink()
-    assert result.result(tmp_path / "out").sample is None
-    (tmp_path / "out" / "report.json").unlink()
-    with pytest.raises(BadInput, match=r"report\.json"):
-        result.result(tmp_path / "out")

@@ -1,0 +1,38 @@
+"""The logic behind the page of a release: it says what the files say, and warns above the download."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import closeknit as ck
+from closeknit.apps.web.desk import draft, protection, result
+from closeknit.core.errors import BadInput
+
+DRAFT = ck.datasets.hospital_recipe("table.csv")
+
+
+def test_the_page_of_a_release_says_what_its_files_say(tmp_path: Path) -> None:
+    recipe = draft.recipe_of(DRAFT)
+    release = ck.anonymize(ck.datasets.hospital(300), recipe.schema, recipe.models, seed=2**70)
+    release.save(tmp_path / "out")
+    found = result.result(tmp_path / "out", "patients.csv")
+    assert "\n".join(found.lines) == str(release.certificate) and found.ok
+    assert dict(found.loss_by_column) == {name: a for name, (a, _) in release.certificate.loss.columns.items()}
+    assert [kept.held for kept in found.promises] == [True, True] and found.sample is not None
+    assert [attack.risk for attack in found.attacks] == sorted((attack.risk for attack in found.attacks), reverse=True)
+    assert any(attack.needs_original for attack in found.attacks) and not all(attack.needs_original for attack in found.attacks)
+    assert {"recipe.yaml", "classes.csv"} <= {file.name for file in found.stays} and not set(found.leaves) & set(found.stays)
+    high = [attack for attack in found.attacks if attack.risk >= result.HIGH]
+    assert (
+        len(found.warnings) == len(high) + len(protection.unprotected(DRAFT)) and "No guarantee protects" in found.warnings[0]
+    )
+    assert str(tmp_path) not in json.dumps(found.record()) and "patients.csv" in found.command
+    for file in (tmp_path / "out.private").iterdir():
+        file.unlink()
+    assert result.result(tmp_path / "out").sample is None
+    (tmp_path / "out" / "report.json").unlink()
+    with pytest.raises(BadInput, match=r"report\.json"):
+        result.result(tmp_path / "out")
