@@ -167,7 +167,7 @@ def test_a_table_by_anyone_is_audited_with_the_same_numbers(spark: Any, schema: 
     assert any(note.startswith("the form is not canonical: row ") for note in here.notes)
     assert {promise.status for promise in here.promises} == {"recomputed", "broken"}
     persons = schema.model_copy(update={"person": "patient"})
-    there = ck.audit(tmp_path / "theirs.csv", persons, [ck.KAnonymity(2), ck.TCloseness("stay", 0.9)], engine="spark")
+    there = ck.audit(tmp_path / "theirs.csv", persons, [ck.KAnonymity(2), ck.TCloseness("stay", 0.2)], engine="spark")
     assert there.status == "met as far as it can be checked", str(there)
 
 
@@ -258,7 +258,7 @@ def test_equal_rows_are_parted_where_they_are_many(spark: Any) -> None:
     shown = ordered.each(lambda block: block_from({"code": codes_in(block, ["code"])[:, 0], **cells_in(block, ["ward"])}))
     rows = shown.rows({"code": "int", "ward": "string"}).toArrow().to_pylist()
     ordered.forgotten()
-    assert rows == sorted(rows, key=lambda row: (row["code"], row["ward"] or ""))
+    assert rows == sorted(rows, key=lambda row: (row["code"], row["ward"] is None, row["ward"]))
     assert sum(row["ward"] == "north" for row in rows) == 900
 
 
@@ -291,7 +291,7 @@ def test_what_spark_cannot_do_yet_is_said_at_once(file: Path, schema: ck.Schema)
             )
     with pytest.raises(ck.BadInput, match="engine='spark'"):
         ck.anonymize(file, schema, [K], master="local[2]", seed=SEED)
-    with pytest.raises(ck.BadInput, match="choose 'local' or 'spark'"):
+    with pytest.raises(ck.BadInput, match="choose one of: local, spark"):
         ck.anonymize(file, schema, [K], engine="flink", seed=SEED)
 
 
@@ -351,7 +351,9 @@ def test_command_line_and_counted_combinations(spark: Any, patients: Columns, sc
     assert saved(out).certificate.model_copy(update={"files": ()}) == here.certificate
     found = CliRunner().invoke(app, ["audit", out, "--engine", "spark"])
     assert found.exit_code == 0 and found.output.endswith("ok\n"), found.output
-    assert CliRunner().invoke(app, ["audit", f"{out}/release.csv"]).output == found.output
+    *lines, ok = CliRunner().invoke(app, ["audit", f"{out}/release.csv"]).output.splitlines()
+    unchecked = "note           the order of rows and the bytes of files were not checked on Spark"
+    assert found.output.splitlines() == [*lines, unchecked, ok]
 
 
 # What needs no session -----------------------------------------------------------------------------------------------------

@@ -171,7 +171,7 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
             coding, whole = written.coding, whole_class(written.coding)
             vacuous = vacuity_notes(models, lambda _: whole, allow_vacuous)
         shape = brought_form(None if written.form is form else written.form, form, form, method)
-        public = published_schema(schema, written.columns)
+        public = published_schema(coding.head.schema, written.columns)  # with the steps that were proposed
         found = written.measured(public, models, all_secrets(public), rows - coding.rows)
         refuse_broken(found.promises)
         shown = Columns({**written.columns, **dict.fromkeys(schema.plain, NO_CELLS)}, 0)
