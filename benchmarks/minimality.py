@@ -33,7 +33,7 @@ from closeknit.doors.canonical import content_hash
 from closeknit.methods import REGISTRY
 from sections import Section
 
-ROWS, TABLES, SEEDS, WAYS, CLASSES = 36, 4, 8, 60, 3  # seeds of each way; ways of a class at most; classes of a table
+ROWS, TABLES, SEEDS, WAYS, CLASSES = 36, 3, 4, 60, 3  # seeds of each way; ways of a class at most; classes of a table
 FIRST = 2**127  # seeds are long, so that nothing is said about them
 SCHEMA = ck.Schema(quasi={"age": ck.numeric(), "sex": ck.flat(), "zip": ck.numeric()}, sensitive={"ill": ck.flat()})
 PROMISES: dict[str, list[Model]] = {
