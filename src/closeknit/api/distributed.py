@@ -179,8 +179,8 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         certificate = Certificate(
             closeknit=__version__, form=model_form(shape), columns=public.forms(), rows=coding.rows,
             withheld=rows - coding.rows, promises=found.promises, classes=found.classes, loss=found.loss, joint=found.joint,
-            notes=(*notes_on(coding.head.schema, models, shape, 0), *step_notes(coding.head), *vacuous,
-                   *look_alike_notes(references_in(coding.head, models)), *formulas),
+            notes=tuple(dict.fromkeys((*notes_on(coding.head.schema, models, shape, 0), *step_notes(coding.head), *vacuous,
+                                       *look_alike_notes(references_in(coding.head, models)), *formulas))),
             content_sha256=written.content_hash(),
         )  # fmt: skip
     tell("done", 1.0)
