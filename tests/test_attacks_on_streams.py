@@ -42,9 +42,17 @@ def castle(**params: Any) -> ck.Castle:
 @pytest.mark.parametrize("nothing", NOTHING)
 def test_no_value_is_no_second_value_of_a_diverse_class(nothing: Any) -> None:
     stream = castle(l=2)
-    left = [stream.push({**ROW, "ill": ill, "name": name}) for ill, name in ((nothing, "Ann"), (None, "Bob"))]
+    left = [stream.push({**ROW, "ill": ill, "name": name}) for ill, name in (("flu", "Ann"), (nothing, "Bob"))]
     assert [*left, stream.flush()] == [[], [], []]
     assert stream.counters.suppressed == 2
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+def test_a_class_without_a_known_value_discloses_none(nothing: Any) -> None:
+    stream = castle(l=2)
+    for ill, name in ((nothing, "Ann"), (None, "Bob")):
+        stream.push({**ROW, "ill": ill, "name": name})
+    assert [row["ill"] for row in stream.flush()] == [None, None]
 
 
 @pytest.mark.parametrize("nobody", NOTHING)
@@ -64,8 +72,11 @@ def test_a_missing_quasi_cell_is_written_as_one(nothing: Any) -> None:
 
 @pytest.mark.parametrize(
     "cell",
-    [np.float32(0.1), Decimal("3.50"), datetime(2020, 1, 1), pd.Timestamp("2020-01-01"), np.datetime64("2020-01-01"), -0.0],
-)
+    [
+        np.float32(0.1), Decimal("3.50"), datetime(2020, 1, 1), pd.Timestamp("2020-01-01"), np.datetime64("2020-01-01"), -0.0,
+        datetime(2020, 1, 1, 5), pd.Timestamp("2020-01-01T05:00:03.5"),
+    ],
+)  # fmt: skip
 def test_a_cell_means_the_same_in_a_row_and_in_a_frame(cell: Any) -> None:
     for column in ("age", "sex", "ill", "name"):
         row = {**ROW, column: cell}
@@ -76,7 +87,15 @@ def test_a_cell_means_the_same_in_a_row_and_in_a_frame(cell: Any) -> None:
         assert one.flush() == many.flush()
 
 
-@pytest.mark.parametrize("cell", [[1], {"a": 1}, (1,), {1}, b"x", object(), datetime(2020, 1, 1, 5)])
+@pytest.mark.parametrize("moment", [datetime(2020, 1, 1), datetime(2020, 1, 1, 5), "2020-01-01T05:00:00"])
+def test_a_moment_is_no_number(moment: Any) -> None:
+    stream = castle(k=1, delta=9)
+    stream.push({**ROW, "age": moment})
+    assert stream.flush() == [{"age": "*", "sex": "f", "ill": "flu"}]
+    assert stream.counters.unknown == 1
+
+
+@pytest.mark.parametrize("cell", [[1], {"a": 1}, (1,), {1}, b"x", object()])
 @pytest.mark.parametrize("column", ["age", "sex", "ill", "name"])
 def test_what_is_no_cell_is_refused_and_changes_nothing(cell: Any, column: str) -> None:
     stream = castle()

@@ -82,6 +82,15 @@ def test_a_class_of_one_decimal_is_a_cell_of_the_grid_and_missing_stays_missing(
     }
 
 
+def test_stars_do_not_tell_whether_decimals_inside_a_cell_are_equal() -> None:
+    for first in (0.21, 0.22):
+        release = released([first, 0.22, 0.35, 0.51], ck.numeric(0, 1, step=0.1), form=ck.generalized(cells="stars"))
+        assert cells(release) == {"[0.2, 0.3]", "*"}
+        assert ck.audit(release.columns, certificate=release.certificate).ok
+    bound = released([0.91, 1, 0.35, 0.51], ck.numeric(0, 1, step=0.1), form=ck.generalized(cells="stars"))
+    assert cells(bound) == {"[0.9, 1]", "*"}
+
+
 def test_whole_numbers_are_snapped_by_column_or_by_form_with_a_proposed_step() -> None:
     ages = [20, 21, 48, 49]
     assert cells(released(ages, ck.numeric())) == {"[20, 21]", "[48, 49]"}

@@ -249,7 +249,7 @@ def snapped_ends_are_nobodys(form: Any, case: Case) -> None:
 
 
 def stars_or_values(form: Any, case: Case) -> None:
-    """With `cells="stars"` a cell is `*`, or what every row of its class has."""
+    """With `cells="stars"` a cell is `*`, or what every row of its class is written as alone."""
     if getattr(form, "cells", "") != "stars":
         return
     class_of, table = some_classes(case), case.schema.encode(case.columns)

@@ -9,13 +9,15 @@ Rows without a class are withheld: "removed", or written as `*` in every quasi c
 `*` for these too ("hidden"). Whoever reads them finds one more class. `fallbacks` are what to write instead where that class
 breaks a promise: it must not, and a secret that is not written cannot.
 
-`cells="stars"` is suppression of cells instead of generalization: a cell is the value that the whole class has, or `*`.
+`cells="stars"` is suppression of cells instead of generalization: a cell is what every row of the class is written as alone,
+or `*`. With a step that is a cell of the grid: `*` for different values inside one would tell them from equal values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -32,6 +34,7 @@ from closeknit.core.published import Persons, Reading, secret_codes, without_mar
 from closeknit.core.schema import Schema
 from closeknit.core.steps import with_steps
 from closeknit.core.table import Partition, Table, Written
+from closeknit.core.tree import Int32
 from closeknit.forms.cells import (
     CANONICAL,
     cell_order,
@@ -84,13 +87,7 @@ class Generalized:
         lo, hi = boxes(table.quasi, partition.class_of, partition.count)
         if stars.any():  # every leaf and the missing one: no label is wider
             lo[-1], hi[-1] = 0, [domain.size for domain in table.quasi_domains]
-        if self.cells == "stars":
-            whole = np.array([domain.size for domain in table.quasi_domains])
-            lo, hi = np.where(lo < hi, 0, lo), np.where(lo < hi, whole, hi).astype(np.int32)
-        labels = {
-            name: class_labels(domain, lo[:, j], hi[:, j], self.snap, (self.levels or {}).get(name))
-            for j, (name, domain) in enumerate(zip(table.schema.quasi, table.quasi_domains, strict=True))
-        }
+        labels = self._labels(table, lo, hi)
         # classes by their labels first, which are few: those that are written alike are one
         rank, ranks = groups([(of_class, len(texts)) for texts, of_class in labels.values()], partition.count)
         keys: list[Coded] = [(rank[class_of], ranks)]
@@ -110,6 +107,19 @@ class Generalized:
         """The same form, telling less and less of withheld rows."""
         less = WITHHELD[: WITHHELD.index(self.withheld)]
         return tuple(replace(self, withheld=withheld) for withheld in less[::-1])
+
+    def _labels(self, table: Table, lo: Int32, hi: Int32) -> dict[str, tuple[list[str], Int32]]:
+        """The labels of each column, and the label of each class; `lo` and `hi` are [classes, columns]."""
+        labels = {}
+        for j, (name, domain) in enumerate(zip(table.schema.quasi, table.quasi_domains, strict=True)):
+            label = partial(class_labels, domain, snap=self.snap, level=(self.levels or {}).get(name))
+            low, high = lo[:, j], hi[:, j]
+            if self.cells == "stars":
+                ends = np.concatenate([low, high])
+                lowest, highest = label(ends, ends)[1].reshape(2, -1)
+                low, high = (np.where(lowest == highest, low, end).astype(np.int32) for end in (0, domain.size))
+            labels[name] = label(low, high)
+        return labels
 
     def _with_stars(self, partition: Partition) -> tuple[Partition, NDArray[np.bool_]]:
         """Withheld rows that are written are the last class; and which rows these are."""

@@ -75,9 +75,9 @@ def kl_divergence(published: Published | Reading, original: Any, schema: Schema,
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
-    >>> releases = [ck.anonymize(table, schema, [ck.KAnonymity(k)], ck.StackAndDeal()) for k in (1, 5, 20)]
-    >>> [round(kl_divergence(release, table, schema, level=1).kl, 2) for release in releases]
-    [0.0, 6.84, 7.38]
+    >>> made = (ck.anonymize(table, schema, [ck.KAnonymity(k)], ck.StackAndDeal(), seed=2**100) for k in (1, 5, 20))
+    >>> [round(kl_divergence(release, table, schema, level=1).kl, 2) for release in made]
+    [0.0, 6.86, 7.42]
     """
     level, name, reading = whole("level", level, 1), secret_named(schema, secret), reading_of(published)
     quasi = [other for other in schema.quasi if other != name and other in reading.columns]
