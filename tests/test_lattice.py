@@ -25,9 +25,15 @@ from closeknit.kernels.lattice import spread
 from closeknit.metrics import Workload, actual_counts, cubes, estimated_counts, kl_divergence
 from closeknit.metrics.lattice import Cube
 from conftest import examples
-from test_queries import FORMS, JOB_LEAVES, JOB_NODES, SCHEMA, WARDS, Row, cells, columns_of, written
+from test_queries import FORMS, JOB_LEAVES, JOB_NODES, SCHEMA, WARDS, Row, columns_of, written
+from test_queries import cells as any_cells
 
 LEAVES = {"job": JOB_LEAVES, "ward": WARDS}
+
+
+def cells() -> st.SearchStrategy[Row]:
+    """Rows with whole heights: ranges of decimals end at steps, and the naive way knows tight ranges only."""
+    return any_cells().map(lambda row: {**row, "height": round(row["height"])})
 
 
 def part(name: str, everything: Sequence[Row], values: set[Any], value: Any) -> Fraction:
