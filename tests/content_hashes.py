@@ -94,7 +94,9 @@ def adult_releases() -> Iterator[tuple[str, Callable[[], str]]]:
         models = [ck.KAnonymity(6), ck.TCloseness("occupation", 0.3)]
         yield (
             f"adult, {name}",
-            lambda m=METHODS[name]: refused_or(lambda: ck.anonymize(table, schema, models, m, seed=SEED, allow_vacuous=True)),
+            lambda m=METHODS[name], g=models: refused_or(
+                lambda: ck.anonymize(table, schema, g, m, seed=SEED, allow_vacuous=True)
+            ),
         )
 
 
