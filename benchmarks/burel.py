@@ -13,7 +13,7 @@ import tables
 from closeknit.core.method import Method, Progress
 from closeknit.core.model import Likeness, Model
 from closeknit.core.table import Outcome, Table
-from closeknit.methods.planned import planned_for
+from closeknit.methods.plan_search import choose_target
 from closeknit.plans import burel_plan
 from sections import Section
 from trials import Grid, Made, filled, part, warm
@@ -39,7 +39,7 @@ class Bare:
     fill: str = "hilbert"
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        model, column = planned_for(self, models, None)
+        model, column = choose_target(self, models, None)
         secret = table.one_class().histograms[column]
         plan = burel_plan(secret, secret.domain, cast(Likeness, model).beta)
         return filled(table, column, plan, self.fill, seed)
@@ -83,7 +83,7 @@ def run(section: Section, rows: int | None) -> None:
             _ranges(section, source)
 
 
-def _asked(method: Method, model: Model) -> list[Model]:
+def _list_models(method: Method, model: Model) -> list[Model]:
     return [ck.KAnonymity(2), model] if isinstance(method, ck.StackAndDeal) else [model]
 
 
@@ -93,7 +93,7 @@ def _betas(section: Section, source: tables.Source, place: Path, many: str) -> N
     for variant, method in VARIANTS.items():
         for beta in FEWER.get((many, variant), BETAS):
             model = ck.BetaLikeness(source.secret, beta)
-            grid.add(variant, beta, Made.by(method, source, _asked(method, model)))
+            grid.add(variant, beta, Made.by(method, source, _list_models(method, model)))
     grid.report(section)
     grid.compare(section, PAIRS)
     section.say(

@@ -39,7 +39,7 @@ HEAD = [
 
 
 @dataclass(frozen=True)
-class Asked:
+class Problem:
     """One line: a table, its secrets, its promises."""
 
     name: str
@@ -56,7 +56,7 @@ class Made:
     seconds: float
 
     @classmethod
-    def by(cls, method: Method, asked: Asked) -> Made:
+    def by(cls, method: Method, asked: Problem) -> Made:
         """Run it; a broken promise is no result."""
         start = time.process_time()
         release = ck.anonymize(asked.frame, asked.schema, asked.models, method, seed=SEED)
@@ -65,7 +65,7 @@ class Made:
             raise AssertionError(f"{method} broke a promise or withheld a row")
         return cls(release, took)
 
-    def error(self, asked: Asked, count: int) -> str:
+    def error(self, asked: Problem, count: int) -> str:
         """Median relative error of COUNT queries over two quasi columns and the first secret."""
         workload = queries(asked.frame, asked.schema, lambda_=LAMBDA, theta=THETA, count=count)
         median = workload_error(self.release, asked.frame, workload).median
@@ -107,17 +107,17 @@ def _count(rows: int | None) -> int:
     return QUERIES if rows is None else 100
 
 
-def lines(rows: int | None = None) -> dict[str, Asked]:
+def lines(rows: int | None = None) -> dict[str, Problem]:
     """All lines by name."""
     frame, schema = _table(rows)
     k = ck.KAnonymity(K)
     asked: dict[str, list[Model]] = {f"t={t}": [k, ck.TCloseness("occupation", t)] for t in TS}
     asked |= {f"beta={BETA}": [k, ck.BetaLikeness("occupation", BETA)]}
-    found = {name: Asked(name, frame, schema, models) for name, models in asked.items()}
+    found = {name: Problem(name, frame, schema, models) for name, models in asked.items()}
     ordered, both = with_secrets(schema, ["age"]), with_secrets(schema, list(TWO))
-    found["ordered"] = Asked(f"ordered t={ORDERED_T}", frame, ordered, [k, ck.TCloseness("age", ORDERED_T)])
-    found["k alone"] = Asked("k alone", frame, schema, [k])
-    found["two secrets"] = Asked("two secrets", frame, both, [k, *(ck.TCloseness(name, t) for name, t in TWO.items())])
+    found["ordered"] = Problem(f"ordered t={ORDERED_T}", frame, ordered, [k, ck.TCloseness("age", ORDERED_T)])
+    found["k alone"] = Problem("k alone", frame, schema, [k])
+    found["two secrets"] = Problem("two secrets", frame, both, [k, *(ck.TCloseness(name, t) for name, t in TWO.items())])
     return found
 
 
@@ -167,7 +167,7 @@ def within(n: int, seconds: float) -> int:
     return cycles
 
 
-def _line(asked: Asked, rows: int | None) -> list[str]:
+def _line(asked: Problem, rows: int | None) -> list[str]:
     mondrian = Made.by(ck.Mondrian(), asked)
     best = min((Made.by(method, asked) for method in others(asked.models)), key=lambda made: made.release.loss)
     knit = Made.by(ck.Knit(), asked)
@@ -183,7 +183,7 @@ def _line(asked: Asked, rows: int | None) -> list[str]:
     ]  # fmt: skip
 
 
-def _long(asked: Asked, usual: Made, rows: int | None) -> Made | None:
+def _long(asked: Problem, usual: Made, rows: int | None) -> Made | None:
     if rows is not None:
         return None
     n = len(asked.frame)
@@ -191,16 +191,16 @@ def _long(asked: Asked, usual: Made, rows: int | None) -> Made | None:
     return Made.by(longer, asked) if longer.sweeps(n) > ck.Knit().sweeps(n) else None
 
 
-def _warm(asked: Asked) -> None:
+def _warm(asked: Problem) -> None:
     """Load every compiled loop, so that no first run pays for it."""
-    small = Asked(asked.name, asked.frame.head(1_000), asked.schema, asked.models)
+    small = Problem(asked.name, asked.frame.head(1_000), asked.schema, asked.models)
     for method in (ck.Mondrian(), *others(asked.models), ck.Knit(proposals=0), ck.Knit(proposals=10**6)):
         Made.by(method, small)
 
 
 def main(names: Sequence[str]) -> None:
     """Print single lines, without writing them anywhere."""
-    known: Mapping[str, Asked] = lines()
+    known: Mapping[str, Problem] = lines()
     if unknown := [name for name in names if name not in known]:
         raise SystemExit(f"there is no line '{unknown[0]}'; known are: {', '.join(known)}")
     section = Section("Knit on Adult")

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from closeknit.core.geometry import scales
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
-from closeknit.kernels.boxes import partition_loss
-from closeknit.kernels.knit_guard import Guard, allowed, count_row
-from closeknit.kernels.ranges import Costs, costs, range_cost
+from closeknit.kernels.exchange.knit_guard import Guard, count_row, is_allowed
+from closeknit.kernels.geometry.boxes import partition_loss
+from closeknit.kernels.geometry.ranges import Costs, costs, range_cost
 from closeknit.plans.guards import LONGEST, guard_of
 
 TINY = 16  # rows of which all sets are looked at
@@ -59,7 +59,7 @@ def _best(price_of: Costs, guard: Guard, quasi: NDArray[np.int32]) -> NDArray[np
                 size += 1
                 count_row(guard, under, 0, r, 1)
                 lo, hi = np.minimum(lo, quasi[r]), np.maximum(hi, quasi[r])
-        if allowed(guard, under, 0, nobody, 1, size):
+        if is_allowed(guard, under, 0, nobody, 1, size):
             price[rows] = 0.0
             for j in range(d):
                 price[rows] += size * range_cost(price_of, j, lo[j], hi[j])

@@ -30,9 +30,9 @@ from closeknit.core.geometry import scales
 from closeknit.core.model import Model
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table
-from closeknit.kernels.boxes import Scales, box_losses
-from closeknit.kernels.boxes import boxes as box_ends
-from closeknit.kernels.knit_guard import CAPS, CLOSENESS, Guard
+from closeknit.kernels.exchange.knit_guard import CAPS, CLOSENESS, Guard
+from closeknit.kernels.geometry.boxes import Scales, box_losses
+from closeknit.kernels.geometry.boxes import boxes as box_ends
 from knit_best import guarded
 
 LOOKED = 30  # rows of a class up to which its least size is told exactly

@@ -22,7 +22,7 @@ import closeknit as ck
 import tables
 import trials
 from alone import peak
-from knit import Asked, Made
+from knit import Made, Problem
 from sections import Section
 
 TS, ROWS, MILLION, K, LARGE_T = ("0.05", "0.1", "0.2"), 100_000, 1_000_000, 6, "0.1"
@@ -47,8 +47,8 @@ def report(section: Section, rows: int | None, ts: Sequence[str]) -> None:
     }  # fmt: skip
     found = []
     for t in ts:
-        asked = Asked(t, frame, source.schema, [ck.KAnonymity(K), ck.TCloseness(source.secret, t)])
-        small = Asked(t, frame.head(1_000), source.schema, asked.models)
+        asked = Problem(t, frame, source.schema, [ck.KAnonymity(K), ck.TCloseness(source.secret, t)])
+        small = Problem(t, frame.head(1_000), source.schema, asked.models)
         made = []
         for method in methods.values():
             Made.by(method, small)  # loads compiled loops

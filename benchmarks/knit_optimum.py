@@ -17,11 +17,11 @@ import polars as pl
 import closeknit as ck
 from closeknit.core.columns import Columns
 from closeknit.core.errors import CloseknitError
-from closeknit.core.method import Method, silent
+from closeknit.core.method import Method, ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Table
-from closeknit.fills.repair import repaired
-from knit import Asked, lines
+from closeknit.fills.repair import repair_partition
+from knit import Problem, lines
 from knit_best import loss_of, optimum
 from knit_bound import by_parts, relaxed
 from sections import Section
@@ -47,7 +47,7 @@ def run(section: Section, rows: int | None) -> None:
 def lost(method: Method, table: Table, models: Sequence[Model]) -> float | None:
     """What a method loses, where it plans for such promises."""
     try:
-        return loss_of(table, repaired(table, method.run(table, models, SEED, silent).partition, models))
+        return loss_of(table, repair_partition(table, method.run(table, models, SEED, ignore_progress).partition, models))
     except CloseknitError:
         return None
 
@@ -110,7 +110,7 @@ def rounded(table: Table, models: Sequence[Model], t: Fraction) -> float:
     found = []
     for share in LESS:
         tight: list[Model] = [ck.KAnonymity(6), ck.TCloseness("occupation", share * t)]
-        found.append(loss_of(table, repaired(table, relaxed(table, tight).rounded(), models)))
+        found.append(loss_of(table, repair_partition(table, relaxed(table, tight).rounded(), models)))
     return min(found)
 
 
@@ -120,7 +120,7 @@ def fixed_boxes(section: Section, rows: int | None) -> None:
     for count, name in ((1_000, "t=0.2"), (1_000, "t=0.35"), (1_000, "beta=2"), (3_000, "t=0.2")):
         asked = lines()[name]
         table = encoded(asked, list(asked.schema.quasi), count)
-        made = ck.Knit().run(table, asked.models, SEED, silent).partition
+        made = ck.Knit().run(table, asked.models, SEED, ignore_progress).partition
         bound, loss = relaxed(table, asked.models, made), loss_of(table, made)
         found.append([f"{count:,} rows, {name}", bound.boxes, f"{bound.loss:.4f}", f"{loss:.4f}", f"{loss / bound.loss:.3f}"])
     section.say(
@@ -154,7 +154,7 @@ def _beside(name: str, table: Table, models: Sequence[Model]) -> list[str]:
     return [name, f"{bound.boxes:,}", f"{bound.loss:.4f}", f"{knit:.4f}", f"{knit / bound.loss:.3f}", *shown, f"{took:.1f}"]
 
 
-def encoded(asked: Asked, quasi: Sequence[str], count: int | None = None) -> Table:
+def encoded(asked: Problem, quasi: Sequence[str], count: int | None = None) -> Table:
     """Some columns and rows of a line's table; ages in decades where boxes of all columns are wanted."""
     frame = asked.frame if count is None else asked.frame.sample(count, seed=DRAWN)
     if tuple(quasi) == FIVE:

@@ -9,7 +9,7 @@ import polars as pl
 
 import closeknit as ck
 import pictures
-from knit import LONG, Asked, Made, lines, through, within
+from knit import LONG, Made, Problem, lines, through, within
 from sections import Section
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "knit_time.png"
@@ -37,10 +37,10 @@ def run(section: Section, rows: int | None) -> None:
         section.say("docs/pictures/knit_time.png shows the same.")
 
 
-def curve(asked: Asked, rows: int | None) -> dict[int, tuple[float, float]]:
+def curve(asked: Problem, rows: int | None) -> dict[int, tuple[float, float]]:
     """Seconds and loss by the sweeps of each budget; 0 is the start alone."""
     n, found = len(asked.frame), {}
-    Made.by(ck.Knit(proposals=10**6), Asked(asked.name, asked.frame.head(1_000), asked.schema, asked.models))  # warm
+    Made.by(ck.Knit(proposals=10**6), Problem(asked.name, asked.frame.head(1_000), asked.schema, asked.models))  # warm
     most = within(n, Made.by(ck.Knit(), asked).seconds) if rows is None else 1
     for cycles in range(most + 1):
         method = through(n, cycles)

@@ -12,8 +12,8 @@ import closeknit as ck
 import tables
 from closeknit.core.columns import Columns
 from closeknit.doors.files import read
-from closeknit.forms.reading import reading_of
-from closeknit.metrics import class_distances, kl_divergence, measures, queries, reached, workload_error
+from closeknit.forms.release_reading import reading_of
+from closeknit.metrics import class_distances, kl_divergence, measure_levels, measures, queries, workload_error
 from closeknit.release import Release
 from sections import Section
 from trials import SEED, part
@@ -84,7 +84,7 @@ def _timed(made: Made, source: tables.Source, count: int) -> list[list[str]]:
         reading = reading_of(release)
         divergence, took = _took(lambda r=reading: kl_divergence(r, columns, schema))
         seconds = [took]
-        seconds.append(_took(lambda r=reading: reached(r))[1])
+        seconds.append(_took(lambda r=reading: measure_levels(r))[1])
         seconds.append(_took(lambda r=reading: class_distances(r, source.secret))[1])
         seconds.append(_took(lambda r=release: measures(r))[1])
         seconds.append(_took(lambda r=reading: workload_error(r, columns, workload))[1])

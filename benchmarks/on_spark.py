@@ -162,7 +162,7 @@ class Watch(Thread):
 def _answer(asked: dict[str, Any]) -> dict[str, Any]:
     """A small table, then the one that is measured."""
     import closeknit as ck
-    from closeknit.engines.spark_session import session
+    from closeknit.spark.session import session
 
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-memory {DRIVER.replace(' GB', 'g')} pyspark-shell"
     methods = {"mondrian": ck.Mondrian(), "sabre": ck.Sabre(fill="sweep", polish=False, slack=False)}

@@ -114,7 +114,7 @@ def _anjana(source: tables.Source, interpreter: Path, place: Path, t: float | No
     answer = clock.child(interpreter, "ask_anjana.py", question)
     audit = ck.audit(out, source.schema, _checks(source.secret))
     by = f"anjana {answer['version']}, may withhold {suppress} %"
-    return Made(by, _asked(t), answer["seconds"], audit, answer["of"] - answer["rows"])
+    return Made(by, _render_request(t), answer["seconds"], audit, answer["of"] - answer["rows"])
 
 
 def _closeknit(source: tables.Source, t: float | None) -> Made:
@@ -123,10 +123,10 @@ def _closeknit(source: tables.Source, t: float | None) -> Made:
     ck.anonymize(source.path, source.schema, asked)
     seconds = clock.timed(lambda: kept.append(ck.anonymize(source.path, source.schema, asked)))
     audit = ck.audit(kept[0].columns, source.schema, _checks(source.secret))
-    return Made("Stack & Deal, aware", _asked(t), seconds, audit, kept[0].certificate.withheld)
+    return Made("Stack & Deal, aware", _render_request(t), seconds, audit, kept[0].certificate.withheld)
 
 
-def _asked(t: float | None) -> str:
+def _render_request(t: float | None) -> str:
     return f"k={K}" if t is None else f"k={K}, t={t}"
 
 

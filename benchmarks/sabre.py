@@ -13,7 +13,7 @@ import tables
 from closeknit.core.method import Method, Progress
 from closeknit.core.model import Closeness, Model
 from closeknit.core.table import Outcome, Table
-from closeknit.methods.planned import planned_for
+from closeknit.methods.plan_search import choose_target
 from closeknit.plans import sabre_plan
 from sections import Section
 from trials import Grid, Made, filled, part, warm
@@ -37,7 +37,7 @@ class Bare:
     bound: str = "printed"
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        model, column = planned_for(self, models, None)
+        model, column = choose_target(self, models, None)
         secret = table.one_class().histograms[column]
         close = cast(Closeness, model)
         return filled(table, column, sabre_plan(secret, secret.domain, close.distance, close.t, K, self.bound), self.fill, seed)

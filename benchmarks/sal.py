@@ -16,7 +16,7 @@ from closeknit.core.method import Method, usual_form
 from closeknit.core.model import Model
 from closeknit.doors.canonical import content_hash
 from closeknit.forms import REGISTRY as FORMS
-from closeknit.recipe import made, recipe_forms
+from closeknit.recipe import build_from_form, recipe_forms
 from floor import Floor
 from sections import Section
 
@@ -39,7 +39,7 @@ class Request:
 
     def recipe(self, source: tables.Source) -> dict:
         data = {"path": str(source.path)}
-        form = made("form", usual_form(self.method), FORMS)
+        form = build_from_form("form", usual_form(self.method), FORMS)
         return recipe_forms(source.schema, self.models, self.method, form, 0.0, SEED, data)
 
 

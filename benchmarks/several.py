@@ -23,9 +23,9 @@ from closeknit.core.model import Model
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.doors.files import read
 from closeknit.fills.fill import fill_named
-from closeknit.fills.repair import repaired
+from closeknit.fills.repair import repair_partition
 from closeknit.plans.fcm import fcm_groups
-from closeknit.plans.groups import Cells, adjusted, drawing, pca_groups
+from closeknit.plans.groups import Cells, adjust_k, pca_groups, plan_draws
 from sections import Section
 from trials import SEED
 
@@ -50,15 +50,15 @@ class Drawn:
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         k = max(model.least_size for model in models)
-        return Outcome(repaired(table, self.classes(table, k, seed), models))
+        return Outcome(repair_partition(table, self.classes(table, k, seed), models))
 
     def classes(self, table: Table, k: int, seed: int) -> Partition:
         """Before any merging."""
-        groups = adjusted(len(table), k)
+        groups = adjust_k(len(table), k)
         printed = ("tree", True) if self.grouping == "fcm" else ("one-hot", False)
         cells = Cells.of(table, list(table.schema.sensitive), *printed)
         group_of = fcm_groups(cells, groups, "auto") if self.grouping == "fcm" else pca_groups(cells, groups)
-        plan = drawing(group_of, cells.of_row, k)
+        plan = plan_draws(group_of, cells.of_row, k)
         filling = fill_named("knn").fill
         class_of = filling(table.quasi, scales(table), points(table), plan.bucket_of, plan.allotments, seed)
         return Partition(class_of, len(plan.allotments))
@@ -114,7 +114,7 @@ class Made:
 Results = dict[tuple[str, int, float], Made]
 
 
-def asked(k: int, t: float) -> list[Model]:
+def build_models(k: int, t: float) -> list[Model]:
     """One promise for each secret."""
     return [ck.KAnonymity(k), ck.TCloseness("occupation", t), ck.TCloseness(SECOND, t)]
 
@@ -134,7 +134,7 @@ def run(section: Section, rows: int | None) -> None:
             warm(source, place)
         ks, ts = (KS, TS) if rows is None else ((K, 10), (T, 0.5))
         results = {
-            (name, k, t): Made.by(method, source, asked(k, t))
+            (name, k, t): Made.by(method, source, build_models(k, t))
             for name, method in METHODS.items()
             for k, t in dict.fromkeys([*((K, t) for t in ts), *((k, T) for k in ks)])
         }
@@ -180,12 +180,12 @@ def warm(source: tables.Source, place: Path) -> None:
     frame.sample(min(WARM_ROWS, frame.height), seed=3).write_csv(path)
     small = tables.Source(path, source.schema, source.secret, WARM_ROWS, "")
     for method in METHODS.values():
-        Made.by(method, small, asked(K, 0.5))
+        Made.by(method, small, build_models(K, 0.5))
 
 
 def encoded(source: tables.Source) -> Table:
     """With both secrets."""
-    return source.schema.encode(read(source.path, None, source.schema.needed))
+    return source.schema.encode(read(source.path, None, source.schema.list_needed))
 
 
 def _report(section: Section, results: Results, ks: Sequence[int], ts: Sequence[float]) -> None:
@@ -212,7 +212,7 @@ def _once(section: Section, source: tables.Source, results: Results) -> None:
     """What the grid leaves out, and the longest run of all."""
     k, beta = ck.KAnonymity(10), [ck.BetaLikeness("occupation", 4), ck.BetaLikeness(SECOND, 4)]
     others: dict[str, tuple[Method, list[Model]]] = {
-        "Microaggregation, t first; k = 10, t = 0.2": (ck.Microaggregation(first="t"), asked(10, T)),
+        "Microaggregation, t first; k = 10, t = 0.2": (ck.Microaggregation(first="t"), build_models(10, T)),
         "Burel; k = 10, beta = 4 for both": (ck.Burel(), [k, *beta]),
     }
     made = {name: Made.by(method, source, models) for name, (method, models) in others.items()}

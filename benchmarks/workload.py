@@ -16,7 +16,7 @@ import tables
 from closeknit.core.columns import Columns
 from closeknit.core.method import Method
 from closeknit.doors.files import read
-from closeknit.metrics import Learning, Scores, Workload, held_out, learning_accuracy, queries, workload_error
+from closeknit.metrics import Learning, Scores, Workload, learning_accuracy, queries, split_train_test, workload_error
 from closeknit.release import Release
 from sections import Section
 from trials import SEED
@@ -69,7 +69,7 @@ def split_of(source: tables.Source, rows: int | None) -> Split:
         kinds |= {name: ck.Hierarchy.read_csv(trees / f"adult_hierarchy_{name}.csv") for name in kinds if name != "age"}
     columns = read(source.path, None, list(kinds))
     schema = ck.Schema(quasi={name: kinds[name] for name in QUASI}, sensitive={SECRET: kinds[SECRET]})
-    return Split(*held_out(columns, schema), schema)
+    return Split(*split_train_test(columns, schema), schema)
 
 
 def _possible(section: Section, source: tables.Source, split: Split) -> list[int]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import closeknit as ck
 from closeknit.core.columns import Columns
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from closeknit.core.table import Partition
 
 TREE = {"lungs": {"flu": None, "asthma": None}, "belly": {"ulcer": None, "gout": None}}
@@ -32,7 +32,7 @@ class Case:
 
 
 def case(form: Any, cells: dict[str, list[Any]], class_of: list[int], sensitive: dict[str, Any], beside: Any = None) -> Case:
-    """`beside`: per secret the columns that tell its class; none: the quasi columns."""
+    """`extra_models`: per secret the columns that tell its class; none: the quasi columns."""
     schema = ck.Schema(quasi=QUASI, sensitive=sensitive)
     table = schema.encode(Columns.of({name: cells[name] for name in schema.published}))
     written = form.write(table, Partition.of(np.array(class_of, dtype=np.int32)[table.rows]), 5).columns

@@ -111,7 +111,7 @@ def java() -> None:
 @pytest.fixture(scope="session")
 def spark(java: None) -> Iterator[Any]:
     """One session of this machine for all tests."""
-    from closeknit.engines.spark_session import session
+    from closeknit.spark.session import session
 
     found = session("local[2]")
     for name, value in BRIEF_SPARK.items():

@@ -171,7 +171,7 @@ def encoded(rows: list[Row], axes: dict[str, Axis], weights: list[int], secrets:
         importance=dict(zip(axes, weights, strict=True)),
     )
     names = [*axes, *secrets]
-    return replace(schema.encode(Columns.of({name: [row[name] for row in rows] for name in names})), withholdable=room)
+    return replace(schema.encode(Columns.of({name: [row[name] for row in rows] for name in names})), suppressible=room)
 
 
 @dataclass(frozen=True)

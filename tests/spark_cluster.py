@@ -19,7 +19,7 @@ KILLED_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
 EXECUTOR = {
     "spark.executor.memory": "512m", "spark.executor.cores": 1, "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false",
-    "spark.python.daemon.module": "closeknit.engines.spark_daemon",
+    "spark.python.daemon.module": "closeknit.spark.daemon",
 }  # fmt: skip
 SCHEMA = ck.Schema(
     quasi={"age": ck.numeric(0, 120), "stay": ck.numeric(0, 1000)},
@@ -125,7 +125,7 @@ def batch(url: str, table: str) -> None:
 
 def stream(url: str, folder: Path, end: bool) -> None:
     """Rows in micro-batches; the end where it is asked for, else it goes on until it is killed."""
-    from closeknit.engines.spark_session import session
+    from closeknit.spark.session import session
 
     spark, home = session(url), folder / "home"
     rows = spark.readStream.schema(TYPES).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
@@ -133,7 +133,7 @@ def stream(url: str, folder: Path, end: bool) -> None:
     writer = left.writeStream.option("checkpointLocation", str(home))
     (writer.trigger(availableNow=True) if end else writer).start(str(folder / "out")).awaitTermination()
     if end:
-        found = [*spark.read.parquet(str(folder / "out")).collect(), *ck.rest_on_spark(castle(), home).collect()]
+        found = [*spark.read.parquet(str(folder / "out")).collect(), *ck.flush_on_spark(castle(), home).collect()]
         (folder / "found.json").write_text(json.dumps([row.asDict() for row in found]))
         spark.stop()
     print("done")

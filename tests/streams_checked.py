@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.streams.delayed import Delayed
+from closeknit.streams.delayed_stream import DelayedStream
 
 CITIES = {"south": ["Rome", "Bari"], "north": ["Oslo", "Bergen", "Turku"]}
 LEAVES = {"*": None, **CITIES, **{city: [city] for cities in CITIES.values() for city in cities}}
@@ -45,7 +45,7 @@ def raw_rows(draw: st.DrawFn, most: int = 60) -> list[Raw]:
 class Watched:
     """A stream beside a log of which row left when; every promise is checked after every call."""
 
-    def __init__(self, stream: Delayed, alone: bool = False, persons: bool = True, distinct: int = 1) -> None:
+    def __init__(self, stream: DelayedStream, alone: bool = False, persons: bool = True, distinct: int = 1) -> None:
         self.stream, self.alone, self.persons, self.distinct = stream, alone, persons, distinct
         self.raw: list[Raw] = []
         self.came: list[float] = []
@@ -53,7 +53,7 @@ class Watched:
         self.batches: list[list[int]] = []
         self.published: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         self.out: list[Raw] = []
-        leave, suppress = stream._left, stream._suppress
+        leave, suppress = stream._emit, stream._suppress
 
         def leaving(classes: Any) -> Any:
             left = leave(classes)
@@ -65,7 +65,7 @@ class Watched:
                 self._once(position, "suppressed")
             suppress(positions)
 
-        stream._left, stream._suppress = leaving, suppressing  # type: ignore[method-assign]
+        stream._emit, stream._suppress = leaving, suppressing  # type: ignore[method-assign]
 
     def push(self, row: Raw, now: float | None = None) -> None:
         self.raw.append(row)

@@ -14,14 +14,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.checks.methods import anew, promise_kept
+from closeknit.checks.methods import promise_kept, run_case
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
 from closeknit.core.geometry import scales
-from closeknit.core.method import silent
+from closeknit.core.method import ignore_progress
 from closeknit.core.table import Table
-from closeknit.kernels.anatomizing import REACH, WORK, _effort, exchanged
-from closeknit.kernels.boxes import partition_loss
+from closeknit.kernels.exchange.anatomy import REACH, WORK, _effort, exchange_rows
+from closeknit.kernels.geometry.boxes import partition_loss
 from closeknit.methods.anatomy import Anatomy, lanes_of
 from conftest import examples
 
@@ -45,7 +45,7 @@ def coded(ills: list[Any], seed: int = 0) -> Table:
 
 
 def groups(method: Anatomy, table: Table, seed: int = SEED) -> list[int]:
-    partition = method.run(table, [], seed, silent).partition
+    partition = method.run(table, [], seed, ignore_progress).partition
     assert partition.class_of.min() == 0 and partition.class_of.max() == partition.count - 1
     return partition.class_of.tolist()
 
@@ -140,7 +140,7 @@ def test_at_the_boundary(rows: str) -> None:
     assert check_diverse(held, values, 3) == 20
     assert sorted(group for group, value in zip(held, values, strict=True) if value == flu) == list(range(20))
     with pytest.raises(ck.Unsatisfiable, match=r"20 of 60 rows, so no groups reach more than 3;"):
-        Anatomy("3.0001", rows=rows).run(table, [], SEED, silent)
+        Anatomy("3.0001", rows=rows).run(table, [], SEED, ignore_progress)
 
 
 @BOTH
@@ -150,7 +150,7 @@ def test_two_and_a_half(rows: str) -> None:
     group_of = groups(Anatomy(2.5, rows=rows), table)
     assert check_diverse(group_of, table.sensitive[:, 0].tolist(), 2.5) == 2
     assert sorted(Counter(group_of).values()) == [5, 5]
-    assert Anatomy(2.5).run(coded(list("abcdefghij")), [], SEED, silent).partition.count == 3
+    assert Anatomy(2.5).run(coded(list("abcdefghij")), [], SEED, ignore_progress).partition.count == 3
 
 
 @pytest.mark.parametrize("rows", ["near", "random"])
@@ -164,7 +164,7 @@ def test_rows_without_a_value_join_groups_of_known_values(rows: str) -> None:
     assert count == len(set(found)) == 10 and len(found) == len(table)
     assert set(groups(Anatomy(2), coded([None] * 10))) == {0}
     with pytest.raises(ck.Unsatisfiable):
-        Anatomy(2).run(coded([None] * 10 + ["flu"] * 10), [], SEED, silent)
+        Anatomy(2).run(coded([None] * 10 + ["flu"] * 10), [], SEED, ignore_progress)
 
 
 def test_the_printed_tables_protect_nobody() -> None:
@@ -230,7 +230,7 @@ def test_persons_whose_first_rows_alone_are_not_diverse() -> None:
     schema = SCHEMA.model_copy(update={"person": "patient", "person_rows": "together"})
     with pytest.raises(ck.Unsatisfiable):  # ten of ten persons have it
         ck.anonymize(columns, schema, [], Anatomy(2), seed=SEED)
-    assert Anatomy(2).run(schema.encode(columns).take(np.arange(10)), [], SEED, silent).partition.count == 1
+    assert Anatomy(2).run(schema.encode(columns).take(np.arange(10)), [], SEED, ignore_progress).partition.count == 1
 
 
 # What is asked for -------------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def test_wrong_parameters_are_named(params: dict[str, Any]) -> None:
 @BOTH
 def test_too_frequent_is_refused(rows: str) -> None:
     with pytest.raises(ck.Unsatisfiable, match="frequency l-diversity of ill, l = 3"):
-        Anatomy(3, rows=rows).run(coded(["flu"] * 5 + list("abcdefgh")), [], SEED, silent)
+        Anatomy(3, rows=rows).run(coded(["flu"] * 5 + list("abcdefgh")), [], SEED, ignore_progress)
     with pytest.raises(ck.Unsatisfiable):
         ck.anonymize(Columns.of(cells(["flu"] * 5 + list("abcdefgh"))), SCHEMA, [], Anatomy(3, rows=rows))
 
@@ -275,7 +275,7 @@ def test_neither_the_input_order_nor_a_second_run_matters(rows: str, l: Any) -> 
     ills = ["flu"] * 60 + rng.choice(9, 120).astype(str).tolist() if l != 3 else rng.choice(9, 180).astype(str).tolist()
     case = Case("one", Columns.of(cells(ills)), SCHEMA, ())
     shuffled = Columns.of({name: column.cells() for name, column in case.columns.take(rng.permutation(180)).items()})
-    one, again, other = (anew(Anatomy(l, rows=rows), case, columns) for columns in (None, None, shuffled))
+    one, again, other = (run_case(Anatomy(l, rows=rows), case, columns) for columns in (None, None, shuffled))
     assert one.certificate == again.certificate == other.certificate
     assert (one.partition == again.partition).all()
 
@@ -290,7 +290,7 @@ def losses(table: Table, l: Any) -> dict[str, float]:  # noqa: E741
     """What groups would lose if they were generalized: how wide they are."""
     found = {}
     for rows in ("near", "random"):
-        partition = Anatomy(l, rows=rows).run(table, [], SEED, silent).partition
+        partition = Anatomy(l, rows=rows).run(table, [], SEED, ignore_progress).partition
         found[rows] = float(partition_loss(scales(table), table.quasi, partition.class_of, partition.count))
     return found
 
@@ -317,7 +317,7 @@ def test_exchanges_keep_limits_and_never_widen(data: st.DataObject) -> None:
     values, count = table.sensitive[:, 0], int(group_of.max()) + 1
     before = Counter(zip(group_of.tolist(), values.tolist(), strict=True))
     limit = np.array([max(c for (g, _), c in before.items() if g == group) for group in range(count)])
-    found = exchanged(group_of, values, limit, table.quasi, scales(table), 6, 3)
+    found = exchange_rows(group_of, values, limit, table.quasi, scales(table), 6, 3)
     after = Counter(zip(found.tolist(), values.tolist(), strict=True))
     assert all(times <= limit[group] for (group, _), times in after.items())
     assert np.bincount(found).tolist() == np.bincount(group_of).tolist()

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import closeknit as ck
-from closeknit.checks.cells import rows_of
-from closeknit.checks.tables import Case, edge_tables, suited
+from closeknit.checks.naive_cells import rows_of
+from closeknit.checks.tables import Case, edge_tables, fit_to_method
 from closeknit.core.columns import Columns
 from closeknit.methods import REGISTRY as METHODS
 
@@ -45,11 +45,11 @@ ROWS_OF = ("every kind", "missing cells", "persons")
 FRAMES = [*(("mondrian", of) for of in ROWS_OF), *((name, ROWS_OF[i % 3]) for i, name in enumerate(METHODS))]
 
 
-@pytest.mark.parametrize(("name", "of"), [(name, of) for name, of in FRAMES if suited(METHODS[name](), TABLES[of])])
+@pytest.mark.parametrize(("name", "of"), [(name, of) for name, of in FRAMES if fit_to_method(METHODS[name](), TABLES[of])])
 def test_frame_index_is_irrelevant(name: str, of: str) -> None:
     """A shuffled or duplicated index is no position, and no position is told."""
     method = METHODS[name]
-    table = suited(method(), TABLES[of])
+    table = fit_to_method(method(), TABLES[of])
     assert table is not None
     frame = frame_of(table)
     usual = released(table, frame, method=method())

@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 import closeknit as ck
-from closeknit.api import Attacked
+from closeknit.api import AttackReport
 from closeknit.apps.cli import app
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
@@ -111,7 +111,7 @@ def test_it_repeats_itself(folder: Path) -> None:
 def test_python_and_the_record_in_a_file(folder: Path) -> None:
     release, recipe = folder / "out" / "release.csv", Recipe.read(folder / "out.private" / "recipe.yaml")
     found = ck.attack(release, recipe=recipe, population=folder / "people.csv", runs=20)
-    again = Attacked.from_json(found.to_json())
+    again = AttackReport.from_json(found.to_json())
     assert again == found and found.risk == found.findings[0].risk
     made = ck.anonymize(recipe.data_path, recipe.schema, recipe.models, recipe.method, seed=recipe.seed)
     there = ck.attack(made, original=recipe.data_path, schema=recipe.schema, population=folder / "people.csv")

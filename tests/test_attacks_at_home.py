@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from closeknit.attacks.private_attacks import with_original, with_population
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
 from attack_cases import rerun_of
-from closeknit.attacks.at_home import at_home, with_population
-from closeknit.attacks.candidates import candidate_rows
+from closeknit.attacks.candidate_rows import candidate_rows
 from closeknit.attacks.covering import Covering, coverings
 from closeknit.attacks.intersection import intersection
 from closeknit.attacks.matching_buckets import matching_buckets
@@ -25,9 +25,9 @@ from closeknit.attacks.temporal import temporal
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
-from closeknit.forms.reading import reading_of
-from closeknit.kernels.overlaps import box_tree, overlapping, overlapping_weight
-from closeknit.release.public import Plain
+from closeknit.forms.release_reading import reading_of
+from closeknit.kernels.geometry.overlaps import box_tree, overlapping, overlapping_weight
+from closeknit.release.public import TextRelease
 from conftest import examples
 
 SEED = 2**64
@@ -306,7 +306,7 @@ def test_a_perturbed_secret_is_not_told_by_sets() -> None:
     release = ck.anonymize(table, schema, [ck.KAnonymity(2)], form=ck.perturbed(0.5), seed=SEED)
     with pytest.raises(BadInput, match="column 'ill': was perturbed"):
         intersection(release, release, table, schema)
-    found = at_home(release, table, schema, other=release, rerun=lambda same: same, class_of=release.partition)
+    found = with_original(release, table, schema, other=release, rerun=lambda same: same, class_of=release.partition)
     assert {each.attack for each in found} == {"candidate_rows"}
 
 
@@ -344,7 +344,7 @@ def test_all_that_can_be_tried_at_home() -> None:
     models: list[Any] = [ck.KAnonymity(4)]
     release = ck.anonymize(table, schema, models, ck.Mondrian(), seed=SEED)
     rerun = rerun_of(schema, models, ck.Mondrian())
-    found = at_home(release, table, schema, population=ck.datasets.hospital(500, seed=2), other=release, rerun=rerun,
+    found = with_original(release, table, schema, population=ck.datasets.hospital(500, seed=2), other=release, rerun=rerun,
                     class_of=release.partition, runs=40)  # fmt: skip
     names = Counter(each.attack for each in found)
     once = ("candidate_rows", "delta_presence", "population_linkage", "singling_out", "row_join")
@@ -358,6 +358,6 @@ def test_all_that_can_be_tried_at_home() -> None:
 def test_a_release_read_from_its_cells_alone_gives_the_same() -> None:
     table, schema = ck.datasets.hospital(120), ck.datasets.hospital_schema()
     release = ck.anonymize(table, schema, [ck.KAnonymity(4)], seed=SEED)
-    again = Plain(release.columns, Certificate.from_json(release.certificate.to_json()))
-    assert at_home(release, table, schema) == at_home(again, table, schema)
+    again = TextRelease(release.columns, Certificate.from_json(release.certificate.to_json()))
+    assert with_original(release, table, schema) == with_original(again, table, schema)
     assert with_population(release, table) == with_population(again, table, schema)

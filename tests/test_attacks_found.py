@@ -15,10 +15,10 @@ import yaml
 from typer.testing import CliRunner
 
 import closeknit as ck
-from closeknit.api.publishing import notes_on
+from closeknit.api.publishing import list_notes
 from closeknit.apps.cli import app
 from closeknit.core.certifying import class_sizes, judge, loss_record
-from closeknit.core.loss import measure
+from closeknit.core.loss import measure_loss
 from closeknit.core.schema import Schema
 from closeknit.core.strict_json import json_text
 from closeknit.doors.canonical import content_hash
@@ -215,8 +215,8 @@ def forged(folder: Path, rows: list[list[str]], columns: dict[str, Any], models:
         "withheld": 0,
         "promises": [promise.model_dump(mode="json") for promise in judge(reading, asked)],
         "classes": class_sizes(reading, max(model.least_size for model in asked)).model_dump(),
-        "loss": loss_record(measure(cells, schema)).model_dump(mode="json"),
-        "notes": notes_on(schema, asked, ck.generalized(), 0),
+        "loss": loss_record(measure_loss(cells, schema)).model_dump(mode="json"),
+        "notes": list_notes(schema, asked, ck.generalized(), 0),
         "content_sha256": content_hash(cells),
     }
     if edit:

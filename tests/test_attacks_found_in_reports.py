@@ -6,11 +6,11 @@ import sys
 
 import numpy as np
 import pytest
+from closeknit.attacks.private_attacks import with_original
 
 import closeknit as ck
-from closeknit.api.reporting import saved
-from closeknit.attacks.at_home import at_home
-from closeknit.attacks.candidates import candidate_rows
+from closeknit.api.reporting import load_release
+from closeknit.attacks.candidate_rows import candidate_rows
 from closeknit.attacks.covering import Covering
 from closeknit.attacks.intersection import intersection
 from closeknit.attacks.population import population_linkage
@@ -99,10 +99,10 @@ def test_classes_that_are_none_are_named(text: str, tmp_path) -> None:
     file.write_text("age,ill\n30,flu\n31,gout\n70,flu\n71,gout\n")
     ck.anonymize(file, SCHEMA, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED).save(tmp_path / "out", report=False)
     recipe = tmp_path / "out.private" / "recipe.yaml"
-    assert saved(tmp_path / "out", recipe).partition.tolist() == [0, 0, 1, 1]
+    assert load_release(tmp_path / "out", recipe).partition.tolist() == [0, 0, 1, 1]
     recipe.with_name("classes.csv").write_text(text)
     with pytest.raises(ck.BadInput, match=r"classes\.csv"):
-        saved(tmp_path / "out", recipe)
+        load_release(tmp_path / "out", recipe)
 
 
 def test_a_level_that_is_attested_cannot_be_matched() -> None:
@@ -119,9 +119,9 @@ def test_a_class_before_and_after_is_looked_for_once_in_the_release(monkeypatch:
     asked: list[int] = []
     of = samples._Texts.of
     monkeypatch.setattr(samples._Texts, "of", lambda self, rows: asked.append(1) or of(self, rows))
-    assert samples.one_class(other, SCHEMA, release, release.partition) is None
+    assert samples.find_class(other, SCHEMA, release, release.partition) is None
     assert len(asked) <= 60 + 2 * samples.TRIED
-    found = samples.one_class(table, SCHEMA, release, release.partition)
+    found = samples.find_class(table, SCHEMA, release, release.partition)
     assert found is not None
     assert found.rows == 1
 
@@ -141,9 +141,9 @@ def test_classes_without_room_for_their_deals_are_not_tried(monkeypatch: pytest.
 
     def found() -> list[str]:
         release, again = run(table), lambda columns: run(columns).columns
-        made = at_home(release, table, SCHEMA, rerun=again, class_of=release.partition, runs=2)
+        made = with_original(release, table, SCHEMA, rerun=again, class_of=release.partition, runs=2)
         return [each.attack for each in made]
 
     assert "minimality" in found()
-    monkeypatch.setattr(sys.modules["closeknit.attacks.at_home"], "ROOM", 100)
+    monkeypatch.setattr(sys.modules["closeknit.attacks.private_attacks"], "ROOM", 100)
     assert "minimality" not in found()

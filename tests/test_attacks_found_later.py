@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.api import save_comparison
-from closeknit.api.publishing import published
+from closeknit.api.publishing import publish_table
 from closeknit.apps.cli import app
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
-from closeknit.core.joint import least_distance
+from closeknit.core.combined_secrets import least_distance
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition
 from closeknit.recipe import Recipe
@@ -208,7 +208,7 @@ def test_least_of_the_joint_line_is_for_the_rows_that_it_names():
     schema = ck.Schema(quasi={"z": ck.flat()}, sensitive={"s": ck.flat(), "u": ck.flat()})
     coded, class_of = schema.encode(table), np.array([0, 0, 0, 0, 1, 1, 1, 1, -1, -1, -1, -1])
     form = ck.generalized(withheld="hidden")
-    columns, told = published(coded, Partition.of(class_of[coded.rows]), [ck.KAnonymity(4)], form)
+    columns, told = publish_table(coded, Partition.of(class_of[coded.rows]), [ck.KAnonymity(4)], form)
     reading = form.read(columns, Schema.from_forms(told.columns), None, [("s", "u")])
     reference = reading.classes.histograms["s", "u"].reference
     assert told.joint.least == float(least_distance(reference, told.joint.counted))

@@ -16,7 +16,7 @@ import closeknit as ck
 from attack_cases import TREE, Case, all_of, believed, cases, shown
 from closeknit.checks.oracle import earth_movers_distance
 from closeknit.core.columns import Columns
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from conftest import examples
 
 A = ck.attacks

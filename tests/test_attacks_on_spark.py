@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import closeknit as ck
-from closeknit.doors.packets import frame_of_bytes, unpacked
-from closeknit.engines import spark_maps, spark_writing
-from closeknit.engines.spark_stream_asked import _seconds, _sortable
-from closeknit.engines.spark_stream_shards import Shards
-from closeknit.engines.spark_streams import Operator
+from closeknit.doors.packets import frame_of_bytes, unpack_blocks
+from closeknit.spark import maps, row_writing
+from closeknit.spark.stream_operator import Operator
+from closeknit.spark.stream_query import _seconds, _sortable
+from closeknit.spark.stream_shards import Shards
 
 SEED = 2**100 + 7
 K = [ck.KAnonymity(3)]
@@ -24,7 +24,7 @@ K = [ck.KAnonymity(3)]
 
 def test_a_saved_csv_has_the_cells_of_the_certificate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spaces at both ends, numbers that Java writes in its own way, quotes; several files in a folder of an odd name."""
-    monkeypatch.setattr(spark_writing, "FILE", 25)
+    monkeypatch.setattr(row_writing, "FILE", 25)
     ills, costs = [" flu", "flu", "gout ", "a\\b", '"q"', "#x", "two\rlines"], [1.0, 1e16, 1e-7, None, 123456789.125]
     cells = {
         "age": [None if i % 4 == 0 else i % 5 for i in range(60)],
@@ -62,7 +62,7 @@ def test_rows_that_stood_at_a_path_before_are_not_released(spark: Any, tmp_path:
 
 
 def test_a_class_is_whole_however_its_missing_cells_are_written(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_maps, "FEW", 1)
+    monkeypatch.setattr(maps, "FEW", 1)
     table = pa.table({"age": ["[1, 5]"] * 9 + ["?"] * 3 + ["NA"] * 3 + [None] * 3, "ill": ["flu", "gout"] * 9})
     schema = ck.Schema(quasi={"age": ck.numeric(0, 9)}, sensitive={"ill": ck.flat()}, missing=["?", "NA"])
     models: list[Any] = [ck.KAnonymity(9), ck.LDiversity("ill", 2)]
@@ -72,7 +72,7 @@ def test_a_class_is_whole_however_its_missing_cells_are_written(spark: Any, monk
 
 def test_the_worst_class_of_all_secrets_does_not_come_from_an_order(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two classes are equally far from all rows, and what an audit compares with a certificate is of the larger one."""
-    monkeypatch.setattr(spark_maps, "FEW", 1)
+    monkeypatch.setattr(maps, "FEW", 1)
     ages, ills = ["[10, 20]"] * 3 + ["[5, 9]"] * 2 + ["[3, 4]"] * 5, [*"vvv", *"uu", *"uwwww"]
     table = pa.table({"age": ages, "ill": ills, "pay": ["1"] * 10})
     schema = ck.Schema(quasi={"age": ck.numeric(0, 99)}, sensitive={"ill": ck.flat(), "pay": ck.numeric()})
@@ -125,6 +125,6 @@ def test_shards_without_a_value_leave_beside_the_others(cells: list[Any], kind: 
         for frame in operator.step((part["shard"],), [frame_of_bytes("rows", [part["rows"]])], _State()):
             left += frame["left"].tolist()
     assert len(left) == 2
-    found = unpacked(left)
+    found = unpack_blocks(left)
     assert found.schema.equals(shown) and set(found.column("ill").to_pylist()) == {None, *cells}
     assert np.array_equal(found.column("ill").to_pylist(), found.column("tag").to_pylist())

@@ -175,7 +175,7 @@ def test_a_stream_that_was_saved_is_no_run_to_go_on_with(tmp_path: Path) -> None
     asked = Recipe.read(recipe)
     assert asked.stream is not None
     home.mkdir()
-    asked.stream.made(asked.schema, asked.models, asked.seed).save(home / "checkpoint")
+    asked.stream.build(asked.schema, asked.models, asked.seed).save(home / "checkpoint")
     run = CliRunner().invoke(app, ["stream", str(recipe), "--checkpoint", str(home)], input="")
     assert (run.exit_code, "tells no place of an input" in run.stderr) == (2, True)
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from closeknit.apps.web import access, peers, running
+from closeknit.apps.web import access, http_server, peers
+from closeknit.apps.web.body_limits import STRANGER
 from closeknit.apps.web.cases import Case
 from closeknit.apps.web.desk.draft import read_draft
-from closeknit.apps.web.desk.table import Limits
+from closeknit.apps.web.desk.table_preview import Limits
 from closeknit.apps.web.desk.tree_edits import PASSING
-from closeknit.apps.web.limits import STRANGER
-from closeknit.apps.web.pages import promises
+from closeknit.apps.web.page_tasks import inspect_table
+from closeknit.apps.web.pages import guarantees_step
 from closeknit.apps.web.peers import of_another_user
-from closeknit.apps.web.work_at_desk import looked
 from closeknit.apps.web.worker import without_places
 from closeknit.core.errors import BadInput
 from web_runs import ANN, BOB, HERE, ROWS, answering, client_of, team
@@ -36,7 +36,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, str]]:
         client.headers["origin"] = HERE
         at = client.post("/tables", files={"table": ("people.csv", ROWS.encode())}).headers["location"]
         case = app.state.cases.of("ann", at.rpartition("/")[2])
-        found = looked(case, {}, Limits(), lambda what, share: None)  # here: a process of its own takes seconds to start
+        found = inspect_table(case, {}, Limits(), lambda what, share: None)  # here: a process of its own takes seconds to start
         (case.folder / "tasks" / "1.result.json").write_text(json.dumps(found), encoding="utf-8")
         app.state.tasks._over(case, app.state.tasks.status(case), "done")
         yield client, at
@@ -72,9 +72,9 @@ def test_only_files_may_be_large(tmp_path: Path, kind: str) -> None:
 
 def test_a_client_that_takes_nothing_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stranger asks for many answers and reads none: his connection, one of those that all share, is closed."""
-    cut_off, lost = threading.Event(), running.PatientProtocol.connection_lost
-    monkeypatch.setattr(running, "PATIENCE_WITH_READERS", 0.3)
-    monkeypatch.setattr(running.PatientProtocol, "connection_lost", lambda *given: (lost(*given), cut_off.set()))
+    cut_off, lost = threading.Event(), http_server.PatientProtocol.connection_lost
+    monkeypatch.setattr(http_server, "PATIENCE_WITH_READERS", 0.3)
+    monkeypatch.setattr(http_server.PatientProtocol, "connection_lost", lambda *given: (lost(*given), cut_off.set()))
     with answering(tmp_path / "home", at_once=0) as (address, _):
         port = int(address.rpartition(":")[2])
         line = socket.socket()
@@ -94,7 +94,7 @@ def test_a_page_that_takes_long_stands_in_nobodys_way(desk: tuple[Any, str], mon
     """Forms of any fields are worked on beside the loop in which all others are answered."""
     client, at = desk
     seen = []
-    monkeypatch.setattr(promises, "begun", lambda case: seen.append(threading.current_thread()))
+    monkeypatch.setattr(guarantees_step, "check_started", lambda case: seen.append(threading.current_thread()))
     client.post(f"{at}/promises", data={"model": "k_anonymity", "k": "2"})
 
     async def loop() -> threading.Thread:

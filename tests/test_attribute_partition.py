@@ -21,8 +21,8 @@ from closeknit.core.columns import Columns
 from closeknit.core.domain import Domain
 from closeknit.core.table import Table
 from closeknit.plans import attribute_partition as partition
-from closeknit.plans.attribute_partition import attribute_partition, best_medoids, built_medoids, columns_for
-from closeknit.plans.correlation import HOW, correlations, discretized, kmeans, mean_square_contingency, too_many
+from closeknit.plans.attribute_partition import attribute_partition, best_medoids, build_medoids, choose_columns
+from closeknit.plans.correlation import HOW, correlations, discretize, has_too_many, kmeans, mean_square_contingency
 from conftest import examples
 
 Phi2 = np.ndarray[Any, np.dtype[np.float64]]
@@ -86,14 +86,14 @@ def test_one_value_says_nothing_and_too_many_begin_above_a_tenth() -> None:
     constant, other = np.zeros(4, dtype=np.int32), np.arange(4, dtype=np.int32)
     assert correlations([constant, other, constant]).tolist() == np.eye(3).tolist()
     assert mean_square_contingency(constant[:1], other[:1]) == 0
-    assert not too_many(np.arange(100, dtype=np.int32) % 10) and too_many(np.arange(109, dtype=np.int32) % 11)
+    assert not has_too_many(np.arange(100, dtype=np.int32) % 10) and has_too_many(np.arange(109, dtype=np.int32) % 11)
 
 
 @settings(max_examples=examples(100))
 @given(st.lists(st.none() | st.integers(-1000, 1000), min_size=1, max_size=80), st.integers(2, 12), st.sampled_from(HOW))
 def test_bins_keep_the_order_and_equal_values_together(values: list[Any], bins: int, how: str) -> None:
     codes, domain = numbers(values)
-    found = discretized(codes, domain, bins, how)
+    found = discretize(codes, domain, bins, how)
     assert sorted(set(found.tolist())) == list(range(found.max() + 1)), "bins are numbered without gaps"
     known = codes < domain.size
     order = np.argsort(codes[known], kind="stable")
@@ -108,24 +108,24 @@ def test_bins_keep_the_order_and_equal_values_together(values: list[Any], bins: 
 def test_what_has_no_order_stays_as_it_is() -> None:
     codes = np.arange(50, dtype=np.int32)
     for domain in (Domain(tuple(map(str, range(50)))), ck.flat().bind(np.array([f"{i:02}" for i in range(50)]))[0]):
-        assert [discretized(codes, domain, 10, how).tolist() for how in HOW] == [codes.tolist()] * 3
+        assert [discretize(codes, domain, 10, how).tolist() for how in HOW] == [codes.tolist()] * 3
 
 
 def test_bins_of_equal_rows_and_of_equal_width() -> None:
     rng = np.random.default_rng(2)
     codes, domain = numbers(np.exp(rng.normal(size=1000)).tolist())
-    assert np.bincount(discretized(codes, domain, 10, "frequency")).tolist() == [100] * 10
-    widths = np.bincount(discretized(codes, domain, 10, "width"))
+    assert np.bincount(discretize(codes, domain, 10, "frequency")).tolist() == [100] * 10
+    widths = np.bincount(discretize(codes, domain, 10, "width"))
     assert widths[0] > 500, "equal width fails on skew"
-    assert discretized(*numbers([0] * 4 + [1] * 5 + [2]), 2).tolist() == [0] * 4 + [1] * 6, "where its middle row is"
-    assert [discretized(*numbers([0, 1, 100]), 3, how).tolist() for how in HOW] == [[0, 1, 2]] * 3, "as many values as bins"
-    assert discretized(*numbers([0, 1, 2.5, 4.9, 5, 9.99, 10, None]), 2, "width").tolist() == [0, 0, 0, 0, 1, 1, 1, 2]
+    assert discretize(*numbers([0] * 4 + [1] * 5 + [2]), 2).tolist() == [0] * 4 + [1] * 6, "where its middle row is"
+    assert [discretize(*numbers([0, 1, 100]), 3, how).tolist() for how in HOW] == [[0, 1, 2]] * 3, "as many values as bins"
+    assert discretize(*numbers([0, 1, 2.5, 4.9, 5, 9.99, 10, None]), 2, "width").tolist() == [0, 0, 0, 0, 1, 1, 1, 2]
 
 
 def test_unknown_ways_and_bins_are_refused() -> None:
     for bins, how, sentence in ((2, "depth", "how='depth' is unknown"), (1, "width", "bins=1 is too small")):
         with pytest.raises(ck.BadInput, match=sentence):
-            discretized(*numbers([1, 2, 3]), bins, how)
+            discretize(*numbers([1, 2, 3]), bins, how)
 
 
 def means(values: Sequence[float], counts: Sequence[int], bins: Sequence[int]) -> list[float]:
@@ -177,7 +177,7 @@ def test_kmeans_finds_clear_clusters_and_goes_on_until_nothing_moves() -> None:
     rng = np.random.default_rng(3)
     middles, sizes = [0.0, 30, 100, 1000], [900, 5, 60, 3]
     values = np.concatenate([middle + rng.random(size) for middle, size in zip(middles, sizes, strict=True)])
-    assert discretized(*numbers(values.tolist()), 4, "kmeans").tolist() == np.repeat(range(4), sizes).tolist()
+    assert discretize(*numbers(values.tolist()), 4, "kmeans").tolist() == np.repeat(range(4), sizes).tolist()
     skewed, ones = np.sort(np.exp(rng.normal(size=500))), np.ones(500, dtype=np.int64)
     bins = kmeans(skewed, ones, 10)
     centres = np.array(means(skewed.tolist(), ones.tolist(), bins.tolist()))
@@ -186,9 +186,9 @@ def test_kmeans_finds_clear_clusters_and_goes_on_until_nothing_moves() -> None:
 
 def test_the_largest_numbers_are_numbers() -> None:
     codes, domain = numbers([-1e300, -0.9e300, 0, 1, 1e300])
-    assert discretized(codes, domain, 3, "kmeans").tolist() == [0, 0, 1, 1, 2]
-    assert discretized(codes, domain, 2, "width").tolist() == [0, 0, 1, 1, 1]
-    assert discretized(*numbers([-1e300, 0, 1, 2, 1e300]), 4, "kmeans").max() == 3, "not even then is a bin empty"
+    assert discretize(codes, domain, 3, "kmeans").tolist() == [0, 0, 1, 1, 2]
+    assert discretize(codes, domain, 2, "width").tolist() == [0, 0, 1, 1, 1]
+    assert discretize(*numbers([-1e300, 0, 1, 2, 1e300]), 4, "kmeans").max() == 3, "not even then is a bin empty"
 
 
 NAMES = ["Age", "Sex", "Zipcode", "Disease"]
@@ -205,9 +205,9 @@ def test_age_and_zip_code_stand_beside_the_disease_as_printed_and_not_here() -> 
     cells = {name: [str(row[i]) for row in TABLE_1] for i, name in enumerate(NAMES)}
     table = ck.Schema(quasi=quasi, sensitive={"Disease": ck.flat()}).encode(Columns.of(cells))
     for count in (None, 2, 3, 4):
-        assert columns_for(table, count)[-1] == ["Disease"]
+        assert choose_columns(table, count)[-1] == ["Disease"]
     with pytest.raises(ck.BadInput, match=r"it must be at most 0: the others .* have more values than a tenth"):
-        columns_for(table, 2, beside=1)
+        choose_columns(table, 2, beside=1)
 
 
 @st.composite
@@ -239,7 +239,7 @@ def test_best_medoids_are_the_first_of_the_cheapest(phi2: Phi2, data: st.DataObj
 @given(correlated(), st.data())
 def test_built_medoids_cannot_be_bettered_by_one_exchange(phi2: Phi2, data: st.DataObject) -> None:
     d, count = distance(phi2), data.draw(st.integers(1, len(phi2)))
-    found = built_medoids(d, count).tolist()
+    found = build_medoids(d, count).tolist()
     assert sorted(set(found)) == found and len(found) == count
     assert (reached := price(d, found)) >= price(d, best_medoids(d, count).tolist())
     others = [m for m in range(len(d)) if m not in found]
@@ -251,7 +251,7 @@ def test_built_medoids_are_mostly_the_best() -> None:
     for seed in range(60):
         half = np.triu(np.random.default_rng(seed).random((9, 9)) ** 3, 1)
         d, count = distance(half + half.T + np.eye(9)), 2 + seed % 6
-        equal += price(d, built_medoids(d, count).tolist()) == price(d, best_medoids(d, count).tolist())
+        equal += price(d, build_medoids(d, count).tolist()) == price(d, best_medoids(d, count).tolist())
     assert equal >= 50
 
 
@@ -273,7 +273,7 @@ def test_columns_do_not_depend_on_the_order_of_attributes(phi2: Phi2, built: boo
 
 def test_few_attributes_by_all_sets_of_medoids_and_many_by_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(partition, "built_medoids", lambda *_: pytest.fail("few enough to try all"))
+        patch.setattr(partition, "build_medoids", lambda *_: pytest.fail("few enough to try all"))
         assert [len(attribute_partition([*"abcdefghijklmno"], np.eye(15), c)) for c in range(1, 16)] == [*range(1, 16)]
     rng = np.random.default_rng(8)
     hidden = rng.integers(0, 4, (8, 2000))
@@ -287,7 +287,7 @@ def test_more_columns_than_attributes_are_refused() -> None:
     with pytest.raises(ck.BadInput, match="3 columns cannot be made of 2 attributes; ask for at most 2"):
         attribute_partition(["a", "b"], np.eye(2), 3)
     with pytest.raises(ck.BadInput, match="how='depth' is unknown"):
-        columns_for(made("ab", "ab"), how="depth")
+        choose_columns(made("ab", "ab"), how="depth")
 
 
 def made(quasi: str, sensitive: str, seed: int = 0, rows: int = 300) -> Table:
@@ -307,32 +307,32 @@ def made(quasi: str, sensitive: str, seed: int = 0, rows: int = 300) -> Table:
 
 @pytest.mark.parametrize("how", HOW)
 def test_pairs_find_each_other(how: str) -> None:
-    assert columns_for(made("abcdr", "ef"), 4, 0, how) == [["a", "b"], ["c", "d"], ["r"], ["e", "f"]]
-    assert columns_for(made("rdcba", "e"), 4, 0, how) == [["r"], ["d", "c"], ["b", "a"], ["e"]]
+    assert choose_columns(made("abcdr", "ef"), 4, 0, how) == [["a", "b"], ["c", "d"], ["r"], ["e", "f"]]
+    assert choose_columns(made("rdcba", "e"), 4, 0, how) == [["r"], ["d", "c"], ["b", "a"], ["e"]]
 
 
 def test_beside_takes_the_most_correlated_but_nothing_like_an_id() -> None:
     table = made("abcdfri", "e")
-    assert columns_for(table, 4, beside=1)[-1] == ["f", "e"]
+    assert choose_columns(table, 4, beside=1)[-1] == ["f", "e"]
     for beside in range(1, 6):
-        last = columns_for(table, beside=beside)[-1]
+        last = choose_columns(table, beside=beside)[-1]
         assert last[-1] == "e" and len(last) == beside + 1 and not {"i", "r"} & set(last)
     with pytest.raises(ck.BadInput, match="beside=6 quasi columns cannot stand with 'e'; it must be at most 5"):
-        columns_for(table, 2, beside=6)
+        choose_columns(table, 2, beside=6)
 
 
 def test_what_is_quasi_and_sensitive_stands_alone() -> None:
-    assert columns_for(made("abcdf", "be"), 5) == [["a"], ["b"], ["c", "d"], ["f"], ["e"]]
-    assert columns_for(made("abcd", "ab"), 3) == [["a"], ["b"], ["c", "d"]]
-    assert columns_for(made("ab", "ab")) == [["a"], ["b"]]
+    assert choose_columns(made("abcdf", "be"), 5) == [["a"], ["b"], ["c", "d"], ["f"], ["e"]]
+    assert choose_columns(made("abcd", "ab"), 3) == [["a"], ["b"], ["c", "d"]]
+    assert choose_columns(made("ab", "ab")) == [["a"], ["b"]]
     with pytest.raises(ck.BadInput, match="beside must be 0"):
-        columns_for(made("abcd", "ab"), 3, beside=1)
+        choose_columns(made("abcd", "ab"), 3, beside=1)
 
 
 def test_default_number_of_columns() -> None:
     for quasi, sensitive, expected in (("a", "e", 2), ("ab", "e", 3), ("abcd", "e", 3), ("abcdr", "ef", 4), ("ab", "", 2),
                                        ("abcdr", "", 3), ("abcd", "af", 4), ("", "ef", 1)):  # fmt: skip
-        assert len(columns_for(made(quasi, sensitive))) == expected, (quasi, sensitive)
+        assert len(choose_columns(made(quasi, sensitive))) == expected, (quasi, sensitive)
 
 
 @pytest.mark.parametrize(
@@ -353,15 +353,15 @@ def test_default_number_of_columns() -> None:
 )
 def test_what_cannot_be_is_refused(quasi: str, sensitive: str, count: Any, beside: int, sentence: str) -> None:
     with pytest.raises(ck.BadInput, match=sentence):
-        columns_for(made(quasi, sensitive), count, beside)
+        choose_columns(made(quasi, sensitive), count, beside)
 
 
 @settings(max_examples=examples(20))
 @given(st.permutations("abcdr"), st.data(), st.integers(0, 3), st.sampled_from(HOW))
 def test_order_of_the_schema_does_not_change_the_columns(order: list[str], data: st.DataObject, beside: int, how: str) -> None:
     count = data.draw(st.integers(2, 6 - beside))
-    found = columns_for(made("".join(order), "e"), count, beside, how)
-    usual = columns_for(made("abcdr", "e"), count, beside, how)
+    found = choose_columns(made("".join(order), "e"), count, beside, how)
+    usual = choose_columns(made("abcdr", "e"), count, beside, how)
     assert {frozenset(column) for column in found} == {frozenset(column) for column in usual}
     assert sorted(itertools.chain(*found)) == sorted("abcdre") and len(found) == count
 
@@ -386,14 +386,14 @@ def encoded(adult: dict[str, list[Any]], quasi: Sequence[str], sensitive: Sequen
 @pytest.mark.parametrize("how", HOW)
 def test_printed_columns_of_occ_7(how: str, adult: dict[str, list[Any]]) -> None:
     quasi = ["age", "workclass", "education", "marital-status", "race", "sex"]
-    found = columns_for(encoded(adult, quasi, ["occupation"]), 5, 0, how)
+    found = choose_columns(encoded(adult, quasi, ["occupation"]), 5, 0, how)
     assert found == [["age", "marital-status", "sex"], ["workclass"], ["education"], ["race"], ["occupation"]]
 
 
 @pytest.mark.parametrize("how", ["width", "kmeans"])
 def test_three_of_the_five_printed_columns_of_occ_15(how: str, adult: dict[str, list[Any]]) -> None:
-    found = columns_for(encoded(adult, list(adult), []), 5, 0, how)
+    found = choose_columns(encoded(adult, list(adult), []), 5, 0, how)
     for column in (["marital-status", "occupation", "relationship", "sex"], ["race", "native-country"], ["fnlwgt"]):
         assert column in found
     assert ["education", "education-num"] in found, "printed beside the salary, though one says all of the other"
-    assert len(columns_for(encoded(adult, [n for n in adult if n != "occupation"], ["occupation"]))) == 5
+    assert len(choose_columns(encoded(adult, [n for n in adult if n != "occupation"], ["occupation"]))) == 5

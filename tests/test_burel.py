@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import closeknit as ck
-from closeknit.checks.methods import anew, promise_kept, released
+from closeknit.checks.methods import promise_kept, run_case, run_once
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
 from closeknit.core.model import Model
-from closeknit.methods import burel, planned
+from closeknit.methods import burel, plan_search
 from closeknit.plans import burel_plan
 from test_sabre import (
     GOLDEN,
@@ -63,10 +63,10 @@ def test_extended_likeness_by_merging(column: str, more: dict[str, Any], beta: f
 def test_a_plan_for_values_is_mended_where_ranges_break(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise nothing would show that merging was needed: the plan speaks of single values alone."""
     uncut(monkeypatch)
-    monkeypatch.setattr(planned, "fill_named", lambda name: Harmful(False))
+    monkeypatch.setattr(plan_search, "fill_named", lambda name: Harmful(False))
     secret = [value + half for value in range(4) for half in (0, 4) for _ in range(32 + 4 * value)]  # buckets {v, 4 + v}
     values, ranges = ck.BetaLikeness("secret", 1), ck.BetaLikeness("secret", 1, kind="range", eps=3)
-    plain, extended = (anew(ck.Burel(**LITERAL), told(ck.numeric(), secret, model)) for model in (values, ranges))
+    plain, extended = (run_case(ck.Burel(**LITERAL), told(ck.numeric(), secret, model)) for model in (values, ranges))
     assert plain.certificate.ok and extended.certificate.ok
     assert 1 < len(class_sizes(extended)) < len(class_sizes(plain))
 
@@ -85,7 +85,7 @@ def test_several_secrets_each_with_promises(column: str | None) -> None:
 def test_missing_secrets(kind: str) -> None:
     case = small([ck.BetaLikeness("disease", 1.5, kind), ck.KAnonymity(2)], rows=120, missing=0.2)
     promise_kept(ck.Burel(), case)
-    assert released(ck.Burel(), case).columns["disease"].cells().count(None) > 10
+    assert run_once(ck.Burel(), case).columns["disease"].cells().count(None) > 10
 
 
 @pytest.mark.parametrize("person_rows", ["together", "count-once"])
@@ -122,14 +122,14 @@ def test_fewer_rows_than_k() -> None:
 @pytest.mark.parametrize("slack", [False, True])
 def test_as_many_buckets_as_rows_are_one_class(slack: bool) -> None:
     columns = Columns.of({"age": [1, 2, 3, 4, 5], "sex": list("fmfmf"), "disease": ["flu"] * 5, "wage": [5, 3, 1, 2, 4]})
-    release = anew(ck.Burel(slack=slack), Case("few", columns, schema(), (ck.BetaLikeness("wage", "1/100"),)))
+    release = run_case(ck.Burel(slack=slack), Case("few", columns, schema(), (ck.BetaLikeness("wage", "1/100"),)))
     assert release.certificate.ok and class_sizes(release) == [5]
 
 
 def test_one_row_and_one_value() -> None:
     for rows in (1, 6):
         columns = Columns.of({"age": list(range(rows)), "sex": ["f"] * rows, "disease": ["flu"] * rows, "wage": [7] * rows})
-        assert anew(ck.Burel(), Case("same", columns, schema(), (ck.BetaLikeness("disease", 1),))).certificate.ok
+        assert run_case(ck.Burel(), Case("same", columns, schema(), (ck.BetaLikeness("disease", 1),))).certificate.ok
 
 
 # Search ------------------------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_polish_never_raises_what_the_search_compares(fill: str, slack: bool, mo
     uncut(monkeypatch)
     for seed in range(4):
         case = small([ck.KAnonymity(3), ck.BetaLikeness("disease", 2)], seed, 200)
-        without, polished = (anew(ck.Burel(fill=fill, slack=slack, polish=polish), case).loss for polish in (False, True))
+        without, polished = (run_case(ck.Burel(fill=fill, slack=slack, polish=polish), case).loss for polish in (False, True))
         assert polished <= without
 
 
@@ -160,7 +160,7 @@ def test_polish_never_raises_what_the_search_compares(fill: str, slack: bool, mo
 def test_slack_and_polish_pay(beta: float, fill: str) -> None:
     case = hospital([ck.KAnonymity(4), ck.BetaLikeness("disease", beta)], 1000)
     choices = ((False, False), (False, True), (True, True))
-    bare, polished, both = (anew(ck.Burel(fill=fill, slack=slack, polish=polish), case).loss for slack, polish in choices)
+    bare, polished, both = (run_case(ck.Burel(fill=fill, slack=slack, polish=polish), case).loss for slack, polish in choices)
     assert both < polished <= bare
 
 
@@ -174,7 +174,7 @@ def test_a_plan_needs_no_repair(fill: str, kind: str, monkeypatch: pytest.Monkey
     uncut(monkeypatch)
     unrepaired(monkeypatch)
     case = small([ck.KAnonymity(3), ck.BetaLikeness("disease", 2, kind)], 5, 400)
-    release = anew(ck.Burel(fill=fill, **LITERAL), case)
+    release = run_case(ck.Burel(fill=fill, **LITERAL), case)
     table = schema().encode(case.columns)
     secret = table.one_class().histograms["disease"]
     plan = burel_plan(secret, secret.domain, 2, 3, kind)
@@ -197,7 +197,7 @@ def examples() -> list[tuple[str, list[str], Any, list[int]]]:
 def test_sizes_of_the_examples(secret: list[str], beta: Any, expected: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     uncut(monkeypatch)
     unrepaired(monkeypatch)
-    release = anew(ck.Burel(**LITERAL), told(ck.flat(), secret, ck.BetaLikeness("secret", beta)))
+    release = run_case(ck.Burel(**LITERAL), told(ck.flat(), secret, ck.BetaLikeness("secret", beta)))
     assert class_sizes(release) == expected
 
 
@@ -224,8 +224,8 @@ def harmful_fills(secret: list[str], monkeypatch: pytest.MonkeyPatch, model: Mod
     counts = np.unique(secret, return_counts=True)[1]
     releases = []
     for fill in (Harmful(False), Harmful(True), Greedy(counts)):
-        monkeypatch.setattr(planned, "fill_named", lambda name, fill=fill: fill)
-        releases.append(anew(ck.Burel(**LITERAL), told(ck.flat(), secret, model)))
+        monkeypatch.setattr(plan_search, "fill_named", lambda name, fill=fill: fill)
+        releases.append(run_case(ck.Burel(**LITERAL), told(ck.flat(), secret, model)))
     return releases
 
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import closeknit as ck
 from closeknit.core.columns import Columns
-from closeknit.kernels.axes import box_cost, joint_cost
-from closeknit.kernels.castle import choose, covered
+from closeknit.kernels.geometry.declared_axes import box_cost, joint_cost
+from closeknit.kernels.streaming.castle import choose, covers_row
 from closeknit.streams.arrivals import Coder
 from closeknit.streams.castle import Castle
 from closeknit.streams.clusters import Clusters
-from closeknit.streams.stored import Stored
+from closeknit.streams.stored_boxes import StoredBox
 from conftest import examples
 from streams_checked import Watched, bursts_and_silence, matching, raw_rows, same_in_blocks, schema
 
@@ -42,7 +42,7 @@ def clusters_of(*groups: list[tuple[str, int, str]]) -> tuple[Coder, Clusters, A
 
     def coded(rows: list[tuple[str, int, str]]) -> Any:
         names = ("pid", "Age", "Edu")
-        return coder.coded(Columns.of(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))), first)
+        return coder.encode(Columns.of(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))), first)
 
     for group in groups:
         alone = Clusters(coder.axes, 2, eta=1, by_person=True)
@@ -88,10 +88,10 @@ def test_examples_5_4_to_5_7_what_may_be_reused() -> None:
     coder, clusters, coded = clusters_of(second, third)
     boxes = [clusters.box(0), clusters.box(1)]
     x = coded([("7", 26, "Ph.D")]).quasi[0]  # no leaf of the box, but one under its node
-    assert covered(coder.axes, *boxes[0], x) is EXAMPLES["5.4"]
+    assert covers_row(coder.axes, *boxes[0], x) is EXAMPLES["5.4"]
     costs = [box_cost(coder.axes, *box) for box in boxes]
     assert costs == pytest.approx([float(Fraction(EXAMPLES["5.5"][f"loss_{name}"])) for name in ("C2", "C3")])
-    fits = {age: [covered(coder.axes, *box, coded([("7", age, "Master")]).quasi[0]) for box in boxes] for age in range(20, 32)}
+    fits = {age: [covers_row(coder.axes, *box, coded([("7", age, "Master")]).quasi[0]) for box in boxes] for age in range(20, 32)}
     third_alone = [age for age, (in_second, in_third) in fits.items() if in_third and not in_second]
     assert third_alone == EXAMPLES["5.5"]["ages_left_if_min_loss_reuse"]
     seen = {age: Fraction(1, sum(fit)) for age, fit in fits.items() if fit[1]}
@@ -109,7 +109,7 @@ def test_reuse_is_chosen_by_chance_and_the_secret() -> None:
         stream.omega.age = 100
         for lo, hi in ((20.0, 30.0), (25.0, 40.0)):
             people = np.array([1, 2])
-            stream.omega.store(Stored(np.array([lo]), np.array([hi]), 0, people, np.zeros((2, 0), np.int64)), 0)
+            stream.omega.store(StoredBox(np.array([lo]), np.array([hi]), 0, people, np.zeros((2, 0), np.int64)), 0)
         left = [row["age"] for age, name in rows[-1:] for row in stream.push({"age": age, "name": name})]
         left += [row["age"] for row in stream.flush()]
         chosen |= set(left)
@@ -128,14 +128,14 @@ def test_counterexamples_to_the_source(name: str, seed: int) -> None:
     ages = ck.Schema(quasi={"Age": ck.numeric(0, 100)}, sensitive={"S": ck.flat()}, **people)
     stream, outputs = Castle(ages, **case["params"], seed=seed), []
     positions: list[list[int]] = []
-    leave = stream._left
+    leave = stream._emit
 
     def leaving(classes: Any) -> Any:
         left = leave(classes)
         positions.extend(one.leaving.positions.tolist() for one in left)
         return left
 
-    stream._left = leaving  # type: ignore[method-assign]
+    stream._emit = leaving  # type: ignore[method-assign]
     for pid, age, secret in case["stream"]:
         outputs += stream.push({"pid": pid, "Age": age, "S": secret})
     outputs += stream.flush()
@@ -287,7 +287,7 @@ def test_memory_is_bounded_by_the_delay(persons: bool, l: Any) -> None:  # noqa:
     assert stream.counters.suppressed == 0 and stream.counters.batches > 50 and len(stream.clusters) <= 10
     inside = [stream.pending.persons(stream.clusters.members(c)).tolist() for c in range(len(stream.clusters))]
     everybody = {who for people in inside for who in people}
-    assert stream.clusters.everybody == len(everybody)
+    assert stream.clusters.person_count == len(everybody)
     counted = sum(len(set(people)) for people in inside) + len(everybody)
     assert (stream.clusters.open.who_id >= 0).sum() == (counted if persons else 0)
 

@@ -1,4 +1,4 @@
-"""The common checks: (everything registered) x (its examples) x (checks) x (small generated tables)."""
+"""The common checks: (everything registered) x (its parameter_sets) x (checks) x (small generated tables)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import closeknit as ck
-from closeknit.checks import Case, Check, check_method, every_check, examples, form_checks
-from closeknit.checks.broken import Broken
+from closeknit.checks import Case, Check, check_method, every_check, form_checks, parameter_sets
+from closeknit.checks.failures import CheckFailed
 from closeknit.checks.forms import some_classes
-from closeknit.checks.known import KNOWN
+from closeknit.checks.known_failures import KNOWN
 from closeknit.checks.tables import edge_tables
 from closeknit.core.columns import Column, Columns
 from closeknit.core.kind_forms import KINDS
-from closeknit.core.table import Outcome, Partition, Table, Written
+from closeknit.core.table import Outcome, Partition, Table, WrittenTable
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.forms import Generalized
 from closeknit.forms.grouped import Grouped
@@ -52,7 +52,7 @@ def test_checks(checks: list[Check]) -> None:
             error.add_note(check.name)
             failed += [] if check.known_failure else [error]
         else:
-            failed += [Broken(f"{check.name} passes again: {check.known_failure}")] if check.known_failure else []
+            failed += [CheckFailed(f"{check.name} passes again: {check.known_failure}")] if check.known_failure else []
     if failed:
         raise ExceptionGroup(f"{len(failed)} of {len(checks)} checks failed", failed)
 
@@ -68,9 +68,9 @@ def test_known_failures_name_checks_that_exist() -> None:
 
 
 def test_examples_name_things_that_exist() -> None:
-    assert set(examples.METHODS) == set(METHODS) and set(examples.FORMS) == set(FORMS)
-    assert set(examples.MODELS) == set(examples.LIMITS) == set(MODELS) and set(examples.KINDS) == set(KINDS)
-    assert set(examples.REFUSED) == {*METHODS, *FORMS, *MODELS}
+    assert set(parameter_sets.METHODS) == set(METHODS) and set(parameter_sets.FORMS) == set(FORMS)
+    assert set(parameter_sets.MODELS) == set(parameter_sets.LIMITS) == set(MODELS) and set(parameter_sets.KINDS) == set(KINDS)
+    assert set(parameter_sets.REFUSED) == {*METHODS, *FORMS, *MODELS}
 
 
 @dataclass(frozen=True)
@@ -92,54 +92,54 @@ class BadMethod:
 
 def test_a_bad_method_is_found_out() -> None:
     tables = [table for table in edge_tables() if table.name == "every kind"]
-    with pytest.raises(Broken, match="row_order_is_irrelevant") as found:
+    with pytest.raises(CheckFailed, match="row_order_is_irrelevant") as found:
         check_method(BadMethod("input"), tables)
     assert "promise_kept" not in str(found.value), "repair and certificate stand between a bad method and the promise"
 
 
 def test_a_broken_promise_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without repair and with a model that always says yes, the oracle alone is left to notice."""
-    monkeypatch.setattr("closeknit.api.anonymizing.repaired", lambda table, partition, models: partition)
+    monkeypatch.setattr("closeknit.api.anonymizing.repair_partition", lambda table, partition, models: partition)
     monkeypatch.setattr(ck.TCloseness, "holds", lambda self, classes: np.ones(len(classes), dtype=bool))
     tables = [table for table in edge_tables() if table.name == "every kind"]
-    with pytest.raises(Broken, match="promise_kept"):
+    with pytest.raises(CheckFailed, match="promise_kept"):
         check_method(BadMethod("secret"), tables)
 
 
 class SortedByRawValues(Generalized):
     """A bad form: inside a class its rows stand in the order of their raw values."""
 
-    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
         good = super().write(table, partition, seed)
         classes = partition.class_of[good.rows]
         starts = {number: place for place, number in reversed(list(enumerate(classes.tolist())))}
         order = np.lexsort((table.quasi[good.rows, -1], [starts[number] for number in classes.tolist()]))
-        return Written(good.columns.take(order), good.rows[order])
+        return WrittenTable(good.columns.take(order), good.rows[order])
 
 
 class TellsUnusedValues(Generalized):
     """A bad form: lists of distinct values still hold those of withheld rows."""
 
-    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
         good = super().write(table, partition, seed)
         columns = dict(good.columns.columns)
         for name, shown in zip(table.schema.sensitive, table.shown, strict=True):
             codes = table.secret(name)[0][good.rows]
             columns[name] = Column(shown, np.where(codes == len(shown), -1, codes))
-        return Written(Columns(columns, good.columns.rows), good.rows)
+        return WrittenTable(Columns(columns, good.columns.rows), good.rows)
 
 
 class SaysTheLowest(Generalized):
     """A bad form: a range of numbers is written as its lower end."""
 
-    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
         good = super().write(table, partition, seed)
         columns = dict(good.columns.columns)
         for name, domain in zip(table.schema.quasi, table.quasi_domains, strict=True):
             if domain.tree is None:
                 cells = [None if cell is None else str(cell).strip("[]").split(", ")[0] for cell in columns[name].cells()]
                 columns[name] = Columns.of({name: cells})[name]
-        return Written(Columns(columns, good.columns.rows), good.rows)
+        return WrittenTable(Columns(columns, good.columns.rows), good.rows)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_bad_form_is_found_out(form: Generalized, table: str, failing: set[str
     for check in form_checks(form, [table_named(table)]):
         try:
             check.run()
-        except Broken:
+        except CheckFailed:
             found.add(check.check)
     assert failing <= found and (failing or not found)
 
@@ -181,37 +181,37 @@ class Joined(Grouped):
     def column_groups(self, schema: ck.Schema) -> Any:
         return ck.bucketized().column_groups(schema)
 
-    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
         good = super().write(table, partition, seed)
         rows, secrets = good.rows, dict(good.columns.columns)
         for name, shown in zip(table.schema.sensitive, table.shown, strict=True):
             cells = [None if code == len(shown) else shown.tolist()[code] for code in table.secret(name)[0][rows].tolist()]
             secrets[name] = Columns.of({name: cells})[name]
-        return Written(Columns(secrets, len(rows)), rows)
+        return WrittenTable(Columns(secrets, len(rows)), rows)
 
 
 @dataclass(frozen=True)
 class ByClass(Joined):
     """A bad form: buckets stand in the order of the method's class numbers."""
 
-    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
         good = ck.bucketized().write(table, partition, seed)
         order = np.argsort(partition.class_of[good.rows], kind="stable")
         numbers = Columns.of({"bucket": (partition.class_of[good.rows][order] + 1).tolist()})["bucket"]
         columns = Columns({**good.columns.take(order).columns, "bucket": numbers}, len(order))
-        return Written(columns, good.rows[order], {name: rows[order] for name, rows in good.behind.items()})
+        return WrittenTable(columns, good.rows[order], {name: rows[order] for name, rows in good.behind.items()})
 
 
 @dataclass(frozen=True)
 class Mixed(Joined):
     """A bad form: the secrets of all buckets are mixed."""
 
-    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
         good = ck.bucketized().write(table, partition, seed)
         last = list(table.schema.sensitive)[-1]
         order = np.argsort(good.columns[last].codes, kind="stable")
         columns = Columns({**good.columns.columns, last: good.columns[last].take(order)}, len(order))
-        return Written(columns, good.rows, {**good.behind, last: good.behind[last][order]})
+        return WrittenTable(columns, good.rows, {**good.behind, last: good.behind[last][order]})
 
 
 @pytest.mark.parametrize(
@@ -229,6 +229,6 @@ def test_a_form_that_keeps_links_is_found_out(form: Any, table: str, failing: se
     for check in form_checks(form, [table_named(table)], "form"):
         try:
             check.run()
-        except Broken:
+        except CheckFailed:
             found.add(check.check)
     assert failing <= found and (failing or not found), found

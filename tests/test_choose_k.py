@@ -16,7 +16,7 @@ from closeknit.core.certifying import judge
 from closeknit.core.choice import Choice, scores
 from closeknit.core.columns import Columns
 from closeknit.datasets import hospital, hospital_schema
-from closeknit.forms.reading import reading_of
+from closeknit.forms.release_reading import reading_of
 from conftest import examples
 
 SEED = 2**100

@@ -16,12 +16,12 @@ import yaml
 from typer.testing import CliRunner
 
 import closeknit as ck
-from closeknit.api import compare_recipe, measuring, save_comparison
-from closeknit.api.comparing import serving
-from closeknit.api.measuring import Meter
+from closeknit.api import compare_recipe, resource_meter, save_comparison
+from closeknit.api.comparing import list_methods
+from closeknit.api.resource_meter import Meter
 from closeknit.apps.cli import app
 from closeknit.core.certificate import Promise, WorstClass
-from closeknit.core.comparison import Comparison, Reached
+from closeknit.core.comparison import Comparison, MeasuredLevel
 from closeknit.core.method import usual_form
 from closeknit.core.table import Outcome
 from closeknit.datasets import hospital, hospital_recipe, hospital_schema
@@ -94,7 +94,7 @@ def test_how_a_level_is_said() -> None:
     asked: dict[str, Any] = {"model": {}, "text": "p", "column": None, "asked": "<= 1", "held": True}
     worst = WorstClass(cells={}, rows=1)
     said = [
-        Reached.of(Promise(**asked, **more)).text
+        MeasuredLevel.of(Promise(**asked, **more)).text
         for more in (
             {"status": "attested"},
             {"status": "recomputable"},
@@ -120,16 +120,16 @@ def test_a_peak_that_is_gone_again_is_seen() -> None:
 
 
 def test_where_the_peak_is_not_told_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(measuring, "SET_BACK", tmp_path / "no" / "such")
+    monkeypatch.setattr(resource_meter, "RESET_FILE", tmp_path / "no" / "such")
     with Meter() as meter:
         pass
     assert meter.megabytes is None
 
 
 def test_left_out_methods_are_those_that_serve() -> None:
-    assert {"stack_and_deal", "sabre"} <= set(serving(MODELS)) and "burel" not in serving(MODELS)
+    assert {"stack_and_deal", "sabre"} <= set(list_methods(MODELS)) and "burel" not in list_methods(MODELS)
     likeness = [ck.BetaLikeness("disease", 2)]
-    assert "burel" in serving(likeness) and not {"sabre", "stack_and_deal"} & set(serving(likeness))
+    assert "burel" in list_methods(likeness) and not {"sabre", "stack_and_deal"} & set(list_methods(likeness))
     found = ck.compare(hospital(60), hospital_schema(), [*MODELS, *likeness], seed=SEED)
     alike = {name for name, method in REGISTRY.items() if usual_form(method) == "generalized"}
     assert {row.name for row in found.methods} == alike, "k means nothing where cells are exact"

@@ -19,16 +19,16 @@ from closeknit.core.disclosure import exact_disclosure, keeps_diverse, matching_
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.geometry import scales
 from closeknit.core.kinds import flat, numeric
-from closeknit.core.order import groups
+from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.slices import Slices
 from closeknit.core.table import Partition, Table
 from closeknit.fills import diverse_cuts
 from closeknit.fills.diverse_cuts import diverse_partition
-from closeknit.fills.refine import Cuts, refined
-from closeknit.kernels.cuts import offers
-from closeknit.kernels.cutting import mark
-from closeknit.kernels.diverse_cuts import Rule, Standing, _sum_anew, holders
+from closeknit.fills.refine import Cuts, refine_partition
+from closeknit.kernels.cutting.cut_offers import offers
+from closeknit.kernels.cutting.cut_sides import mark
+from closeknit.kernels.slicing.diverse_cuts import CutState, Rule, _recompute_mass, holders
 from closeknit.models.diverse_slicing import DiverseSlicing
 from closeknit.models.k_anonymity import KAnonymity
 from conftest import examples
@@ -119,11 +119,11 @@ def states(t: Sliceable, l: Fraction, weight: str, relaxed: bool, least: int) ->
     """What is kept after each bucket, beside the rows it is kept of."""
     rows = diverse_cuts._rows(t.table.quasi, t.known, t.place, t.secret, t.values)
     rule = Rule(float(1 / l), most_alike(len(t.table), l), weight == "size", least, relaxed)
-    for standing, _ in diverse_cuts._cutting(rows, rule, t.geometry, t.secret, l, weight, 1):
+    for standing, _ in diverse_cuts._cut_buckets(rows, rule, t.geometry, t.secret, l, weight, 1):
         yield rows, rule, standing
 
 
-def buckets_of(standing: Standing) -> np.ndarray:
+def buckets_of(standing: CutState) -> np.ndarray:
     return diverse_cuts._partition(standing).class_of
 
 
@@ -147,7 +147,7 @@ def test_kept_sums_are_those_counted_anew_after_every_step(t: Sliceable, l: Frac
         assert naive(t, l, weight, relaxed, 1) is None
 
 
-def _fails(slices: Slices, standing: Standing, rows: Any, bucket: int, part: int, l: Fraction) -> bool:  # noqa: E741
+def _fails(slices: Slices, standing: CutState, rows: Any, bucket: int, part: int, l: Fraction) -> bool:  # noqa: E741
     here = standing.order[standing.first[bucket] : standing.last[bucket]]
     counts = np.bincount(slices.secret[here[rows.known[here, slices.place] == part]])
     return Fraction(int(counts.max()), int(counts.sum())) > 1 / l
@@ -159,7 +159,7 @@ def test_summing_anew_changes_nothing_but_rounding(t: Sliceable, weight: str) ->
     *_, (rows, rule, standing) = states(t, Fraction(1), weight, True, 1)
     mass, total = standing.mass.copy(), standing.total.copy()
     for q in range(len(rows.profiles)):
-        _sum_anew(rows, rule, standing, q)
+        _recompute_mass(rows, rule, standing, q)
     assert np.allclose(mass, standing.mass, rtol=1e-12, atol=1e-14) and np.allclose(total, standing.total, rtol=1e-12)
 
 
@@ -189,7 +189,7 @@ def test_strict_cuts_leave_every_tuple_one_bucket() -> None:
     assert matching_buckets(t.slices(cut.class_of), t.known).tolist() == [1] * len(t.table)
     whole = Partition(np.zeros(len(t.table), np.int32), 1)
     models = [KAnonymity(4), DiverseSlicing("s", 3)]
-    alone = refined(t.table, whole, models, t.geometry, Cuts(relaxed=False, best=False, try_all=False))
+    alone = refine_partition(t.table, whole, models, t.geometry, Cuts(relaxed=False, best=False, try_all=False))
     assert same(cut.class_of, alone.class_of) and same(cut.class_of, t.cut(l, "paper", False, 4).class_of)
 
 
@@ -201,7 +201,7 @@ def test_strict_cuts_of_exact_columns_are_local(t: Sliceable, l: Fraction, weigh
         return
     cut = exact.cut(l, weight, False, 1)
     assert set(matching_buckets(exact.slices(cut.class_of), exact.known).tolist()) == {1}
-    counted: Classes = exact.table.counted(cut)
+    counted: Classes = exact.table.count_classes(cut)
     assert DiverseSlicing("s", l).holds(counted).all()
 
 
@@ -249,13 +249,13 @@ def test_printed_weights_end_in_buckets_that_tell_too_much() -> None:
 def test_rationals_decide_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two buckets with 3/4 and 1/4 of one value are worth 1/2 together, which a float cannot tell from a little more."""
     asked: list[bool] = []
-    decide = diverse_cuts._kept
+    decide = diverse_cuts._allows_cut
 
     def counted(*parts: Any) -> bool:
         asked.append(decide(*parts))
         return asked[-1]
 
-    monkeypatch.setattr(diverse_cuts, "_kept", counted)
+    monkeypatch.setattr(diverse_cuts, "_allows_cut", counted)
     t = Sliceable([(x,) for x in range(8)], list("aaababbb"), [[0]], coarse=8)  # all rows look the same
     assert t.cut(Fraction(2), "size", False, 4).count == 2
     assert asked == [True]

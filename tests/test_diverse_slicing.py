@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from closeknit.checks.worlds import posterior, worlds
 from closeknit.core.columns import Columns
 from closeknit.core.disclosure import (
-    admitted_profiles,
     exact_disclosure,
     keeps_diverse,
+    list_profiles,
     matching_buckets,
     most_alike,
     worst_disclosure,
 )
 from closeknit.core.kinds import flat
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
 from closeknit.core.slices import Slices
 from closeknit.core.table import Partition, Table
@@ -258,12 +258,12 @@ def test_numbers_of_buckets_and_order_inside_tell_nothing(slices: Slices, weight
 @given(releases())
 @settings(max_examples=examples(60))
 def test_admitted_profiles_are_those_that_fit_somewhere(slices: Slices) -> None:
-    profiles = admitted_profiles(slices, 1000)
+    profiles = list_profiles(slices, 1000)
     assert profiles is not None
     every = np.array(list(product((0, 1), repeat=slices.known.shape[1])), np.int32)
     fitting = every[matching_buckets(slices, every) > 0]
     assert sorted(profiles.tolist()) == fitting.tolist()
-    assert admitted_profiles(slices, 0) is None
+    assert list_profiles(slices, 0) is None
 
 
 @given(releases(), st.integers(0, 8))
@@ -343,31 +343,31 @@ def test_local_is_recomputable() -> None:
     reading, originals = written(TABLE_1["records"], NAMES, GROUPS["1f"], TABLE_1["buckets"])
     model = DiverseSlicing("Disease", 2)
     for known in (originals, None):
-        found = model.judged(reading, known)
+        found = model.judge_release(reading, known)
         assert (found.held, found.level, found.exact, found.status) == (True, 2.0, Fraction(2), "recomputable")
-    assert not DiverseSlicing("Disease", "2.0000000001").judged(reading, None).held
+    assert not DiverseSlicing("Disease", "2.0000000001").judge_release(reading, None).held
     assert model.holds(reading.of("Disease").classes).all() and model.asked == ">= 2"
 
 
 def test_weighed_is_attested_at_home() -> None:
     reading, originals = weights_example()
-    paper = DiverseSlicing("S", 2, "paper").judged(reading, originals)
+    paper = DiverseSlicing("S", 2, "paper").judge_release(reading, originals)
     assert (paper.held, paper.exact, paper.status) == (True, Fraction(2), "attested")
-    size = DiverseSlicing("S", 2, "size").judged(reading, originals)
+    size = DiverseSlicing("S", 2, "size").judge_release(reading, originals)
     assert (size.held, size.exact, size.status) == (False, Fraction(5, 3), "attested")
-    assert DiverseSlicing("S", "5/3", "size").judged(reading, originals).held
-    assert not DiverseSlicing("S", 2).judged(reading, originals).held  # the release is the table in clear
+    assert DiverseSlicing("S", "5/3", "size").judge_release(reading, originals).held
+    assert not DiverseSlicing("S", 2).judge_release(reading, originals).held  # the release is the table in clear
 
 
 def test_a_stranger_bounds_what_he_can() -> None:
     """Each bucket by itself, else over all profiles that the buckets admit, else nothing is said."""
     reading, _ = written(TABLE_1["records"], NAMES, GROUPS["1f"], TABLE_1["buckets"])
-    found = DiverseSlicing("Disease", 2, "size").judged(reading, None)
+    found = DiverseSlicing("Disease", 2, "size").judge_release(reading, None)
     assert (found.held, found.level, found.status) == (True, 2.0, "recomputable")
     reading, _ = weights_example()
-    found = DiverseSlicing("S", "5/3", "size").judged(reading, None)
+    found = DiverseSlicing("S", "5/3", "size").judge_release(reading, None)
     assert (found.held, found.exact, found.status) == (True, Fraction(5, 3), "recomputable")
-    found = DiverseSlicing("S", 2, "size").judged(reading, None)
+    found = DiverseSlicing("S", 2, "size").judge_release(reading, None)
     assert (found.held, found.level, found.status) == (False, None, "not checkable")
     assert found.why and "exists" in found.why
 
@@ -378,7 +378,7 @@ def test_profiles_that_nobody_has_may_leave_a_stranger_in_doubt() -> None:
     reading, originals = written(records, ("A", "B", "S"), (("A",), ("B",), ("S",)), [[0, 1], [2, 3], [4, 5]])
     for weight in ("size", "paper"):
         model = DiverseSlicing("S", "10/9", weight)
-        at_home, stranger = model.judged(reading, originals), model.judged(reading, None)
+        at_home, stranger = model.judge_release(reading, originals), model.judge_release(reading, None)
         assert at_home.held and at_home.status == "attested"
         assert not stranger.held and stranger.status == "not checkable"
 
@@ -386,8 +386,8 @@ def test_profiles_that_nobody_has_may_leave_a_stranger_in_doubt() -> None:
 def test_too_many_profiles_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diverse_slicing, "MOST_PROFILES", 1)
     reading, _ = written(TABLE_1["records"], NAMES, GROUPS["1f"], TABLE_1["buckets"])
-    assert DiverseSlicing("Disease", 2, "size").judged(reading, None).held  # nor need they be: each bucket is enough
+    assert DiverseSlicing("Disease", 2, "size").judge_release(reading, None).held  # nor need they be: each bucket is enough
     reading, originals = weights_example()
-    found = DiverseSlicing("S", "5/3", "size").judged(reading, None)
+    found = DiverseSlicing("S", "5/3", "size").judge_release(reading, None)
     assert (found.held, found.status) == (False, "not checkable") and found.why and "more than 1 profiles" in found.why
-    assert DiverseSlicing("S", "5/3", "size").judged(reading, originals).held
+    assert DiverseSlicing("S", "5/3", "size").judge_release(reading, originals).held

@@ -12,21 +12,21 @@ import pytest
 
 import closeknit as ck
 from closeknit.checks.methods import (
-    anew,
     every_row_once,
     persons_stay_together,
     promise_kept,
-    released,
     row_order_is_irrelevant,
+    run_case,
+    run_once,
 )
 from closeknit.checks.tables import Case, case, people, quasi_kinds, secret_kinds
 from closeknit.core.columns import Columns
-from closeknit.core.method import silent
+from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills import candidates
-from closeknit.fills.repair import failing, repaired
-from closeknit.methods.drawn import numbers_of_groups, promised
+from closeknit.fills import candidate_search
+from closeknit.fills.repair import find_broken_classes, repair_partition
+from closeknit.methods.group_draw import choose_secrets, numbers_of_groups
 from closeknit.plans import fcm
 from closeknit.plans.groups import Cells
 
@@ -46,7 +46,7 @@ def two_secrets(seed: int, rows: int, models: list[Model], missing: float = 0.0,
 
 def run(method: Any, case: Case, seed: int = SEED) -> tuple[Table, Outcome]:
     table = case.schema.encode(case.columns)
-    return table, method.run(table, case.models, seed, silent)
+    return table, method.run(table, case.models, seed, ignore_progress)
 
 
 # Promises ----------------------------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def test_missing_secrets(method: Any) -> None:
     models = [ck.KAnonymity(3), ck.TCloseness("disease", 0.25), ck.TCloseness("charge", 0.3)]
     made = two_secrets(3, 120, models, missing=0.3)
     promise_kept(method(), made)
-    assert released(method(), made).columns["disease"].cells().count(None) > 10
+    assert run_once(method(), made).columns["disease"].cells().count(None) > 10
 
 
 @pytest.mark.parametrize("method", BOTH)
@@ -105,16 +105,16 @@ def test_several_secrets_are_what_it_is_for() -> None:
     """Planned for one secret, the other is mended by merging; grouped by both, a strict t on both costs less."""
     models = [ck.KAnonymity(10), ck.TCloseness("disease", 0.12), ck.TCloseness("charge", 0.08)]
     made = two_secrets(6, 900, models)
-    by_both, by_none = (anew(method, made).loss for method in (ck.FcmDraw(), ck.FcmDraw(groups=1)))
+    by_both, by_none = (run_case(method, made).loss for method in (ck.FcmDraw(), ck.FcmDraw(groups=1)))
     assert by_both < by_none
 
 
 def test_a_strict_promise_wants_more_groups_than_a_loose_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "refined", lambda table, partition, models, scales: partition)
+    monkeypatch.setattr(candidate_search, "refine_partition", lambda table, partition, models, scales: partition)
 
     def loss(t: float, groups: int) -> float:
         models = [ck.KAnonymity(8), ck.TCloseness("disease", t), ck.TCloseness("charge", t)]
-        return anew(ck.FcmDraw(groups=groups), two_secrets(7, 800, models)).loss
+        return run_case(ck.FcmDraw(groups=groups), two_secrets(7, 800, models)).loss
 
     assert loss(0.5, 2) < loss(0.5, 4) < loss(0.5, 16) and loss(0.08, 4) < loss(0.08, 2)
 
@@ -139,7 +139,7 @@ def test_any_number_of_groups_keeps_k(method: Any, groups: int, monkeypatch: pyt
     def refuse(*given: Any) -> None:
         raise AssertionError("a class was too small")
 
-    monkeypatch.setattr(candidates, "repaired", refuse)
+    monkeypatch.setattr(candidate_search, "repair_partition", refuse)
     _, outcome = run(method(groups=groups), two_secrets(8, 151, [ck.KAnonymity(6)]))
     assert np.bincount(outcome.partition.class_of).min() >= 6
 
@@ -147,9 +147,9 @@ def test_any_number_of_groups_keeps_k(method: Any, groups: int, monkeypatch: pyt
 def test_secrets_without_a_promise_do_not_group() -> None:
     made = two_secrets(9, 60, [ck.KAnonymity(3), ck.TCloseness("charge", 0.3)])
     table = made.schema.encode(made.columns)
-    assert promised(table, made.models) == ["charge"]
-    assert promised(table, [ck.KAnonymity(3)]) == ["disease", "charge"]
-    assert promised(table, [ck.TCloseness(("charge", "disease"), 0.3)]) == ["disease", "charge"]
+    assert choose_secrets(table, made.models) == ["charge"]
+    assert choose_secrets(table, [ck.KAnonymity(3)]) == ["disease", "charge"]
+    assert choose_secrets(table, [ck.TCloseness(("charge", "disease"), 0.3)]) == ["disease", "charge"]
 
 
 def test_notes_say_which_grouping_ran(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ def test_tables_of_the_source(number: str, tree: str) -> None:
     class_of = np.empty(9, dtype=np.int32)
     for c, rows in enumerate(GOLDEN["msa_tables"]["classes"][number]):
         class_of[rows] = c
-    classes = table.counted(Partition(class_of[table.rows], 3))
+    classes = table.count_classes(Partition(class_of[table.rows], 3))
     levels = [model.exact_level(classes, c) for c in range(3)]
     assert levels == [Fraction(level) for level in expected[tree]["per_class"]]
     if number == "4":
@@ -215,7 +215,7 @@ def test_printed_intervals_of_the_source_are_wider_than_needed() -> None:
     class_of = np.empty(9, dtype=np.int32)
     for c, rows in enumerate(tables["classes"]["4"]):
         class_of[rows] = c
-    search = candidates.Candidates(table, [], silent, "")
+    search = candidate_search.Candidates(table, [], ignore_progress, "")
     search.add(class_of[table.rows], 3)
     assert abs(search.loss - 74 / 87) < 1e-12 and Fraction(tables["il_age_printed_table4"]) > Fraction(74, 87)
 
@@ -239,10 +239,10 @@ def test_unions_are_judged_again() -> None:
     for c, rows in enumerate(example["literal"]):
         union[rows] = c
     literal = Partition(union[table.rows], 2)
-    assert failing(table, literal, models).all()
-    assert [models[0].exact_level(table.counted(literal), c) for c in range(2)] == [Fraction(3, 16)] * 2
-    mended = repaired(table, partition, models)
-    assert not failing(table, mended, models).any() and 1 <= mended.count < 4
+    assert find_broken_classes(table, literal, models).all()
+    assert [models[0].exact_level(table.count_classes(literal), c) for c in range(2)] == [Fraction(3, 16)] * 2
+    mended = repair_partition(table, partition, models)
+    assert not find_broken_classes(table, mended, models).any() and 1 <= mended.count < 4
 
 
 @pytest.mark.parametrize("method", BOTH)
@@ -258,7 +258,7 @@ def test_classes_of_numbers_and_trees_have_a_middle() -> None:
     models: list[Model] = [ck.KAnonymity(2), ck.TCloseness("disease", 0.02), ck.TCloseness("charge", 0.02)]
     made = two_secrets(11, 90, models)
     promise_kept(ck.PcaDraw(groups=2), made)
-    assert len(set(released(ck.PcaDraw(groups=2), made).partition.tolist())) < 20
+    assert len(set(run_once(ck.PcaDraw(groups=2), made).partition.tolist())) < 20
 
 
 @pytest.mark.parametrize("method", BOTH)
@@ -270,9 +270,9 @@ def test_one_secret_may_tell_the_other_unless_their_pairs_are_promised(method: A
     alone = (ck.KAnonymity(4), ck.TCloseness("a", 0), ck.TCloseness("b", 0))
     promise_kept(method(), Case("pairs", columns, schema, alone))
     pair = ck.TCloseness(("a", "b"), 0)
-    assert anew(method(), Case("pairs", columns, schema, (ck.KAnonymity(4), pair))).certificate.ok
-    table = schema.encode(columns).joined([("a", "b")])
-    halves = table.counted(Partition((table.quasi[:, 0] > 0).astype(np.int32), 2))
+    assert run_case(method(), Case("pairs", columns, schema, (ck.KAnonymity(4), pair))).certificate.ok
+    table = schema.encode(columns).join_secrets([("a", "b")])
+    halves = table.count_classes(Partition((table.quasi[:, 0] > 0).astype(np.int32), 2))
     assert all(model.holds(halves).all() for model in alone) and not pair.holds(halves).any()
     assert pair.exact_level(halves, 0) == Fraction(1, 2)
 
@@ -316,7 +316,7 @@ def no_row_lost(seed: int) -> None:
     assert len(partition.class_of) == len(table) and (partition.class_of >= 0).all(), (seed, method)
     sizes = np.bincount(partition.class_of, minlength=partition.count)
     assert len(sizes) == partition.count and (sizes > 0).all(), (seed, method)
-    assert not failing(table, partition, made.models).any(), (seed, method)
+    assert not find_broken_classes(table, partition, made.models).any(), (seed, method)
 
 
 def test_no_row_is_lost_or_doubled() -> None:

@@ -14,10 +14,10 @@ from closeknit.fills.fill import REGISTRY, Fill, fill_named
 from closeknit.fills.hilbert import Hilbert
 from closeknit.fills.knn import Knn
 from closeknit.fills.sweep import Sweep
-from closeknit.kernels.boxes import Scales, box_losses, boxes, flat_scales, partition_loss, positions
-from closeknit.kernels.hilbert import hilbert_keys, hilbert_words
-from closeknit.kernels.seeding import ORDERS
-from closeknit.kernels.shelves import curve, shelves
+from closeknit.kernels.dealing.seeding import ORDERS
+from closeknit.kernels.geometry.boxes import Scales, box_losses, boxes, flat_scales, partition_loss, positions
+from closeknit.kernels.geometry.hilbert_curve import hilbert_keys, hilbert_words
+from closeknit.kernels.geometry.sorted_buckets import curve, sort_buckets
 
 FILLS: list[Fill] = [
     Sweep(),
@@ -117,7 +117,7 @@ def test_sweep_needs_one_bucket_at_a_time() -> None:
 def test_sweep_takes_runs_of_the_curve() -> None:
     quasi, scales, bucket = table(500, 5, 3)
     class_of = run(Sweep(), quasi, scales, bucket, halved(bucket, 5, 10))
-    shelf = shelves(curve(positions(scales, quasi)), bucket, 5)
+    shelf = sort_buckets(curve(positions(scales, quasi)), bucket, 5)
     for i in range(5):
         assert (np.diff(class_of[shelf.rows[shelf.start[i] : shelf.start[i + 1]]]) >= 0).all()
 

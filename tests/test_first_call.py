@@ -13,7 +13,7 @@ import pytest
 from numba.core import config
 
 from closeknit.kernels import caching, compiling
-from closeknit.kernels.boxes import flat_scales, range_loss
+from closeknit.kernels.geometry.boxes import flat_scales, range_loss
 
 UNITS = 90  # functions that are compiled for a first release of the generated table
 
@@ -50,7 +50,7 @@ def first_call(folder: Path) -> tuple[list[str], list[str]]:
 
 def test_first_call_compiles_each_kernel_once_and_says_so(tmp_path: Path) -> None:
     units, texts = first_call(tmp_path)
-    assert {unit for unit in units if units.count(unit) > 1} <= {"_Part closeknit.kernels.sorting.ascend"}  # codes and numbers
+    assert {unit for unit in units if units.count(unit) > 1} <= {"_Part closeknit.kernels.counting.sorting.ascend"}  # codes and numbers
     assert 0 < len(units) <= UNITS
     shown = [text.split() for text in texts if text.startswith("compiling")]
     assert [text[:2] + text[3:4] for text in shown] == [["compiling", "(once),", "of"]] * len(units)

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.apps.cli import app
-from closeknit.checks.cells import rows_of
+from closeknit.checks.naive_cells import rows_of
 from closeknit.checks.views import view
 from closeknit.core.columns import Columns
 from closeknit.doors.files import read, sha256_of

@@ -12,14 +12,14 @@ import pytest
 from numpy.typing import NDArray
 
 import closeknit as ck
-from closeknit.api.publishing import published
+from closeknit.api.publishing import publish_table
 from closeknit.checks import check_method, methods
-from closeknit.checks.cells import rows_of, text_of
+from closeknit.checks.naive_cells import rows_of, text_of
 from closeknit.checks.tables import edge_tables, random_tables, tables_of_both_roles
 from closeknit.checks.views import view
 from closeknit.core.columns import Columns
-from closeknit.core.model import Judged
-from closeknit.core.published import Reading
+from closeknit.core.model import Verdict
+from closeknit.core.reading import Reading
 from closeknit.core.table import Form, Outcome, Partition, Table
 
 ALLOW_VACUOUS = True
@@ -112,13 +112,13 @@ def test_what_is_seen_of_a_secret_is_its_bucket_and_what_stands_beside_it() -> N
     columns, schema = table_1()
     table = schema.encode(columns)
     form = ck.sliced([["age", "sex"], ["zip", DISEASE]])
-    _, certificate = published(table, Partition.of(BUCKETS[table.rows]), [ck.LDiversity(DISEASE, 2, "frequency")], form)
+    _, certificate = publish_table(table, Partition.of(BUCKETS[table.rows]), [ck.LDiversity(DISEASE, 2, "frequency")], form)
     (promise,) = certificate.promises
     assert promise.exact == "2" and promise.worst is not None, "one half: the worst share of Table 1(f)"
     assert set(promise.worst.cells) == {"bucket", "zip"} and promise.worst.rows == 2
     assert certificate.classes.count == 2 and certificate.classes.smallest == 4 and "2 buckets of 4" in str(certificate)
     with pytest.raises(ck.Unsatisfiable):
-        published(table, Partition.of(BUCKETS[table.rows]), [ck.LDiversity(DISEASE, 3, "frequency")], form)
+        publish_table(table, Partition.of(BUCKETS[table.rows]), [ck.LDiversity(DISEASE, 3, "frequency")], form)
 
 
 def test_the_judge_of_whole_releases_knows_the_numbers_of_the_source() -> None:
@@ -128,7 +128,7 @@ def test_the_judge_of_whole_releases_knows_the_numbers_of_the_source() -> None:
     shown = view(written(ck.sliced(**form["sliced"])), schema, form)
     for age, sex, zipcode, _ in PEOPLE:
         for weight in ("size", "paper"):
-            assert shown.disclosed(DISEASE, ((str(age), sex), (zipcode,)), weight) == Fraction(1, 2)
+            assert shown.measure_disclosure(DISEASE, ((str(age), sex), (zipcode,)), weight) == Fraction(1, 2)
     rows = [
         ("1", "x", "h"),
         ("2", "x", "g"),
@@ -147,8 +147,8 @@ def test_the_judge_of_whole_releases_knows_the_numbers_of_the_source() -> None:
         {"sliced": {"columns": ["A", "BS"]}},
     )
     profiles = [(("1",), ("x",)), (("2",), ("x",))]
-    assert max(unequal.disclosed("S", profile, "paper") for profile in profiles) == Fraction(1, 2)
-    assert max(unequal.disclosed("S", profile, "size") for profile in profiles) == Fraction(3, 5)
+    assert max(unequal.measure_disclosure("S", profile, "paper") for profile in profiles) == Fraction(1, 2)
+    assert max(unequal.measure_disclosure("S", profile, "size") for profile in profiles) == Fraction(3, 5)
 
 
 def test_column_generalization_writes_a_group_coarser() -> None:
@@ -313,9 +313,9 @@ class Remembering:
     def describe(self, domain: Any) -> str:
         return "remembering"
 
-    def judged(self, reading: Reading, originals: NDArray[np.int32] | None) -> Judged:
+    def judged(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
         self.shown.append((reading.slices(self.column), originals))
-        return Judged(True, None, "attested", why="it only looks")
+        return Verdict(True, None, "attested", why="it only looks")
 
 
 @pytest.mark.parametrize("columns", [[["age", "sex"], ["zip", DISEASE]], [["age"], ["sex"], ["zip"], [DISEASE]]])
@@ -324,7 +324,7 @@ def test_at_home_it_is_known_what_each_row_looks_like(columns: list[list[str]]) 
     raw, schema = table_1()
     table, shown = schema.encode(raw), []
     form = ck.sliced(columns)
-    release, certificate = published(table, Partition.of(BUCKETS[table.rows]), [Remembering(DISEASE, shown)], form)  # type: ignore[list-item]
+    release, certificate = publish_table(table, Partition.of(BUCKETS[table.rows]), [Remembering(DISEASE, shown)], form)  # type: ignore[list-item]
     assert certificate.promises[0].status == "attested" and certificate.promises[0].why == "it only looks"
     ((slices, originals),) = shown
     known = [[name for name in group if name != DISEASE] for group in columns]

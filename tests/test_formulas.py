@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import closeknit as ck
 from closeknit.api import run
-from closeknit.api.reporting import saved
+from closeknit.api.reporting import load_release
 from closeknit.core.columns import Columns
 from closeknit.core.formulas import ESCAPED, RISK, escape, escape_columns, is_formula, unescape, unescape_columns
 from closeknit.doors.canonical import content_hash
 from closeknit.doors.files import read, write_csv
-from closeknit.engines.spark_session import with_formulas
 from closeknit.recipe import Recipe
+from closeknit.spark.session import find_formulas
 from conftest import examples
 
 SEED = 2**101
@@ -86,7 +86,7 @@ def test_a_release_on_spark_notes_the_same(spark: Any, tmp_path: Path) -> None:
 def test_spark_finds_the_same_texts(spark: Any) -> None:
     texts = [text for text, _ in TEXTS]
     frame = spark.createDataFrame([texts], ", ".join(f"c{i} string" for i, _ in enumerate(texts)))
-    assert with_formulas(frame, frame.columns) == [f"c{i}" for i, (_, runs) in enumerate(TEXTS) if runs]
+    assert find_formulas(frame, frame.columns) == [f"c{i}" for i, (_, runs) in enumerate(TEXTS) if runs]
 
 
 def test_a_table_without_formulas_has_no_such_note() -> None:
@@ -112,7 +112,7 @@ def test_escaped_files_are_safe_and_what_was_meant_is_judged(tmp_path: Path, for
     found = ck.audit(file, certificate=certificate)
     assert found.ok, found
     assert ck.attack(file).findings == ck.attack(plain).findings
-    assert saved(tmp_path / "out").report() == release.report() == (tmp_path / "out" / "report.html").read_text()
+    assert load_release(tmp_path / "out").report() == release.report() == (tmp_path / "out" / "report.html").read_text()
 
 
 def test_frame_csv_and_parquet_share_the_hash_of_the_escaped_text(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_formula_in_a_release_that_is_said_to_be_escaped_is_found(tmp_path: Pa
     forged = release.certificate.model_copy(update={"content_sha256": content_hash(read(file))})
     assert ck.audit(file, certificate=forged).findings == (f"{NOTES[0]}, which are not escaped",)
     with pytest.raises(ck.BadInput, match="its content is not what its certificate speaks of"):
-        saved(tmp_path / "out")
+        load_release(tmp_path / "out")
 
 
 @pytest.mark.parametrize(("ask", "said"), [

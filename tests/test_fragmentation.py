@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.checks.methods import anew, promise_kept, released
+from closeknit.checks.methods import promise_kept, run_case, run_once
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
 from closeknit.core.model import Model
-from closeknit.methods import fragmentation, planned
+from closeknit.methods import fragmentation, plan_search
 from conftest import examples
 from test_sabre import Harmful, cells, class_sizes, hospital, schema, small, uncut, unrepaired
 
@@ -67,7 +67,7 @@ def test_three_secrets_and_any_mixture_of_promises() -> None:
     )  # fmt: skip
     case = Case("three", Columns.of(made), kinds, models)
     promise_kept(ck.Fragmentation(), case)
-    assert len(class_sizes(released(ck.Fragmentation(), case))) > 3
+    assert len(class_sizes(run_once(ck.Fragmentation(), case))) > 3
 
 
 @pytest.mark.parametrize("models", [
@@ -78,14 +78,14 @@ def test_three_secrets_and_any_mixture_of_promises() -> None:
 def test_one_secret_only(models: list[Model]) -> None:
     case = small([*models, ck.KAnonymity(3)], rows=300)
     promise_kept(ck.Fragmentation(), case)
-    assert len(class_sizes(released(ck.Fragmentation(), case))) > 3
+    assert len(class_sizes(run_once(ck.Fragmentation(), case))) > 3
 
 
 def test_two_promises_about_one_secret_are_both_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
     uncut(monkeypatch)
     unrepaired(monkeypatch)
     case = small([ck.TCloseness("wage", 0.2), ck.TCloseness("wage", 0.6, "equal"), ck.KAnonymity(3)], rows=300)
-    assert anew(ck.Fragmentation(**LITERAL), case).certificate.ok
+    assert run_case(ck.Fragmentation(**LITERAL), case).certificate.ok
 
 
 def test_missing_secrets_and_persons() -> None:
@@ -111,7 +111,7 @@ def test_no_row_is_lost_or_doubled(n: int, m_a: int, m_b: int, k: int, t_a: Any,
     """Sizes that do not divide, constant secrets, ties."""
     rng = np.random.default_rng(seed)
     case = two_secrets(rng.integers(0, m_a, n), rng.integers(0, m_b, n), both(t_a, t_b, min(k, n)))
-    release = anew(ck.Fragmentation(), case)
+    release = run_case(ck.Fragmentation(), case)
     assert release.certificate.ok and (release.partition >= 0).all() and len(release.partition) == n
     assert min(class_sizes(release)) >= min(k, n)
     for name in ("a", "b"):
@@ -127,14 +127,14 @@ def test_no_row_is_lost_or_doubled(n: int, m_a: int, m_b: int, k: int, t_a: Any,
 def test_harmful_fills_cannot_break_a_plan(falling: bool, bound: str, sizing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     uncut(monkeypatch)
     unrepaired(monkeypatch)
-    monkeypatch.setattr(planned, "fill_named", lambda name: Harmful(falling))
+    monkeypatch.setattr(plan_search, "fill_named", lambda name: Harmful(falling))
     cuts = 0
     for seed in range(3):
         rng = np.random.default_rng(seed)
         a, b = rng.integers(0, 8, 400), np.minimum(rng.integers(0, 8, 400), rng.integers(0, 8, 400))
         for t_a, t_b in ((0.1, 0.1), (0.3, 0.05), (0.5, 0.5)):
             for shown in (a, b, a + b, a - b):
-                release = anew(
+                release = run_case(
                     ck.Fragmentation(bound=bound, sizing=sizing, **LITERAL), two_secrets(a, b, both(t_a, t_b, 2), shown)
                 )
                 assert release.certificate.ok
@@ -145,25 +145,25 @@ def test_harmful_fills_cannot_break_a_plan(falling: bool, bound: str, sizing: st
 def test_harmful_fills_break_a_plan_that_was_made_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the test above could not fail; and a repair mends what they break."""
     uncut(monkeypatch)
-    monkeypatch.setattr(planned, "fill_named", lambda name: Harmful(False))
+    monkeypatch.setattr(plan_search, "fill_named", lambda name: Harmful(False))
     find, size = fragmentation.find_fragmentation, fragmentation.fragment_plan
     monkeypatch.setattr(fragmentation, "find_fragmentation", lambda space, t, bound: find(space, [4 * x for x in t], bound))
     monkeypatch.setattr(fragmentation, "fragment_plan", lambda made, t, *given: size(made, [4 * x for x in t], *given))
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 8, 300), rng.integers(0, 8, 300)
     case = two_secrets(a, b, both(0.1, 0.1, 2), a + b)
-    assert anew(ck.Fragmentation(**LITERAL), case).certificate.ok
+    assert run_case(ck.Fragmentation(**LITERAL), case).certificate.ok
     unrepaired(monkeypatch)
     with pytest.raises(AssertionError, match="a plan was broken"):
-        anew(ck.Fragmentation(**LITERAL), case)
+        run_case(ck.Fragmentation(**LITERAL), case)
 
 
 def test_the_printed_sizes_are_one_class_and_dealing_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     uncut(monkeypatch)
     rng = np.random.default_rng(1)
     case = two_secrets(rng.integers(0, 10, 1025), rng.integers(0, 10, 1025), both(0.1, 0.1, 8))
-    assert class_sizes(anew(ck.Fragmentation(sizing="gcd", **LITERAL), case)) == [1025]
-    plain, slack = (len(class_sizes(anew(ck.Fragmentation(slack=slack, polish=False), case))) for slack in (False, True))
+    assert class_sizes(run_case(ck.Fragmentation(sizing="gcd", **LITERAL), case)) == [1025]
+    plain, slack = (len(class_sizes(run_case(ck.Fragmentation(slack=slack, polish=False), case))) for slack in (False, True))
     assert 1 < plain < slack and slack > 40
 
 
@@ -171,7 +171,7 @@ def test_loose_limits_keep_k() -> None:
     rng = np.random.default_rng(2)
     for sizing in ("deal", "halve", "gcd"):
         case = two_secrets(rng.integers(0, 9, 400), rng.integers(0, 9, 400), both(1, 1, 7))
-        assert min(class_sizes(anew(ck.Fragmentation(sizing=sizing), case))) >= 7
+        assert min(class_sizes(run_case(ck.Fragmentation(sizing=sizing), case))) >= 7
 
 
 def test_bounds_that_cannot_be_met_are_measured() -> None:
@@ -181,7 +181,7 @@ def test_bounds_that_cannot_be_met_are_measured() -> None:
     columns = Columns.of({"x": rng.integers(0, 50, 300).tolist(), "a": a, "b": b})
     kinds = ck.Schema(quasi={"x": ck.numeric()}, sensitive={"a": ck.flat(), "b": ck.numeric()})
     models: tuple[Model, ...] = (ck.TCloseness("a", 0.9), ck.TCloseness("b", 0.2))
-    release = anew(ck.Fragmentation(), Case("many", columns, kinds, models))
+    release = run_case(ck.Fragmentation(), Case("many", columns, kinds, models))
     assert release.certificate.ok and len(class_sizes(release)) > 3
 
 
@@ -211,16 +211,16 @@ def test_chosen_columns_are_planned_for_and_the_others_measured(monkeypatch: pyt
     monkeypatch.setattr(fragmentation.Space, "of", lambda secrets: planned_for.append(len(secrets)) or space(secrets))
     models = [ck.TCloseness("disease", 0.3), ck.TCloseness("wage", 0.2), ck.KAnonymity(3)]
     for columns, count in ((None, 2), (["wage"], 1), (["disease", "wage"], 2)):
-        assert anew(ck.Fragmentation(columns=columns), small(models)).certificate.ok  # type: ignore[arg-type]
+        assert run_case(ck.Fragmentation(columns=columns), small(models)).certificate.ok  # type: ignore[arg-type]
         assert planned_for.pop() == count
 
 
 def test_one_row_and_constant_secrets() -> None:
     for n in (1, 6):
         for t in (0, 0.5):
-            release = anew(ck.Fragmentation(), two_secrets([3] * n, [4] * n, both(t, t)))
+            release = run_case(ck.Fragmentation(), two_secrets([3] * n, [4] * n, both(t, t)))
             assert release.certificate.ok and class_sizes(release) == [1] * n  # every class is like the whole
-    release = anew(ck.Fragmentation(), two_secrets([3] * 8, range(8), both(0, 0)))
+    release = run_case(ck.Fragmentation(), two_secrets([3] * 8, range(8), both(0, 0)))
     assert class_sizes(release) == [8]
 
 
@@ -237,5 +237,5 @@ def test_seed_and_order_of_rows() -> None:
 
 def test_slack_pays() -> None:
     case = hospital([ck.KAnonymity(4), ck.TCloseness("disease", 0.25), ck.TCloseness("stay", 0.2)], 1000)
-    plain, slack = (anew(ck.Fragmentation(slack=slack), case).loss for slack in (False, True))
+    plain, slack = (run_case(ck.Fragmentation(slack=slack), case).loss for slack in (False, True))
     assert slack < plain

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.api import frontier_recipe, save_frontier
-from closeknit.api.dials import RANGES, dial_of
+from closeknit.api.parameter_sweep import RANGES, choose_sweep
 from closeknit.apps.cli import app
 from closeknit.core.frontier import Frontier, Point, front_of
 from closeknit.datasets import hospital, hospital_recipe, hospital_schema
@@ -130,7 +130,7 @@ def test_the_strictest_looking_promise_is_varied() -> None:
         ([k, diverse], "l of disease"),
         ([k], "k"),
     ):
-        assert dial_of(models, None)[0].name == name
+        assert choose_sweep(models, None)[0].name == name
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_what_cannot_be_varied_is_said(vary: Any, models: Any, sentence: str) ->
 
 def test_columns_and_models_tell_promises_apart() -> None:
     models = [ck.TCloseness("disease", 0.5), ck.TCloseness("stay", 0.5), ck.LDiversity("disease", 2)]
-    assert dial_of(models, {"stay.t": [0.1]})[0].place == 1
-    assert dial_of(models, {"l_diversity.l": [3]})[0].place == 2
-    assert dial_of(models, {"disease.t": ["1/6"]})[0].at("1/6")[0] == ck.TCloseness("disease", "1/6")
+    assert choose_sweep(models, {"stay.t": [0.1]})[0].place == 1
+    assert choose_sweep(models, {"l_diversity.l": [3]})[0].place == 2
+    assert choose_sweep(models, {"disease.t": ["1/6"]})[0].at("1/6")[0] == ck.TCloseness("disease", "1/6")
 
 
 # Marks ---------------------------------------------------------------------------------------------------------------------

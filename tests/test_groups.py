@@ -15,13 +15,13 @@ from scipy.optimize import linear_sum_assignment, minimize
 
 import closeknit as ck
 from closeknit.core.columns import Columns
-from closeknit.core.embedding import embedded, leaf_points
+from closeknit.core.embedding import embed_codes, leaf_points
 from closeknit.core.tree import Tree
-from closeknit.kernels.balanced import assigned, exchanged
-from closeknit.kernels.memberships import memberships, squared_distances
+from closeknit.kernels.clustering.balanced_clusters import assign_points, exchange_points
+from closeknit.kernels.clustering.fuzzy_memberships import memberships, squared_distances
 from closeknit.plans import fcm
-from closeknit.plans.fcm import fcm_groups, fuzzy, variant
-from closeknit.plans.groups import Cells, adjusted, drawing, pca_groups, principal
+from closeknit.plans.fcm import choose_variant, fcm_groups, fuzzy
+from closeknit.plans.groups import Cells, adjust_k, pca_groups, plan_draws, principal
 from conftest import examples
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "streams.json").read_text())
@@ -76,7 +76,7 @@ def test_numbers_lie_by_value_and_missing_is_far_from_all() -> None:
     assert np.allclose(points[:3, 0], [0, 0.1, 1]) and (points[:3, 1] == 0).all()
     away = np.linalg.norm(points[:3] - points[3], axis=1)
     assert away.min() > 0.86 and away.max() <= 1 + 1e-12
-    assert embedded(codes[:, None], [domain])[0].shape == (3, 1)  # nobody is missing: no axis for it
+    assert embed_codes(codes[:, None], [domain])[0].shape == (3, 1)  # nobody is missing: no axis for it
 
 
 def coded(cells: dict[str, list[Any]], **kinds: Any) -> Any:
@@ -123,14 +123,14 @@ def test_adjusted_k_leaves_fewer_rows_over_than_there_are_classes() -> None:
     """E-M9, for every n < 200."""
     for n in range(1, 200):
         for k in range(1, n + 1):
-            more = adjusted(n, k)
+            more = adjust_k(n, k)
             assert more >= k and n // more == n // k and n % more < n // k
-    assert adjusted(19, 10) == 19
+    assert adjust_k(19, 10) == 19
 
 
 def test_adjusted_k_of_too_few_rows_is_refused() -> None:
     with pytest.raises(ck.Unsatisfiable, match="7-anonymity"):
-        adjusted(6, 7)
+        adjust_k(6, 7)
 
 
 # The first principal component -------------------------------------------------------------------------------------------
@@ -263,9 +263,9 @@ def test_exchanges_come_near_the_best_assignment(seed: int) -> None:
     room, ones = np.full(3, 6), np.ones(18, dtype=np.int64)
     d = ((points[:, None] - centres) ** 2).sum(axis=2)
     held = np.zeros((18, 3), dtype=np.int64)
-    point, centre, amount = assigned(points, ones, centres, room)
+    point, centre, amount = assign_points(points, ones, centres, room)
     held[point, centre] = amount
-    better = exchanged(points, centres, held, 20)
+    better = exchange_points(points, centres, held, 20)
     assert (better.sum(axis=0) == room).all() and (better.sum(axis=1) == 1).all()
     seats = np.repeat(d, 6, axis=1)
     best = seats[linear_sum_assignment(seats)].sum()
@@ -279,10 +279,10 @@ def test_exchanges_come_near_the_best_assignment(seed: int) -> None:
 
 def test_fuzzy_is_chosen_where_it_is_affordable(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = made(np.arange(100.0)[:, None], [3] * 100)
-    assert variant(cells, 5) == "fuzzy"
+    assert choose_variant(cells, 5) == "fuzzy"
     monkeypatch.setattr(fcm, "FUZZY_WORK", 100 * 25 - 1)
-    assert variant(cells, 5) == "balanced" and variant(cells, 4) == "fuzzy"
-    assert variant(cells, 5, "fuzzy") == "fuzzy" and variant(cells, 4, "balanced") == "balanced"
+    assert choose_variant(cells, 5) == "balanced" and choose_variant(cells, 4) == "fuzzy"
+    assert choose_variant(cells, 5, "fuzzy") == "fuzzy" and choose_variant(cells, 4, "balanced") == "balanced"
     assert (fcm_groups(cells, 5) == fcm_groups(cells, 5, "balanced")).all()
 
 
@@ -305,7 +305,7 @@ def test_drawing_loses_no_row(sizes: str) -> None:
     rows = [int(size) for size in sizes.split(",")]
     classes, left = GOLDEN["msa_gec_leftover"][sizes]
     assert printed(rows) == (classes, left)
-    plan = drawing(np.repeat(np.arange(len(rows), dtype=np.int32), rows), np.arange(sum(rows), dtype=np.int32))
+    plan = plan_draws(np.repeat(np.arange(len(rows), dtype=np.int32), rows), np.arange(sum(rows), dtype=np.int32))
     assert plan.allotments.sum() == sum(rows) and (plan.class_sizes >= len([r for r in rows if r])).all()
     assert len(plan.allotments) == min(r for r in rows if r)
 
@@ -314,7 +314,7 @@ def test_the_smallest_group_gives_the_number_of_classes() -> None:
     """E-M2: two groups of an odd table, the larger one first; the source would draw a third class from an empty group."""
     group = pca_groups(made(np.arange(5.0)[:, None], [1] * 5), 2)
     assert np.bincount(group).tolist() == [3, 2] and len(printed([3, 2])[0]) == 3
-    plan = drawing(group, np.arange(5, dtype=np.int32))
+    plan = plan_draws(group, np.arange(5, dtype=np.int32))
     assert plan.class_sizes.tolist() == [3, 2] and (plan.allotments > 0).all()
 
 
@@ -322,7 +322,7 @@ def test_the_smallest_group_gives_the_number_of_classes() -> None:
 @settings(max_examples=examples(100))
 def test_every_class_draws_from_every_group(sizes: list[int], k: int) -> None:
     group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-    plan = drawing(group, np.arange(len(group), dtype=np.int32), k)
+    plan = plan_draws(group, np.arange(len(group), dtype=np.int32), k)
     plan.check(np.ones(len(group), dtype=np.int64))
     there = [size for size in sizes if size]
     assert len(plan.sizes) == len(there) and (plan.allotments > 0).all()
@@ -333,7 +333,7 @@ def test_every_class_draws_from_every_group(sizes: list[int], k: int) -> None:
 
 def test_groups_of_one_cell_are_one_bucket_with_several_seats() -> None:
     group, cell = np.repeat([0, 1, 2], 4).astype(np.int32), np.array([0] * 8 + [1] * 4, dtype=np.int32)
-    plan = drawing(group, cell)
+    plan = plan_draws(group, cell)
     assert plan.sizes.tolist() == [8, 4] and plan.allotments.tolist() == [[2, 1]] * 4
-    mixed = drawing(group, np.array([0] * 7 + [2] + [1] * 4, dtype=np.int32))
+    mixed = plan_draws(group, np.array([0] * 7 + [2] + [1] * 4, dtype=np.int32))
     assert mixed.sizes.tolist() == [4, 4, 4]

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.checks.methods import anew, promise_kept
+from closeknit.checks.methods import promise_kept, run_case
 from closeknit.checks.oracle import oracle_level
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
-from closeknit.kernels.dealing import literal
-from closeknit.kernels.halving import halved
+from closeknit.kernels.dealing.recursive_halving import halve_groups
+from closeknit.kernels.dealing.rounds import literal
 from conftest import examples
 
 Rows = list[tuple[int, int]]
@@ -27,7 +27,7 @@ def halves(rows: Rows, k: int, seed: int = 0) -> list[list[int]]:
     """Row numbers of each class."""
     one, other = np.array(rows, dtype=np.int64).reshape(-1, 2).T
     place = np.random.default_rng(seed).permutation(len(rows))
-    class_of = halved(one, other, place, k).tolist()
+    class_of = halve_groups(one, other, place, k).tolist()
     return [[row for row, c in enumerate(class_of) if c == name] for name in sorted(set(class_of))]
 
 
@@ -102,7 +102,7 @@ def test_free_choices_go_by_the_curve() -> None:
     """Rows of one cell: the halves are the halves of the curve, and so are their halves."""
     place = np.random.default_rng(5).permutation(64)
     nothing = np.zeros(64, dtype=np.int64)
-    assert (halved(nothing, nothing, place, 16) == place // 16).all()
+    assert (halve_groups(nothing, nothing, place, 16) == place // 16).all()
 
 
 def two_orders(seed: int, rows: int) -> Columns:
@@ -132,8 +132,8 @@ def test_promises_are_kept(t: Any, column: Any) -> None:
 def test_dealing_tries_halving_where_two_orders_are_promised(seed: int) -> None:
     models = (ck.KAnonymity(4), ck.TCloseness("wage", 0.06), ck.TCloseness("pressure", 0.06))
     case = Case("two", two_orders(seed, 512), SCHEMA, models)
-    both, halved_only = anew(ck.StackAndDeal(), case).loss, anew(ck.StackAndDeal(dealing="halving"), case).loss
-    one = anew(ck.StackAndDeal(column=("wage", "pressure")), case).loss
+    both, halved_only = run_case(ck.StackAndDeal(), case).loss, run_case(ck.StackAndDeal(dealing="halving"), case).loss
+    one = run_case(ck.StackAndDeal(column=("wage", "pressure")), case).loss
     assert both <= min(halved_only, one) + 1e-12
     assert halved_only < one  # otherwise this test could not fail
 

@@ -341,7 +341,7 @@ def test_a_tree_from_data_shows_only_what_occurs(nested: dict[str, Any], data: s
     present = data.draw(st.lists(st.sampled_from(leaves), min_size=1, unique=True))
     domain, codes = hierarchy.bind(texts(*present))
     assert sorted(domain.texts) == sorted(present) and [domain.texts[code] for code in codes] == present
-    secret = hierarchy.published(domain.texts, sensitive=True)
+    secret = hierarchy.publish_kind(domain.texts, sensitive=True)
     assert isinstance(secret, Hierarchy) and secret.from_data
     assert (set(leaves) - set(present)).isdisjoint(secret.tree.labels)
     assert secret.tree.leaf_labels == list(domain.texts)
@@ -354,16 +354,16 @@ def test_a_tree_from_data_shows_only_what_occurs(nested: dict[str, Any], data: s
 
 def test_groups_of_a_sensitive_tree_from_data_are_named_by_written_values() -> None:
     """`balanced` names a group by its ends, `c` and `f` here, whom nobody published has."""
-    shown = Hierarchy.balanced("abcdef", 3, from_data=True).published(["a", "b", "d"], sensitive=True)
+    shown = Hierarchy.balanced("abcdef", 3, from_data=True).publish_kind(["a", "b", "d"], sensitive=True)
     assert isinstance(shown, Hierarchy) and shown.nested == {STAR: {"a..b": {"a": None, "b": None}, "d": {"d": None}}}
     tree = Hierarchy({"A": ["a", "b"], "C": ["a..b", "c"]}, from_data=True)  # a name that is a value elsewhere is changed
-    shown = tree.published(["a", "b", "a..b", "c"], sensitive=True)
+    shown = tree.publish_kind(["a", "b", "a..b", "c"], sensitive=True)
     assert isinstance(shown, Hierarchy) and list(shown.nested[STAR] or {}) == ["a..b'", "a..b..c"]
 
 
 def test_a_tree_from_data_shows_its_written_nodes_without_what_is_below_them() -> None:
     hierarchy = Hierarchy.from_nested({"A": ["a", "b", "c"], "D": ["d", "e"]}, from_data=True)
-    shown = hierarchy.published(["e", "A", STAR, ""])
+    shown = hierarchy.publish_kind(["e", "A", STAR, ""])
     assert shown == WrittenNodes({"A": "group", "e": "value"})
     cells = ["A", "e", STAR, ""]
     assert shown.losses(cells).tolist() == hierarchy.losses(cells).tolist() == [[0.5, 0.5], [0, 0], [1, 1], [0, 0]]
@@ -380,7 +380,7 @@ def test_a_declared_tree_stays_whole() -> None:
     hierarchy = Hierarchy.from_nested({"A": ["a", "b", "c"], "D": ["d", "e"]})
     domain, _ = hierarchy.bind(texts("a", "e"))
     assert domain.size == 5 and domain.declared
-    assert hierarchy.published(["A"]) is hierarchy and hierarchy.published(["a", "e"], sensitive=True) is hierarchy
+    assert hierarchy.publish_kind(["A"]) is hierarchy and hierarchy.publish_kind(["a", "e"], sensitive=True) is hierarchy
 
 
 def test_one_branch_that_is_left_stays_below_the_star() -> None:
@@ -393,7 +393,7 @@ def test_one_branch_that_is_left_stays_below_the_star() -> None:
 def test_quantiles_of_a_secret_are_published_with_gaps_and_keep_their_order() -> None:
     hierarchy = Hierarchy.quantiles(range(100), bins=10)
     home, _ = hierarchy.bind(np.array([95.0, 3.0, 42.0]))
-    shown = hierarchy.published(home.texts, sensitive=True)
+    shown = hierarchy.publish_kind(home.texts, sensitive=True)
     stranger, codes = shown.bind(texts(*home.texts))
     assert stranger.texts == home.texts and codes.tolist() == [0, 1, 2] and not stranger.declared
     assert stranger.numbers is not None and home.numbers is not None

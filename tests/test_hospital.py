@@ -30,7 +30,7 @@ def test_has_the_rows_asked_for_and_fits_its_schema(rows: int) -> None:
     table = hospital(rows)
     assert {len(column) for column in table.values()} == {table.rows} == {rows}
     assert all((column.counts > 0).all() and (column.codes >= 0).all() for column in table.values())
-    hospital_schema().needed(list(table))
+    hospital_schema().list_needed(list(table))
     assert len(hospital_schema().encode(table)) == rows
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import closeknit as ck
-from closeknit.checks.cells import rows_of
+from closeknit.checks.naive_cells import rows_of
 from closeknit.checks.oracle import oracle_keeps, oracle_vacuous
 from closeknit.core.columns import Columns
 from closeknit.core.params import spec

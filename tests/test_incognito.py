@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import closeknit as ck
 from closeknit.core.columns import Columns
 from closeknit.core.levels import top_level
-from closeknit.core.method import silent
+from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Outcome, Table
 from closeknit.forms import generalized
@@ -59,7 +59,7 @@ def requests(draw: st.DrawFn, most_rows: int) -> tuple[Any, ...]:
 
 def searched(table: Table, models: Sequence[Model], method: Incognito | None = None) -> Outcome | None:
     try:
-        return (method or Incognito()).run(table, models, 0, silent)
+        return (method or Incognito()).run(table, models, 0, ignore_progress)
     except ck.Unsatisfiable:
         return None
 
@@ -274,7 +274,7 @@ def test_what_no_vector_keeps_is_refused() -> None:
     rows = [{"sex": "f", "blood": "A"}] * 5
     table = encoded(rows, {"sex": AXES["sex"]}, [1], ["blood"])
     with pytest.raises(ck.Unsatisfiable, match="at most 4 rows cannot be kept: none of the 1 vectors"):
-        Incognito().run(table, [Narrow(4)], 0, silent)
+        Incognito().run(table, [Narrow(4)], 0, ignore_progress)
 
 
 @pytest.mark.parametrize(("t", "loss"), [(None, 0.645), (0.2, 0.788)])

@@ -20,21 +20,21 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import closeknit as ck
-from closeknit.api.publishing import published
+from closeknit.api.publishing import publish_table
 from closeknit.apps.cli import app
-from closeknit.checks import examples as parameters
-from closeknit.checks.cells import grouped, rows_of
-from closeknit.checks.methods import judged
+from closeknit.checks import parameter_sets as parameters
+from closeknit.checks.methods import judge_class
+from closeknit.checks.naive_cells import group_rows, rows_of
 from closeknit.checks.oracle import joint_distance, oracle_holds, oracle_level
-from closeknit.checks.tables import Case, case, people, suited
+from closeknit.checks.tables import Case, case, fit_to_method, people
 from closeknit.checks.views import view
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
+from closeknit.core.combined_secrets import join_secrets, least_distance
 from closeknit.core.domain import Domain
-from closeknit.core.joint import joined, least_distance
-from closeknit.core.method import promised
+from closeknit.core.method import list_guarantees
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.repair import repaired
+from closeknit.fills.repair import repair_partition
 from closeknit.methods import REGISTRY
 from closeknit.recipe import Recipe
 from conftest import SOAK, examples
@@ -63,13 +63,13 @@ ZERO = [ck.TCloseness("disease", 0), ck.TCloseness("salary", 0)]
 
 
 def revealing() -> tuple[Table, Partition]:
-    table = TWO.encode(Columns.of(REVEALING)).joined([PAIR])
+    table = TWO.encode(Columns.of(REVEALING)).join_secrets([PAIR])
     return table, Partition.of(table.quasi[:, 0])
 
 
 def test_perfect_marginals_do_not_hide_that_one_secret_tells_the_other() -> None:
     table, partition = revealing()
-    columns, certificate = published(table, partition, ZERO, ck.generalized())
+    columns, certificate = publish_table(table, partition, ZERO, ck.generalized())
     assert [promise.exact for promise in certificate.promises] == ["0", "0"]
     assert certificate.joint is not None and certificate.joint.columns == PAIR
     assert (certificate.joint.exact, certificate.joint.reached, certificate.joint.worst.rows) == ("1/2", 0.5, 4)
@@ -77,27 +77,27 @@ def test_perfect_marginals_do_not_hide_that_one_secret_tells_the_other() -> None
     assert certificate.joint.least == 0
     assert "disease and salary together: total variation 0.5 (worst class; least for 4 rows: 0)" in str(certificate)
     # knowing the disease of somebody of the first class, an attacker knows the salary for certain
-    first = grouped(columns, ["age"])[("20",)]
+    first = group_rows(columns, ["age"])[("20",)]
     assert {rows_of(columns, ["salary"])[row] for row in first if rows_of(columns, ["disease"])[row] == ("x",)} == {("u",)}
 
 
 def test_the_joint_promise_finds_it_and_merging_mends_it() -> None:
     table, partition = revealing()
     both = ck.TCloseness(PAIR, "0.49")
-    assert both.levels(table.counted(partition)).tolist() == [0.5, 0.5]
-    assert not both.holds(table.counted(partition)).any()
-    assert ck.TCloseness(PAIR, "0.5").holds(table.counted(partition)).all()
-    assert repaired(table, partition, [*ZERO, both]).count == 1
+    assert both.levels(table.count_classes(partition)).tolist() == [0.5, 0.5]
+    assert not both.holds(table.count_classes(partition)).any()
+    assert ck.TCloseness(PAIR, "0.5").holds(table.count_classes(partition)).all()
+    assert repair_partition(table, partition, [*ZERO, both]).count == 1
     found = ck.audit(Columns.of(REVEALING), TWO, [*ZERO, both])
     assert [promise.status for promise in found.promises] == ["recomputed", "recomputed", "broken"]
     with pytest.raises(ck.Unsatisfiable, match="disease and salary together"):
-        published(table, partition, [*ZERO, both], ck.generalized())
+        publish_table(table, partition, [*ZERO, both], ck.generalized())
 
 
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_method_keeps_the_joint_promise(name: str) -> None:
     models = [ck.KAnonymity(2), *ZERO, ck.TCloseness(PAIR, 0), ck.BetaLikeness("disease", 3)]
-    table = suited(REGISTRY[name](), Case("revealing", Columns.of(REVEALING), TWO, tuple(models)))
+    table = fit_to_method(REGISTRY[name](), Case("revealing", Columns.of(REVEALING), TWO, tuple(models)))
     assert table is not None
     release = anonymized(table.columns, TWO, table.models, REGISTRY[name]())
     assert release.certificate.joint is not None and release.certificate.joint.exact == "0"
@@ -121,7 +121,7 @@ def broken(release: ck.Release, table: Case, models: Sequence[Any]) -> list[str]
                 everyone = rows_of(release.columns, model.column)
                 fine = oracle_holds("t_closeness", [everyone[row] for row in rows], everyone, t=model.t)
             else:
-                fine = judged(model, release.columns, rows, None, table)
+                fine = judge_class(model, release.columns, rows, None, table)
             faults += [] if fine else [f"{cells}: {model}"]
     return faults
 
@@ -142,7 +142,7 @@ def every_method() -> list[Any]:
         pytest.param(method, id=f"{name} {params}")
         for name in REGISTRY
         for params in parameters.METHODS[name][: None if SOAK else 2]
-        if suited(method := REGISTRY[name](**params), case) is not None
+        if fit_to_method(method := REGISTRY[name](**params), case) is not None
     ]
 
 
@@ -151,12 +151,12 @@ def every_method() -> list[Any]:
 def test_every_method_keeps_a_mixture_of_promises(method: Any, seed: int) -> None:
     together = [*MIXTURE, ck.TCloseness(("blood", "disease"), 0.6)]
     for models in (MIXTURE, MIXTURE[::-1], together):
-        table = suited(method, replace(three_secrets(seed, 60), models=tuple(models)))
+        table = fit_to_method(method, replace(three_secrets(seed, 60), models=tuple(models)))
         assert table is not None
         assert len(table.models) >= len(models) - 1, "k means nothing where cells are exact"
         release = anonymized(table.columns, table.schema, table.models, method)
         assert broken(release, table, table.models) == []
-        assert len(release.certificate.promises) == len(promised(method, table.schema, table.models))
+        assert len(release.certificate.promises) == len(list_guarantees(method, table.schema, table.models))
         assert ck.audit(release.columns, certificate=release.certificate).ok
 
 
@@ -164,7 +164,7 @@ def test_every_method_keeps_a_mixture_of_promises(method: Any, seed: int) -> Non
 def test_the_reported_distance_is_that_of_the_oracle(name: str) -> None:
     for seed, missing in ((3, 0.0), (4, 0.3)):
         models = (ck.KAnonymity(3), ck.TCloseness("charge", 0.3), ck.BetaLikeness("disease", 4))
-        table = suited(REGISTRY[name](), replace(three_secrets(seed, 60, missing), models=models))
+        table = fit_to_method(REGISTRY[name](), replace(three_secrets(seed, 60, missing), models=models))
         assert table is not None
         release = anonymized(table.columns, table.schema, table.models, REGISTRY[name]())
         secrets = rows_of(release.columns, SECRETS)
@@ -199,7 +199,7 @@ def counted(rows: list[Any]) -> tuple[Classes, Partition]:
         for i, domain in enumerate(domains)
     ]
     secrets: dict[Any, Any] = dict(zip(NAMES, coded, strict=True))
-    secrets |= {NAMES: joined(coded), NAMES[:2]: joined(coded[:2])}
+    secrets |= {NAMES: join_secrets(coded), NAMES[:2]: join_secrets(coded[:2])}
     return Classes.of(partition.class_of, partition.count, secrets), partition
 
 
@@ -238,7 +238,7 @@ def test_merging_counts_as_counting_anew(rows: list[Any], into: list[int]) -> No
 @given(st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 3)), max_size=20))
 def test_combinations_are_numbered_in_order_and_withheld_ones_count_nowhere(rows: list[tuple[int, int]]) -> None:
     columns = [np.array([row[i] for row in rows], dtype=np.int32) for i in (0, 1)]
-    codes, domain = joined([(columns[0], Domain(("a", "b"))), (columns[1], Domain(("u", "v", "w")))])
+    codes, domain = join_secrets([(columns[0], Domain(("a", "b"))), (columns[1], Domain(("u", "v", "w")))])
     shown = sorted({row for row in rows if min(row) >= 0})
     assert codes.tolist() == [shown.index(row) if row in shown else -1 for row in rows]
     texts = [[*"ab", ""], [*"uvw", ""]]
@@ -265,7 +265,7 @@ def test_a_withheld_secret_leaves_the_reference() -> None:
 def test_many_secrets_do_not_overflow() -> None:
     rng = np.random.default_rng(1)
     columns = [(rng.integers(0, 5000, 300).astype(np.int32), Domain(tuple(map(str, range(5000))))) for _ in range(9)]
-    codes, domain = joined(columns)
+    codes, domain = join_secrets(columns)
     assert domain.size == len({*zip(*(codes.tolist() for codes, _ in columns), strict=True)})
     assert Counter(codes.tolist()).most_common(1)[0][1] == 300 - domain.size + 1
 

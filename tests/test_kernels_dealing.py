@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from closeknit.kernels import sweeps as sweeping
-from closeknit.kernels.boundary import HEAD, TAIL, Rules
-from closeknit.kernels.boxes import Scales, flat_scales, partition_loss, positions
-from closeknit.kernels.dealing import held_in_rounds, literal, rounds, super_rounds
-from closeknit.kernels.dealing_bounds import rounds_bound, rounds_certificate, super_round_certificate
-from closeknit.kernels.hilbert import hilbert_keys
-from closeknit.kernels.ranges import costs
+from closeknit.kernels.dealing import sweeps as sweeping
+from closeknit.kernels.dealing.boundary import HEAD, TAIL, Rules
+from closeknit.kernels.dealing.dealing_bounds import rounds_bound, rounds_certificate, super_round_certificate
+from closeknit.kernels.dealing.rounds import build_members, literal, rounds, super_rounds
+from closeknit.kernels.geometry.boxes import Scales, flat_scales, partition_loss, positions
+from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
+from closeknit.kernels.geometry.ranges import costs
 
 SIZES = [30, 2, 5, 12]
 
@@ -119,7 +119,7 @@ def test_boundary_rule_where_near_rows_would_break_the_counts(far: bool) -> None
 
 def pass_over(member: np.ndarray, secret: np.ndarray, quasi: np.ndarray, scales: Scales, e: int, width: int) -> np.ndarray:
     """One pass of windows without pull, in a scrambled order of classes."""
-    held = held_in_rounds(member.copy(), quasi, secret.astype(np.int32))
+    held = build_members(member.copy(), quasi, secret.astype(np.int32))
     order = np.random.default_rng(e).permutation(e)
     sweeping.one_sweep(order, width, held, Rules.of(np.sort(secret), e), costs(scales), 0.0)
     return held.member.reshape(member.shape)

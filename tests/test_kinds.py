@@ -223,7 +223,7 @@ def test_the_width_of_a_mask_is_the_declared_length_or_the_longest_written_cell(
 
 @pytest.mark.parametrize("kind", [flat(), prefix(), date(), numeric(), numeric(step=5)])
 def test_a_certificate_shows_of_an_undeclared_domain_only_its_kind(kind: Kind) -> None:
-    assert kind.published(["4760*", "47605"]) == kind == kind.published(["47605"], sensitive=True)
+    assert kind.publish_kind(["4760*", "47605"]) == kind == kind.publish_kind(["47605"], sensitive=True)
 
 
 def test_leaf_counts_of_earlier_certificates_are_still_read() -> None:
@@ -261,7 +261,7 @@ trees = st.builds(Hierarchy, nested_trees() | flat_trees, st.booleans())
 interval_trees = st.builds(
     lambda edges: Hierarchy.intervals(sorted(edges)), st.lists(st.integers(), min_size=2, max_size=9, unique=True)
 )
-pruned = st.just(Hierarchy.quantiles(range(50), 10).pruned(["[4, 9)", "[44, 49]"]))
+pruned = st.just(Hierarchy.quantiles(range(50), 10).prune(["[4, 9)", "[44, 49]"]))
 nodes = st.builds(lambda counts: Nodes(counts, sum(counts.values())), st.dictionaries(odd_labels, st.integers(1, 9)))
 nodes |= st.builds(WrittenNodes, st.dictionaries(odd_labels, st.sampled_from(["value", "group", "all"])))
 kinds = st.one_of(

@@ -17,23 +17,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.checks.methods import anew, every_row_once, promise_kept
+from closeknit.checks.methods import every_row_once, promise_kept, run_case
 from closeknit.checks.tables import Case, random_tables
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
-from closeknit.core.method import silent
+from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
 from closeknit.fills import careful_cuts, exchange
 from closeknit.fills.careful_cuts import cut, recut
-from closeknit.fills.exchange import exchanged
-from closeknit.fills.loom import Loom
-from closeknit.fills.repair import failing
+from closeknit.fills.exchange import exchange_rows
+from closeknit.fills.knit_state import KnitState
+from closeknit.fills.repair import find_broken_classes
 from closeknit.kernels import threads
-from closeknit.kernels.knit_guard import Guard, allowed, allowed_after, count_row
-from closeknit.kernels.knit_state import state_of, take, total_loss
+from closeknit.kernels.exchange.class_state import state_of, take, total_loss
+from closeknit.kernels.exchange.knit_guard import Guard, count_row, is_allowed, is_allowed_after
 from closeknit.methods import Knit, knit
-from closeknit.plans.guards import guard_of, tightened
+from closeknit.plans.guards import guard_of, tighten_guard
 from closeknit.recipe import Recipe
 from conftest import SOAK_SEED, examples
 
@@ -42,7 +42,7 @@ QUICK = Knit(proposals=32 * 80 * 6)
 
 def hospital(rows: int, seed: int = 0) -> Table:
     table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(rows, seed=seed))
-    return table.joined([("disease", "stay")])
+    return table.join_secrets([("disease", "stay")])
 
 
 PROMISES: list[Model] = [
@@ -61,10 +61,10 @@ def _allowed(guard: Guard, rows: np.ndarray) -> bool:
     under, nobody = np.zeros((1, len(guard.parent)), dtype=np.int32), np.zeros(len(guard.parent), dtype=np.int32)
     for row in rows:
         count_row(guard, under, 0, row, 1)
-    said = bool(allowed(guard, under, 0, nobody, 1, len(rows)))
-    assert said == bool(allowed_after(guard, under, 0, len(rows), int(rows[0]), int(rows[0]), nobody)) and not nobody.any()
+    said = bool(is_allowed(guard, under, 0, nobody, 1, len(rows)))
+    assert said == bool(is_allowed_after(guard, under, 0, len(rows), int(rows[0]), int(rows[0]), nobody)) and not nobody.any()
     count_row(guard, under, 0, rows[-1], -1)
-    assert said == bool(allowed_after(guard, under, 0, len(rows) - 1, -1, int(rows[-1]), nobody)) and not nobody.any()
+    assert said == bool(is_allowed_after(guard, under, 0, len(rows) - 1, -1, int(rows[-1]), nobody)) and not nobody.any()
     return said
 
 
@@ -83,7 +83,7 @@ def test_the_guard_says_what_the_model_says(model: Model) -> None:
         whole = {name: histogram.reference for name, histogram in table.one_class().histograms.items()}
         holds = bool(model.holds(Classes.of(class_of, 1, secrets, references=whole))[0])
         assert _allowed(made.guard, rows) == holds
-        assert holds or not _allowed(tightened(made.guard, 0.5), rows)
+        assert holds or not _allowed(tighten_guard(made.guard, 0.5), rows)
         said.add(holds)
     assert said == {True, False}
 
@@ -94,7 +94,7 @@ def test_equality_at_the_limit_is_allowed() -> None:
     for t, classes in ((Fraction(1, 4), 2), (Fraction(1, 4) - Fraction(1, 10**12), 1)):
         case = Case("halves", columns, schema, (ck.KAnonymity(4), ck.TCloseness("secret", t)))
         for method in (QUICK, Knit()):
-            assert anew(method, case).certificate.classes.count == classes
+            assert run_case(method, case).certificate.classes.count == classes
 
 
 def test_long_orders_are_seen_through_runs_on_the_safe_side() -> None:
@@ -123,7 +123,7 @@ def test_long_orders_are_seen_through_runs_on_the_safe_side() -> None:
 def test_other_promises_are_left_to_their_models(model: Model) -> None:
     assert guard_of(hospital(60), [model]).asked == [model]
     case = Case("hospital", _columns(150), ck.datasets.hospital_schema(), (ck.KAnonymity(3), model))
-    release = anew(QUICK, case)
+    release = run_case(QUICK, case)
     promise_kept(QUICK, case)
     assert release.certificate.classes.count > 5
 
@@ -134,19 +134,19 @@ def test_other_promises_are_left_to_their_models(model: Model) -> None:
 def test_boxes_and_counts_stay_what_a_recount_says() -> None:
     table = hospital(80)
     guard = guard_of(table, [ck.KAnonymity(1), ck.TCloseness("disease", 0.9)]).guard
-    loom = Loom.of(table, guard, [])
+    knit_state = KnitState.of(table, guard, [])
     rng = np.random.default_rng(2)
-    state = state_of(loom.costs, guard, table.quasi, rng.integers(0, 7, 80).astype(np.int32), 7)
+    state = state_of(knit_state.costs, guard, table.quasi, rng.integers(0, 7, 80).astype(np.int32), 7)
     for _ in range(600):
         row, to = int(rng.integers(80)), int(rng.integers(7))
         c = int(state.class_of[row])
         if c == to or state.size[c] == 1:
             continue
-        take(loom.costs, guard, state, row, to)
-        fresh = state_of(loom.costs, guard, table.quasi, state.class_of, 7)
+        take(knit_state.costs, guard, state, row, to)
+        fresh = state_of(knit_state.costs, guard, table.quasi, state.class_of, 7)
         assert (fresh.ends == state.ends).all() and (fresh.under == state.under).all() and (fresh.size == state.size).all()
         assert (fresh.loss == state.loss).all()
-        assert total_loss(state) / 80 == pytest.approx(loom.loss(Partition(state.class_of, 7)))
+        assert total_loss(state) / 80 == pytest.approx(knit_state.loss(Partition(state.class_of, 7)))
 
 
 @settings(max_examples=examples(15))
@@ -154,19 +154,19 @@ def test_boxes_and_counts_stay_what_a_recount_says() -> None:
 def test_every_step_keeps_the_promises_and_lowers_the_loss(seed: int, rows: int, t: float) -> None:
     table, models = hospital(rows, seed % 1000), [ck.KAnonymity(3), ck.TCloseness("disease", t)]
     guard = guard_of(table, models).guard
-    loom, rng = Loom.of(table, guard, []), np.random.default_rng(seed)
-    now = cut(loom, Partition(np.zeros(rows, dtype=np.int32), 1), tightened(guard, 0.7))
+    knit_state, rng = KnitState.of(table, guard, []), np.random.default_rng(seed)
+    now = cut(knit_state, Partition(np.zeros(rows, dtype=np.int32), 1), tighten_guard(guard, 0.7))
     for step in (
-        lambda p: cut(loom, p, guard),
-        lambda p: exchanged(loom, p, 2, 0.0, rng),
-        lambda p: recut(loom, p, 3, rng),
+        lambda p: cut(knit_state, p, guard),
+        lambda p: exchange_rows(knit_state, p, 2, 0.0, rng),
+        lambda p: recut(knit_state, p, 3, rng),
     ):
         then = step(now)
-        assert loom.loss(then) <= loom.loss(now) + 1e-12
-        assert not failing(table, then, models).any()
+        assert knit_state.loss(then) <= knit_state.loss(now) + 1e-12
+        assert not find_broken_classes(table, then, models).any()
         now = then
-    hot = exchanged(loom, now, 3, 0.2, rng)
-    assert not failing(table, hot, models).any()
+    hot = exchange_rows(knit_state, now, 3, 0.2, rng)
+    assert not find_broken_classes(table, hot, models).any()
 
 
 # Releases ----------------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def kept_or_refused(case: Case) -> None:
         promise_kept(QUICK, case)
     except ck.Unsatisfiable:
         with pytest.raises(ck.Unsatisfiable):
-            anew(ck.Mondrian(), case)
+            run_case(ck.Mondrian(), case)
         return
     every_row_once(QUICK, case)
 
@@ -210,10 +210,10 @@ ASKED: dict[str, list[Model]] = {
 
 
 def _loss(method: Any, table: Table, models: Sequence[Model]) -> float:
-    loom = Loom.of(table, guard_of(table, models).guard, [])
-    partition = method.run(table, models, 7, silent).partition
-    assert not failing(table, partition, models).any()
-    return loom.loss(partition)
+    knit_state = KnitState.of(table, guard_of(table, models).guard, [])
+    partition = method.run(table, models, 7, ignore_progress).partition
+    assert not find_broken_classes(table, partition, models).any()
+    return knit_state.loss(partition)
 
 
 def _best_of_others(table: Table, models: Sequence[Model]) -> float:
@@ -258,7 +258,7 @@ def test_the_seed_and_nothing_else_decides(monkeypatch: pytest.MonkeyPatch) -> N
     table, models = hospital(1200), ASKED["k"]
 
     def made(seed: int) -> list[int]:
-        return QUICK.run(table, models, seed, silent).partition.class_of.tolist()
+        return QUICK.run(table, models, seed, ignore_progress).partition.class_of.tolist()
 
     assert made(1) != made(2)
     for room, name in ((exchange, "FEWEST"), (careful_cuts, "FEW"), (knit, "SMALL")):
@@ -289,12 +289,12 @@ def test_shards_are_knit_against_the_shares_of_the_whole(monkeypatch: pytest.Mon
     monkeypatch.setattr(knit, "SHARD", 300)
     seen: list[int] = []
     whole = knit._knit
-    monkeypatch.setattr(knit, "_knit", lambda loom, *rest: (seen.append(len(loom.table)), whole(loom, *rest))[1])
+    monkeypatch.setattr(knit, "_knit", lambda knit_state, *rest: (seen.append(len(knit_state.table)), whole(knit_state, *rest))[1])
     joined: list[Partition] = []
-    repaired = knit.repaired
-    monkeypatch.setattr(knit, "repaired", lambda table, part, asked: (joined.append(part), repaired(table, part, asked))[1])
+    repaired = knit.repair_partition
+    monkeypatch.setattr(knit, "repair_partition", lambda table, part, asked: (joined.append(part), repaired(table, part, asked))[1])
     sharded = _loss(Knit(proposals=32 * 1200 * 10), table, models)
-    assert not failing(table, joined[-1], models).any(), "nothing is left to be repaired"
+    assert not find_broken_classes(table, joined[-1], models).any(), "nothing is left to be repaired"
     assert len(seen) > 3 and max(seen) <= 300 and sum(seen) == 1200
     monkeypatch.setattr(knit, "SHARD", 1200)
     assert sharded < 1.15 * _loss(Knit(proposals=32 * 1200 * 10), table, models)
@@ -315,7 +315,7 @@ def test_rows_of_a_person_stay_together_or_count_once() -> None:
         schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()}, person="who", person_rows=person_rows)
         case = Case("visits", columns, schema, (ck.KAnonymity(4), ck.LDiversity("ill", 2), ck.TCloseness("ill", 0.4)))
         promise_kept(QUICK, case)
-        assert anew(QUICK, case).certificate.classes.count > 3
+        assert run_case(QUICK, case).certificate.classes.count > 3
 
 
 @dataclass(frozen=True)
@@ -341,16 +341,16 @@ class EvenSizes:
 def test_a_promise_that_no_guard_speaks_of_is_kept_through_all_steps() -> None:
     table = hospital(200)
     models: list[Any] = [EvenSizes(), ck.TCloseness("disease", 0.4)]
-    partition = Knit(proposals=32 * 200 * 14).run(table, models, 1, silent).partition
-    assert not failing(table, partition, models).any() and partition.count > 10
-    loom = Loom.of(table, guard_of(table, models).guard, models[:1])
-    assert loom.loss(partition) < 0.95 * loom.loss(ck.Mondrian().run(table, models, 1, silent).partition)
+    partition = Knit(proposals=32 * 200 * 14).run(table, models, 1, ignore_progress).partition
+    assert not find_broken_classes(table, partition, models).any() and partition.count > 10
+    knit_state = KnitState.of(table, guard_of(table, models).guard, models[:1])
+    assert knit_state.loss(partition) < 0.95 * knit_state.loss(ck.Mondrian().run(table, models, 1, ignore_progress).partition)
 
 
 def test_what_the_whole_breaks_is_refused() -> None:
     case = Case("hospital", _columns(60), ck.datasets.hospital_schema(), (ck.LDiversity("disease", 1000),))
     with pytest.raises(ck.Unsatisfiable):
-        anew(QUICK, case)
+        run_case(QUICK, case)
     with pytest.raises(ck.BadInput, match="proposals"):
         Knit(proposals=-1)
 

@@ -12,10 +12,10 @@ import pytest
 
 import closeknit as ck
 from closeknit.core.geometry import scales
-from closeknit.core.method import silent
+from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
-from closeknit.fills.repair import failing
+from closeknit.fills.repair import find_broken_classes
 from conftest import examples
 
 ASKED: list[list[Model]] = [
@@ -65,7 +65,7 @@ def least(best: Any, table: Table, models: Sequence[Model]) -> float:
     for members in sets:
         class_of = np.full(len(table), -1, dtype=np.int32)
         class_of[members] = 0
-        broken = failing(replaced(table), Partition(class_of, 1), models)
+        broken = find_broken_classes(replaced(table), Partition(class_of, 1), models)
         holds[tuple(members)] = not broken.any()
     lost = [1.0]
     for parts in partitions(list(range(len(table)))):
@@ -87,7 +87,7 @@ def replaced(table: Table) -> Table:
 def test_the_best_partition_is_the_best_of_all(best: Any, number: int) -> None:
     table, models = hospital(7, seed=number), ASKED[number]
     found = best.optimum(table, models)
-    assert not failing(table, found, models).any()
+    assert not find_broken_classes(table, found, models).any()
     assert best.loss_of(table, found) == pytest.approx(least(best, table, models))
 
 
@@ -125,7 +125,7 @@ def test_least_sizes_are_those_of_the_smallest_allowed_sets(bound: Any, best: An
             for rows in map(list, itertools.combinations(range(8), size)):
                 class_of = np.full(8, -1, dtype=np.int32)
                 class_of[rows] = 0
-                if not failing(replaced(table), Partition(class_of, 1), models).any():
+                if not find_broken_classes(replaced(table), Partition(class_of, 1), models).any():
                     for node in guard.node[rows, 0].tolist():
                         least_of.setdefault(node, size)
         for node in np.unique(guard.node[:, 0]).tolist():
@@ -144,7 +144,7 @@ def test_rounded_shares_are_a_partition_near_the_bound(bound: Any, best: Any) ->
     made = found.rounded()
     assert len(made.class_of) == 200 and made.class_of.min() == 0
     assert best.loss_of(table, made) == pytest.approx(found.loss, rel=0.1)
-    knit = ck.Knit(proposals=32 * 200 * 14).run(table, models, 1, silent).partition
+    knit = ck.Knit(proposals=32 * 200 * 14).run(table, models, 1, ignore_progress).partition
     again = bound.relaxed(table, models, knit)
     assert found.loss - 1e-6 <= again.loss <= best.loss_of(table, knit) + 1e-6
 
@@ -153,6 +153,6 @@ def test_knit_is_near_the_best_partition(best: Any) -> None:
     over = []
     for seed in range(examples(6)):
         table, models = hospital(12, seed, ("age", "sex", "zip", "job")), ASKED[seed % len(ASKED)]
-        made = ck.Knit().run(table, models, seed, silent).partition
+        made = ck.Knit().run(table, models, seed, ignore_progress).partition
         over.append(best.loss_of(table, made) / best.loss_of(table, best.optimum(table, models)) - 1)
     assert min(over) > -1e-9 and np.mean(over) < 0.02

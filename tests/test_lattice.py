@@ -19,9 +19,9 @@ import closeknit as ck
 from closeknit.core.columns import Columns
 from closeknit.core.kinds import numeric
 from closeknit.core.table import Partition
-from closeknit.forms.axes import Axis, axes_of
-from closeknit.forms.reading import reading_of
-from closeknit.kernels.lattice import spread
+from closeknit.forms.column_axes import Axis, axes_of
+from closeknit.forms.release_reading import reading_of
+from closeknit.kernels.counting.cubes import spread
 from closeknit.metrics import Workload, actual_counts, cubes, estimated_counts, kl_divergence
 from closeknit.metrics.lattice import Cube
 from conftest import examples
@@ -197,7 +197,7 @@ def test_cells_are_queries_for_single_values(form: str) -> None:
     lo = np.column_stack([points.places[name] for name in places]).astype(np.float64)
     chosen = np.tile(np.array([1, 2], dtype=np.int32), (len(points), 1))
     workload = Workload(schema, tuple(axes[name] for name in schema.quasi), axes["disease"], chosen, lo, lo + 1, 0.1)
-    found = Cube(reading_of(release), values, "disease").expected(points)
+    found = Cube(reading_of(release), values, "disease").estimate_rows(points)
     assert len(points) > 200 and points.counts.sum() == 400
     assert found == pytest.approx(estimated_counts(release, workload))
     assert points.counts.tolist() == actual_counts(table, workload).tolist()
@@ -236,7 +236,7 @@ def test_boxes_are_added_up_at_their_points(data: st.DataObject) -> None:
     weights = np.array([float(b[2]) for b in boxes])
     parts = cubes.Parts(tuple(sizes), np.array([0, len(boxes)]), lo, hi, weights)
     expected = [sum(w for a, b, w in boxes if all(x <= y <= z for x, y, z in zip(a, p, b, strict=True))) for p in there]
-    assert points.expected([parts], np.ones(1)).tolist() == expected
+    assert points.estimate_rows([parts], np.ones(1)).tolist() == expected
 
 
 def test_no_pass_without_points() -> None:

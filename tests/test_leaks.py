@@ -25,8 +25,8 @@ import pytest
 
 import closeknit
 import closeknit as ck
-from closeknit.api.publishing import published
-from closeknit.checks.cells import rows_of, text_of
+from closeknit.api.publishing import publish_table
+from closeknit.checks.naive_cells import rows_of, text_of
 from closeknit.checks.tables import Case, edge_tables, random_tables
 from closeknit.core.columns import Columns
 from closeknit.core.kind_forms import kind_form
@@ -138,7 +138,7 @@ def test_values_below_a_written_node_do_not_show(below: str, tmp_path: Path) -> 
         schema = ck.Schema(quasi={"q": kind}, sensitive={"ill": ck.flat()})
         data = Columns.of({"q": values, "ill": ["x", "y", "x", "y"]})
         partition = Partition.of(np.array([0, 0, 1, 1])[(table := schema.encode(data)).rows])
-        columns, certificate = published(table, partition, [ck.KAnonymity(2)], ck.generalized(levels={"q": level}))
+        columns, certificate = publish_table(table, partition, [ck.KAnonymity(2)], ck.generalized(levels={"q": level}))
         Release(columns, certificate).save(folder := tmp_path / str(len(written)), report=False)
         written.append(bytes_in(folder))
     assert written[0] == written[1]
@@ -230,7 +230,7 @@ def test_withheld_rows_leave_no_byte(tmp_path: Path) -> None:
         cells["blood"][row] = f"Withheld-blood-{row}"
         cells["ward"][row] = "Withheld-ward"
     coded = table.schema.encode(Columns.of(cells))
-    columns, certificate = published(coded, Partition.of(class_of[coded.rows]), [ck.KAnonymity(8)], ck.generalized())
+    columns, certificate = publish_table(coded, Partition.of(class_of[coded.rows]), [ck.KAnonymity(8)], ck.generalized())
     release = Release(columns, certificate, partition=class_of.astype(np.int32), recipe={"seed": SEED})
     assert certificate.withheld == 8 and columns.rows == 32
     release.save(tmp_path / "csv")

@@ -12,9 +12,9 @@ import pytest
 import closeknit as ck
 from closeknit.core.columns import Columns
 from closeknit.core.table import Form, Partition
-from closeknit.forms.axes import axes_of
-from closeknit.metrics import held_out, learning_accuracy
-from closeknit.metrics.learning import drawn_rows
+from closeknit.forms.column_axes import axes_of
+from closeknit.metrics import learning_accuracy, split_train_test
+from closeknit.metrics.learning import draw_rows
 from test_benchmarks import bench
 
 COLOURS = {"warm": {"red": None, "orange": None}, "cold": {"blue": None, "green": None}}
@@ -47,7 +47,7 @@ def read_back(form: Form, table: Columns, class_of: Any) -> Any:
 
 @pytest.mark.parametrize("form", [ck.generalized(), *GROUPED], ids=lambda form: form.name)
 def test_a_release_of_single_rows_teaches_what_the_table_does(form: Form) -> None:
-    train, test = held_out(table_of(600), SCHEMA)
+    train, test = split_train_test(table_of(600), SCHEMA)
     found = learning_accuracy(read_back(form, train, np.arange(train.rows)), train, test, SCHEMA, "kind")
     assert abs(found.release.accuracy - found.original.accuracy) < 0.05  # rows stand in another order
     assert found.original.accuracy > 0.8 > found.majority.accuracy + 0.2
@@ -56,7 +56,7 @@ def test_a_release_of_single_rows_teaches_what_the_table_does(form: Form) -> Non
 
 
 def test_one_class_teaches_nothing_and_small_ones_more() -> None:
-    train, test = held_out(table_of(600), SCHEMA)
+    train, test = split_train_test(table_of(600), SCHEMA)
     whole = learning_accuracy(read_back(ck.bucketized(), train, np.zeros(train.rows)), train, test, SCHEMA, "kind")
     assert whole.release.accuracy < whole.original.accuracy - 0.15
     release = ck.anonymize(train, SCHEMA, [ck.KAnonymity(5)], ck.Mondrian())
@@ -71,7 +71,7 @@ def test_drawn_values_lie_in_their_cells() -> None:
     table = table_of(200)
     release = ck.anonymize(table, SCHEMA, [ck.KAnonymity(10)], ck.Mondrian())
     axes = axes_of(table, SCHEMA)
-    rows = drawn_rows(release, axes, np.random.default_rng(2))
+    rows = draw_rows(release, axes, np.random.default_rng(2))
     # the order is that of the classes, so cells and draws are compared as wholes
     lo, hi = axes["x"].ranges(release.columns["x"])
     codes = release.columns["x"].codes
@@ -89,7 +89,7 @@ def test_groups_are_put_together_inside_their_bucket_only(form: Form) -> None:
     x = np.array(table["x"].cells())
     marked = Columns({**table.columns, "wage": Columns.of({"wage": (bucket * 1000 + x).tolist()})["wage"]}, 120)
     axes = axes_of(marked, SCHEMA)
-    rows = drawn_rows(read_back(form, marked, bucket), axes, np.random.default_rng(3))
+    rows = draw_rows(read_back(form, marked, bucket), axes, np.random.default_rng(3))
     assert (rows["wage"][:60] < 1000).all() != (rows["wage"][60:] < 1000).all(), "bucket after bucket"
     for part in (slice(0, 60), slice(60, 120)):
         number = int(rows["wage"][part][0] >= 1000)
@@ -101,14 +101,14 @@ def test_groups_are_put_together_inside_their_bucket_only(form: Form) -> None:
 def test_cells_of_one_group_stay_together() -> None:
     table = table_of(120)
     form = ck.sliced([["x", "wage"], ["colour", "kind"]])
-    rows = drawn_rows(read_back(form, table, np.zeros(120)), axes_of(table, SCHEMA), np.random.default_rng(3))
+    rows = draw_rows(read_back(form, table, np.zeros(120)), axes_of(table, SCHEMA), np.random.default_rng(3))
     assert (rows["x"] * 10 == rows["wage"]).all()
 
 
 def test_seed_repeats_and_row_order_does_not_matter() -> None:
     table = table_of(200)
     turned = table.take(np.arange(200)[::-1])
-    pairs = [held_out(t, SCHEMA, seed=5) for t in (table, turned)]
+    pairs = [split_train_test(t, SCHEMA, seed=5) for t in (table, turned)]
     for one, other in zip(*pairs, strict=True):
         assert [column.cells() for column in one.values()] == [column.cells() for column in other.values()]
     train, test = pairs[0]
@@ -122,7 +122,7 @@ def test_missing_targets_and_features_are_left_out() -> None:
     cells = {name: column.cells() for name, column in table.items()}
     cells["kind"][:50] = [None] * 50
     cells["x"][100:150] = [None] * 50
-    train, test = held_out(Columns.of(cells), SCHEMA)
+    train, test = split_train_test(Columns.of(cells), SCHEMA)
     found = learning_accuracy(read_back(ck.generalized(), train, np.arange(train.rows)), train, test, SCHEMA, "kind")
     assert found.original.accuracy > 0.6
 
@@ -130,7 +130,7 @@ def test_missing_targets_and_features_are_left_out() -> None:
 def test_a_classifier_of_ones_own() -> None:
     from sklearn.tree import DecisionTreeClassifier
 
-    train, test = held_out(table_of(300), SCHEMA)
+    train, test = split_train_test(table_of(300), SCHEMA)
     own = DecisionTreeClassifier(max_depth=1, random_state=0)
     reading = read_back(ck.generalized(), train, np.arange(train.rows))
     found = learning_accuracy(reading, train, test, SCHEMA, "kind", own)
@@ -144,7 +144,7 @@ def test_a_classifier_of_ones_own() -> None:
     [("wage", "is a number"), ("nothing", "choose one of: x, colour, kind, wage")],
 )
 def test_wrong_targets_are_named(target: str, says: str) -> None:
-    train, test = held_out(table_of(40), SCHEMA)
+    train, test = split_train_test(table_of(40), SCHEMA)
     with pytest.raises(ck.BadInput, match=says):
         learning_accuracy(read_back(ck.generalized(), train, np.arange(train.rows)), train, test, SCHEMA, target)
 
@@ -152,11 +152,11 @@ def test_wrong_targets_are_named(target: str, says: str) -> None:
 @pytest.mark.parametrize("share", [0, 1, 1.5, 0.001, "all"])
 def test_wrong_shares_are_refused(share: Any) -> None:
     with pytest.raises(ck.BadInput, match="share"):
-        held_out(table_of(40), SCHEMA, share)
+        split_train_test(table_of(40), SCHEMA, share)
 
 
 def test_without_scikit_learn_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    train, test = held_out(table_of(40), SCHEMA)
+    train, test = split_train_test(table_of(40), SCHEMA)
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
     with pytest.raises(ck.BadInput, match=r"closeknit\[learn\]"):
         learning_accuracy(read_back(ck.generalized(), train, np.arange(train.rows)), train, test, SCHEMA, "kind")
@@ -164,7 +164,7 @@ def test_without_scikit_learn_the_error_says_what_to_install(monkeypatch: pytest
 
 def test_no_row_with_a_target_is_refused() -> None:
     cells = {name: column.cells() for name, column in table_of(40).items()}
-    train, test = held_out(Columns.of({**cells, "kind": [None] * 40}), SCHEMA)
+    train, test = split_train_test(Columns.of({**cells, "kind": [None] * 40}), SCHEMA)
     with pytest.raises(ck.BadInput, match="no row"):
         learning_accuracy(read_back(ck.generalized(), train, np.arange(train.rows)), train, test, SCHEMA, "kind")
 

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.checks.cells import ground
+from closeknit.checks.naive_cells import ground
 from closeknit.checks.oracle import oracle_folds, oracle_keeps, oracle_level
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
 from closeknit.core.domain import Domain
 from closeknit.core.folding import ZERO_WIDTH, first_alike, fold_text
-from closeknit.core.look_alikes import Folded, with_folded
+from closeknit.core.look_alikes import FoldedModel, with_folded
 from closeknit.core.method import usual_form
 from closeknit.core.model import Model
 from closeknit.core.table import Partition
@@ -95,8 +95,8 @@ def test_two_spellings_do_not_share_the_cap_of_enhanced_likeness() -> None:
     ills, ages = ["flu", "Flu"] * 4 + ["gout", "acne"] * 4, [30] * 8 + [60] * 8
     model = ck.BetaLikeness("ill", 2)
     coded = SCHEMA.encode(table(ills, ages))
-    classes = coded.counted(Partition.of(coded.quasi[:, 0]))
-    assert model.holds(classes).all() and Folded(model).holds(classes).tolist() == [False, True]  # type: ignore[arg-type]
+    classes = coded.count_classes(Partition.of(coded.quasi[:, 0]))
+    assert model.holds(classes).all() and FoldedModel(model).holds(classes).tolist() == [False, True]  # type: ignore[arg-type]
     release = ck.anonymize(table(ills, ages), SCHEMA, [ck.KAnonymity(2), model], seed=SEED)
     assert release.certificate.ok and release.certificate.classes.count == 1
 
@@ -141,14 +141,14 @@ def test_hierarchical_closeness_is_required_on_folded_values(kind: str) -> None:
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": kinds[kind]})
     ages = [1, 1, 2, 2]
     coded = schema.encode(table(ills, ages))
-    classes = coded.counted(Partition.of(coded.quasi[:, 0]))
+    classes = coded.count_classes(Partition.of(coded.quasi[:, 0]))
     model, where = ck.TCloseness("ill", 0), ground(kinds[kind], None, ills)
     folds = oracle_folds(ills, where)
     assert len(set(folds.values()) - {None}) == 3
     for c, (first, last) in enumerate(((0, 2), (2, 4))):
         here, everyone = [folds[ill] for ill in ills[first:last]], [folds[ill] for ill in ills]
         expected = oracle_level("t_closeness", here, everyone, t=0, ground=where)
-        assert Folded(model).exact_level(classes, c) == expected != model.exact_level(classes, c)  # type: ignore[arg-type]
+        assert FoldedModel(model).exact_level(classes, c) == expected != model.exact_level(classes, c)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))
@@ -181,7 +181,7 @@ def test_persons_with_two_spellings_have_one_value() -> None:
     for kind in ("distinct", "entropy"):
         model = ck.LDiversity("ill", 2, kind)
         assert model.holds(classes).all()
-        folded = Folded(model)  # type: ignore[arg-type]
+        folded = FoldedModel(model)  # type: ignore[arg-type]
         assert folded.holds(classes).tolist() == [False, True] and folded.levels(classes).tolist() == [1, 2]
         merged = classes.merge(np.array([0, 0]))
         assert folded.levels(merged)[0] > 1

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.api.matching import matched
-from closeknit.api.side_by_side import SMALL, SideBySide, processes
+from closeknit.api.level_search import match_level
+from closeknit.api.worker_pool import SMALL, WorkerPool, processes
 from closeknit.datasets import hospital, hospital_schema
 from conftest import examples
 
@@ -80,7 +80,7 @@ def test_bisection_on_a_monotone_curve(target: float, power: float, rises: bool,
         tried.append(value)
         return value
 
-    found = matched(run, level, target, 0.001, 1.0, side=side, rises=rises, runs=40, tolerance=1e-3)
+    found = match_level(run, level, target, 0.001, 1.0, side=side, rises=rises, runs=40, tolerance=1e-3)
     possible = [x for x in (level(value / 1000) for value in range(1, 1001)) if x is not None]
     right = [x for x in possible if (x <= target if side == "below" else x >= target)]
     assert len(tried) == len(set(tried)) <= 40 and all(0.001 <= value <= 1 for value in tried)
@@ -101,7 +101,7 @@ def test_of_a_curve_that_jumps_the_best_setting_tried_is_kept() -> None:
         levels[value] = round(value * 7) % 3 / 3 + value / 10
         return levels[value]
 
-    found = matched(lambda value: value, level, 0.5, 0.01, 1.0, runs=9)
+    found = match_level(lambda value: value, level, 0.5, 0.01, 1.0, runs=9)
     assert found is not None and len(levels) <= 9
     assert found.level == max(x for x in levels.values() if x <= 0.5)
 
@@ -113,7 +113,7 @@ def test_bisection_in_whole_numbers_tries_each_once() -> None:
         tried.append(value)
         return value
 
-    found = matched(run, lambda k: k / 10, 0.35, 9, 2, rises=False, whole_numbers=True)
+    found = match_level(run, lambda k: k / 10, 0.35, 9, 2, rises=False, whole_numbers=True)
     assert found is not None and (found.value, found.met) == (3, False)
     assert len(tried) == len(set(tried)) and all(isinstance(value, int) for value in tried)
 
@@ -161,7 +161,7 @@ OfTheScript.__module__ = "__main__"
 
 def test_what_the_script_defines_is_worked_out_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["__main__"], "OfTheScript", OfTheScript, raising=False)
-    with SideBySide(OfTheScript(1), jobs=2) as workers:
+    with WorkerPool(OfTheScript(1), jobs=2) as workers:
         assert workers.each(lambda shared, piece: (shared.add + piece, os.getpid()), [1, 2]) == [
             (2, os.getpid()),
             (3, os.getpid()),
@@ -169,5 +169,5 @@ def test_what_the_script_defines_is_worked_out_here(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_has_no_name_in_a_module_is_worked_out_here() -> None:
-    with SideBySide(lambda: 3, jobs=2) as workers:
+    with WorkerPool(lambda: 3, jobs=2) as workers:
         assert workers.each(lambda shared, piece: shared() + piece, [1, 2]) == [4, 5]

@@ -20,7 +20,7 @@ from closeknit.checks.oracle import oracle_level
 from closeknit.core.classes import Histogram
 from closeknit.core.columns import Columns
 from closeknit.core.kinds import flat
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from closeknit.core.table import Partition
 from closeknit.metrics import (
     Measures,
@@ -30,9 +30,9 @@ from closeknit.metrics import (
     discernibility,
     distances_by_class,
     diversity,
+    measure_levels,
     measures,
     queries,
-    reached,
     window_errors,
     workload_error,
 )
@@ -63,7 +63,7 @@ def level(found: Any) -> float:
 def test_levels_are_those_of_the_worst_class(name: str, rows: list[Row], secret: str) -> None:
     reading = written(FORMS[name][0], rows)
     classes, everyone = seen(reading, secret).values(), [row[secret] for row in rows]
-    found = reached(reading).secrets[secret]
+    found = measure_levels(reading).secrets[secret]
     order = sorted(set(everyone))
     grounds = {"ward": {"equal": None, "hierarchical": None}, "wage": {"ordered": order, "equal": None}}[secret]
     assert set(found.t) == set(grounds) and found.distance == ("hierarchical" if secret == "ward" else "ordered")
@@ -78,7 +78,7 @@ def test_levels_are_those_of_the_worst_class(name: str, rows: list[Row], secret:
     for kind, told in (("distinct", found.l_distinct), ("entropy", found.l_entropy), ("frequency", found.l_frequency)):
         least = min(float(oracle_level("l_diversity", values, everyone, l=1, kind=kind)) for values in classes)
         assert level(told) == pytest.approx(least)
-    k = reached(reading).k
+    k = measure_levels(reading).k
     assert (k is None) == (name != "generalized")
     if k is not None and k.worst is not None:
         assert k.reached == k.worst.rows == min(map(len, classes))
@@ -111,7 +111,7 @@ def test_distances_are_those_of_their_definitions(name: str, rows: list[Row], se
         middle = by_row[(len(by_row) - 1) // 2]
         assert (math.inf if spread.median is None else spread.median) == pytest.approx(middle, abs=1e-9)
         assert spread.unlimited == pytest.approx(sum(map(math.isinf, by_row)) / len(by_row))
-    assert told.t is not None and told.t.worst == pytest.approx(level(reached(reading).secrets[secret].own_t))
+    assert told.t is not None and told.t.worst == pytest.approx(level(measure_levels(reading).secrets[secret].own_t))
 
 
 def bits(p: dict[Any, Fraction], q: dict[Any, Fraction]) -> float:
@@ -189,7 +189,7 @@ def test_hidden_secrets_count_nowhere() -> None:
     (everyone,) = (form.read(form.write(schema.encode(table), p, 0).columns, schema)
                    for p in [Partition(np.full(4, -1, dtype=np.int32), 0)])  # fmt: skip
     assert diversity(everyone, "ward").mean is None and classification_metric(everyone, "ward") == 0
-    assert reached(everyone).secrets["ward"].l_distinct.reached is None
+    assert measure_levels(everyone).secrets["ward"].l_distinct.reached is None
 
 
 def test_a_perturbed_secret_is_told_by_its_law() -> None:

@@ -21,7 +21,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.table import Partition
 from closeknit.fills import spreading
 from closeknit.fills.spreading import spread_buckets
-from closeknit.kernels.fakes import WORD, fitting, shelved
+from closeknit.kernels.slicing.fakes import WORD, fitting, index_buckets
 from conftest import examples
 
 Int32 = NDArray[np.int32]
@@ -182,7 +182,7 @@ def generated(rows: int, sizes: list[int], buckets: int, seed: int = 0) -> tuple
 @pytest.mark.parametrize("buckets", [1, WORD - 1, WORD, 5 * WORD + 3])
 def test_lists_and_bits_find_the_same_buckets(buckets: int) -> None:
     bucket_of, values = generated(1_500, [4, 30, 900], buckets)
-    shelves = shelved(bucket_of, values, values.max(axis=0).astype(np.int64) + 1)
+    shelves = index_buckets(bucket_of, values, values.max(axis=0).astype(np.int64) + 1)
     if buckets > 1:
         assert (shelves.line >= 0).any() and (shelves.line < 0).any(), "both ways are gone"
     rng = np.random.default_rng(1)
@@ -310,8 +310,8 @@ def test_pools_bound_the_memory_and_change_little(monkeypatch: pytest.MonkeyPatc
     _, values = generated(4_000, [60, 12, 200], 1)
     whole = membership(spread_buckets(values, 20, 1), values, values).fakes
     monkeypatch.setattr(spreading, "CELLS", 5_000)
-    held, most = spreading.held, []
-    monkeypatch.setattr(spreading, "held", lambda *given: most.append(given[2] * given[3]) or held(*given))
+    held, most = spreading.count_values, []
+    monkeypatch.setattr(spreading, "count_values", lambda *given: most.append(given[2] * given[3]) or held(*given))
     pooled = membership(spread_buckets(values, 20, 1), values, values).fakes
     assert len(most) > 1 and max(most) <= 5_000
     assert pooled.matches.many > 0.9 * whole.matches.many

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.checks.methods import anew, promise_kept, released
+from closeknit.checks.methods import promise_kept, run_case, run_once
 from closeknit.checks.oracle import oracle_level
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
@@ -20,7 +20,7 @@ from closeknit.core.domain import Domain
 from closeknit.core.model import Model
 from closeknit.core.table import Table
 from closeknit.methods import microaggregation
-from closeknit.methods.microaggregation import Microaggregation, looked_at, needed
+from closeknit.methods.microaggregation import Microaggregation, compute_class_size, count_candidates
 from closeknit.plans import metric_tree
 from closeknit.plans.metric_tree import MetricTree
 from conftest import examples
@@ -52,7 +52,7 @@ def case(models: list[Model], seed: int = 1, rows: int = 150) -> Case:
 
 
 def unrepaired(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(microaggregation, "repaired", lambda table, partition, models: partition)
+    monkeypatch.setattr(microaggregation, "repair_partition", lambda table, partition, models: partition)
 
 
 def classes_of(method: Microaggregation, table: Table, models: list[Model]) -> set[frozenset[int]]:
@@ -121,7 +121,7 @@ def test_classes_are_those_of_a_plain_reading(
     close: list[Model], seed: int, looks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unrepaired(monkeypatch)
-    monkeypatch.setattr(microaggregation, "looked_at", lambda n: looks)
+    monkeypatch.setattr(microaggregation, "count_candidates", lambda n: looks)
     given, k = cells(seed, 47), 4
     table = SCHEMA.encode(Columns.of(given))
     found = classes_of(Microaggregation(), table, [ck.KAnonymity(k), *close])
@@ -135,9 +135,9 @@ def test_exchanges_bring_secrets_nearer(monkeypatch: pytest.MonkeyPatch) -> None
     models = [ck.KAnonymity(5), ck.TCloseness("disease", 0.3), ck.TCloseness("wage", 0.2)]
     broken = []
     for looks in (0, 400):
-        monkeypatch.setattr(microaggregation, "looked_at", lambda n, looks=looks: looks)
+        monkeypatch.setattr(microaggregation, "count_candidates", lambda n, looks=looks: looks)
         partition = Microaggregation().run(table, models, 0, lambda what, share: None).partition
-        classes = table.counted(partition)
+        classes = table.count_classes(partition)
         broken.append(sum(int((~model.holds(classes)).sum()) for model in models))
     assert broken[1] < broken[0] / 4
 
@@ -183,10 +183,10 @@ def distinct_wages(rows: int, t: Any, k: int = 1) -> Case:
 @pytest.mark.parametrize(("rows", "t"), [(60, "1/10"), (120, "1/20"), (96, "1/4")])
 def test_the_bound_holds_where_secrets_differ_and_k_divides_n(rows: int, t: str, monkeypatch: pytest.MonkeyPatch) -> None:
     unrepaired(monkeypatch)
-    k = needed(rows, Fraction(t))
+    k = compute_class_size(rows, Fraction(t))
     while rows % k:
         k += 1
-    release = anew(Microaggregation("t"), distinct_wages(rows, t, k))
+    release = run_case(Microaggregation("t"), distinct_wages(rows, t, k))
     assert set(Counter(release.partition.tolist()).values()) == {k}
     assert release.certificate.ok and release.certificate.promises[1].reached <= float(Fraction(t))
 
@@ -194,7 +194,7 @@ def test_the_bound_holds_where_secrets_differ_and_k_divides_n(rows: int, t: str,
 def test_the_bound_fails_where_a_secret_occurs_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four rows, k = 2: every class takes one of {0, 1} and one of {1, 1}, and is 1/4 away; the bound says 1/6."""
     t = Fraction(1, 6)
-    assert needed(4, t) == 2
+    assert compute_class_size(4, t) == 2
     table = Columns.of({"age": [1, 2, 3, 4], "wage": [0, 1, 1, 1]})
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"wage": ck.numeric()})
     tied = Case("tied", table, schema, (ck.KAnonymity(2), ck.TCloseness("wage", t)))
@@ -210,7 +210,7 @@ def test_the_bound_fails_where_a_secret_occurs_twice(monkeypatch: pytest.MonkeyP
 def test_every_class_takes_one_row_of_every_subset(monkeypatch: pytest.MonkeyPatch) -> None:
     unrepaired(monkeypatch)
     given = distinct_wages(103, "1/16", 8)  # 12 classes of 8, and 7 rows more in the middle
-    release = anew(Microaggregation("t"), given)
+    release = run_case(Microaggregation("t"), given)
     sizes = np.array([12] * 3 + [19] + [12] * 4)
     subset = np.repeat(np.arange(8), sizes)[given.columns["wage"].cells()]
     counts = np.zeros((12, 8), dtype=int)
@@ -243,7 +243,7 @@ def test_secrets_as_one() -> None:
     rows = {**cells(4, 120), "wage": [i % 4 for i in range(120)]}
     models = (ck.KAnonymity(3), ck.TCloseness(("disease", "wage"), 0.5))
     for first in ("k", "t"):
-        release = anew(Microaggregation(first), Case("joint", Columns.of(rows), SCHEMA, models))
+        release = run_case(Microaggregation(first), Case("joint", Columns.of(rows), SCHEMA, models))
         assert release.certificate.ok and release.certificate.classes.count > 1
 
 
@@ -266,19 +266,19 @@ def test_no_row_is_lost_or_doubled(rows: list[tuple[int, str, int]], k: int, t: 
 def test_large_tables_are_cut_into_runs(first: str, monkeypatch: pytest.MonkeyPatch) -> None:
     models: list[Model] = [ck.KAnonymity(4), ck.TCloseness("wage", 0.2)]
     method, table = Microaggregation(first), case(models, 5, 300)
-    whole = anew(method, table)
+    whole = run_case(method, table)
     monkeypatch.setattr(microaggregation, "TOGETHER", 64)
     told = method.run(SCHEMA.encode(Columns.of(cells(5, 300))), models, 0, lambda what, share: None).notes
     assert told == ("rows were cut into 5 runs along the Hilbert curve",)
     promise_kept(method, table)
-    release = released(method, table)
+    release = run_once(method, table)
     assert min(Counter(release.partition.tolist()).values()) >= 4
     assert release.partition.tolist() != whole.partition.tolist() and release.loss < 1.5 * whole.loss
 
 
 def test_refining_pays() -> None:
     models: list[Model] = [ck.KAnonymity(3), ck.TCloseness("wage", 0.2)]
-    plain, refined = (anew(Microaggregation(refine=refine), case(models, 6, 400)) for refine in (False, True))
+    plain, refined = (run_case(Microaggregation(refine=refine), case(models, 6, 400)) for refine in (False, True))
     assert refined.loss < plain.loss
 
 
@@ -291,12 +291,12 @@ def test_nothing_is_drawn() -> None:
 
 def test_refusals() -> None:
     with pytest.raises(ck.BadInput, match="microaggregation needs k"):
-        anew(Microaggregation(), case([ck.TCloseness("wage", 0.2)]))
+        run_case(Microaggregation(), case([ck.TCloseness("wage", 0.2)]))
     with pytest.raises(ck.BadInput, match="column 'age'"):
-        anew(Microaggregation(column="age"), case([ck.KAnonymity(2)]))
+        run_case(Microaggregation(column="age"), case([ck.KAnonymity(2)]))
     with pytest.raises(ck.Unsatisfiable, match="k = 200"):
-        anew(Microaggregation(), case([ck.KAnonymity(200)]))
+        run_case(Microaggregation(), case([ck.KAnonymity(200)]))
 
 
 def test_trials_are_counted() -> None:
-    assert [n * looked_at(n) <= 1 << 24 or looked_at(n) == 32 for n in (1, 10_000, 45_222, 10**7)] == [True] * 4
+    assert [n * count_candidates(n) <= 1 << 24 or count_candidates(n) == 32 for n in (1, 10_000, 45_222, 10**7)] == [True] * 4

@@ -15,13 +15,13 @@ import polars as pl
 import pytest
 
 import closeknit as ck
-from closeknit.checks.methods import anew, persons_stay_together, promise_kept, released
+from closeknit.checks.methods import persons_stay_together, promise_kept, run_case, run_once
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
-from closeknit.core.method import silent
+from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
 from closeknit.fills import refine
-from closeknit.kernels.cuts import offers
+from closeknit.kernels.cutting.cut_offers import offers
 
 ALLOW_VACUOUS = True
 OPTIONS = list(itertools.product(("relaxed", "strict"), ("median", "best"), ("widest", "try-all")))
@@ -33,7 +33,7 @@ OPTIONS = list(itertools.product(("relaxed", "strict"), ("median", "best"), ("wi
 def two_halves(secrets: str, ages: Sequence[int], models: list[Model], **more: Any) -> ck.Release:
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"secret": ck.flat()})
     case = Case("halves", Columns.of({"age": list(ages), "secret": list(secrets)}), schema, tuple(models))
-    return anew(ck.Mondrian(**more), case)
+    return run_case(ck.Mondrian(**more), case)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids="-".join)
@@ -96,7 +96,7 @@ def test_every_family_of_promise_may_veto(options: tuple[str, str, str]) -> None
     for models in asked:
         case = Case("hospital", table, schema, tuple(models))
         promise_kept(ck.Mondrian(*options), case)
-        assert released(ck.Mondrian(*options), case).certificate.classes.count > 1
+        assert run_once(ck.Mondrian(*options), case).certificate.classes.count > 1
 
 
 @pytest.mark.parametrize("person_rows", ["together", "count-once"])
@@ -113,7 +113,7 @@ def test_persons(person_rows: str) -> None:
     case = Case("persons", columns, schema, (ck.KAnonymity(4), ck.LDiversity("secret", 2), ck.TCloseness("secret", 0.4)))
     promise_kept(ck.Mondrian(), case)
     persons_stay_together(ck.Mondrian(), case)
-    assert released(ck.Mondrian(), case).certificate.classes.count > 1
+    assert run_once(ck.Mondrian(), case).certificate.classes.count > 1
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ class AtMost:
 def test_the_whole_table_has_to_hold_even_if_smaller_classes_would() -> None:
     table = ck.Schema(quasi={"age": ck.numeric()}).encode(Columns.of({"age": list(range(9))}))
     with pytest.raises(ck.Unsatisfiable, match="whole table"):
-        ck.Mondrian().run(table, [AtMost(len(table) - 1)], 0, silent)  # type: ignore[list-item]
-    assert ck.Mondrian().run(table, [AtMost(len(table))], 0, silent).partition.count > 1  # type: ignore[list-item]
+        ck.Mondrian().run(table, [AtMost(len(table) - 1)], 0, ignore_progress)  # type: ignore[list-item]
+    assert ck.Mondrian().run(table, [AtMost(len(table))], 0, ignore_progress).partition.count > 1  # type: ignore[list-item]
 
 
 def test_many_small_children_take_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ def test_many_small_children_take_few_rounds(monkeypatch: pytest.MonkeyPatch) ->
     schema = ck.Schema(quasi={"town": ck.flat(), "age": ck.numeric()})
     for options in OPTIONS:
         rounds.clear()
-        found = ck.Mondrian(*options).run(schema.encode(Columns.of(cells)), [ck.KAnonymity(2)], 0, silent)
+        found = ck.Mondrian(*options).run(schema.encode(Columns.of(cells)), [ck.KAnonymity(2)], 0, ignore_progress)
         assert found.partition.count > 1000 and len(rounds) <= 60
 
 

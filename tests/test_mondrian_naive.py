@@ -19,11 +19,11 @@ from closeknit.checks.oracle import oracle_holds
 from closeknit.checks.tables import JOB, ODD
 from closeknit.core.columns import Columns
 from closeknit.core.geometry import scales
-from closeknit.core.method import silent
+from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Table
-from closeknit.kernels.cuts import offers
-from closeknit.kernels.cutting import count_sides, divided, mark
+from closeknit.kernels.cutting.cut_offers import offers
+from closeknit.kernels.cutting.cut_sides import count_sides, divide_rows, mark
 from conftest import examples
 
 OPTIONS = list(itertools.product(("relaxed", "strict"), ("median", "best"), ("widest", "try-all")))
@@ -237,7 +237,7 @@ def same_classes(options: tuple[str, str, str], seed: int) -> None:
     if not keeps(list(range(len(table)))):
         return  # delta-disclosure of a value that all rows have
     slow = Naive(axes, keeps, k, *options).classes(list(range(len(table))))
-    fast = ck.Mondrian(*options).run(table, models, 0, silent).partition
+    fast = ck.Mondrian(*options).run(table, models, 0, ignore_progress).partition
     assert sets(fast.class_of.tolist()) == {tuple(sorted(rows)) for rows in slow}
     assert fast.count == len(slow) and all(keeps(rows) for rows in slow)
 
@@ -284,7 +284,7 @@ def test_sides_are_counted_as_if_anew(seed: int) -> None:
     lefts = mark(quasi, starts, some, cuts, left)
     side_starts, side_values, side_counts, rows = count_sides(quasi, starts, some, cuts, codes, h_starts, values, counts, 5)
     assert rows.tolist() == lefts.tolist() == [left[starts[c] : starts[c + 1]].sum() for c in some]
-    places, sides = divided(starts, some, left)
+    places, sides = divide_rows(starts, some, left)
     for i in range(2 * len(some)):
         mine = places[sides[i] : sides[i + 1]]
         span = slice(side_starts[i], side_starts[i + 1])

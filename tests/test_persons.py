@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import closeknit as ck
 from closeknit.api import run
 from closeknit.apps.cli import app
-from closeknit.checks.cells import grouped
+from closeknit.checks.naive_cells import group_rows
 from closeknit.core.columns import Columns
 from closeknit.doors.files import write_csv, write_ndjson, write_parquet
 from closeknit.recipe import Recipe
@@ -169,7 +169,7 @@ def test_classes_an_adversary_sees_hold_k_persons() -> None:
     }
     roles: dict[str, Any] = {"quasi": {"age": ck.numeric()}, "sensitive": {"disease": ck.flat()}, "person": "patient"}
     release = ck.anonymize(Columns.of(cells), ck.Schema(**roles), [ck.KAnonymity(5)], seed=SEED)
-    for rows in grouped(release.columns, ["age"]).values():
+    for rows in group_rows(release.columns, ["age"]).values():
         assert len(rows) >= 15
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import closeknit as ck
 from closeknit.checks.oracle import amplification
-from closeknit.core.perturbation import Law, estimated_counts, posterior, retention_for, retention_of, words_of
+from closeknit.core.perturbation import Law, estimate_counts, posterior, retention_for, retention_of, words_of
 from conftest import examples
 
 SEED = 2**100 + 9
@@ -60,7 +60,7 @@ def test_words_give_the_law_exactly(law: Law) -> None:
     """Every outcome once: each written value comes out as often as its chance says."""
     outcomes = law.values * law.retain.denominator
     for true in range(law.values):
-        after = law.drawn(np.full(outcomes, true, dtype=np.int32), lambda turn, count: np.arange(count, dtype=np.uint64))
+        after = law.draw_codes(np.full(outcomes, true, dtype=np.int32), lambda turn, count: np.arange(count, dtype=np.uint64))
         assert {v: Fraction(count, outcomes) for v, count in Counter(after.tolist()).items()} == {
             v: law.chance(true == v) for v in range(law.values) if law.chance(true == v)
         }
@@ -74,7 +74,7 @@ def test_words_that_would_favour_an_outcome_are_drawn_again() -> None:
         asked.append((turn, count))
         return np.array([[14, last, last + 1], [7]][turn], dtype=np.uint64)
 
-    assert law.drawn(np.zeros(3, dtype=np.int32), words).tolist() == [4, 4, 2]
+    assert law.draw_codes(np.zeros(3, dtype=np.int32), words).tolist() == [4, 4, 2]
     assert asked == [(0, 3), (1, 1)]
 
 
@@ -90,7 +90,7 @@ def test_words_are_those_of_column_law_and_seed() -> None:
 def test_as_many_are_kept_as_the_law_says() -> None:
     n, law = 200_000, Law(Fraction(3, 5), 10)
     true = np.arange(n, dtype=np.int32) % 10
-    after = law.drawn(true, words_of("disease", law, SEED))
+    after = law.draw_codes(true, words_of("disease", law, SEED))
     moves = np.bincount((after - true) % 10, minlength=10)
     for step, count in enumerate(moves.tolist()):
         chance = float(law.chance(step == 0))
@@ -132,7 +132,7 @@ def test_estimates_have_no_bias_and_know_their_error() -> None:
     truth, law, rounds = np.array([700, 200, 90, 10, 0]), Law(Fraction(2, 5), 5), 300
     true = np.repeat(np.arange(5, dtype=np.int32), truth)
     found = [
-        estimated_counts(np.bincount(law.drawn(true, words_of("x", law, seed)), minlength=5), "2/5") for seed in range(rounds)
+        estimate_counts(np.bincount(law.draw_codes(true, words_of("x", law, seed)), minlength=5), "2/5") for seed in range(rounds)
     ]
     counts, errors = np.stack([f.counts for f in found]), np.stack([f.errors for f in found])
     spread = counts.std(axis=0, ddof=1)
@@ -143,13 +143,13 @@ def test_estimates_have_no_bias_and_know_their_error() -> None:
 def test_the_mean_of_what_is_written_gives_the_truth_back() -> None:
     truth, law = [Fraction(70), Fraction(30), Fraction(0)], Law(Fraction(1, 4), 3)
     mean = [sum(n * law.chance(u == v) for u, n in enumerate(truth)) for v in range(3)]
-    assert estimated_counts([float(x) for x in mean], 0.25).counts == pytest.approx([70, 30, 0])
+    assert estimate_counts([float(x) for x in mean], 0.25).counts == pytest.approx([70, 30, 0])
 
 
 @given(st.lists(st.integers(0, 60), min_size=2, max_size=4).filter(any), st.sampled_from(["1/10", "1/2", "9/10"]))
 @settings(max_examples=examples(60))
 def test_possible_counts_are_the_nearest(observed: list[int], retain: str) -> None:
-    found, n = estimated_counts(observed, retain), sum(observed)
+    found, n = estimate_counts(observed, retain), sum(observed)
     assert found.counts.sum() == pytest.approx(n) and found.possible.sum() == pytest.approx(n)
     assert (found.possible >= 0).all()
     ours = ((found.possible - found.counts) ** 2).sum()
@@ -159,4 +159,4 @@ def test_possible_counts_are_the_nearest(observed: list[int], retain: str) -> No
 
 def test_nothing_is_estimated_where_nothing_is_kept() -> None:
     with pytest.raises(ck.BadInput, match="retain=0"):
-        estimated_counts([3, 4], 0)
+        estimate_counts([3, 4], 0)

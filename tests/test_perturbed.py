@@ -16,7 +16,7 @@ import closeknit as ck
 from closeknit.core.certificate import Certificate
 from closeknit.core.certifying import estimates
 from closeknit.core.columns import Columns
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.forms import Perturbed
 from closeknit.recipe import Recipe

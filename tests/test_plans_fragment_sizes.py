@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 
 from closeknit.core.errors import BadInput
 from closeknit.models import TCloseness
-from closeknit.plans.fragment_sizes import SIZINGS, FragmentTest, dealt, fragment_plan, gcd_classes, most_classes
+from closeknit.plans.fragment_sizes import SIZINGS, FragmentTest, deal_sizes, fragment_plan, gcd_classes, most_classes
 from closeknit.plans.fragments import Fragments, find_fragmentation
 from closeknit.plans.plan import Plan
 from conftest import examples
@@ -24,12 +24,12 @@ from test_plans_fragments import LIMITS, ONE, Secrets, corners, secrets, split_a
 @settings(max_examples=examples(100))
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(1, 30))
 def test_dealing_gives_floor_or_ceil_of_everything(sizes: list[int], e: int) -> None:
-    a = dealt(np.array(sizes), e)
+    a = deal_sizes(np.array(sizes), e)
     assert a.sum(axis=0).tolist() == sizes
     assert ((a == np.array(sizes) // e) | (a == -(-np.array(sizes) // e))).all()
     assert np.ptp(a.sum(axis=1)) <= 1
     ends = np.cumsum(sizes)
-    some = dealt(np.array(sizes), e, np.unique(np.append(ends % e, 0)))
+    some = deal_sizes(np.array(sizes), e, np.unique(np.append(ends % e, 0)))
     assert {tuple(line) for line in some.tolist()} == {tuple(line) for line in a.tolist()}  # no other line to be judged
 
 

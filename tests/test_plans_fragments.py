@@ -21,7 +21,7 @@ from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import flat, numeric
 from closeknit.models import TCloseness
 from closeknit.plans.fragment_sizes import SIZINGS, fragment_plan, gcd_classes
-from closeknit.plans.fragments import Fragments, Space, find_fragmentation, finer_and_finer
+from closeknit.plans.fragments import Fragments, Space, find_fragmentation, refine_fragments
 from conftest import examples
 
 GOLDEN = {case["id"]: case for case in json.loads((Path(__file__).parent / "golden" / "static.json").read_text())}
@@ -238,7 +238,7 @@ def test_fragments_are_those_of_the_specification(made: Secrets, limits: list[Fr
 def test_a_search_that_goes_on_only_splits() -> None:
     rng = np.random.default_rng(3)
     made = Secrets([rng.integers(0, 9, 300), rng.integers(0, 9, 300)], ["ordered", "equal"])
-    several = list(finer_and_finer(made.space, [[Fraction(x)] * 2 for x in ("1/2", "1/4", "1/8")]))
+    several = list(refine_fragments(made.space, [[Fraction(x)] * 2 for x in ("1/2", "1/4", "1/8")]))
     assert several[0].fragment_of.tolist() == find_fragmentation(made.space, [Fraction(1, 2)] * 2).fragment_of.tolist()
     for coarse, fine in itertools.pairwise(several):
         assert len(coarse.sizes) < len(fine.sizes)

@@ -17,7 +17,7 @@ from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import flat, numeric
 from closeknit.plans import Plan, burel_plan, halve, sabre_plan
 from closeknit.plans.burel_buckets import LikenessTest, dp_partition, likeness_limit
-from closeknit.plans.sabre_buckets import bucketize, spread
+from closeknit.plans.sabre_buckets import bucketize, measure_spread
 from closeknit.plans.sabre_sizes import ClosenessTest
 from test_models_golden import counts_of, golden_tree, numbers, values
 
@@ -41,8 +41,8 @@ def test_bounds_of_the_two_branches() -> None:
     case = GOLDEN["004-Ex3.3"]
     counts, domain = with_missing(counts_of(case["p"])), golden_tree(case)
     for bucket, name in zip(TWO_BUCKETS, ("b1", "b2"), strict=True):
-        assert spread(counts, domain, "hierarchical", [bucket]) == Fraction(case[name])
-        assert spread(counts, domain, "hierarchical", [bucket], "printed") == Fraction(case[name])
+        assert measure_spread(counts, domain, "hierarchical", [bucket]) == Fraction(case[name])
+        assert measure_spread(counts, domain, "hierarchical", [bucket], "printed") == Fraction(case[name])
 
 
 @pytest.mark.parametrize("bound", ["exact", "printed"])
@@ -50,11 +50,11 @@ def test_buckets_in_a_tree(bound: str) -> None:
     case = GOLDEN["004-Ex3.4"]
     counts, domain = with_missing(counts_of(case["p"])), golden_tree(case)
     root = [np.arange(6)]
-    assert spread(counts, domain, "hierarchical", root) == Fraction(case["root_tight_bound"])
-    assert spread(counts, domain, "hierarchical", root, "printed") == Fraction(case["root_printed_bound"])
+    assert measure_spread(counts, domain, "hierarchical", root) == Fraction(case["root_tight_bound"])
+    assert measure_spread(counts, domain, "hierarchical", root, "printed") == Fraction(case["root_printed_bound"])
     buckets = bucketize(counts, domain, "hierarchical", Fraction(case["t"]), bound)
     assert names(domain, buckets) == case["buckets"]
-    assert spread(counts, domain, "hierarchical", buckets, bound) == Fraction(case["U"])
+    assert measure_spread(counts, domain, "hierarchical", buckets, bound) == Fraction(case["U"])
 
 
 @pytest.mark.parametrize(("nested", "counts", "printed", "exact"), [
@@ -63,19 +63,19 @@ def test_buckets_in_a_tree(bound: str) -> None:
 ])  # fmt: skip
 def test_the_printed_bound_is_not_tight(nested: Any, counts: list[int], printed: str, exact: str) -> None:
     domain, root = tree(nested), [np.arange(len(counts))]
-    assert spread(with_missing(counts), domain, "hierarchical", root, "printed") == Fraction(printed)
-    assert spread(with_missing(counts), domain, "hierarchical", root) == Fraction(exact)
+    assert measure_spread(with_missing(counts), domain, "hierarchical", root, "printed") == Fraction(printed)
+    assert measure_spread(with_missing(counts), domain, "hierarchical", root) == Fraction(exact)
 
 
 def test_buckets_on_a_line() -> None:
     case = GOLDEN["004-Ex3.5"]
     counts, domain = with_missing(counts_of(case["p"])), numbers(4)
-    assert spread(counts, domain, "ordered", [np.arange(4)]) == Fraction(case["root"])
-    sums = [spread(counts, domain, "ordered", [np.arange(cut), np.arange(cut, 4)]) for cut in (1, 2, 3)]
+    assert measure_spread(counts, domain, "ordered", [np.arange(4)]) == Fraction(case["root"])
+    sums = [measure_spread(counts, domain, "ordered", [np.arange(cut), np.arange(cut, 4)]) for cut in (1, 2, 3)]
     assert sums == [Fraction(each) for each in case["split_sums"]]
     buckets = bucketize(counts, domain, "ordered", Fraction(case["t"]))
     assert [codes.tolist() for codes in buckets] == case["buckets"]
-    assert spread(counts, domain, "ordered", buckets) == Fraction(case["U"])
+    assert measure_spread(counts, domain, "ordered", buckets) == Fraction(case["U"])
 
 
 def closeness_test(case: dict[str, Any], t: str = "1", bound: str = "exact") -> ClosenessTest:
@@ -188,7 +188,7 @@ def test_a_tie_with_a_single_leaf_loses_no_rows() -> None:
         for bound in ("exact", "printed"):
             buckets = bucketize(counts, domain, "hierarchical", t, bound)
             assert sorted(np.concatenate(buckets).tolist()) == [0, 1, 2]
-            assert spread(counts, domain, "hierarchical", buckets, bound) <= t
+            assert measure_spread(counts, domain, "hierarchical", buckets, bound) <= t
 
 
 @pytest.mark.parametrize("distance", ["ordered", "equal"])
@@ -239,7 +239,7 @@ def test_missing_values_are_a_leaf_at_distance_one() -> None:
     counts = with_missing([1, 1, 1], 1)
     buckets = bucketize(counts, domain, "hierarchical", Fraction(1, 4))
     assert [codes.tolist() for codes in buckets] == [[0, 1], [2], [3]]
-    assert spread(counts, domain, "hierarchical", [np.array([0, 1, 2]), np.array([3])]) == Fraction(1, 2)
+    assert measure_spread(counts, domain, "hierarchical", [np.array([0, 1, 2]), np.array([3])]) == Fraction(1, 2)
     with pytest.raises(BadInput, match="missing"):
         sabre_plan(with_missing([1, 1], 1), numbers(2), "ordered", "0.1")
 

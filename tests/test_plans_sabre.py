@@ -21,7 +21,7 @@ from closeknit.core.tree import Tree
 from closeknit.models import TCloseness
 from closeknit.plans import Plan, halve, sabre_plan
 from closeknit.plans.ground import ground_of
-from closeknit.plans.sabre_buckets import bucketize, spread
+from closeknit.plans.sabre_buckets import bucketize, measure_spread
 from closeknit.plans.sabre_sizes import ClosenessTest
 from conftest import examples
 from test_models import trees
@@ -142,7 +142,7 @@ def allotments_of(draw: st.DrawFn, buckets: list[np.ndarray], most: int) -> np.n
 def test_buckets_are_those_of_the_specification(secret: Secret, t: Fraction, bound: str) -> None:
     buckets = bucketize(secret.counts, secret.domain, secret.distance, t, bound)
     assert [codes.tolist() for codes in buckets] == secret.naive_buckets(t, bound)
-    u = spread(secret.counts, secret.domain, secret.distance, buckets, bound)
+    u = measure_spread(secret.counts, secret.domain, secret.distance, buckets, bound)
     assert u == sum(secret.cost(codes.tolist(), bound) for codes in buckets) <= t
     assert sorted(np.concatenate(buckets).tolist()) == secret.present
     for codes in buckets:
@@ -158,7 +158,7 @@ def test_buckets_are_those_of_the_specification(secret: Secret, t: Fraction, bou
 @given(secrets())
 def test_the_exact_bound_is_never_above_the_printed_one(secret: Secret) -> None:
     whole = [np.array(secret.present)]
-    exact, printed = (spread(secret.counts, secret.domain, secret.distance, whole, b) for b in ("exact", "printed"))
+    exact, printed = (measure_spread(secret.counts, secret.domain, secret.distance, whole, b) for b in ("exact", "printed"))
     assert exact <= printed <= 1
 
 

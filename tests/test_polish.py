@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from closeknit.core.errors import BadInput
 from closeknit.fills.polish import Polish
-from closeknit.kernels import sweeps
-from closeknit.kernels.boxes import Scales, flat_scales, partition_loss
+from closeknit.kernels.dealing import sweeps
+from closeknit.kernels.geometry.boxes import Scales, flat_scales, partition_loss
 
 SIZES = [30, 2, 300, 12]
 

@@ -16,9 +16,9 @@ import closeknit as ck
 from closeknit.core.cell_ranges import cell_ranges
 from closeknit.core.columns import Columns
 from closeknit.core.kinds import BadValue
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from closeknit.core.table import Form, Partition
-from closeknit.kernels import queries as kernel
+from closeknit.kernels.counting import queries as kernel
 from closeknit.metrics import actual_counts, estimated_counts, queries, workload_error
 from conftest import examples
 
@@ -122,7 +122,7 @@ def test_estimates_equal_a_naive_count(name: str, rows: list[Row], lambda_: int,
     workload = queries(columns_of(rows), SCHEMA, secret, lambda_, theta, count=6, seed=seed)
     estimates = estimated_counts(written(form, rows), workload)
     decimals = any(row["height"] == 2.5 for row in rows)
-    expected = [float(naive(rows, workload.asked(i), column_groups, decimals)) for i in range(6)]
+    expected = [float(naive(rows, workload.get_ranges(i), column_groups, decimals)) for i in range(6)]
     assert estimates.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
@@ -131,7 +131,7 @@ def test_estimates_equal_a_naive_count(name: str, rows: list[Row], lambda_: int,
 def test_actual_counts_are_those_of_the_rows(rows: list[Row], theta: float, seed: int) -> None:
     workload = queries(columns_of(rows), SCHEMA, theta=theta, count=6, seed=seed)
     alone = [{**row, "class": i} for i, row in enumerate(rows)]
-    expected = [int(naive(alone, workload.asked(i), [])) for i in range(6)]
+    expected = [int(naive(alone, workload.get_ranges(i), [])) for i in range(6)]
     assert actual_counts(columns_of(rows), workload).tolist() == expected
 
 
@@ -152,7 +152,7 @@ def test_levels_are_spread_over_their_leaves() -> None:
     estimates = estimated_counts(written(form, rows), workload)
     expected = []
     for i in range(len(workload)):
-        asked = dict(workload.asked(i))
+        asked = dict(workload.get_ranges(i))
         a, b = asked.pop("job", (0.0, 5.0))
         # at level 1 farmer is `land` (leaves 2 and 3), clerk is `office` (0 and 1), sailor stays (4)
         jobs = sum(max(min(b, hi) - max(a, lo), 0) / (hi - lo) for lo, hi in ((2, 4), (0, 2), (4, 5)))
@@ -168,7 +168,7 @@ def test_permuted_is_read_by_its_buckets() -> None:
     workload = queries(columns_of(rows, ["age", "wage"]), schema, lambda_=1, theta=0.25, count=300, seed=1)
     estimates = estimated_counts(written(ck.permuted(), rows, schema), workload)
     for i, estimate in enumerate(estimates.tolist()):
-        (a, b), (c, d) = workload.asked(i).values()
+        (a, b), (c, d) = workload.get_ranges(i).values()
         assert estimate == sum(a <= x <= b for x in (10, 90)) * sum(c <= x <= d for x in (10, 90)) / 2
 
 
@@ -185,7 +185,7 @@ def test_a_perturbed_secret_is_counted_by_its_law() -> None:
     workload = queries(table, schema, lambda_=1, theta=0.25, count=60)
     cells = list(zip(reading.columns["age"].cells(), reading.columns["ward"].cells(), strict=True))
     for i, estimate in enumerate(estimated_counts(reading, workload).tolist()):
-        (a, b), (c, d) = workload.asked(i).values()
+        (a, b), (c, d) = workload.get_ranges(i).values()
         expected = 0.0
         for box in {box for box, _ in cells}:
             lo, hi = (float(end) for end in str(box).strip("[]").split(","))
@@ -202,7 +202,7 @@ def test_estimates_of_a_perturbed_secret_have_no_bias() -> None:
     first = next(
         i
         for i in range(60)
-        if workload.asked(i)["ward"] == (0, 1) and workload.asked(i)["age"][0] <= 5 <= workload.asked(i)["age"][1]
+        if workload.get_ranges(i)["ward"] == (0, 1) and workload.get_ranges(i)["age"][0] <= 5 <= workload.get_ranges(i)["age"][1]
     )
     table = schema.encode(columns_of(rows, ["age", "ward"]))
     everyone = Partition(np.zeros(500, dtype=np.int32), 1)
@@ -227,7 +227,7 @@ def test_withheld_and_starred_rows() -> None:
     form = ck.generalized(withheld="hidden")
     reading = form.read(form.write(coded, partition, 0).columns, schema)
     for i, estimate in enumerate(estimated_counts(reading, half).tolist()):
-        code, (a, b) = half.asked(i)["zip"][0], half.asked(i)["ward"]
+        code, (a, b) = half.get_ranges(i)["zip"][0], half.get_ranges(i)["ward"]
         first = (b - a) / 2 if code < 2 else 0  # 11*** with one of each ward
         assert estimate == pytest.approx(first + (b - a) / 3 / 2)
 
@@ -278,10 +278,10 @@ def test_ranges_have_the_asked_length() -> None:
     workload = queries(table, schema, "disease", lambda_=3, theta=0.0001, count=300)  # every range a tenth
     lengths: dict[str, set[float]] = {}
     for i in range(300):
-        for name, (a, b) in workload.asked(i).items():
+        for name, (a, b) in workload.get_ranges(i).items():
             lengths.setdefault(name, set()).add(round(b - a, 9))
     assert lengths["disease"] == {2} and lengths["age"] == {10} and lengths["sex"] == {1}
-    ages = np.array([workload.asked(i)["age"] for i in range(300) if "age" in workload.asked(i)])
+    ages = np.array([workload.get_ranges(i)["age"] for i in range(300) if "age" in workload.get_ranges(i)])
     assert ages.min() >= 0 and ages.max() <= 100 and 30 < ages.mean() < 70
 
 
@@ -370,7 +370,7 @@ def test_many_rows_and_values(form: str, rows: int, monkeypatch: pytest.MonkeyPa
     reading = made.read(made.write(coded, partition, 0).columns, schema)
     workload = queries(table, schema, lambda_=2, count=40)
     bits = estimated_counts(reading, workload)
-    monkeypatch.setattr("closeknit.metrics.answers.WIDE", 0)
+    monkeypatch.setattr("closeknit.metrics.query_answers.WIDE", 0)
     assert np.allclose(estimated_counts(reading, workload), bits, rtol=1e-12)
     actual = actual_counts(table, workload)
     allowed = 0.25 if form == "generalized" else 0.02  # seven rows do not fill the range from the least to the largest

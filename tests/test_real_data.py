@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import closeknit as ck
-from closeknit.checks.cells import ground
+from closeknit.checks.naive_cells import ground
 from closeknit.checks.oracle import oracle_holds, oracle_level
 
 ADULT_QUASI = ["age", "workclass", "marital-status", "race", "sex", "native-country", "salary-class"]

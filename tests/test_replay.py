@@ -91,9 +91,9 @@ def test_windows_are_attested_and_not_checkable() -> None:
 
 def test_a_class_that_is_far_from_its_window_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stream's own judging is switched off: what is measured again after it has ended must notice."""
-    monkeypatch.setattr("closeknit.streams.windows.failing", lambda table, partition, models: np.zeros(partition.count, bool))
+    monkeypatch.setattr("closeknit.streams.windowed.find_broken_classes", lambda table, partition, models: np.zeros(partition.count, bool))
     by_wage = {**people(), "age": (np.array(people()["wage"]) * 10).tolist()}
-    monkeypatch.setattr("closeknit.streams.windows.repaired", lambda table, partition, models: partition)
+    monkeypatch.setattr("closeknit.streams.windowed.repair_partition", lambda table, partition, models: partition)
     stream = ck.Windowed(_ByAge(), schema(), [ck.TCloseness("wage", 0.1)], omega=100, advance=25, seed=5)
     with pytest.raises(ck.Unsatisfiable, match="window"):
         ck.replay(stream, Columns.of(by_wage))
@@ -233,7 +233,7 @@ def test_nothing_private_is_told() -> None:
 
 
 def test_a_class_that_breaks_a_promise_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("closeknit.streams.delayed.Judge.__call__", lambda self, persons, secrets: True)
+    monkeypatch.setattr("closeknit.streams.delayed_stream.Judge.__call__", lambda self, persons, secrets: True)
     stream = ck.KnnStream(schema(), k=2, delta=20, models=[ck.LDiversity("ill", 2)], seed=5)
     stream.push_many(Columns.of({**people(100), "ill": ["flu"] * 100}))
     k, diverse = stream.certificate.promises

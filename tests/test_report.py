@@ -15,12 +15,12 @@ import pytest
 
 import closeknit
 import closeknit as ck
-from closeknit.api.reporting import saved
+from closeknit.api.reporting import load_release
 from closeknit.core.columns import Columns
 from closeknit.core.frontier import Frontier, Measure, Point
-from closeknit.core.method import promised
+from closeknit.core.method import list_guarantees
 from closeknit.models import REGISTRY as MODELS
-from closeknit.release.words import WORDS, meaning
+from closeknit.release.guarantee_meanings import WORDS, meaning
 from closeknit.report import PrivateReport, PublicReport
 from closeknit.report.page import private_page, public_page
 from report_pages import SEED, Page, asks_nobody, hospital
@@ -251,7 +251,7 @@ def test_every_promise_has_its_own_words(release: ck.Release) -> None:
     ]  # type: ignore[list-item]
     from closeknit.core.certificate import Promise, model_form
 
-    assert len(promised(ck.Mondrian(), schema, asked)) == len(asked)
+    assert len(list_guarantees(ck.Mondrian(), schema, asked)) == len(asked)
     words = set()
     for model in asked:
         promise = Promise(
@@ -271,26 +271,26 @@ def test_the_seed_shows_in_no_byte_of_the_public_page() -> None:
 def test_what_was_changed_is_refused(release: ck.Release, tmp_path: Path) -> None:
     release.save(tmp_path / "out", report=False)
     file = tmp_path / "out" / "release.csv"
-    assert saved(tmp_path / "out").report() == saved(file).report() == release.report()
+    assert load_release(tmp_path / "out").report() == load_release(file).report() == release.report()
     lines = file.read_text("utf-8").splitlines()
     file.write_text("\n".join([lines[0], lines[2], lines[1], *lines[3:]]) + "\n", encoding="utf-8")
     with pytest.raises(ck.BadInput, match="not what its certificate speaks of"):
-        saved(tmp_path / "out")
+        load_release(tmp_path / "out")
     file.unlink()
     with pytest.raises(ck.BadInput, match=r"has a certificate\.json and no release"):
-        saved(tmp_path / "out")
+        load_release(tmp_path / "out")
     (tmp_path / "out" / "certificate.json").unlink()
     with pytest.raises(ck.BadInput, match=r"certificate\.json"):
-        saved(tmp_path / "out")
+        load_release(tmp_path / "out")
     with pytest.raises(ck.BadInput, match="no such file or folder"):
-        saved(tmp_path / "nowhere")
+        load_release(tmp_path / "nowhere")
 
 
 def test_what_cannot_be_compared_is_said(release: ck.Release, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refused(*_: object) -> None:
         raise ck.BadInput("cannot be compared <here>", column="disease", right="nothing would be")
 
-    monkeypatch.setattr("closeknit.release.private.at_home", refused)
+    monkeypatch.setattr("closeknit.release.private.with_original", refused)
     home = release.private_record()
     assert home.findings == () and home.sample is not None
     assert any("Attacks that need the original could not be made" in sentence for sentence in home.missing)

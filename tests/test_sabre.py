@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import closeknit as ck
-from closeknit.checks.methods import anew, promise_kept, released
+from closeknit.checks.methods import promise_kept, run_case, run_once
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
 from closeknit.core.model import Model
-from closeknit.fills import candidates
-from closeknit.methods import planned, sabre
+from closeknit.fills import candidate_search
+from closeknit.methods import plan_search, sabre
 from closeknit.plans import sabre_plan
 from test_models_golden import counts_of, tree_of
 
@@ -57,14 +57,14 @@ def hospital(models: list[Model], rows: int = 500) -> Case:
 
 def uncut(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a plan, a fill and perhaps a repair made stays as it is."""
-    monkeypatch.setattr(candidates, "refined", lambda table, partition, models, scales: partition)
+    monkeypatch.setattr(candidate_search, "refine_partition", lambda table, partition, models, scales: partition)
 
 
 def unrepaired(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*given: Any) -> None:
         raise AssertionError("a plan was broken: a repair was asked for")
 
-    monkeypatch.setattr(candidates, "repaired", refuse)
+    monkeypatch.setattr(candidate_search, "repair_partition", refuse)
 
 
 def class_sizes(release: ck.Release) -> list[int]:
@@ -91,7 +91,7 @@ def test_promise_is_kept_at_the_hospital(t: float, bound: str) -> None:
 
 
 def test_a_promise_that_allows_everything_publishes_more_than_one_that_allows_nothing() -> None:
-    losses = [released(ck.Sabre(), small([ck.TCloseness("wage", t)])).loss for t in (0, 0.2, 1)]
+    losses = [run_once(ck.Sabre(), small([ck.TCloseness("wage", t)])).loss for t in (0, 0.2, 1)]
     assert losses[0] > losses[1] > losses[2] and losses[2] < 0.05
 
 
@@ -110,7 +110,7 @@ def test_several_secrets_each_with_promises(column: str | None) -> None:
 def test_missing_secrets(distance: str, t: float) -> None:
     case = small([ck.TCloseness("disease", t, distance), ck.KAnonymity(2)], rows=120, missing=0.2)
     promise_kept(ck.Sabre(), case)
-    assert released(ck.Sabre(), case).columns["disease"].cells().count(None) > 10
+    assert run_once(ck.Sabre(), case).columns["disease"].cells().count(None) > 10
 
 
 @pytest.mark.parametrize("person_rows", ["together", "count-once"])
@@ -153,7 +153,7 @@ def test_an_order_that_is_not_there() -> None:
     said = refused(ck.Sabre(), [ck.TCloseness("disease", 0.2, "ordered")])
     assert "column 'disease'" in said and "order" in said
     with pytest.raises(ck.BadInput, match="missing"):
-        anew(ck.Sabre(), Case("gaps", Columns.of({"age": [1, 2, 3, 4], "sex": list("fmfm"), "disease": ["flu"] * 4,
+        run_case(ck.Sabre(), Case("gaps", Columns.of({"age": [1, 2, 3, 4], "sex": list("fmfm"), "disease": ["flu"] * 4,
              "wage": [1, None, 2, 3]}), schema(), (ck.TCloseness("wage", 0.2),)))  # fmt: skip
 
 
@@ -166,7 +166,7 @@ def test_fewer_rows_than_k() -> None:
 def test_as_many_buckets_as_rows_are_one_class(slack: bool) -> None:
     columns = Columns.of({"age": [1, 2, 3, 4, 5], "sex": list("fmfmf"), "disease": ["flu"] * 5, "wage": [5, 3, 1, 2, 4]})
     case = Case("few", columns, schema(), (ck.TCloseness("wage", 0),))
-    release = anew(ck.Sabre(slack=slack), case)
+    release = run_case(ck.Sabre(slack=slack), case)
     assert release.certificate.ok and class_sizes(release) == [5]
 
 
@@ -174,7 +174,7 @@ def test_as_many_buckets_as_rows_are_one_class(slack: bool) -> None:
 def test_one_row_and_one_value(t: float) -> None:
     for rows in (1, 6):
         columns = Columns.of({"age": list(range(rows)), "sex": ["f"] * rows, "disease": ["flu"] * rows, "wage": [7] * rows})
-        assert anew(ck.Sabre(), Case("same", columns, schema(), (ck.TCloseness("disease", t),))).certificate.ok
+        assert run_case(ck.Sabre(), Case("same", columns, schema(), (ck.TCloseness("disease", t),))).certificate.ok
 
 
 # Search ------------------------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_polish_never_raises_what_the_search_compares(fill: str, slack: bool, mo
     uncut(monkeypatch)
     for seed in range(4):
         case = small([ck.KAnonymity(3), ck.TCloseness("wage", 0.15)], seed, 200)
-        without, polished = (anew(ck.Sabre(fill=fill, slack=slack, polish=polish), case).loss for polish in (False, True))
+        without, polished = (run_case(ck.Sabre(fill=fill, slack=slack, polish=polish), case).loss for polish in (False, True))
         assert polished <= without
 
 
@@ -211,7 +211,7 @@ def test_polish_never_raises_what_the_search_compares(fill: str, slack: bool, mo
 def test_slack_and_polish_pay(model: Model, fill: str) -> None:
     case = hospital([ck.KAnonymity(4), model], 1000)
     choices = ((False, False), (False, True), (True, True))
-    bare, polished, both = (anew(ck.Sabre(fill=fill, slack=slack, polish=polish), case).loss for slack, polish in choices)
+    bare, polished, both = (run_case(ck.Sabre(fill=fill, slack=slack, polish=polish), case).loss for slack, polish in choices)
     assert both < polished <= bare
 
 
@@ -228,7 +228,7 @@ def test_a_plan_needs_no_repair(model: ck.TCloseness, fill: str, bound: str, mon
     uncut(monkeypatch)
     unrepaired(monkeypatch)
     case = small([ck.KAnonymity(3), model], 5, 400)
-    release = anew(ck.Sabre(fill=fill, bound=bound, **LITERAL), case)
+    release = run_case(ck.Sabre(fill=fill, bound=bound, **LITERAL), case)
     table = schema().encode(case.columns)
     secret = table.one_class().histograms[model.column]
     plan = sabre_plan(secret, secret.domain, model.distance, model.t, 3, bound)
@@ -254,7 +254,7 @@ def example_case(t: str) -> Case:
 def test_sizes_of_the_example(bound: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     uncut(monkeypatch)
     unrepaired(monkeypatch)
-    release = anew(ck.Sabre(bound=bound, **LITERAL), example_case("9/20"))
+    release = run_case(ck.Sabre(bound=bound, **LITERAL), example_case("9/20"))
     assert class_sizes(release) == sorted(sum(leaf) for leaf in GOLDEN["004-Ex3.7"][expected])
 
 
@@ -290,7 +290,7 @@ def told(kind: Any, secret: list[Any], model: Model) -> Case:
 def test_harmful_fills_cannot_break_a_plan(seed: int, bound: str, falling: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     uncut(monkeypatch)
     unrepaired(monkeypatch)
-    monkeypatch.setattr(planned, "fill_named", lambda name: Harmful(falling))
+    monkeypatch.setattr(plan_search, "fill_named", lambda name: Harmful(falling))
     rng = np.random.default_rng(seed)
     wages = (rng.integers(0, 9, 200) + rng.integers(0, 9, 200)).tolist()
     diseases = rng.choice(["flu", "SARS", "ulcer", "colic", "cancer", "gout"], 200, p=[0.3, 0.1, 0.2, 0.1, 0.2, 0.1]).tolist()
@@ -302,7 +302,7 @@ def test_harmful_fills_cannot_break_a_plan(seed: int, bound: str, falling: bool,
             (ck.flat(), diseases, "equal"),
         ):
             case = told(kind, secret, ck.TCloseness("secret", t, distance))
-            release = anew(ck.Sabre(bound=bound, **LITERAL), case)
+            release = run_case(ck.Sabre(bound=bound, **LITERAL), case)
             assert release.certificate.ok
             cuts += len(class_sizes(release)) - 1
     assert cuts > 20
@@ -311,16 +311,16 @@ def test_harmful_fills_cannot_break_a_plan(seed: int, bound: str, falling: bool,
 def test_harmful_fills_break_a_plan_that_was_made_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the test above could not fail; and a repair mends what they break."""
     uncut(monkeypatch)
-    monkeypatch.setattr(planned, "fill_named", lambda name: Harmful(False))
+    monkeypatch.setattr(plan_search, "fill_named", lambda name: Harmful(False))
     plan = sabre.sabre_plan
     monkeypatch.setattr(
         sabre, "sabre_plan", lambda secret, domain, distance, t, *given: plan(secret, domain, distance, 3 * t, *given)
     )
     case = told(ck.numeric(), [i % 10 for i in range(200)], ck.TCloseness("secret", 0.1))
-    assert anew(ck.Sabre(**LITERAL), case).certificate.ok
+    assert run_case(ck.Sabre(**LITERAL), case).certificate.ok
     unrepaired(monkeypatch)
     with pytest.raises(AssertionError, match="a plan was broken"):
-        anew(ck.Sabre(**LITERAL), case)
+        run_case(ck.Sabre(**LITERAL), case)
 
 
 @pytest.mark.parametrize("t", [0.15, 0.5])

@@ -16,22 +16,22 @@ import pytest
 from typer.testing import CliRunner
 
 import closeknit as ck
-from closeknit.api.reporting import saved
+from closeknit.api.reporting import load_release
 from closeknit.apps.cli import app
-from closeknit.checks.cells import grouped
-from closeknit.checks.methods import judged
+from closeknit.checks.methods import judge_class
+from closeknit.checks.naive_cells import group_rows
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
 from closeknit.doors.arrow import columns_from_arrow
-from closeknit.doors.batches import block_from, cells_in, coded_block, codes_in, numbers_in
+from closeknit.doors.batches import block_from, cells_in, codes_in, encode_block, numbers_in
 from closeknit.doors.files import write_csv, write_parquet
-from closeknit.engines import spark_cuts, spark_maps, spark_ranks, spark_shards, spark_writing
-from closeknit.engines.spark_coding import Combinations
-from closeknit.engines.spark_hash import offsets
-from closeknit.engines.spark_packs import Packs
-from closeknit.engines.spark_sorting import in_order
-from closeknit.plans.ranks import Ranks, dealt_classes
+from closeknit.plans.ranks import Ranks, deal_classes
+from closeknit.spark import cut_tree, maps, ranking, row_writing, sharding
+from closeknit.spark.coding import Combinations
+from closeknit.spark.content_hash import offsets
+from closeknit.spark.frame_sorting import sort_packs
+from closeknit.spark.packed_frame import PackedFrame
 
 UNCHECKED = "the order of rows and the bytes of files were not checked on Spark"
 SEED = 2**100 + 7
@@ -83,8 +83,8 @@ def same(one: ck.Release, other: ck.Release) -> bool:
 
 def oracle_agrees(columns: Columns, schema: ck.Schema, models: list[Any]) -> bool:
     case = Case("spark", columns, schema, tuple(models))
-    classes = grouped(columns, list(schema.quasi)).values()
-    return all(judged(model, columns, rows, None, case) for model in models for rows in classes)
+    classes = group_rows(columns, list(schema.quasi)).values()
+    return all(judge_class(model, columns, rows, None, case) for model in models for rows in classes)
 
 
 # The same as on one machine ----------------------------------------------------------------------------------------------
@@ -93,8 +93,8 @@ def oracle_agrees(columns: Columns, schema: ck.Schema, models: list[Any]) -> boo
 def test_one_shard_is_the_local_release(
     spark: Any, file: Path, schema: ck.Schema, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_writing, "FILE", 300)
-    monkeypatch.setattr(spark_maps, "FEW", 150)
+    monkeypatch.setattr(row_writing, "FILE", 300)
+    monkeypatch.setattr(maps, "FEW", 150)
     models = [K, T, ck.TCloseness(("disease", "stay"), 0.99)]
     here = ck.anonymize(file, schema, models, ck.Mondrian(), seed=SEED)
     there = ck.anonymize(file, schema, models, ck.Mondrian(), seed=SEED, engine="spark")
@@ -117,7 +117,7 @@ def audited_alike(spark: Any, there: ck.Release, here: ck.Release, folder: Path)
     """Saved whole, refused where something stands, and audited with the same numbers as the same file on one machine."""
     there.save(folder / "out")
     assert sorted(path.name for path in (folder / "out").iterdir()) == ["certificate.json", "release.parquet"]
-    assert saved(folder / "out").public_record() == here.public_record()
+    assert load_release(folder / "out").public_record() == here.public_record()
     assert [path.name for path in (folder / "out.private").iterdir()] == ["recipe.yaml"]
     with pytest.raises(ck.BadInput, match="exists already"):
         there.save(folder / "out")
@@ -139,8 +139,8 @@ def test_plans_are_the_local_ones(
     spark: Any, file: Path, schema: ck.Schema, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In blocks of a few classes, whichever partitions the rows come in."""
-    monkeypatch.setattr(spark_ranks, "BLOCK", 150)
-    monkeypatch.setattr(spark_maps, "FEW", 150)
+    monkeypatch.setattr(ranking, "BLOCK", 150)
+    monkeypatch.setattr(maps, "FEW", 150)
     method, models = PLANS[name]
     here = ck.anonymize(file, schema, models, method, seed=SEED)
     frame = spark.read.parquet(str(file)).repartition(5, "stay")
@@ -178,7 +178,7 @@ def test_shards_lose_what_one_machine_loses(
     spark: Any, schema: ck.Schema, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cuts that make shards are those that Mondrian would take: more than ten of them, under a promise that vetoes many."""
-    monkeypatch.setattr(spark_shards, "SHARD", 5_000)
+    monkeypatch.setattr(sharding, "SHARD", 5_000)
     table, narrow = ck.datasets.hospital(50_000), schema.model_copy(update={"plain": ()})
     write_parquet(Columns({name: table[name] for name in narrow.used}, table.rows), tmp_path / "many.parquet")
     models = [K, T]
@@ -207,7 +207,7 @@ SHARDED = {  # what cuts, what plans for one secret, what draws for several; the
 def test_shards_keep_the_promise(
     spark: Any, file: Path, patients: Columns, schema: ck.Schema, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_shards, "SHARD", 150)
+    monkeypatch.setattr(sharding, "SHARD", 150)
     method, models = SHARDED[name]
     there = ck.anonymize(file, schema, models, method, seed=SEED, engine="spark")
     (note,) = there._recipe["notes"]  # type: ignore[index]
@@ -225,7 +225,7 @@ def test_a_shard_that_no_cut_may_part_is_refused_when_it_is_large(
     spark: Any, file: Path, schema: ck.Schema, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SHARD", "LARGEST"):
-        monkeypatch.setattr(spark_shards, name, 150)
+        monkeypatch.setattr(sharding, name, 150)
     with pytest.raises(ck.BadInput, match="700 rows stand together in one shard"):
         ck.anonymize(file, schema, [ck.KAnonymity(400)], ck.Mondrian(), seed=SEED, engine="spark")
 
@@ -233,7 +233,7 @@ def test_a_shard_that_no_cut_may_part_is_refused_when_it_is_large(
 def test_a_table_of_which_most_rows_are_equal_is_the_local_release(
     spark: Any, patients: Columns, schema: ck.Schema, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_maps, "FEW", 150)
+    monkeypatch.setattr(maps, "FEW", 150)
     write_parquet(patients.take(np.append(np.arange(100), np.full(600, 7))), tmp_path / "skewed.parquet")
     method = PLANS["stack_and_deal"][0]
     frame = spark.read.parquet(str(tmp_path / "skewed.parquet")).repartition(4)
@@ -250,14 +250,14 @@ def test_equal_rows_are_parted_where_they_are_many(spark: Any) -> None:
     frame = spark.range(0, 1000, 1, 2).select(
         F.when(number < 900, 7).otherwise(number % 20).cast("int").alias("code"), ward.alias("ward")
     )
-    read = Packs.of(frame).each(lambda block: coded_block({"code": numbers_in(block, "code"), **cells_in(block, ["ward"])}))
-    ordered = in_order(read, lambda block: [numbers_in(block, "code").astype(np.uint64)], ["ward"], 1000, 4).kept()
+    read = PackedFrame.of(frame).each(lambda block: encode_block({"code": numbers_in(block, "code"), **cells_in(block, ["ward"])}))
+    ordered = sort_packs(read, lambda block: [numbers_in(block, "code").astype(np.uint64)], ["ward"], 1000, 4).persist()
     before = offsets(ordered)
     sizes = np.diff([*(before[place,] for place in range(4)), 1000])
     assert sizes.max() < 400
     shown = ordered.each(lambda block: block_from({"code": codes_in(block, ["code"])[:, 0], **cells_in(block, ["ward"])}))
     rows = shown.rows({"code": "int", "ward": "string"}).toArrow().to_pylist()
-    ordered.forgotten()
+    ordered.unpersist()
     assert rows == sorted(rows, key=lambda row: (row["code"], row["ward"] is None, row["ward"]))
     assert sum(row["ward"] == "north" for row in rows) == 900
 
@@ -348,7 +348,7 @@ def test_command_line_and_counted_combinations(spark: Any, patients: Columns, sc
     assert made.exit_code == 0, made.output
     assert "release.csv, certificate.json" in made.output and "recipe.yaml: what stays at home" in made.output
     here = ck.anonymize(tmp_path / "patients.csv", schema, [K], ck.Incognito(), seed=SEED)
-    assert saved(out).certificate.model_copy(update={"files": ()}) == here.certificate
+    assert load_release(out).certificate.model_copy(update={"files": ()}) == here.certificate
     found = CliRunner().invoke(app, ["audit", out, "--engine", "spark"])
     assert found.exit_code == 0 and found.output.endswith("ok\n"), found.output
     unchecked = "note           the order of rows and the bytes of files were not checked on Spark\nok\n"
@@ -363,10 +363,10 @@ def test_ranks_deal_as_the_stack_is_dealt() -> None:
     buckets = np.repeat(np.arange(4), sizes)
     ranks = np.concatenate([np.arange(size) for size in sizes])
     for count in (1, 2, 5, 23):
-        dealt = Ranks.dealt("x", np.arange(4), sizes, count).class_of(buckets, ranks)
+        dealt = Ranks.of_deal("x", np.arange(4), sizes, count).class_of(buckets, ranks)
         assert dealt.tolist() == (np.arange(23) % count).tolist()
         every = {tuple(np.bincount(buckets[dealt == c], minlength=4)) for c in range(count)}
-        classes, of = dealt_classes(sizes, count)
+        classes, of = deal_classes(sizes, count)
         assert {tuple(np.bincount(of[classes == c], minlength=4)) for c in range(classes.max() + 1)} == every
 
 
@@ -389,7 +389,7 @@ def test_runs_hold_every_code_once() -> None:
     for _ in range(50):
         first = rng.integers(0, 50, size=(2, 1))
         length = rng.integers(1, 300, size=(2, 1))
-        runs = spark_cuts._Runs(first, length, np.minimum(length, rng.integers(1, 40)))
+        runs = cut_tree._Runs(first, length, np.minimum(length, rng.integers(1, 40)))
         for shard in (0, 1):
             codes = np.arange(first[shard, 0], first[shard, 0] + length[shard, 0])
             run = runs.run_of(np.full(len(codes), shard), 0, codes)

@@ -13,8 +13,8 @@ import numpy as np
 import closeknit as ck
 from closeknit.core.columns import Column, Columns
 from closeknit.doors.files import write_parquet
-from closeknit.engines.spark_stream_shards import Shards
-from closeknit.engines.spark_streams import Operator
+from closeknit.spark.stream_operator import Operator
+from closeknit.spark.stream_shards import Shards
 from spark_cluster import SCHEMA, SHARDS, Cluster, Process, castle
 
 FILES, ROWS = 3, 80
@@ -74,7 +74,7 @@ def left_here(came: list[Columns]) -> list[dict[str, Any]]:
     shards = Shards.of(SCHEMA, SHARDS["by"], SHARDS["shards"])  # type: ignore[arg-type]
     operator, left = Operator(castle(), castle().secret, shards, {}), list[dict[str, Any]]()
     for part in range(2):
-        stream = operator.begun(str(part), None)
+        stream = operator.open_shard(str(part), None)
         for columns in came:
             mine = columns.take(np.flatnonzero(shards.places(columns, operator.secret) == part))
             used = Columns({name: mine[name] for name in SCHEMA.used}, mine.rows)

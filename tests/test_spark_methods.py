@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import closeknit as ck
-from closeknit.checks.examples import METHODS
+from closeknit.checks.parameter_sets import METHODS
 from closeknit.core.columns import Column, Columns
-from closeknit.core.method import silent, usual_form
+from closeknit.core.method import ignore_progress, usual_form
 from closeknit.core.table import Partition, Table
 from closeknit.doors.files import write_parquet
-from closeknit.fills.repair import failing, repaired
+from closeknit.fills.repair import find_broken_classes, repair_partition
 from closeknit.methods import REGISTRY
 
 K = ck.KAnonymity(5)
@@ -37,12 +37,12 @@ def test_a_part_is_judged_against_the_whole(method: Any) -> None:
     references = {name: histogram.reference for name, histogram in whole.one_class().histograms.items()}
     codes = whole.secret("disease")[0]
     part = replace(whole.take(np.flatnonzero((codes % 3 > 0) | (np.arange(400) % 2 == 0))), references=references)
-    assert (part.own("disease").reference != references["disease"]).any()
-    assert not failing(part, found := one(part), models).any(), "the part as one class has to hold"
-    outcome = method.run(part, models, 7, silent)
-    kept = repaired(part, outcome.partition, models)
+    assert (part.count_values("disease").reference != references["disease"]).any()
+    assert not find_broken_classes(part, found := one(part), models).any(), "the part as one class has to hold"
+    outcome = method.run(part, models, 7, ignore_progress)
+    kept = repair_partition(part, outcome.partition, models)
     assert (kept.class_of >= 0).all() and not outcome.settled
-    assert not failing(part, kept, models).any()
+    assert not find_broken_classes(part, kept, models).any()
     assert kept.count > 3 * found.count, "merged to hardly more than one class"
 
 

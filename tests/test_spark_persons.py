@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 import closeknit as ck
-from closeknit.checks.cells import grouped
-from closeknit.checks.methods import judged
+from closeknit.checks.methods import judge_class
+from closeknit.checks.naive_cells import group_rows
 from closeknit.checks.tables import Case
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
 from closeknit.core.table import Table
 from closeknit.doors.arrow import columns_from_arrow
-from closeknit.doors.batches import coded_block, codes_in, numbers_in
+from closeknit.doors.batches import codes_in, encode_block, numbers_in
 from closeknit.doors.files import write_parquet
-from closeknit.engines import spark_persons, spark_shards
-from closeknit.engines.spark_coding import WHO, Coding
-from closeknit.engines.spark_session import repeats
+from closeknit.spark import person_marks, sharding
+from closeknit.spark.coding import WHO, Coding
+from closeknit.spark.session import count_repeats
 
 SEED = 2**100 + 7
 MODELS = [ck.KAnonymity(5), ck.LDiversity("disease", 3), ck.TCloseness("stay", 0.4)]
@@ -55,8 +55,8 @@ def schema(person_rows: Any) -> ck.Schema:
 )
 def test_shards_of_persons(spark: Any, tmp_path: Path, method: Any, person_rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Brought together in several places, cut into several shards; the oracle counts persons in the cells of the release."""
-    monkeypatch.setattr(spark_shards, "SHARD", 250)
-    monkeypatch.setattr(spark_persons, "TOGETHER", 200)
+    monkeypatch.setattr(sharding, "SHARD", 250)
+    monkeypatch.setattr(person_marks, "TOGETHER", 200)
     table, asked = visits(700, 300), schema(person_rows)
     write_parquet(table, tmp_path / "visits.parquet")
     release = ck.anonymize(tmp_path / "visits.parquet", asked, MODELS, method, seed=SEED, engine="spark")
@@ -70,10 +70,10 @@ def test_shards_of_persons(spark: Any, tmp_path: Path, method: Any, person_rows:
     person_of = dict(zip(table["number"].cells(), table["name"].cells(), strict=True))
     behind = [person_of[number] for number in columns["number"].cells()]
     assert len(set(columns["number"].cells())) == 700
-    classes, case = grouped(columns, list(asked.quasi)).values(), Case("persons", columns, asked, tuple(MODELS))
+    classes, case = group_rows(columns, list(asked.quasi)).values(), Case("persons", columns, asked, tuple(MODELS))
     assert min(len({behind[row] for row in rows}) for rows in classes) == int(k.split()[8].rstrip(","))
     for rows in classes:
-        assert all(judged(model, columns, rows, [behind[row] for row in rows], case) for model in MODELS)
+        assert all(judge_class(model, columns, rows, [behind[row] for row in rows], case) for model in MODELS)
     if person_rows == "together":
         assert sum(len({behind[row] for row in rows}) for rows in classes) == len(set(behind))
     here = ck.anonymize(tmp_path / "visits.parquet", asked, MODELS, method, seed=SEED)
@@ -91,7 +91,7 @@ def test_a_row_of_nobody_is_refused(spark: Any, tmp_path: Path) -> None:
 def test_an_identifier_that_repeats_is_refused(spark: Any) -> None:
     rows = [("Ann", None, 30), ("Bob", "?", 31), ("Ann", "?", 32), ("Cid", None, 33), ("Dot", " ", 34), ("Eve", " ", 35)]
     table = spark.createDataFrame(rows, "name string, title string, age int")
-    assert repeats(table, "title", ["?"]) == (0, 6), "missing identifiers repeat nothing"
+    assert count_repeats(table, "title", ["?"]) == (0, 6), "missing identifiers repeat nothing"
     asked = ck.Schema(identifier=["name", "title"], quasi={"age": ck.numeric()}, missing=["?"])
     with pytest.raises(ck.BadInput, match="column 'name': 1 of 6 rows repeat an identifier, and k would"):
         ck.anonymize(table, asked, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
@@ -108,7 +108,7 @@ def test_look_alike_values_count_as_one(
     roles: dict[str, Any] = {"person": person} if person else {"drop": ["who"]}
     asked = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()}, **roles)
     file = tmp_path / "visits.parquet"
-    monkeypatch.setattr(spark_shards, "SHARD", 40)  # so that cuts are judged, too
+    monkeypatch.setattr(sharding, "SHARD", 40)  # so that cuts are judged, too
     write_parquet(Columns.of(cells), file)
     release = ck.anonymize(file, asked, [ck.KAnonymity(3), ck.LDiversity("ill", 3)], ck.Mondrian(), seed=SEED, engine="spark")
     assert release.certificate.ok and any("6 of its values look alike" in note for note in release.certificate.notes)
@@ -132,7 +132,7 @@ def coded(table: Table) -> tuple[Coding, Any]:
     columns = np.concatenate([table.quasi, table.sensitive], axis=1)
     shuffled = np.random.default_rng(1).permutation(len(table))
     block = {name: np.ascontiguousarray(columns[shuffled, j]) for j, name in enumerate(coding.names)}
-    return coding, spark_persons.with_marks(coding, coded_block({**block, WHO: table.persons[shuffled]}), ["disease"])  # type: ignore[index]
+    return coding, person_marks.add_marks(coding, encode_block({**block, WHO: table.persons[shuffled]}), ["disease"])  # type: ignore[index]
 
 
 def test_sums_of_marks_are_persons() -> None:
@@ -148,16 +148,16 @@ def test_sums_of_marks_are_persons() -> None:
     )  # type: ignore[arg-type]
     secrets = {name: (codes_in(block, [f"s{j}"])[:, 0], table.secret(name)[1]) for j, name in enumerate(("disease", "stay"))}
     exact = Classes.of(side_of, 2, secrets, persons.astype(np.int64), coding.head.references)  # type: ignore[arg-type]
-    tallies = spark_persons._tallies(coding, MODELS)
+    tallies = person_marks._tallies(coding, MODELS)
     sums = [
         {
-            name: np.bincount(spark_persons.tally_leaves(coding, name, block)[side_of == i], minlength=leaves)
+            name: np.bincount(person_marks.tally_leaves(coding, name, block)[side_of == i], minlength=leaves)
             for name, leaves in tallies.items()
         }
         for i in (0, 1)
     ]
     for surely in (True, False):
-        found = spark_persons.in_persons(Classes(exact.sizes, exact.sizes, exact.histograms), sums, surely)
+        found = person_marks.count_persons(Classes(exact.sizes, exact.sizes, exact.histograms), sums, surely)
         assert found.persons.tolist() == exact.persons.tolist()
         assert found.by_person["disease"].counts.tolist() == exact.by_person["disease"].counts.tolist()
         better = exact.matched["disease"] - found.matched["disease"]

@@ -22,9 +22,9 @@ from closeknit.checks.oracle import oracle_holds
 from closeknit.core.columns import Columns
 from closeknit.doors.batches import block_from
 from closeknit.doors.files import write_parquet
-from closeknit.doors.packets import unpacked
-from closeknit.engines.spark_stream_shards import Shards
-from closeknit.engines.spark_streams import Operator
+from closeknit.doors.packets import unpack_blocks
+from closeknit.spark.stream_operator import Operator
+from closeknit.spark.stream_shards import Shards
 
 SEED = 2**100 + 7
 Row = dict[str, Any]
@@ -109,7 +109,7 @@ def test_one_shard_is_the_local_stream(spark: Any, name: str, tmp_path: Path) ->
     left = here(local, rows)
     assert left and same(found(spark.read.parquet(str(out))), left)
     assert ck.certificate_on_spark(make(), home) == local.certificate
-    assert same(found(ck.rest_on_spark(make(), home)), local.flush())
+    assert same(found(ck.flush_on_spark(make(), home)), local.flush())
     assert name != "castle" or ck.certificate_on_spark(make(), home) == local.certificate
     with pytest.raises(ck.BadInput, match="has ended"):
         ck.stream_on_spark(reading(spark, tmp_path / "in", used=["nr"]), make(), home, order="nr")
@@ -130,12 +130,12 @@ def test_shards_keep_their_promises_however_often_it_is_stopped(spark: Any, tmp_
     (tmp_path / "at-once" / "commits" / "1").unlink()
     (tmp_path / "at-once" / "commits" / ".1.crc").unlink()
     with pytest.raises(ck.BadInput, match="not finished"):
-        ck.rest_on_spark(make(), tmp_path / "at-once")
+        ck.flush_on_spark(make(), tmp_path / "at-once")
     go_on("at-once", 3)
     certificate, results = ck.certificate_on_spark(make(), tmp_path / "stopped"), []
     for home in ("stopped", "at-once"):
         left = found(spark.read.parquet(str(tmp_path / f"{home}-out")))
-        results.append([*left, *found(ck.rest_on_spark(make(), tmp_path / home))])
+        results.append([*left, *found(ck.flush_on_spark(make(), tmp_path / home))])
     assert certificate.ok and certificate.rows == len(left)
     assert same(*results)
     assert_kept(results[0], rows)
@@ -213,9 +213,9 @@ def test_rows_leave_in_silence_when_their_time_is_over(spark: Any, tmp_path: Pat
     last = max(batch for batch, rows in left.items() if rows)
     forget(home / "offsets", last), forget(out / "_spark_metadata", last), forget(home / "commits", last - 1)
     with pytest.raises(ck.BadInput, match="not finished"):
-        ck.rest_on_spark(make(), home)
+        ck.flush_on_spark(make(), home)
     begun(once=True).awaitTermination()
-    assert len(found(spark.read.parquet(str(out)))) == 60 and found(ck.rest_on_spark(make(), home)) == []
+    assert len(found(spark.read.parquet(str(out)))) == 60 and found(ck.flush_on_spark(make(), home)) == []
 
 
 def rows_that_left(out: Path) -> dict[int, int]:
@@ -249,11 +249,11 @@ def test_rows_that_tell_the_time(spark: Any, tmp_path: Path) -> None:
     frame = ck.stream_on_spark(frame, stream, tmp_path / "home", by="ward", time="seen", late="5s")
     worked(frame, tmp_path / "home", tmp_path / "out")
     left = found(spark.read.parquet(str(tmp_path / "out")))
-    rest = found(ck.rest_on_spark(stream, tmp_path / "home"))
+    rest = found(ck.flush_on_spark(stream, tmp_path / "home"))
     assert not {row["tag"] for row in rest} & {row["tag"] for row in east}, "the silent ward has waited"
     operator, expected = Operator(stream, stream.secret, Shards.of(SCHEMA, "ward", 1), {}), [list[Row](), list[Row]()]
     for rows in (east, west):
-        local = operator.begun("=" + rows[0]["ward"], None)
+        local = operator.open_shard("=" + rows[0]["ward"], None)
         for row in rows:
             expected[0] += [*local.tick(row["seen"]), *here(local, [row])]
         expected[0] += local.tick(west[-1]["seen"] - 6)
@@ -269,7 +269,7 @@ def test_rows_that_come_too_late_never_leave(spark: Any, tmp_path: Path) -> None
     stream = ck.Castle(SCHEMA, k=4, delta="30s", seed=SEED)
     frame = reading(spark, tmp_path / "in", used=["seen"])
     worked(ck.stream_on_spark(frame, stream, tmp_path / "home", time="seen", late="5s"), tmp_path / "home", tmp_path / "out")
-    left = found(spark.read.parquet(str(tmp_path / "out"))) + found(ck.rest_on_spark(stream, tmp_path / "home"))
+    left = found(spark.read.parquet(str(tmp_path / "out"))) + found(ck.flush_on_spark(stream, tmp_path / "home"))
     assert sorted(row["tag"] for row in left) == sorted(row["tag"] for row in rows)
     assert ck.certificate_on_spark(stream, tmp_path / "home").rows == len(rows)
 
@@ -304,7 +304,7 @@ def test_what_cannot_be_is_said(spark: Any, tmp_path: Path) -> None:
     refused("one of castle, and asked is knn_stream", stream=STREAMS["knn_stream"]())
     refused("made with another order", order=["seen", "ward"])
     with pytest.raises(ck.BadInput, match="no stream of closeknit"):
-        ck.rest_on_spark(castle(), tmp_path / "elsewhere")
+        ck.flush_on_spark(castle(), tmp_path / "elsewhere")
 
 
 # What needs no session -----------------------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def test_the_order_of_a_micro_batch_does_not_come_from_how_it_was_parted() -> No
     def order(rows: Sequence[Row], operator: Operator) -> list[Any]:
         columns = Columns.of({name: [row[name] for row in rows] for name in ("nr", *SCHEMA.used)})
         block = block_from(dict(columns))
-        assert unpacked(operator.shards.packets(block, b"", False).column("rows").to_pylist()).equals(block)
+        assert unpack_blocks(operator.shards.packets(block, b"", False).column("rows").to_pylist()).equals(block)
         return [rows[i]["nr"] for i in operator._order(stream, block, np.zeros(len(rows)))]
 
     mixed = random.Random(3).sample(rows, len(rows))

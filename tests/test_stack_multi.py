@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.checks.methods import anew, promise_kept
+from closeknit.checks.methods import promise_kept, run_case
 from closeknit.checks.oracle import oracle_level
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
 from closeknit.core.table import Table
-from closeknit.fills import candidates
-from closeknit.kernels.dealing import literal
-from closeknit.plans.stack import banded, stacked
+from closeknit.fills import candidate_search
+from closeknit.kernels.dealing.rounds import literal
+from closeknit.plans.stack import band_codes, build_stack
 from conftest import examples
 
 GOLDEN = {case["id"]: case for case in json.loads((Path(__file__).parent / "golden" / "static.json").read_text())}
@@ -45,7 +45,7 @@ def encoded(cells: Cells) -> Table:
 def stack_of(cells: Cells, order: str) -> Cells:
     """The cells in stack order."""
     table = encoded(cells)
-    return [cells[row] for row in table.rows[stacked(table, ("a", "b"), order).rows]]
+    return [cells[row] for row in table.rows[build_stack(table, ("a", "b"), order).rows]]
 
 
 def dealt(stack: Cells, e: int) -> list[Cells]:
@@ -73,10 +73,10 @@ def test_ties_stand_as_in_a_dictionary() -> None:
 
 def test_classes_are_counted_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """One place of the source has ceil(n/k): ten rows and k = 4 would give classes of 4, 3 and 3 rows."""
-    monkeypatch.setattr(candidates, "refined", lambda table, partition, models, scales: partition)
+    monkeypatch.setattr(candidate_search, "refine_partition", lambda table, partition, models, scales: partition)
     cells = [(i % 3, i % 2) for i in range(10)]
     case = Case("ten", columns_of(cells), schema_of(cells), (ck.KAnonymity(4),))
-    release = anew(ck.StackAndDeal(order="frequency", dealing="literal", column=("a", "b")), case)
+    release = run_case(ck.StackAndDeal(order="frequency", dealing="literal", column=("a", "b")), case)
     assert sorted(Counter(release.partition.tolist()).values()) == [5, 5]
 
 
@@ -122,7 +122,7 @@ def test_sizes_and_cells_within_one(cells: Cells, k: int, order: str) -> None:
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=80), st.integers(1, 12))
 @settings(max_examples=examples(40))
 def test_bands_keep_the_order(codes: list[int], bands: int) -> None:
-    found = banded(np.array(codes), bands)
+    found = band_codes(np.array(codes), bands)
     assert found.min() >= 0 and found.max() < bands
     assert all(
         one <= other for a, one in zip(codes, found, strict=True) for b, other in zip(codes, found, strict=True) if a <= b
@@ -146,13 +146,13 @@ def test_a_list_means_a_tuple_and_the_order_of_names_matters() -> None:
     case = generated(150, [ck.KAnonymity(5)])
     listed = ck.StackAndDeal(column=["a", "b"], dealing="literal")  # as a recipe has it
     assert listed == ck.StackAndDeal(column=("a", "b"), dealing="literal") and hash(listed)
-    one, other = anew(listed, case), anew(ck.StackAndDeal(column=("b", "a"), dealing="literal"), case)
+    one, other = run_case(listed, case), run_case(ck.StackAndDeal(column=("b", "a"), dealing="literal"), case)
     assert one.partition.tolist() != other.partition.tolist()
 
 
 def test_a_recipe_repeats_it(tmp_path: Path) -> None:
     case = generated(100, [ck.KAnonymity(5), ck.TCloseness("a", 0.2)])
-    release = anew(ck.StackAndDeal(column=("b", "a")), case)
+    release = run_case(ck.StackAndDeal(column=("b", "a")), case)
     release.save(tmp_path / "out")
     assert "- b" in (tmp_path / "out.private" / "recipe.yaml").read_text()
 
@@ -171,4 +171,4 @@ def test_halving_follows_two_orders_at_most() -> None:
 @pytest.mark.parametrize("dealing", ["aware", "halving"])
 def test_a_column_that_is_not_sensitive_is_named(dealing: str) -> None:
     with pytest.raises(ck.BadInput, match="column 'place': cannot be stacked"):
-        anew(ck.StackAndDeal(dealing=dealing, column=("a", "place")), generated(20, [ck.KAnonymity(2)]))
+        run_case(ck.StackAndDeal(dealing=dealing, column=("a", "place")), generated(20, [ck.KAnonymity(2)]))

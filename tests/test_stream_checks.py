@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import closeknit as ck
-from closeknit.checks import examples, stream_checks
-from closeknit.checks.broken import Broken
+from closeknit.checks import parameter_sets, stream_checks
+from closeknit.checks.failures import CheckFailed
 from closeknit.checks.stream_cases import StreamCase, edge_streams, random_streams
 from closeknit.checks.streams import SEED
 from closeknit.streams import REGISTRY
-from closeknit.streams.stream import Leaving
+from closeknit.streams.stream import Emission
 from conftest import SOAK, SOAK_SEED
 
 CASES = {case.name: case for case in edge_streams()}
@@ -23,15 +23,15 @@ MORE = random_streams(40, SOAK_SEED) if SOAK else []
 
 
 def test_every_stream_has_examples_and_wrong_ones() -> None:
-    assert set(examples.STREAMS) == set(examples.STREAMS_REFUSED) == set(REGISTRY)
-    assert all(examples.STREAMS.values()) and all(examples.STREAMS_REFUSED.values())
+    assert set(parameter_sets.STREAMS) == set(parameter_sets.STREAMS_REFUSED) == set(REGISTRY)
+    assert all(parameter_sets.STREAMS.values()) and all(parameter_sets.STREAMS_REFUSED.values())
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("case", MORE, ids=[case.name for case in MORE])
 @pytest.mark.parametrize("name", REGISTRY)
 def test_many_random_streams(name: str, case: StreamCase) -> None:
-    for params in examples.STREAMS[name]:
+    for params in parameter_sets.STREAMS[name]:
         for check in stream_checks(partial(_made, REGISTRY[name], params), [case], name):
             check.run()
 
@@ -43,14 +43,14 @@ def _made(stream: Any, params: dict[str, Any], schema: ck.Schema) -> Any:
 class TooSmall(ck.KnnStream):
     """The expiring row leaves alone."""
 
-    def _expire(self, y: int) -> Iterator[Leaving]:
-        yield Leaving(np.array([y]), at=self.handled)
+    def _expire(self, y: int) -> Iterator[Emission]:
+        yield Emission(np.array([y]), at=self.handled)
 
 
 class Late(ck.KnnStream):
     """Nothing leaves before the end."""
 
-    def _expire(self, y: int) -> Iterator[Leaving]:
+    def _expire(self, y: int) -> Iterator[Emission]:
         self.handled = -1
         yield from ()
 
@@ -69,10 +69,10 @@ class Lost(ck.KnnStream):
 class Narrow(ck.KnnStream):
     """What is written covers the first row of a class alone."""
 
-    def _expire(self, y: int) -> Iterator[Leaving]:
+    def _expire(self, y: int) -> Iterator[Emission]:
         for leaving in super()._expire(y):
             row = self.pending.quasi(leaving.positions[:1])[0]
-            yield Leaving(leaving.positions, (row, row), at=leaving.at)
+            yield Emission(leaving.positions, (row, row), at=leaving.at)
 
 
 class CountsRows(ck.Castle):
@@ -127,7 +127,7 @@ def test_a_bad_stream_is_found_out(stream: type[Any], params: dict[str, Any], on
             check.run()
         except Exception as error:
             found.add(check.check)
-            assert check.check not in failing or isinstance(error, Broken), f"{check.check}: {error!r}"
+            assert check.check not in failing or isinstance(error, CheckFailed), f"{check.check}: {error!r}"
     assert failing <= found, found
 
 

@@ -20,20 +20,20 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import flat, numeric
 from closeknit.core.schema import Schema
+from closeknit.streams.arrival_order import ArrivalOrder
 from closeknit.streams.arrivals import Arrivals
 from closeknit.streams.burel_window import BurelWindow
 from closeknit.streams.castle import Castle
-from closeknit.streams.checkpoint import VERSION, load, load_beside, save
-from closeknit.streams.folder import CheckpointFolder
+from closeknit.streams.checkpoint import VERSION, load, load_with_metadata, save
+from closeknit.streams.checkpoint_folder import CheckpointFolder
 from closeknit.streams.knn_stream import KnnStream
-from closeknit.streams.order import Order
 from closeknit.streams.packing import from_bytes, to_bytes
-from closeknit.streams.running import Running
 from closeknit.streams.sabre_window import SabreWindow
 from closeknit.streams.sinks import Rejects
 from closeknit.streams.sources import FileSource
-from closeknit.streams.stream import Leaving, Stream
-from closeknit.streams.windows import Windowed
+from closeknit.streams.stream import Emission, Stream
+from closeknit.streams.stream_run import StreamRun
+from closeknit.streams.windowed import Windowed
 from conftest import SOAK_SEED
 from stream_runs import Run, as_ndjson, some_rows, write_recipe
 
@@ -52,13 +52,13 @@ class InOrder(Stream):
         super().__init__(schema, [ck.KAnonymity(k)], seed)
         self.k, self.left = k, []  # type: ignore[var-annotated]
 
-    def _arrive(self, rows: Arrivals, first: int) -> Iterator[Leaving]:
+    def _arrive(self, rows: Arrivals, first: int) -> Iterator[Emission]:
         for end in range(first + 1, first + len(rows) + 1):
             if end % self.k == 0:
                 self.left = [*self.left[-3:], (end, self.choice(end).random())]
-                yield Leaving(np.arange(end - self.k, end))
+                yield Emission(np.arange(end - self.k, end))
 
-    def _end(self) -> Iterator[Leaving]:
+    def _end(self) -> Iterator[Emission]:
         return iter(())
 
 
@@ -181,7 +181,7 @@ def test_nothing_in_the_file_is_run(tmp_path: Path) -> None:
 def test_what_stands_beside_comes_back(tmp_path: Path) -> None:
     beside = {"offset": 5, "names": ["a"], "none": None}
     save(InOrder(SCHEMA, 3), tmp_path / "kept", beside)
-    assert load_beside(tmp_path / "kept", InOrder)[1] == beside
+    assert load_with_metadata(tmp_path / "kept", InOrder)[1] == beside
 
 
 # processes that are killed ---------------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ class Consumer:
     def mark(self) -> dict[str, Any]:
         return {}
 
-    def go_to(self, mark: dict[str, Any]) -> None:
+    def seek(self, mark: dict[str, Any]) -> None:
         pass
 
     empty = close = lambda self: None
@@ -317,7 +317,7 @@ class Clock:
 
 
 def timed_run(folder: Path, batches: dict[int, list[dict[str, object]]], breaks_after: int | None, clock: Clock,
-              time_column: str | None = None) -> Running:  # fmt: skip
+              time_column: str | None = None) -> StreamRun:  # fmt: skip
     schema = Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()})
     kept = CheckpointFolder(folder / "ck")
     stream: Stream = Castle(schema, k=3, delta="5s", seed=3)
@@ -326,14 +326,14 @@ def timed_run(folder: Path, batches: dict[int, list[dict[str, object]]], breaks_
     if begun:
         stream, beside, ticks = kept.load()
     stream.clock = "tick"
-    source, order = FileSource(folder / "in.ndjson"), Order(schema, None, time_column)
-    run = Running(stream, source, Consumer(batches, breaks_after), order, Rejects(None), clock, kept, every=40)
+    source, order = FileSource(folder / "in.ndjson"), ArrivalOrder(schema, None, time_column)
+    run = StreamRun(stream, source, Consumer(batches, breaks_after), order, Rejects(None), clock, kept, every=40)
     if begun:
         run.resume(beside, ticks)
     else:
         run.begin()
     try:
-        assert run.go()
+        assert run.run()
     finally:
         kept.close()
         source.close()

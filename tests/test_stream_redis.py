@@ -181,15 +181,15 @@ def test_entries_are_acknowledged_when_a_checkpoint_holds_them(server: Server, k
     reader.read(0.0)
     first = reader.mark()
     assert server.pending(key) == 10 and first["id"] == add[9].decode()
-    reader.kept()
+    reader.commit()
     assert server.pending(key) == 0
     assert numbers(reader) == [str(i) for i in range(10, 25)] and server.pending(key) == 15
     last = reader.mark()  # in a checkpoint; then a kill, before it is acknowledged
     again = source(url)
-    again.go_to(first)
+    again.seek(first)
     assert numbers(again) == [str(i) for i in range(10, 25)], "pending entries are read from the checkpoint on"
     other = source(url)
-    other.go_to(last)
+    other.seek(last)
     assert numbers(other) == [] and server.pending(key) == 0
     server.client.xadd(key, {"nr": 25})
     assert numbers(other) == ["25"]
@@ -219,7 +219,7 @@ def test_behind_the_end_begins_another_stream(server: Server, key: str) -> None:
     reader = source(url)
     assert numbers(reader) == ["1"] and reader.read(0.0) is None
     reader.mark()
-    reader.kept()
+    reader.commit()
     assert server.pending(key) == 1 and numbers(source(url)) == ["2"]
 
 
@@ -231,16 +231,16 @@ def test_an_input_that_changed_is_refused(server: Server, key: str) -> None:
     mark = reader.mark()
     reader.read(0.0)
     with pytest.raises(BadInput, match=r"reads from c, not from d; name the consumer"):
-        source(server.url(key, group="g", consumer="d")).go_to(mark)
+        source(server.url(key, group="g", consumer="d")).seek(mark)
     server.client.xdel(key, ids[15])
     again = source(url)
-    again.go_to(mark)
+    again.seek(mark)
     with pytest.raises(BadInput, match=rf"entry {ids[15].decode()} was removed .* XACK {key} g {ids[15].decode()}"):
         again.read(0.0)
     for change in (lambda: server.client.xgroup_setid(key, "g", "0"), lambda: server.client.delete(key)):
         change()
         with pytest.raises(BadInput, match=r"'g' has not come to .*: this is not the same input"):
-            source(url).go_to(mark)
+            source(url).seek(mark)
 
 
 # a sink ----------------------------------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def test_a_batch_that_comes_again_is_not_written_twice(server: Server, key: str)
         writer.write(number, BATCH)
     there = server.client.xrange(key)
     again: RedisSink = sink(server.url(key, field="row"))
-    again.go_to({"path": str(again.place), "batch": 1, "field": "row"})
+    again.seek({"path": str(again.place), "batch": 1, "field": "row"})
     again.write(2, BATCH)
     again.write(3, BATCH)
     assert server.client.xrange(key) == there
@@ -301,9 +301,9 @@ def test_an_output_that_lost_batches_is_refused(server: Server, key: str) -> Non
     mark = writer.mark()
     server.client.delete(key)
     with pytest.raises(BadInput, match="has come to batch 0, and the checkpoint has written 7"):
-        sink(server.url(key)).go_to(mark)
+        sink(server.url(key)).seek(mark)
     with pytest.raises(BadInput, match=r"the checkpoint writes to rows\.csv as CSV"):
-        writer.go_to({"path": "rows.csv", "csv": True, "offset": 4})
+        writer.seek({"path": "rows.csv", "csv": True, "offset": 4})
 
 
 # refusals of the command -----------------------------------------------------------------------------------------------

@@ -252,4 +252,4 @@ def test_any_table_gives_a_readable_recipe_without_plain_columns(table: dict[str
     forms = yaml.safe_load(suggestion.to_recipe("t.csv"))
     assert Recipe.of(forms).schema == suggestion.schema
     assert set(roles(suggestion)) == set(table) and "plain" not in roles(suggestion).values()
-    suggestion.schema.needed(list(table))
+    suggestion.schema.list_needed(list(table))

@@ -11,7 +11,7 @@ import pytest
 
 import closeknit as ck
 from closeknit.core.columns import Columns
-from closeknit.core.order import tie_order
+from closeknit.core.row_sorting import tie_order
 from closeknit.methods import REGISTRY
 from conftest import SOAK
 

@@ -100,7 +100,7 @@ def test_ranges_are_nested_and_follow_the_parents(nested: dict[str, Any]) -> Non
 @given(nested_trees())
 def test_nested_is_the_way_back(nested: dict[str, Any]) -> None:
     tree = Tree.of(nested)
-    again = Tree.of(tree.nested())  # type: ignore[arg-type]
+    again = Tree.of(tree.to_nested())  # type: ignore[arg-type]
     assert tree.labels == again.labels
     for name in ("parent", "lo", "hi", "height", "leaves", "leaf_node"):
         assert getattr(tree, name).tolist() == getattr(again, name).tolist()
@@ -167,8 +167,8 @@ def test_only_children_raise_the_heights_above_them() -> None:
 def test_a_branch_below_a_declared_star_stays_a_level() -> None:
     below_star, as_root = Tree.of({STAR: {"A": {"x": None, "y": None}}}), Tree.of({"A": {"x": None, "y": None}})
     assert (below_star.height[0], as_root.height[0]) == (2, 1)
-    assert below_star.nested() == {STAR: {"A": {"x": None, "y": None}}}
-    assert as_root.nested() == {"A": {"x": None, "y": None}}
+    assert below_star.to_nested() == {STAR: {"A": {"x": None, "y": None}}}
+    assert as_root.to_nested() == {"A": {"x": None, "y": None}}
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 import closeknit as ck
-from closeknit.api.publishing import published
+from closeknit.api.publishing import publish_table
 from closeknit.apps.cli import app
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.errors import Vacuous
 from closeknit.core.table import Partition
-from closeknit.core.vacuity import stand_alone, vacuous_note
+from closeknit.core.vacuity import find_stand_alone, vacuous_note
 
 SEED = 2**90
 K, T = 6, 0.1
@@ -121,7 +121,7 @@ def test_a_guarantee_that_becomes_vacuous_in_what_is_written_is_refused() -> Non
     data, schema = equal_halves()
     table, half = schema.encode(data), Partition(np.array([0] * 6 + [-1] * 6, dtype=np.int32), 1)
     with pytest.raises(Vacuous, match="one value only"):
-        published(table, half, models(0.3), ck.generalized())
+        publish_table(table, half, models(0.3), ck.generalized())
 
 
 def test_a_users_own_model_is_judged_by_its_own_holds() -> None:
@@ -130,7 +130,7 @@ def test_a_users_own_model_is_judged_by_its_own_holds() -> None:
             return np.ones(len(classes), dtype=bool)
 
     data, schema = equal_halves()
-    found = stand_alone(Anything("icd", 5), schema.encode(data).one_class(), 1)
+    found = find_stand_alone(Anything("icd", 5), schema.encode(data).one_class(), 1)
     assert found is not None and found.vacuous and found.share == 1.0
 
 

@@ -16,9 +16,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.apps.web.desk import choices, draft, promises, protection, roles, table
+from closeknit.apps.web.desk import choices, draft, guarantees, protection, roles, table_preview
 from closeknit.apps.web.desk.chart import frontier_svg
-from closeknit.apps.web.desk.table import csv_format, open_table
+from closeknit.apps.web.desk.table_preview import csv_format, open_table
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.schema import Schema
@@ -50,7 +50,7 @@ def test_what_is_no_plain_recipe_is_refused(text: str) -> None:
 
 def test_the_page_detects_how_a_file_is_written_as_every_other_door_does(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_bytes("Größe;Lohn\n1,80;53.281\n1,75;1.250,50\n".encode("cp1252"))
-    table, form = open_table(tmp_path / "table.csv", "people.csv")
+    table_preview, form = open_table(tmp_path / "table.csv", "people.csv")
     assert form == {"delimiter": ";", "encoding": "cp1252", "decimal": ",", "thousands": "."}
     assert table["Lohn"].cells() == ["53281", "1250.50"]
     (tmp_path / "table.csv").write_text("age;pay\n30;53.281\n", encoding="utf-8")
@@ -63,12 +63,12 @@ def test_the_page_detects_how_a_file_is_written_as_every_other_door_does(tmp_pat
 @pytest.mark.parametrize("role", ["quasi", "sensitive"])
 def test_a_confined_draft_reads_no_other_file(form: object, role: str) -> None:
     with pytest.raises(BadInput, match="'job'"):
-        draft.confined({"schema": {role: {"job": form}}}, "table.csv")
+        draft.confine_paths({"schema": {role: {"job": form}}}, "table.csv")
     with pytest.raises(BadInput, match="'job'"):
         roles.with_kind(DRAFT, "job", form)
-    told = draft.confined({"data": {"path": "/etc/passwd", "encoding": "latin-1"}, "schema": {}}, "table.csv")
+    told = draft.confine_paths({"data": {"path": "/etc/passwd", "encoding": "latin-1"}, "schema": {}}, "table.csv")
     assert told["data"] == {"path": "table.csv", "encoding": "latin-1"}
-    assert draft.confined({"data": ["/etc/passwd"]}, "table.csv")["data"] == "table.csv"
+    assert draft.confine_paths({"data": ["/etc/passwd"]}, "table.csv")["data"] == "table.csv"
 
 
 # The table.
@@ -80,11 +80,11 @@ def test_every_door_gives_the_same_look(tmp_path: Path) -> None:
     write_ndjson(cells, tmp_path / "t.ndjson")
     (tmp_path / "t.csv").write_text("age,job\n41,cook\n30,?\n,cook\n", encoding="utf-8")
     (tmp_path / "t.txt").write_text("age|job\n41|cook\n30|?\n|cook\n", encoding="utf-8")
-    looks = [table.look(table.open_table(tmp_path / f"t.{kind}", "t")[0]) for kind in ("parquet", "ndjson", "csv", "txt")]
+    looks = [table_preview.preview_table(table_preview.open_table(tmp_path / f"t.{kind}", "t")[0]) for kind in ("parquet", "ndjson", "csv", "txt")]
     assert all(look == looks[0] for look in looks)
     age, job = looks[0].columns
     assert (age.type, age.missing, age.distinct, age.low, age.high) == ("whole numbers", 1, 2, "30", "41")
-    assert (job.missing, job.markers, job.frequent) == (1, ("?",), (table.Frequent("cook", 2),))
+    assert (job.missing, job.markers, job.frequent) == (1, ("?",), (table_preview.Frequent("cook", 2),))
     assert looks[0].first == (("41", "cook"), ("30", "?"), (None, "cook"))
 
 
@@ -105,27 +105,27 @@ def test_every_door_gives_the_same_look(tmp_path: Path) -> None:
 def test_a_bad_table_is_one_sentence_about_its_name(tmp_path: Path, file: str, content: bytes, says: str) -> None:
     (tmp_path / file).write_bytes(content)
     with pytest.raises(BadInput) as caught:
-        table.read_table(tmp_path / file, "my table", table.Limits(rows=2, columns=2, unpacked=10_000))
+        table_preview.read_table(tmp_path / file, "my table", table_preview.Limits(rows=2, columns=2, unpacked=10_000))
     assert says in str(caught.value) and str(tmp_path) not in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_long_cells_and_many_values_stay_short() -> None:
-    seen = table.look(Columns.of({"text": ["x" * 500 + str(i) for i in range(30)]}))
+    seen = table_preview.preview_table(Columns.of({"text": ["x" * 500 + str(i) for i in range(30)]}))
     assert len(seen.first) == 10 and len(seen.columns[0].frequent) == 5 and seen.columns[0].distinct == 30
-    assert max(len(row[0] or "") for row in seen.first) <= table.LONGEST >= max(len(f.value) for f in seen.columns[0].frequent)
+    assert max(len(row[0] or "") for row in seen.first) <= table_preview.LONGEST >= max(len(f.value) for f in seen.columns[0].frequent)
 
 
 def test_looking_at_a_file_gives_a_draft_that_runs(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
-    table.built_in(path, rows=200)
-    cells, form = table.open_table(path, "hospital.csv")
+    table_preview.write_example(path, rows=200)
+    cells, form = table_preview.open_table(path, "hospital.csv")
     guess = ck.suggest(path)
-    recipe = draft.recipe_of(draft.begun(guess, path.name, form), tmp_path)
+    recipe = draft.recipe_of(draft.start_draft(guess, path.name, form), tmp_path)
     assert (recipe.schema, recipe.data_path) == (guess.schema, path)
-    told = json.loads(json.dumps(roles.suggested(cells, guess)))
-    rows = roles.role_rows(cells, draft.begun(guess, path.name), told)
+    told = json.loads(json.dumps(roles.list_suggestions(cells, guess)))
+    rows = roles.role_rows(cells, draft.start_draft(guess, path.name), told)
     assert [row.role for row in rows] == [row.suggested for row in rows] and all(row.reason for row in rows)
-    assert all(row.fault is None for row in rows) and json.dumps(table.look(cells).record())
+    assert all(row.fault is None for row in rows) and json.dumps(table_preview.preview_table(cells).record())
 
 
 # Roles.
@@ -142,7 +142,7 @@ def test_any_clicks_leave_a_draft_that_says_one_thing_of_each_column(clicks: lis
         changed = roles.with_role(changed, name, role)
         assert roles.role_of(changed, name) == role
     recipe = draft.recipe_of(changed)
-    assert sorted(set(recipe.schema.needed(list(HOSPITAL)) + recipe.schema.removed)) == sorted(HOSPITAL)
+    assert sorted(set(recipe.schema.list_needed(list(HOSPITAL)) + recipe.schema.removed)) == sorted(HOSPITAL)
     assert all(model.column is None or model.column in recipe.schema.sensitive for model in recipe.models)
     assert draft.draft_text(DRAFT) == before
     assert draft.read_draft(draft.draft_text(changed)) == changed
@@ -162,27 +162,27 @@ def test_no_change_of_roles_loses_a_guarantee(clicks: list[tuple[str, str]]) -> 
     for name in ("disease", "stay"):
         changed = roles.with_role(changed, name, "sensitive")
     assert "set_aside" not in changed and sorted(map(str, changed["models"])) == sorted(map(str, before["models"]))
-    assert protection.unprotected(changed) == [name for name in roles.sensitive_of(changed) if name not in ("disease", "stay")]
+    assert protection.list_unprotected(changed) == [name for name in roles.sensitive_of(changed) if name not in ("disease", "stay")]
 
 
 def test_reading_a_table_again_keeps_roles_and_guarantees() -> None:
     old = roles.with_role(DRAFT, "sex", "plain")
-    begun = draft.begun(ck.suggest(HOSPITAL), "table.csv", {"delimiter": ";"})
-    changed = protection.carried(old, begun, [*HOSPITAL])
+    begun = draft.start_draft(ck.suggest(HOSPITAL), "table.csv", {"delimiter": ";"})
+    changed = protection.carry_over(old, begun, [*HOSPITAL])
     assert changed == {**old, "data": begun["data"]}
-    fewer = protection.carried(old, begun, [name for name in HOSPITAL if name != "disease"])
+    fewer = protection.carry_over(old, begun, [name for name in HOSPITAL if name != "disease"])
     assert [why for _, why in protection.set_aside(fewer)] == ["there is no column disease"]
-    again = protection.carried(fewer, begun, [*HOSPITAL])
+    again = protection.carry_over(fewer, begun, [*HOSPITAL])
     assert roles.role_of(again, "disease") == "sensitive" and DRAFT["models"][1] in again["models"]
 
 
 def test_an_attribute_without_a_guarantee_is_confirmed_once_and_only_then_gone_on_with() -> None:
     bare = {**DRAFT, "models": DRAFT["models"][:1]}
-    assert "disease" in protection.unconfirmed(bare)
+    assert "disease" in protection.list_unconfirmed(bare)
     sure = protection.with_confirmed(bare)
-    assert protection.unconfirmed(sure) == [] and draft.recipe_of(sure).models == draft.recipe_of(bare).models
-    taken = promises.without_promise(promises.with_promise(sure, DRAFT["models"][1]), 1)
-    assert protection.unconfirmed(taken) == ["disease"], "a guarantee that was requested and taken back asks again"
+    assert protection.list_unconfirmed(sure) == [] and draft.recipe_of(sure).models == draft.recipe_of(bare).models
+    taken = guarantees.without_promise(guarantees.with_promise(sure, DRAFT["models"][1]), 1)
+    assert protection.list_unconfirmed(taken) == ["disease"], "a guarantee that was requested and taken back asks again"
 
 
 @pytest.mark.parametrize(("form", "sentence"), [
@@ -244,7 +244,7 @@ def test_a_request_without_meaning_is_told_before_it_runs() -> None:
 
 def test_every_promise_is_described_as_it_is() -> None:
     for name, model in REGISTRY.items():
-        listed = {field.name: field for field in promises.fields_of(name)}
+        listed = {field.name: field for field in guarantees.fields_of(name)}
         assert set(listed) == {field.name for field in fields(model) if field.init}  # type: ignore[arg-type]
         column = {"column": "disease"} if "column" in listed else {}
         base = {**column, **{f.name: f.default for f in listed.values() if f.needed and f.name != "column"}}
@@ -257,7 +257,7 @@ def test_every_promise_is_described_as_it_is() -> None:
                         models_from([{name: {**base, **beside, field.name: end + out}}])
             for value in field.choices:
                 needs = {f.name: f.least or 1 for f in listed.values() if f.only == (field.name, (value,)) and f.type != "yes"}
-                assert promises.promise_form(name, {**base, field.name: value, **needs})[name][field.name] == value
+                assert guarantees.promise_form(name, {**base, field.name: value, **needs})[name][field.name] == value
 
 
 def test_todays_levels_are_those_of_an_audit_of_the_raw_table() -> None:
@@ -266,13 +266,13 @@ def test_todays_levels_are_those_of_an_audit_of_the_raw_table() -> None:
         sensitive={name: ck.datasets.hospital_schema().sensitive[name] for name in ("disease", "stay")},
     )
     cells = Columns({name: HOSPITAL[name] for name in schema.published}, HOSPITAL.rows)
-    found = promises.reach(cells, schema)
+    found = guarantees.assess_table(cells, schema)
     times = Counter(zip(cells["age"].cells(), cells["sex"].cells(), strict=True))
     alone = sum(1 for count in times.values() if count == 1)
     assert (found.combinations, found.smallest, found.alone) == (len(times), min(times.values()), alone)
     checked = 0
     for offered in found.offered:
-        model = promises.usual(offered.model, offered.column)
+        model = guarantees.build_default(offered.model, offered.column)
         if "generalized" in offered.forms and not offered.refused.get(""):
             (told,) = ck.audit(cells, schema, [model]).promises
             assert offered.today.level == told.reached
@@ -284,7 +284,7 @@ def test_todays_levels_are_those_of_an_audit_of_the_raw_table() -> None:
 
 def test_a_promise_that_means_nothing_for_a_column_says_why() -> None:
     schema = Schema(quasi={"age": "numeric"}, sensitive={"sex": "flat", "stay": "numeric"})
-    found = promises.reach(Columns({name: HOSPITAL[name] for name in schema.published}, HOSPITAL.rows), schema)
+    found = guarantees.assess_table(Columns({name: HOSPITAL[name] for name in schema.published}, HOSPITAL.rows), schema)
     refused = {(offered.model, offered.column): set(offered.refused) for offered in found.offered}
     assert refused["t_closeness", "sex"] == {"distance=ordered"} and "distance=hierarchical" in refused["t_closeness", "stay"]
     assert refused["posterior_bound", "sex"] == {""}
@@ -292,18 +292,18 @@ def test_a_promise_that_means_nothing_for_a_column_says_why() -> None:
 
 def test_examples_count_persons_where_there_are_any() -> None:
     cells = Columns.of({"pid": [1, 1, 2, 3], "age": [30, 30, 41, 41], "flu": ["y", "n", "y", "n"]})
-    found = promises.reach(cells, Schema(quasi={"age": "numeric"}, sensitive={"flu": "flat"}, person="pid"))
+    found = guarantees.assess_table(cells, Schema(quasi={"age": "numeric"}, sensitive={"flu": "flat"}, person="pid"))
     assert found.persons and (found.smallest, found.alone) == (1, 1)
     twice = Columns.of({"pid": [1, 1, 2, 3], "age": [30, 31, 41, 41]})
-    assert promises.reach(twice, Schema(quasi={"age": "numeric"}, person="pid")).alone == 1, "persons, not combinations"
+    assert guarantees.assess_table(twice, Schema(quasi={"age": "numeric"}, person="pid")).alone == 1, "persons, not combinations"
     assert found.offered[0].example == "Today the rarest value of age is shared by 1 person; 1 of 3 people is unique."
 
 
 def test_promises_of_a_draft_are_added_changed_and_taken_back() -> None:
-    more = promises.with_promise(DRAFT, promises.promise_form("l_diversity", {"column": "disease", "l": "3", "c": "2"}))
+    more = guarantees.with_promise(DRAFT, guarantees.promise_form("l_diversity", {"column": "disease", "l": "3", "c": "2"}))
     assert more["models"][-1] == {"l_diversity": {"column": "disease", "l": 3}}  # c belongs to another kind
-    assert promises.without_promise(more, 2) == DRAFT and promises.with_promise(more, more["models"][0]) == more
-    for wrong in (lambda: promises.without_promise(DRAFT, 2), lambda: promises.promise_form("t_closeness", {"t": "2"})):
+    assert guarantees.without_promise(more, 2) == DRAFT and guarantees.with_promise(more, more["models"][0]) == more
+    for wrong in (lambda: guarantees.without_promise(DRAFT, 2), lambda: guarantees.promise_form("t_closeness", {"t": "2"})):
         with pytest.raises(BadInput):
             wrong()
 
@@ -313,12 +313,12 @@ def test_promises_of_a_draft_are_added_changed_and_taken_back() -> None:
 
 @pytest.fixture(scope="module")
 def points() -> choices.Choices:
-    return choices.compared(DRAFT, columns=HOSPITAL, rows=None, names=["mondrian", "sabre", "burel"])
+    return choices.compare_methods(DRAFT, columns=HOSPITAL, rows=None, names=["mondrian", "sabre", "burel"])
 
 
 def test_the_comparison_measures_what_snapping_costs() -> None:
     tight, snapped = (
-        choices.compared(
+        choices.compare_methods(
             {**DRAFT, "seed": 2**70, "form": {"generalized": {"snap": snap}}}, columns=HOSPITAL, rows=150, names=["mondrian"]
         )
         for snap in (False, True)
@@ -326,13 +326,13 @@ def test_the_comparison_measures_what_snapping_costs() -> None:
     assert tight.snapping == snapped.snapping == (tight.points[0].loss, snapped.points[0].loss)
     kinds = DRAFT["schema"]["quasi"]
     schema = {**DRAFT["schema"], "quasi": {"sex": kinds["sex"]}, "drop": [name for name in kinds if name != "sex"]}
-    assert choices.compared({**DRAFT, "schema": schema}, columns=HOSPITAL, rows=150, names=["mondrian"]).snapping is None
+    assert choices.compare_methods({**DRAFT, "schema": schema}, columns=HOSPITAL, rows=150, names=["mondrian"]).snapping is None
 
 
 def test_a_chosen_point_is_what_the_draft_then_makes(points: choices.Choices) -> None:
     again = choices.Choices.read(json.loads(json.dumps(points.record())))
     assert again == points and points.best is not None
-    recipe = draft.recipe_of(choices.chosen(DRAFT, json.loads(json.dumps(points.record()))["points"][points.best]))
+    recipe = draft.recipe_of(choices.choose_point(DRAFT, json.loads(json.dumps(points.record()))["points"][points.best]))
     release = ck.anonymize(HOSPITAL, recipe.schema, recipe.models, recipe.method, seed=2**70)
     assert recipe.method.name == points.points[points.best].name and release.certificate.ok
     refused = points.points[-1]
@@ -346,9 +346,9 @@ def test_methods_that_cannot_serve_say_what_they_miss() -> None:
 
 
 def test_a_point_of_a_curve_brings_its_promise() -> None:
-    found = choices.varied(DRAFT, columns=HOSPITAL, rows=200, names=["mondrian"], vary={"t": [0.3, 0.6]})
+    found = choices.vary_guarantee(DRAFT, columns=HOSPITAL, rows=200, names=["mondrian"], vary={"t": [0.3, 0.6]})
     assert (found.rows, found.of, found.level) == (200, 300, "t of disease")
-    told = choices.chosen(DRAFT, found.points[1])
+    told = choices.choose_point(DRAFT, found.points[1])
     assert told["models"] == [{"k_anonymity": {"k": 6}}, {"t_closeness": {"column": "disease", "t": 0.6}}]
 
 

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from closeknit.api import audit
 from closeknit.apps.web import tasks as tasks_module
-from closeknit.apps.web.cases import Cases, NotYours
+from closeknit.apps.web.cases import CaseNotFound, Cases
 from closeknit.apps.web.settings import Settings
 from closeknit.apps.web.tasks import CUT_OFF, ENDED, STOPPED, TOO_LONG, Tasks
 from closeknit.core.errors import BadInput
@@ -217,7 +217,7 @@ def test_only_the_newest_tasks_of_a_kind_are_remembered(tmp_path: Path) -> None:
     ]
     assert len(list((case.folder / "tasks").iterdir())) == 9
     tasks.remove(case)
-    with pytest.raises(NotYours):
+    with pytest.raises(CaseNotFound):
         tasks.start(case, "tree")
 
 

@@ -16,8 +16,8 @@ import pytest
 from starlette.testclient import TestClient
 
 import closeknit as ck
-from closeknit.apps.web.cases import Case, Cases, TooMuch
-from closeknit.apps.web.desk.table import Limits
+from closeknit.apps.web.cases import Case, Cases, LimitExceeded
+from closeknit.apps.web.desk.table_preview import Limits
 from closeknit.apps.web.settings import Settings
 from closeknit.apps.web.tasks import Tasks
 from closeknit.apps.web.worker import work
@@ -123,7 +123,7 @@ def test_cases_are_limited(tmp_path: Path) -> None:
     cases = Cases(Settings(home=tmp_path, cases=2))
     for _ in range(2):
         cases.new("ann", "a.csv", io.BytesIO(b"x"))
-    with pytest.raises(TooMuch, match="you have 2 tables here already"):
+    with pytest.raises(LimitExceeded, match="you have 2 tables here already"):
         cases.new("ann", "a.csv", io.BytesIO(b"x"))
     assert cases.new("bob", "a.csv", io.BytesIO(b"x")).owner == "bob"
 

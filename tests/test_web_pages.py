@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from closeknit.apps.web.work import draft_of
+from closeknit.apps.web.case_tasks import draft_of
 from web_runs import BOB, HERE, client_of, team
 
 

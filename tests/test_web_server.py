@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from closeknit.apps import serve
 from closeknit.apps.cli import app
-from closeknit.apps.web import homes, running
+from closeknit.apps.web import http_server, workspaces
 from closeknit.apps.web.settings import Settings
 from closeknit.core.errors import BadInput
 from closeknit.datasets import hospital, hospital_recipe
@@ -90,7 +90,7 @@ def test_broken_requests(server: Server, head: bytes) -> None:
 
 def test_slow_clients_are_cut_off_and_others_are_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sends half a head, one half a body; both are closed, and somebody else is answered meanwhile."""
-    monkeypatch.setattr(running, "PATIENCE_WITH_HEADS", 1.0)
+    monkeypatch.setattr(http_server, "PATIENCE_WITH_HEADS", 1.0)
     with answering(tmp_path / "home", patience=1.0, slowest=1000, at_once=0) as (address, _):
         port = int(address.rpartition(":")[2])
         start = f"POST /api/jobs HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: {ANN['authorization']}\r\n".encode()
@@ -173,19 +173,19 @@ def not_loopback() -> str:
 
 def test_answers_do_not_wait_for_the_next_packet(tmp_path: Path) -> None:
     """asyncio sends at once only where the socket says that it speaks TCP."""
-    with running.bound(Settings(home=tmp_path, port=0)) as listening:
+    with http_server.bind_socket(Settings(home=tmp_path, port=0)) as listening:
         assert listening.proto == socket.IPPROTO_TCP
 
 
 def test_folder_of_a_killed_page_goes_with_the_next_one(tmp_path: Path) -> None:
-    with homes.passing_home(tmp_path) as used:
+    with workspaces.open_temporary_workspace(tmp_path) as used:
         left = used.parent / "ui-left"
         left.mkdir(mode=0o700)
         (left / "table.csv").write_text("gout")
-        with homes.passing_home(tmp_path):
+        with workspaces.open_temporary_workspace(tmp_path):
             assert not left.exists() and used.exists()
     used.parent.chmod(0o755)
-    with pytest.raises(BadInput, match="not private to you"), homes.passing_home(tmp_path):
+    with pytest.raises(BadInput, match="not private to you"), workspaces.open_temporary_workspace(tmp_path):
         pass
 
 
@@ -213,13 +213,13 @@ def test_without_the_extra_one_sentence_says_what_to_install(monkeypatch: pytest
 
 def test_one_server_a_folder(tmp_path: Path) -> None:
     with (
-        homes.kept_home(tmp_path / "home") as home,
+        workspaces.open_workspace(tmp_path / "home") as home,
         pytest.raises(BadInput, match="another server uses this folder"),
-        homes.kept_home(home),
+        workspaces.open_workspace(home),
     ):
         pass
     (tmp_path / "open").mkdir(mode=0o755)
-    with pytest.raises(BadInput, match="others may look into this folder"), homes.kept_home(tmp_path / "open"):
+    with pytest.raises(BadInput, match="others may look into this folder"), workspaces.open_workspace(tmp_path / "open"):
         pass
 
 

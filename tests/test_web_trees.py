@@ -24,7 +24,7 @@ JOBS = HOSPITAL["job"]
 
 
 def test_a_tree_counts_each_row_once_and_says_what_it_leaves_out() -> None:
-    seen = trees.bound(JOBS, "job", kind_form(ck.datasets.hospital_schema().quasi["job"]))
+    seen = trees.bind_column(JOBS, "job", kind_form(ck.datasets.hospital_schema().quasi["job"]))
     root = trees.tree_view(seen, depth=9)
     times = Counter(JOBS.cells())
 
@@ -45,7 +45,7 @@ def test_a_tree_counts_each_row_once_and_says_what_it_leaves_out() -> None:
 @pytest.mark.parametrize("name", ["age", "zip", "job", "admission", "sex"])
 def test_a_preview_reads_as_the_column_would(name: str) -> None:
     form = kind_form(ck.datasets.hospital_schema().quasi[name])
-    seen = trees.bound(HOSPITAL[name], name, form)
+    seen = trees.bind_column(HOSPITAL[name], name, form)
     shown = trees.preview(seen)
     assert shown.levels == top_level(seen.domain) + 1
     for cells in shown.rows:
@@ -59,7 +59,7 @@ def test_a_preview_reads_as_the_column_would(name: str) -> None:
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=60), st.integers(1, 9))
 def test_quantiles_are_those_of_all_rows(numbers: list[int], bins: int) -> None:
     column = Columns.of({"n": [*numbers, None]})["n"]
-    made = tree_builders.built("quantiles", column, "n", {"bins": str(bins)})
+    made = tree_builders.build_kind("quantiles", column, "n", {"bins": str(bins)})
     assert kind_from(made) == ck.Hierarchy.quantiles(numbers, bins)
 
 
@@ -78,8 +78,8 @@ def test_quantiles_are_those_of_all_rows(numbers: list[int], bins: int) -> None:
     ],
 )
 def test_what_a_builder_makes_fits_its_column_and_stands_in_a_recipe(builder: str, name: str, typed: dict[str, str]) -> None:
-    assert builder in tree_builders.fitting(HOSPITAL[name], name)
-    form = tree_builders.built(builder, HOSPITAL[name], name, typed)
+    assert builder in tree_builders.list_builders(HOSPITAL[name], name)
+    form = tree_builders.build_kind(builder, HOSPITAL[name], name, typed)
     changed = roles.with_kind(DRAFT, name, form)
     assert roles.column_faults(HOSPITAL, changed) == {}
     again = draft.recipe_of(draft.read_draft(draft.draft_text(changed))).schema
@@ -101,7 +101,7 @@ def test_what_a_builder_makes_fits_its_column_and_stands_in_a_recipe(builder: st
 )
 def test_what_was_typed_wrongly_is_said(builder: str, name: str, typed: dict[str, str]) -> None:
     with pytest.raises(BadInput):
-        tree_builders.built(builder, HOSPITAL[name], name, typed)
+        tree_builders.build_kind(builder, HOSPITAL[name], name, typed)
 
 
 TREES = st.recursive(st.none(), lambda below: st.lists(below, min_size=1, max_size=3), max_leaves=12)
@@ -117,7 +117,7 @@ def grown(shape: Any, path: str = "n") -> Any:
 def test_edits_keep_every_value_and_the_mark(shape: Any, star: bool, from_data: bool, data: st.DataObject) -> None:
     nested = grown(shape)
     tree = ck.Hierarchy({"*": nested} if star else nested, from_data)
-    seen = trees.tree_view(trees.bound(Columns.of({"n": tree.tree.leaf_labels})["n"], "n", tree), breadth=99, depth=99)
+    seen = trees.tree_view(trees.bind_column(Columns.of({"n": tree.tree.leaf_labels})["n"], "n", tree), breadth=99, depth=99)
     nodes = []
 
     def collect(node: trees.Node) -> None:
@@ -128,35 +128,35 @@ def test_edits_keep_every_value_and_the_mark(shape: Any, star: bool, from_data: 
     collect(seen)
     one, other = data.draw(st.sampled_from(nodes)), data.draw(st.sampled_from(nodes))
     for edit in (
-        lambda: tree_edits.renamed_node(tree, one.path, "new"),
-        lambda: tree_edits.moved_nodes(tree, [one.path], other.path),
-        lambda: tree_edits.merged_nodes(tree, [one.path, other.path], "new"),
-        lambda: tree_edits.dissolved_node(tree, one.path),
+        lambda: tree_edits.rename_node(tree, one.path, "new"),
+        lambda: tree_edits.move_nodes(tree, [one.path], other.path),
+        lambda: tree_edits.merge_nodes(tree, [one.path, other.path], "new"),
+        lambda: tree_edits.dissolve_node(tree, one.path),
     ):
         try:
             made = edit()
         except BadInput:
             continue
         assert sorted(made.tree.leaf_labels) == sorted(tree.tree.leaf_labels) and made.from_data == from_data
-        assert tree_edits.import_csv(tree_edits.export_csv(made), from_data=from_data).tree.nested() == made.tree.nested()
+        assert tree_edits.import_csv(tree_edits.export_csv(made), from_data=from_data).tree.to_nested() == made.tree.to_nested()
     assert tree.nested == ck.Hierarchy({"*": nested} if star else nested, from_data).nested
 
 
 def test_edits_do_what_they_say() -> None:
     tree = ck.Hierarchy({"all": {"A": ["a", "b"], "C": {"D": ["d"], "e": None}}})
-    assert tree_edits.renamed_node(tree, ["all", "A"], "B").nested["all"]["B"] == {"a": None, "b": None}
-    moved = tree_edits.moved_nodes(tree, [["all", "A", "a"], ["all", "A", "b"]], ["all", "C", "D"])
+    assert tree_edits.rename_node(tree, ["all", "A"], "B").nested["all"]["B"] == {"a": None, "b": None}
+    moved = tree_edits.move_nodes(tree, [["all", "A", "a"], ["all", "A", "b"]], ["all", "C", "D"])
     assert moved.nested == {"all": {"C": {"D": {"d": None, "a": None, "b": None}, "e": None}}}
-    merged = tree_edits.merged_nodes(tree, [["all", "C", "e"], ["all", "A"]], "new")
+    merged = tree_edits.merge_nodes(tree, [["all", "C", "e"], ["all", "A"]], "new")
     assert merged.nested == {"all": {"C": {"D": {"d": None}, "new": {"e": None, "a": None, "b": None}}}}
     for wrong in (
-        lambda: tree_edits.renamed_node(tree, ["all", "A", "a"], "z"),
-        lambda: tree_edits.renamed_node(tree, ["all", "A"], "C"),
-        lambda: tree_edits.renamed_node(tree, ["all", "A"], "*"),
-        lambda: tree_edits.moved_nodes(tree, [["all", "C"]], ["all", "C", "D"]),
-        lambda: tree_edits.moved_nodes(tree, [["all", "A"]], ["all", "C", "e"]),
-        lambda: tree_edits.merged_nodes(tree, [["all", "A"], ["all", "A", "a"]], "z"),
-        lambda: tree_edits.renamed_node(tree, ["no"], "z"),
+        lambda: tree_edits.rename_node(tree, ["all", "A", "a"], "z"),
+        lambda: tree_edits.rename_node(tree, ["all", "A"], "C"),
+        lambda: tree_edits.rename_node(tree, ["all", "A"], "*"),
+        lambda: tree_edits.move_nodes(tree, [["all", "C"]], ["all", "C", "D"]),
+        lambda: tree_edits.move_nodes(tree, [["all", "A"]], ["all", "C", "e"]),
+        lambda: tree_edits.merge_nodes(tree, [["all", "A"], ["all", "A", "a"]], "z"),
+        lambda: tree_edits.rename_node(tree, ["no"], "z"),
     ):
         with pytest.raises(BadInput):
             wrong()
@@ -165,20 +165,20 @@ def test_edits_do_what_they_say() -> None:
 def test_edited_intervals_still_hold_their_numbers() -> None:
     tree = ck.Hierarchy.intervals(edges=[0, 10, 20, 30, 40], fanout=2)
     low, high = ["[0, 20)"], ["[20, 40]"]
-    moved = tree_edits.moved_nodes(tree, [[*low, "[10, 20)"]], high)
-    shown = trees.preview(trees.bound(Columns.of({"n": [5, 15, 40]})["n"], "n", moved))
+    moved = tree_edits.move_nodes(tree, [[*low, "[10, 20)"]], high)
+    shown = trees.preview(trees.bind_column(Columns.of({"n": [5, 15, 40]})["n"], "n", moved))
     assert list(zip(shown.values, (row[1] for row in shown.rows), strict=True))[1] == ("15", "[20, 40]")
     domain, codes = moved.bind(np.array([5, 15, 25, 40]))
     assert [domain.texts[code] for code in codes] == ["[0, 10)", "[10, 20)", "[20, 30)", "[30, 40]"]
     assert tree_edits.import_csv(tree_edits.export_csv(moved), from_data=False) == moved
     with pytest.raises(BadInput, match="not neighbours"):
-        tree_edits.moved_nodes(tree, [[*low, "[0, 10)"]], high)
+        tree_edits.move_nodes(tree, [[*low, "[0, 10)"]], high)
 
 
 def test_numbers_without_nodes_cannot_be_edited() -> None:
     with pytest.raises(BadInput, match="build intervals"):
-        tree_edits.edited(DRAFT, HOSPITAL["age"], "age", lambda tree: tree)
-    changed = tree_edits.edited(DRAFT, HOSPITAL["zip"], "zip", lambda tree: tree_edits.dissolved_node(tree, ["0****"]))
+        tree_edits.edit_tree(DRAFT, HOSPITAL["age"], "age", lambda tree: tree)
+    changed = tree_edits.edit_tree(DRAFT, HOSPITAL["zip"], "zip", lambda tree: tree_edits.dissolve_node(tree, ["0****"]))
     assert draft.recipe_of(changed).schema.quasi["zip"].from_data
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import closeknit as ck
 from closeknit.streams.burel_window import BurelWindow
 from closeknit.streams.sabre_window import SabreWindow
-from closeknit.streams.windows import Windowed
+from closeknit.streams.windowed import Windowed
 from conftest import examples
 from windows_checked import (
     METHODS,

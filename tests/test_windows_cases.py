@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 
 import closeknit as ck
 from closeknit.core.columns import Columns
-from closeknit.core.method import silent
+from closeknit.core.method import ignore_progress
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.beside import judged_beside
-from closeknit.methods.rollup import remaining
+from closeknit.fills.known_parts import judge_known_parts
+from closeknit.methods.rollup import select_classes
 from closeknit.streams.arrivals import Coder
-from closeknit.streams.leftovers import thinned
 from closeknit.streams.sabre_window import SabreWindow
+from closeknit.streams.thinning import thin_rows
 from closeknit.streams.window_tables import WindowTables
-from closeknit.streams.windows import Windowed
+from closeknit.streams.windowed import Windowed
 from conftest import examples
 from windows_checked import METHODS, NAMES, TREE, Row, Run, hierarchical, ordered, schema_of
 
@@ -103,12 +103,12 @@ def test_the_ground_distance_is_the_windows() -> None:
     domain = whole.sensitive_domains[0]
     assert [int(domain.texts[c]) for c in sorted(whole.sensitive[rows, 0])] == waiting
     part = whole.take(rows)
-    table = replace(part, references={"s": whole.own("s").reference})
+    table = replace(part, references={"s": whole.count_values("s").reference})
     model = ck.TCloseness("s", "0.28")
     assert model.exact_level(table.one_class(), 0) == Fraction(1, 9)
     for method in (ck.Sabre(), ck.Sabre(slack=False), ck.Mondrian(), ck.Burel()):
         models = [model] if method.plans_for != "likeness" else [model, ck.BetaLikeness("s", 1)]
-        partition = method.run(table, models, 1, silent).partition
+        partition = method.run(table, models, 1, ignore_progress).partition
         for c in range(partition.count):
             members = Counter(int(domain.texts[v]) for v in table.sensitive[partition.class_of == c, 0])
             assert ordered(members, Counter(window)) <= Fraction(28, 100)
@@ -119,16 +119,16 @@ def test_references_go_with_a_table_and_judge_its_classes() -> None:
     cells = {"q": ["11", "12", "13", "21"], "s": ["a", "a", "b", "c"], "r": ["x", "y", "x", "y"]}
     whole = schema.encode(Columns.of(cells))
     given = {"s": np.array([5, 3, 2, 0])}
-    table = replace(whole, references=given).joined([("s", "r")]).take(np.array([0, 1, 2]))
-    classes = table.counted(Partition.of([0, 0, 1]))
+    table = replace(whole, references=given).join_secrets([("s", "r")]).take(np.array([0, 1, 2]))
+    classes = table.count_classes(Partition.of([0, 0, 1]))
     assert classes.histograms["s"].reference.tolist() == [5, 3, 2, 0]
     assert classes.merge(np.array([0, 0])).histograms["s"].reference.tolist() == [5, 3, 2, 0]
     assert classes.histograms["r"].reference.tolist() == [2, 1, 0]
-    assert table.own("s").reference.tolist() == [2, 1, 0, 0]
+    assert table.count_values("s").reference.tolist() == [2, 1, 0, 0]
     assert ck.TCloseness("s", 1).exact_level(classes, 0) == Fraction(1, 2)
-    assert remaining(classes, np.array([True, False]), table).histograms["s"].reference.tolist() == [5, 3, 2, 0]
-    paired, models = judged_beside(table, [ck.TCloseness("s", 1)], {"s": np.zeros(3, np.int32)})
-    assert models[0].levels(paired.counted(Partition.of([0, 0, 1]))).tolist() == [0.5, pytest.approx(0.7)]
+    assert select_classes(classes, np.array([True, False]), table).histograms["s"].reference.tolist() == [5, 3, 2, 0]
+    paired, models = judge_known_parts(table, [ck.TCloseness("s", 1)], {"s": np.zeros(3, np.int32)})
+    assert models[0].levels(paired.count_classes(Partition.of([0, 0, 1]))).tolist() == [0.5, pytest.approx(0.7)]
 
 
 SECRETS: dict[str, tuple[Any, list[Any]]] = {
@@ -168,10 +168,10 @@ def test_classes_that_are_written_alike_are_one_class() -> None:
     ages = [130, 3, 200, 40, None, 3, 17, 17]
     rows = {"age": ages, "job": ["cook"] * 8, "sex": ["f"] * 8, "secret": ["flu"] * 8, "id": list(range(8))}
     coder = Coder(schema, b"secret")
-    window, tables = coder.coded(Columns.of(rows), 0), WindowTables(schema, coder, (), ())
+    window, tables = coder.encode(Columns.of(rows), 0), WindowTables(schema, coder, (), ())
     waiting = tables.waiting(tables.secrets(window), window, np.arange(8), 0)
     class_of = np.arange(8)[waiting.table.rows] // 2
-    written = waiting.as_written(Partition.of(class_of))
+    written = waiting.merge_alike(Partition.of(class_of))
     groups = {frozenset(waiting.table.rows[written.class_of == c].tolist()) for c in range(written.count)}
     assert groups == {frozenset(range(6)), frozenset({6, 7})}
 
@@ -251,7 +251,7 @@ def test_thinning_takes_what_helps_most(waits: list[int], gone: list[int], t: Fr
     schema = ck.Schema(quasi={"q": ck.flat()}, sensitive={"s": ck.numeric(0, 4)})
     whole = schema.encode(Columns.of({"q": ["w"] * len(waits) + ["g"] * len(gone), "s": waits + gone}))
     part = whole.take(np.flatnonzero(whole.rows < len(waits)))
-    kept = thinned(replace(part, references={"s": whole.own("s").reference}), [ck.TCloseness("s", t)])
+    kept = thin_rows(replace(part, references={"s": whole.count_values("s").reference}), [ck.TCloseness("s", t)])
     window, left = Counter(waits + gone), Counter(waits)
     while left and ordered(left, window) > t:
         left = min((left - Counter([v]) for v in sorted(left)), key=lambda rest: ordered(rest, window) if rest else 0)

@@ -13,18 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.api.publishing import published
-from closeknit.checks.examples import METHODS
+from closeknit.api.publishing import publish_table
 from closeknit.checks.methods import promise_kept
-from closeknit.checks.tables import Case, suited
+from closeknit.checks.parameter_sets import METHODS
+from closeknit.checks.tables import Case, fit_to_method
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.geometry import scales
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
-from closeknit.fills.withholding import without_outliers
-from closeknit.kernels.boxes import flat_scales, partition_loss
-from closeknit.kernels.outliers import savings
+from closeknit.fills.suppression import without_outliers
+from closeknit.kernels.geometry.boxes import flat_scales, partition_loss
+from closeknit.kernels.geometry.outliers import savings
 from closeknit.methods import REGISTRY
 from closeknit.release import Release
 from conftest import examples
@@ -40,8 +40,8 @@ def cells(rows: int = 120, far: int = 3) -> dict[str, list[object]]:
     return {"age": age.tolist(), "sex": rng.choice(["f", "m"], rows).tolist(), "wage": rng.integers(0, 5, rows).tolist()}
 
 
-def coded(made: dict[str, list[object]], withholdable: int) -> Table:
-    return replace(SCHEMA.encode(Columns.of(made)), withholdable=withholdable)
+def coded(made: dict[str, list[object]], suppressible: int) -> Table:
+    return replace(SCHEMA.encode(Columns.of(made)), suppressible=suppressible)
 
 
 def total_loss(table: Table, partition: Partition) -> float:
@@ -100,7 +100,7 @@ def test_outliers_are_chosen_without_their_secret() -> None:
 @pytest.mark.parametrize("suppress", [0, 0.01, 0.025, 0.3])
 def test_every_method_withholds_where_it_pays(name: str, suppress: float) -> None:
     method = REGISTRY[name]()
-    case = suited(method, Case("far", Columns.of(cells()), SCHEMA, (ck.KAnonymity(5), ck.TCloseness("wage", 0.4)), suppress))
+    case = fit_to_method(method, Case("far", Columns.of(cells()), SCHEMA, (ck.KAnonymity(5), ck.TCloseness("wage", 0.4)), suppress))
     assert case is not None
     promise_kept(method, case)
     without, release = (
@@ -125,7 +125,7 @@ def test_secrets_of_withheld_rows_change_nothing(shift: int) -> None:
     told = []
     for wages in (made["wage"], moved):
         table = SCHEMA.encode(Columns.of(made | {"wage": wages}))
-        columns, certificate = published(table, Partition.of(release.partition[table.rows]), models, ck.generalized())
+        columns, certificate = publish_table(table, Partition.of(release.partition[table.rows]), models, ck.generalized())
         told.append((certificate.to_json(), {name: column.cells() for name, column in columns.items()}))
     assert told[0] == told[1]
     careless = [Fraction(sum(wage == w for wage in wages), len(wages)) for wages in (made["wage"], moved) for w in range(5)]
@@ -148,7 +148,7 @@ def starred(withheld: str, models: list[Model], made: dict[str, list[object]], o
     """The first rows are withheld, the others stand in classes of their own tens of years."""
     table = SCHEMA.encode(Columns.of(made))
     number = np.array([-1 if row < out else int(age) // 40 for row, age in enumerate(made["age"])])
-    return published(table, Partition.of(number[table.rows]), models, ck.generalized(withheld=withheld))
+    return publish_table(table, Partition.of(number[table.rows]), models, ck.generalized(withheld=withheld))
 
 
 @pytest.mark.parametrize("withheld", ["starred", "hidden", "removed"])
@@ -216,7 +216,7 @@ def test_a_whole_run_with_stars() -> None:
 def test_the_reference_is_that_of_the_remaining_rows() -> None:
     table = coded(cells(60, 0), 5)
     class_of = np.arange(60) % 3 - 1
-    reference = table.counted(Partition.of(class_of)).histograms["wage"].reference
+    reference = table.count_classes(Partition.of(class_of)).histograms["wage"].reference
     assert reference.tolist() == np.bincount(table.sensitive[class_of >= 0, 0], minlength=len(reference)).tolist()
 
 
@@ -226,7 +226,7 @@ def test_stars_do_not_count_for_a_class_of_others_that_is_all_stars(withheld: st
     table = schema.encode(Columns.of({"sex": ["f", "m", "f", "m", "f", "f", "f", "f"], "wage": [1, 2, 1, 2, 1, 2, 1, 2]}))
     class_of = np.where(table.rows < 2, 0, np.where(table.rows < 4, -1, 1))  # two rows of both sexes, two withheld, four women
     with pytest.raises(ck.Unsatisfiable):
-        published(table, Partition.of(class_of), [ck.KAnonymity(4)], ck.generalized(withheld=withheld))
+        publish_table(table, Partition.of(class_of), [ck.KAnonymity(4)], ck.generalized(withheld=withheld))
 
 
 def test_a_plain_value_that_stands_alone_without_its_twin_is_refused() -> None:
@@ -235,6 +235,6 @@ def test_a_plain_value_that_stands_alone_without_its_twin_is_refused() -> None:
     table = schema.encode(Columns.of(cells))
     partition = Partition.of(np.where(table.rows < 5, 0, -1))
     with pytest.raises(ck.BadInput, match="ward"):
-        published(table, partition, [ck.KAnonymity(2)], ck.generalized())
-    columns, _ = published(table, partition, [ck.KAnonymity(1)], ck.generalized(withheld="starred"))
+        publish_table(table, partition, [ck.KAnonymity(2)], ck.generalized())
+    columns, _ = publish_table(table, partition, [ck.KAnonymity(1)], ck.generalized(withheld="starred"))
     assert columns["ward"].cells().count("b") == 2

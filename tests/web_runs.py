@@ -18,7 +18,7 @@ import yaml
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from closeknit.apps.web.running import Telling, bound, configured
+from closeknit.apps.web.http_server import NotifyingServer, bind_socket, configure_server
 from closeknit.apps.web.server import make_app
 from closeknit.apps.web.settings import Settings
 from closeknit.apps.web.tokens import digest
@@ -51,10 +51,10 @@ def client_of(app: FastAPI, headers: dict[str, str] | None = None) -> Iterator[T
 @contextmanager
 def answering(home: Path, **limits: Any) -> Iterator[tuple[str, FastAPI]]:
     """The application behind a real socket, in a thread: its address."""
-    with bound(Settings(home=home)) as listening:
+    with bind_socket(Settings(home=home)) as listening:
         app = team(home, port=listening.getsockname()[1], **limits)
         opened = threading.Event()
-        server = Telling(configured(app, app.state.settings), opened.set)
+        server = NotifyingServer(configure_server(app, app.state.settings), opened.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         opened.wait()

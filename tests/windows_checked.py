@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import closeknit as ck
 from closeknit.core.columns import Columns
 from closeknit.streams.sabre_window import SabreWindow
-from closeknit.streams.windows import Windowed
+from closeknit.streams.windowed import Windowed
 
 JOBS = {"office": {"clerk": None, "lawyer": None}, "craft": {"smith": None, "cook": None, "baker": None}}
 ILLS = {"lung": {"flu": None, "asthma": None}, "skin": {"burn": None, "eczema": None}, "gout": None}
@@ -107,7 +107,7 @@ class Run:
 
     def check(self, holds: Callable[[Counter[Any], Counter[Any]], bool], k: int = 1, placed: bool = False,
               person: bool = False) -> None:  # fmt: skip
-        """`placed`: rows without a secret count nowhere and never leave."""
+        """`repartition`: rows without a secret count nowhere and never leave."""
         rows, omega, advance = self.rows, self.stream.omega, self.stream.advance
         ids = [out["id"] for _, out in self.left]
         assert len(set(ids)) == len(ids)

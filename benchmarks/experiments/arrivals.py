@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import closeknit as ck
-from closeknit.core.columns import Column, Columns, joined
+from closeknit.core.columns import Column, Columns, concat_columns
 from closeknit.metrics import WindowErrors, window_errors
 from closeknit.streams.stream import Stream
 from experiments.dynamic_group import DynamicGroup
@@ -37,7 +37,7 @@ class Outlet:
             raise AssertionError(f"{stream.name} broke a promise")
         none = np.empty(0, dtype=np.int64)
         positions = np.concatenate([none, *(block.rows for block in left)])
-        columns = joined([block.columns for block in left]) if left else rows.take(none)
+        columns = concat_columns([block.columns for block in left]) if left else rows.take(none)
         return cls(columns, positions, told.loss.a, counters.suppressed, counters.reused, took)
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from closeknit.attacks import Membership, membership
 from closeknit.fills.spreading import spread_buckets
-from closeknit.kernels.fakes import fitting, shelved
-from closeknit.kernels.hilbert import hilbert_keys
+from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
+from closeknit.kernels.slicing.fakes import fitting, index_buckets
 
 Int32 = NDArray[np.int32]
 Slice = tuple[tuple[str, ...], ...]
@@ -58,7 +58,7 @@ class Sliced:
 
     def rows_with_many(self, bucket_of: Int32) -> int:
         """Rows of the table, not different tuples, that fit into more than 20 buckets: what the source counts."""
-        shelves = shelved(bucket_of, self.values, self.values.max(axis=0).astype(np.int64) + 1)
+        shelves = index_buckets(bucket_of, self.values, self.values.max(axis=0).astype(np.int64) + 1)
         return int((fitting(shelves, self.values) > MANY).sum())
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import closeknit as ck
 import partitions
-from closeknit.core.method import silent
+from closeknit.core.method import ignore_progress
 from closeknit.core.table import Partition
 from experiments.small_tables import Secret
 from pictures import Panel
@@ -27,17 +27,17 @@ DISTANCE = "worst ordered distance (privacy loss)"
 def dealt(secret: Secret, k: int, order: str = "value") -> Partition:
     """Classes as printed: one row after the other to each class in turn."""
     method = ck.StackAndDeal(order=order, dealing="literal", column=secret.name)
-    return method.run(secret.table, [ck.KAnonymity(k)], SEED, silent).partition
+    return method.run(secret.table, [ck.KAnonymity(k)], SEED, ignore_progress).partition
 
 
 def distances(secret: Secret, partition: Partition) -> NDArray[np.float64]:
     """Ordered distance of each class, in the order of values."""
-    return np.asarray(ck.TCloseness(secret.name, 1, "ordered").levels(secret.table.counted(partition)), dtype=np.float64)
+    return np.asarray(ck.TCloseness(secret.name, 1, "ordered").levels(secret.table.count_classes(partition)), dtype=np.float64)
 
 
 def least_distinct(secret: Secret, partition: Partition) -> int:
     """The fewest different values that a class has."""
-    return int(ck.LDiversity(secret.name, 1).levels(secret.table.counted(partition)).min())
+    return int(ck.LDiversity(secret.name, 1).levels(secret.table.count_classes(partition)).min())
 
 
 def over_k(secret: Secret, ks: Sequence[int], order: str = "value") -> dict[float, float]:

@@ -10,12 +10,12 @@ import numpy as np
 
 import printed_sizes
 import tables
-from closeknit.fills.repair import failing
+from closeknit.fills.repair import find_broken_classes
 from experiments.figures import Claim, Experiment, Figure, Trial
 from pictures import Panel
 from printed_sizes import KS, TS, cells
 from sections import Section
-from several import METHODS, Drawn, Made, asked, encoded, two_secrets, warm
+from several import METHODS, Drawn, Made, build_models, encoded, two_secrets, warm
 from trials import SEED
 
 ONE, TWO, CONTRAST = "algorithm 1, k groups, merged", "algorithm 2, k groups, merged", "Microaggregation (contrast)"
@@ -47,7 +47,7 @@ def _source(trial: Trial) -> tables.Source:
 @cache
 def _made(trial: Trial, name: str, k: int, t: float) -> Made:
     """Each run once, whichever figures need it."""
-    return Made.by(METHODS[name], _source(trial), asked(k, t))
+    return Made.by(METHODS[name], _source(trial), build_models(k, t))
 
 
 def tables_6_to_8(trial: Trial) -> Figure:
@@ -142,7 +142,7 @@ def _before_merging(section: Section, trial: Trial) -> None:
         lines = []
         for k in _grid(trial)[0]:
             drawn = Drawn(grouping).classes(table, k, SEED)
-            shares = [failing(table, drawn, asked(k, t)).mean() for t in TS]
+            shares = [find_broken_classes(table, drawn, build_models(k, t)).mean() for t in TS]
             lines.append([f"k = {k}", *(f"{share:.1%}" for share in shares), int(np.bincount(drawn.class_of).max())])
         section.table([f"{said}: break t, not merged", *(f"t = {t}" for t in TS), "largest"], lines)
 

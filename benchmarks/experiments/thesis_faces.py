@@ -8,7 +8,7 @@ from functools import partial
 
 import closeknit as ck
 import tables
-from closeknit.api.matching import Matched, matched
+from closeknit.api.level_search import MatchResult, match_level
 from closeknit.core.method import Method
 from closeknit.core.model import Model
 from experiments.figures import Claim, Experiment, Figure, Trial
@@ -55,7 +55,7 @@ class Faces:
         """The method's release that comes nearest to a target, from one side."""
         strict, loose = BETA_RANGE if name == BUREL else T_RANGE
         run = partial(self.release, name)
-        found: Matched[ck.Release] | None = matched(
+        found: MatchResult[ck.Release] | None = match_level(
             run, measure, target, strict, loose, side=side, rises=rises, runs=self.runs, tolerance=TOLERANCE
         )
         if found is None:

@@ -20,8 +20,8 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.kinds import Numeric
 from closeknit.core.method import Method
 from closeknit.core.model import Model
-from closeknit.core.published import Reading
-from closeknit.forms.reading import reading_of
+from closeknit.core.reading import Reading
+from closeknit.forms.release_reading import reading_of
 from experiments.figures import Trial
 from incognito import HEIGHT, with_trees
 from mondrian import BOOK

@@ -48,7 +48,7 @@ QUERIES, FEW_QUERIES, LEVELS, LEVEL = 10_000, 200, (1, 2, 3, 4), 2
 CLOSE, LIKE = (KNN, KNN_CUTS, SABRE, T_BOOK, T_MONDRIAN, INCOGNITO), (BUREL, DEFAULT, L_BOOK, L_MONDRIAN, D_BOOK, D_MONDRIAN)
 ERROR, DIVERGENCE = "median relative error", "KL-divergence (logarithmic)"
 ABOUT_A_TENTH = 0.15
-Asked = tuple[tables.Source, tuple[Model, ...]]
+Problem = tuple[tables.Source, tuple[Model, ...]]
 
 
 def close_queries(trial: Trial) -> Figure:
@@ -77,7 +77,7 @@ def like_queries(trial: Trial) -> Figure:
     table, ask = sal(trial), Errors(trial)
     three, five = (table.part(quasi=FIVE[:n]) for n in (3, 5))
 
-    def promised(name: str, source: tables.Source, beta: float = BETA) -> Asked:
+    def promised(name: str, source: tables.Source, beta: float = BETA) -> Problem:
         return source, likely(name, source, beta)
 
     def fewer(name: str, n: float) -> float:
@@ -150,7 +150,7 @@ class Errors:
         self.workloads: dict[tuple[Path, int, float], Workload] = {}
         self.known: dict[tuple[str, tuple[Model, ...], tuple[Path, int, float]], float] = {}
 
-    def __call__(self, name: str, asked: Asked, lambda_: int, theta: float) -> float:
+    def __call__(self, name: str, asked: Problem, lambda_: int, theta: float) -> float:
         source, models = asked
         at = source.path, lambda_, theta
         if at not in self.workloads:
@@ -162,7 +162,7 @@ class Errors:
         return self.known[name, models, at]
 
 
-def _apart(name: str, asked: Asked, level: int) -> float:
+def _apart(name: str, asked: Problem, level: int) -> float:
     source, models = asked
     reading = read_as(source, name, released(name, source, models)[0])
     return kl_divergence(reading, _rows(source), source.schema, level).kl
@@ -186,7 +186,7 @@ def _over(
     return {name: {x: measure(name, x) for x in places} for name in names}
 
 
-def _fewer(table: Sal, quasi: float) -> Asked:
+def _fewer(table: Sal, quasi: float) -> Problem:
     return table.part(SAMPLE, table.names[: int(quasi)]), closely(table.secret, K, T)
 
 

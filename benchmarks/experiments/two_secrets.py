@@ -16,7 +16,7 @@ import numpy as np
 import closeknit as ck
 import partitions
 import pictures
-from closeknit.core.method import Method, silent
+from closeknit.core.method import Method, ignore_progress
 from closeknit.core.table import Partition, Table
 from experiments.dealing import at
 from experiments.figures import Claim, Figure, Trial
@@ -57,7 +57,7 @@ class Point:
 
     @classmethod
     def of(cls, who: str, k: int, table: Table, partition: Partition) -> Point:
-        classes = table.counted(partition)
+        classes = table.count_classes(partition)
         if int(classes.sizes.min()) < k:
             raise AssertionError(f"{who} has a class of fewer than {k} rows")
         a, b = (float(ck.TCloseness(name, 1).levels(classes).max()) for name in BOTH)
@@ -88,11 +88,11 @@ def figure_5_1(trial: Trial) -> Figure:
 def _dealt(table: Table, k: int) -> list[Point]:
     points = []
     for who, method in DEALT.items():
-        partition = method.run(table, [ck.KAnonymity(k)], SEED, silent).partition
+        partition = method.run(table, [ck.KAnonymity(k)], SEED, ignore_progress).partition
         points.append(Point.of(who, k, table, partition))
     models = [ck.KAnonymity(k), *(ck.TCloseness(name, _rounded_up(t)) for name, t in ((A, points[0].a), (B, points[0].b)))]
     for who, method in ASKED.items():
-        points.append(Point.of(who, k, table, method.run(table, models, SEED, silent).partition))
+        points.append(Point.of(who, k, table, method.run(table, models, SEED, ignore_progress).partition))
     return points
 
 

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 from closeknit.core.certificate import model_form
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.method import Method
-from closeknit.core.model import Model, listed
-from closeknit.core.params import build, made, number, take
-from closeknit.core.schema import Schema, explained
+from closeknit.core.model import Model, list_models
+from closeknit.core.params import build, build_from_form, number, take
+from closeknit.core.schema import Schema, explain_error
 from closeknit.core.strict_json import read_limited
 from closeknit.core.table import Form
 from closeknit.doors.csv import CsvFormat
@@ -24,11 +24,11 @@ from closeknit.methods import REGISTRY as METHODS
 from closeknit.methods import Knit, Mondrian
 from closeknit.models import REGISTRY as MODELS
 from closeknit.release import FORMATS
-from closeknit.streams.asking import StreamAsked
+from closeknit.streams.stream_request import StreamRequest
 
-Asked = Form | str | Mapping[str, Any]  # a form, its name, or as a recipe writes it
-MethodAsked = Method | str | Mapping[str, Any]
-ModelsAsked = Sequence[Model | Mapping[str, Any]]
+FormSpec = Form | str | Mapping[str, Any]  # a form, its name, or as a recipe writes it
+MethodSpec = Method | str | Mapping[str, Any]
+ModelSpecs = Sequence[Model | Mapping[str, Any]]
 
 
 class _Keys(BaseModel):
@@ -64,7 +64,7 @@ class Recipe:
         self.csv = build("data", CsvFormat, place) if place else None
         self.schema = Schema.from_forms(keys.columns, base)
         self.models = models_from(keys.models)
-        self.stream = None if keys.stream is None else StreamAsked.of(keys.stream)
+        self.stream = None if keys.stream is None else StreamRequest.of(keys.stream)
         self._method = usual_method(form_of(keys.form)) if keys.method is None else method_of(keys.method)
         if self.stream is not None and "method" in keys.model_fields_set:
             raise BadInput("the recipe has a method and a stream", file=file, right="keep one of them")
@@ -96,7 +96,7 @@ class Recipe:
             keys = _Keys.model_validate({"models": [], **forms} if "stream" in forms else dict(forms))
         except ValidationError as error:
             names = [field.alias or name for name, field in _Keys.model_fields.items()]
-            bad = explained(error, "recipe", names)
+            bad = explain_error(error, "recipe", names)
             raise BadInput(bad.what, file=file, right=bad.right) from None
         return cls(keys, base, file)
 
@@ -110,7 +110,7 @@ class Recipe:
             raise BadInput(f"cannot be read ({error.strerror})", file=file, right="name a recipe file") from None
         except UnicodeDecodeError:
             raise BadInput("is not UTF-8 text", file=file, right="name a recipe file") from None
-        return cls.of(forms_in(text, file), file.parent, file)
+        return cls.of(parse_forms(text, file), file.parent, file)
 
 
 def _data_path(path: object, table: object, base: Path | None, file: object) -> Path | str | None:
@@ -125,7 +125,7 @@ def _data_path(path: object, table: object, base: Path | None, file: object) -> 
     return (base or Path()) / str(path)
 
 
-class EachKeyOnce(yaml.SafeLoader):
+class UniqueKeyLoader(yaml.SafeLoader):
     """Refuses a key that stands twice: the second would silently replace the first, and a promise be lost."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
@@ -137,10 +137,10 @@ class EachKeyOnce(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def forms_in(text: str, file: object, loader: type[yaml.SafeLoader] = EachKeyOnce) -> Any:
+def parse_forms(text: str, file: object, loader: type[yaml.SafeLoader] = UniqueKeyLoader) -> Any:
     """What a recipe's text says; `file` is what it is called where it is no YAML.
 
-    >>> forms_in("k: 6\\nk: 7", "the recipe")
+    >>> parse_forms("k: 6\\nk: 7", "the recipe")
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: the recipe: is not valid YAML at line 2: the key 'k' stands there twice; correct it, ...
     """
@@ -161,11 +161,11 @@ def models_from(asked: object) -> list[Model]:
     [TCloseness(column='salary', t=0.2, distance=None)]
     """
     if not isinstance(asked, list | tuple):
-        return listed(asked)
-    return listed([made("model", form, MODELS) if isinstance(form, str | Mapping) else form for form in asked])
+        return list_models(asked)
+    return list_models([build_from_form("model", form, MODELS) if isinstance(form, str | Mapping) else form for form in asked])
 
 
-def method_of(asked: MethodAsked) -> Method:
+def method_of(asked: MethodSpec) -> Method:
     """A method from itself, its name, or as a recipe writes it.
 
     >>> method_of({"sabre": {"fill": "knn"}}).fill
@@ -175,7 +175,7 @@ def method_of(asked: MethodAsked) -> Method:
     return method
 
 
-def form_of(asked: Asked | None) -> Form | None:
+def form_of(asked: FormSpec | None) -> Form | None:
     """A form from itself, its name, or as a recipe writes it.
 
     >>> form_of("bucketized")

@@ -2,16 +2,16 @@
 release made by anyone, `attack` it, `suggest` what the columns are, `replay` a table as a stream."""
 
 from closeknit.api.anonymizing import anonymize, run, suggest
-from closeknit.api.attacking import Attacked, attack
+from closeknit.api.attacking import AttackReport, attack
 from closeknit.api.auditing import audit
 from closeknit.api.choosing_k import choose_k
 from closeknit.api.comparing import compare, compare_recipe, save_comparison
 from closeknit.api.replaying import replay
-from closeknit.api.streaming import certificate_on_spark, rest_on_spark, stream_on_spark
-from closeknit.api.weighing import frontier, frontier_recipe, save_frontier
+from closeknit.api.streaming import certificate_on_spark, flush_on_spark, stream_on_spark
+from closeknit.api.tradeoff import frontier, frontier_recipe, save_frontier
 
 __all__ = [
-    "Attacked",
+    "AttackReport",
     "anonymize",
     "attack",
     "audit",
@@ -19,10 +19,10 @@ __all__ = [
     "choose_k",
     "compare",
     "compare_recipe",
+    "flush_on_spark",
     "frontier",
     "frontier_recipe",
     "replay",
-    "rest_on_spark",
     "run",
     "save_comparison",
     "save_frontier",

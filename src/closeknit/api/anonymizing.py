@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.api.asking import check_models, check_request, read_table
-from closeknit.api.distributed import anonymized, wants_spark
-from closeknit.api.publishing import brought_form, published
-from closeknit.api.reporting import at_home
+from closeknit.api.distributed import anonymize_on_spark, wants_spark
+from closeknit.api.publishing import choose_form, publish_table
+from closeknit.api.reporting import build_person_counter
+from closeknit.api.request_checks import check_models, check_request, read_table
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.look_alikes import with_folded
-from closeknit.core.method import Method, Progress, deals_by_rank, promised, silent, usual_form
+from closeknit.core.method import Method, Progress, deals_by_rank, ignore_progress, list_guarantees, usual_form
 from closeknit.core.model import Model, joints
 from closeknit.core.params import choice, number, whole
 from closeknit.core.schema import Schema, require_schema
@@ -30,17 +30,17 @@ from closeknit.core.table import Form, Outcome, Partition, Table
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import kind_of, part_files, read_with_format
 from closeknit.doors.parquet import parquet_types
-from closeknit.fills.persons import stay_together, together
-from closeknit.fills.repair import repaired
-from closeknit.fills.withholding import without_outliers
+from closeknit.fills.persons import must_keep_together, run_by_person
+from closeknit.fills.repair import repair_partition
+from closeknit.fills.suppression import without_outliers
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.recipe import (
-    Asked,
-    MethodAsked,
-    ModelsAsked,
+    FormSpec,
+    MethodSpec,
+    ModelSpecs,
     Recipe,
+    build_from_form,
     form_of,
-    made,
     method_of,
     models_from,
     recipe_forms,
@@ -53,8 +53,8 @@ from closeknit.suggestion import suggest as guess
 SHORT_SEED = 2**64
 
 
-def anonymize(data: Any, schema: Schema, models: ModelsAsked, method: MethodAsked | None = None, *,
-              suppress: float = 0.0, form: Asked | None = None, seed: int | None = None, csv: CsvFormat | None = None,
+def anonymize(data: Any, schema: Schema, models: ModelSpecs, method: MethodSpec | None = None, *,
+              suppress: float = 0.0, form: FormSpec | None = None, seed: int | None = None, csv: CsvFormat | None = None,
               escape_formulas: bool = False, allow_vacuous: bool = False, progress: Progress | None = None,
               engine: str | None = None, master: str | None = None) -> Release:  # fmt: skip
     """A certified release of a frame or file, or `Unsatisfiable`; nothing is written.
@@ -70,20 +70,20 @@ def anonymize(data: Any, schema: Schema, models: ModelsAsked, method: MethodAske
     >>> ck.anonymize(table, schema, [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)]).certificate.ok
     True
     """
-    asked, tell = form_of(form), progress or silent
+    asked, tell = form_of(form), progress or ignore_progress
     method = usual_method(asked) if method is None else method_of(method)
     number("suppress", suppress, least=0, most=1)
     choice("escape_formulas", escape_formulas, (True, False))
     choice("allow_vacuous", allow_vacuous, (True, False))
-    models = check_asked(require_schema(schema), models_from(models), method, asked)
+    models = check_guarantees(require_schema(schema), models_from(models), method, asked)
     seed = _seed(seed)
     on_spark = wants_spark(data, engine, master)
     if on_spark and escape_formulas:
         raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
     if on_spark:
         described = _data_form(data, True, csv.form(csv) if csv else {})
-        shape = asked or made("form", usual_form(method), FORMS)
-        return anonymized(
+        shape = asked or build_from_form("form", usual_form(method), FORMS)
+        return anonymize_on_spark(
             data, schema, models, method, shape, seed, suppress=suppress, allow_vacuous=allow_vacuous, master=master, csv=csv,
             described=described, tell=tell,
         )  # fmt: skip
@@ -92,7 +92,7 @@ def anonymize(data: Any, schema: Schema, models: ModelsAsked, method: MethodAske
     described = _data_form(data, False, found.form(csv) if found else {})
     tell("encoding", 0.1)
     table = replace(schema.encode(columns), allow_vacuous=allow_vacuous)
-    done = released(table, models, method, suppress=suppress, form=asked, seed=seed, tell=tell)
+    done = release_table(table, models, method, suppress=suppress, form=asked, seed=seed, tell=tell)
     parquet = described is not None and kind_of(data) == ".parquet"
     partition = _by_input_row(done.table, done.partition)
     flags = {"escape_formulas": escape_formulas, "allow_vacuous": allow_vacuous}
@@ -106,12 +106,12 @@ def anonymize(data: Any, schema: Schema, models: ModelsAsked, method: MethodAske
         like=None if described or isinstance(data, Columns) else data,
         format="parquet" if parquet else "csv",
         types=parquet_types(part_files(data)[0]) if parquet else None,
-        origin=Origin(columns, schema, tuple(models), done.method, seed, at_home(done.table, partition)),
+        origin=Origin(columns, schema, tuple(models), done.method, seed, build_person_counter(done.table, partition)),
     )
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleaseResult:
     """What became of a coded table: who stands with whom, what is written of it, and the certificate of that."""
 
     table: Table
@@ -123,36 +123,36 @@ class Released:
     notes: tuple[str, ...]
 
 
-def released(table: Table, models: Sequence[Model], method: Method, *, suppress: float = 0.0, form: Form | None = None,
-             seed: int = 0, tell: Progress = silent) -> Released:  # fmt: skip
+def release_table(table: Table, models: Sequence[Model], method: Method, *, suppress: float = 0.0, form: Form | None = None,
+             seed: int = 0, tell: Progress = ignore_progress) -> ReleaseResult:  # fmt: skip
     """The part of `anonymize` between the doors: many settings may be tried on a table that is read and coded once.
 
-    `models` are all that is promised, as `check_asked` gives them.
+    `models` are all that is promised, as `check_guarantees` gives them.
     """
-    usual = made("form", usual_form(method), FORMS)
-    table = _before(form or usual, table, seed)
+    usual = build_from_form("form", usual_form(method), FORMS)
+    table = _preprocess(form or usual, table, seed)
     if not deals_by_rank(method, table.schema):
         table = table.take(table.tie_order(seed))
-    table = table.joined(joints(models))
-    table = replace(table, withholdable=math.floor(number("suppress", suppress, least=0, most=1) * len(table)))
+    table = table.join_secrets(joints(models))
+    table = replace(table, suppressible=math.floor(number("suppress", suppress, least=0, most=1) * len(table)))
     required = with_folded(models, table)
     check_request(table, required, method)
     outcome = _outcome(table, required, method, seed, tell)
-    shape = brought_form(outcome.form, form, usual, method)
+    shape = choose_form(outcome.form, form, usual, method)
     tell("writing", 0.8)
     partition, columns, certificate = _best(table, models, required, outcome, shape, method, seed)
     tell("done", 1.0)
-    return Released(table, partition, columns, certificate, shape, outcome.repeat or method, tuple(outcome.notes))
+    return ReleaseResult(table, partition, columns, certificate, shape, outcome.repeat or method, tuple(outcome.notes))
 
 
-def check_asked(schema: Schema, models: Sequence[Model], method: Method, form: Form | None) -> list[Model]:
+def check_guarantees(schema: Schema, models: Sequence[Model], method: Method, form: Form | None) -> list[Model]:
     """All that is promised, the method's own too; refused where it has no meaning for these columns in this form."""
-    models = promised(method, schema, models)
-    check_models(schema, models, form or made("form", usual_form(method), FORMS))
+    models = list_guarantees(method, schema, models)
+    check_models(schema, models, form or build_from_form("form", usual_form(method), FORMS))
     return models
 
 
-def _before(form: Form, table: Table, seed: int) -> Table:
+def _preprocess(form: Form, table: Table, seed: int) -> Table:
     """The table as a method may see it: what a form does to secrets it does first, so that no class tells of true ones."""
     before: Callable[[Table, int], Table] | None = getattr(form, "before", None)
     return before(table, seed) if before else table
@@ -205,7 +205,7 @@ def _data_form(data: Any, on_spark: bool, csv: dict[str, Any]) -> dict[str, Any]
     """Where the table came from, as a recipe says it; None for a frame."""
     if not isinstance(data, str | PathLike):
         return None
-    from closeknit.engines.spark_session import is_table
+    from closeknit.spark.session import is_table
 
     text = fspath(data)
     named = {"path": text if "://" in text else str(Path(data).resolve())}
@@ -218,8 +218,8 @@ def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, t
     def work(part: Table) -> Outcome:
         return method.run(part, models, seed, tell)
 
-    outcome = together(table, work) if stay_together(table, method) else work(table)
-    return outcome if outcome.settled else replace(outcome, partition=repaired(table, outcome.partition, models))
+    outcome = run_by_person(table, work) if must_keep_together(table, method) else work(table)
+    return outcome if outcome.settled else replace(outcome, partition=repair_partition(table, outcome.partition, models))
 
 
 def _best(table: Table, models: Sequence[Model], required: Sequence[Model], outcome: Outcome, form: Form, method: Method,
@@ -229,28 +229,28 @@ def _best(table: Table, models: Sequence[Model], required: Sequence[Model], outc
     A method that brings its own form withholds for itself; of any other the outliers of its classes are left out, and the
     rest stays as it is (and is repaired), or the method works on it again.
     """
-    best = (outcome.partition, *published(table, outcome.partition, models, form, seed))
-    if table.withholdable == 0 or outcome.form is not None:
+    best = (outcome.partition, *publish_table(table, outcome.partition, models, form, seed))
+    if table.suppressible == 0 or outcome.form is not None:
         return best
     trimmed = without_outliers(table, outcome.partition)
     kept = np.flatnonzero(trimmed.class_of >= 0)
     if len(kept) == len(table):
         return best
-    for partition in (lambda: trimmed, lambda: _again(table, kept, required, method, seed)):
+    for partition in (lambda: trimmed, lambda: _rerun_method(table, kept, required, method, seed)):
         try:
-            mended = repaired(table, partition(), required)
-            found = (mended, *published(table, mended, models, form, seed))
+            mended = repair_partition(table, partition(), required)
+            found = (mended, *publish_table(table, mended, models, form, seed))
         except (Unsatisfiable, BadInput):  # the rest alone cannot keep what the whole can, or a plain value stands alone
             continue
         best = found if found[2].loss.a < best[2].loss.a else best
     return best
 
 
-def _again(table: Table, kept: NDArray[np.int64], models: Sequence[Model], method: Method, seed: int) -> Partition:
+def _rerun_method(table: Table, kept: NDArray[np.int64], models: Sequence[Model], method: Method, seed: int) -> Partition:
     """The method's classes of these rows alone."""
     class_of = np.full(len(table), -1, dtype=np.int32)
-    rest = replace(table.take(kept), withholdable=0)
-    class_of[kept] = _outcome(rest, models, method, seed, silent).partition.class_of
+    rest = replace(table.take(kept), suppressible=0)
+    class_of[kept] = _outcome(rest, models, method, seed, ignore_progress).partition.class_of
     return Partition.of(class_of)
 
 

@@ -13,26 +13,26 @@ from numpy.typing import NDArray
 
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
-from closeknit.attacks.at_home import at_home, with_other, with_population
 from closeknit.attacks.covering import raw_schema
 from closeknit.attacks.finding import Finding, findings_summary, worst_first
 from closeknit.attacks.minimality import Rerun
-from closeknit.attacks.on_release import left_out, on_release
-from closeknit.core.certificate import Certificate, Paper
+from closeknit.attacks.on_release import list_skipped, on_release
+from closeknit.attacks.private_attacks import with_original, with_other, with_population
+from closeknit.core.certificate import Certificate, Document
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.core.formulas import unescape_columns
 from closeknit.core.grids import Summary
 from closeknit.core.kinds import Numeric
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema, require_schema
 from closeknit.doors.canonical import content_hash
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import read, read_written
-from closeknit.forms.reading import Published, reading_of
+from closeknit.forms.release_reading import Published, reading_of
 from closeknit.recipe import Recipe
-from closeknit.release.places import certificate_file, read_certificate, release_file
-from closeknit.release.public import Plain
+from closeknit.release.public import TextRelease
+from closeknit.release.release_paths import certificate_file, read_certificate, release_file
 
 NEEDS = {
     "candidate rows": "the original rows: give them, or the recipe that names them",
@@ -46,10 +46,10 @@ NEEDS = {
 }
 
 
-class Attacked(Paper):
+class AttackReport(Document):
     """What was found, worst first, and what could not be tried. With anything but the release in it, it stays at home.
 
-    >>> print(Attacked(closeknit="0.1.0", rows=4, findings=(), untried=("minimality needs the recipe",)))
+    >>> print(AttackReport(closeknit="0.1.0", rows=4, findings=(), untried=("minimality needs the recipe",)))
     nothing was found in 4 rows
     not tried: minimality needs the recipe
     """
@@ -78,7 +78,7 @@ class Attacked(Paper):
 
 def attack(release: Any, *, original: Any = None, schema: Schema | None = None, population: Any = None, other: Any = None,
            recipe: Recipe | str | PathLike[str] | None = None, certificate: Any = None, baskets: Sequence[str] = (),
-           runs: int | None = None, seed: int = 0, csv: CsvFormat | None = None) -> Attacked:  # fmt: skip
+           runs: int | None = None, seed: int = 0, csv: CsvFormat | None = None) -> AttackReport:  # fmt: skip
     """Try every attack for which there is what it needs.
 
     `release` and `other` are releases, files with their certificate next to them, or public folders with both. A `recipe`
@@ -92,21 +92,21 @@ def attack(release: Any, *, original: Any = None, schema: Schema | None = None, 
     >>> [each.risk for each in found.findings if each.attack == "candidate_rows"], found.untried[0]
     ([0.2], 'minimality needs the recipe with its method and seed, to run it again')
     """
-    published, baskets = release_of(release, certificate, csv), _named(baskets)
+    published, baskets = load_published(release, certificate, csv), _check_baskets(baskets)
     asked = Recipe.read(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
     schema = (asked.schema if asked is not None else None) if schema is None else require_schema(schema)
-    theirs = None if other is None else release_of(other, None, csv)
+    theirs = None if other is None else load_published(other, None, csv)
     shared = () if theirs is None else reading_of(theirs).schema.used
     table = _original(original, asked, schema, csv, published.certificate, shared)
     reading = reading_of(published)
     people = None if population is None else _population(population, reading, schema, csv)
     found = on_release(published, baskets)
-    missing = [attack for attack, given in _given(reading, table, people, theirs).items() if not given]
-    reasons = left_out(published, baskets)
+    missing = [attack for attack, given in _find_available(reading, table, people, theirs).items() if not given]
+    reasons = list_skipped(published, baskets)
     if table is not None and schema is not None:
-        again = _again(published, table, asked)
+        again = _prepare_rerun(published, table, asked)
         rerun, class_of = (None, None) if isinstance(again, str) else again
-        found += at_home(published, table, schema, population=people, other=theirs, rerun=rerun, class_of=class_of, runs=runs,
+        found += with_original(published, table, schema, population=people, other=theirs, rerun=rerun, class_of=class_of, runs=runs,
                          seed=seed)  # fmt: skip
         reasons += [again] if isinstance(again, str) else []
         if rerun is not None and not reading.retained and all(each.attack != "minimality" for each in found):
@@ -120,12 +120,12 @@ def attack(release: Any, *, original: Any = None, schema: Schema | None = None, 
     if theirs is not None and all(each.attack != "row_join" for each in found):
         reasons.append("row join: the releases have no rows of sensitive or plain cells that belong together in both")
     untried = [*reasons, *(f"{attack} needs {NEEDS[attack]}" for attack in missing)]
-    return Attacked(
+    return AttackReport(
         closeknit=__version__, rows=published.columns.rows, findings=tuple(worst_first(found)), untried=tuple(untried)
     )
 
 
-def _given(reading: Reading, table: Columns | None, population: Columns | None, other: Published | None) -> dict[str, bool]:
+def _find_available(reading: Reading, table: Columns | None, population: Columns | None, other: Published | None) -> dict[str, bool]:
     """Which attacks have what they need, of those that have a meaning here."""
     given = {
         "delta presence": population is not None,
@@ -139,12 +139,12 @@ def _given(reading: Reading, table: Columns | None, population: Columns | None, 
     return {"candidate rows": table is not None, "population linkage": population is not None, **given}
 
 
-def release_of(release: Any, certificate: Any = None, csv: CsvFormat | None = None) -> Published:
+def load_published(release: Any, certificate: Any = None, csv: CsvFormat | None = None) -> Published:
     """A release as it is, or read from a file with its certificate, which must be the one of these cells.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
-    >>> release_of(release) is release
+    >>> load_published(release) is release
     True
     """
     if hasattr(release, "columns") and hasattr(release, "certificate") and certificate is None:
@@ -163,10 +163,10 @@ def release_of(release: Any, certificate: Any = None, csv: CsvFormat | None = No
             release if isinstance(release, str | PathLike) else None,
         )
         raise BadInput(what, file=file, right="attack the file as it was certified; 'closeknit audit' says what differs")
-    return Plain(unescape_columns(columns) if claimed.escape_formulas else columns, claimed)
+    return TextRelease(unescape_columns(columns) if claimed.escape_formulas else columns, claimed)
 
 
-def _named(baskets: Any) -> list[str]:
+def _check_baskets(baskets: Any) -> list[str]:
     given = [baskets] if isinstance(baskets, str) else baskets
     if not isinstance(given, list | tuple):
         raise BadInput(f"baskets={baskets!r} is no list of columns", right="name secrets whose cells have several items")
@@ -181,7 +181,7 @@ def _original(original: Any, recipe: Recipe | None, schema: Schema | None, csv: 
     if schema is None:
         raise BadInput("the original table comes without a schema", right="give the schema, or the recipe")
     source, format = (original, csv) if original is not None else (recipe.data_path, recipe.csv)  # type: ignore[union-attr]
-    needed = schema.needed
+    needed = schema.list_needed
     columns = read(
         source, format, lambda names: [*needed(names), *(name for name in shared if name in schema.removed and name in names)]
     )
@@ -198,14 +198,14 @@ def _population(population: Any, reading: Reading, schema: Schema | None, csv: C
     columns, raw = read(population, csv), raw_schema(reading, schema)
     for name in [name for name in raw.quasi if name in columns]:
         try:
-            raw.coded(columns[name], name, raw.quasi[name])
+            raw.encode_column(columns[name], name, raw.quasi[name])
         except BadInput as bad:
             file = population if isinstance(population, str | PathLike) else "the population"
             raise BadInput(bad.what, file=file, column=bad.column, row=bad.row, right=bad.right) from None
     return columns
 
 
-def _again(published: Published, table: Columns, asked: Recipe | None) -> tuple[Rerun, NDArray[np.int32]] | str:
+def _prepare_rerun(published: Published, table: Columns, asked: Recipe | None) -> tuple[Rerun, NDArray[np.int32]] | str:
     """How to make such a release of another table, and the class of each row; or why that cannot be done."""
     if asked is None:
         return f"minimality needs {NEEDS['minimality']}"

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from closeknit.api.asking import check_models
-from closeknit.api.distributed import seen_on_spark, wants_spark
+from closeknit.api.distributed import inspect_on_spark, wants_spark
 from closeknit.api.publishing import all_secrets
-from closeknit.api.release_form import (
+from closeknit.api.release_faults import (
     find_byte_faults,
     find_file_faults,
     find_inventory_faults,
@@ -21,9 +20,10 @@ from closeknit.api.release_form import (
     find_order_faults,
     find_part_faults,
 )
-from closeknit.core.audit import Audit, Checked, Seen, differences, finer_secrets
+from closeknit.api.request_checks import check_models
+from closeknit.core.audit import Audit, CheckedGuarantee, Recomputation, differences, find_finer_secrets
 from closeknit.core.certificate import Certificate, Promise
-from closeknit.core.certifying import unprotected
+from closeknit.core.certifying import list_unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.formulas import formula_notes, unescape_columns
@@ -35,15 +35,15 @@ from closeknit.doors.canonical import canonical_blocks, hash_of_blocks
 from closeknit.doors.csv import CsvFormat
 from closeknit.doors.files import read_written
 from closeknit.forms import generalized
-from closeknit.recipe import Asked, ModelsAsked, form_of, models_from
-from closeknit.release.places import certificate_file, read_certificate, release_file
+from closeknit.recipe import FormSpec, ModelSpecs, form_of, models_from
+from closeknit.release.release_paths import certificate_file, read_certificate, release_file
 
 FIRST = "0.1."  # versions whose releases have another order of rows, and fewer notes
 PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate says of its columns
 
 
-def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = None, *,
-          certificate: Certificate | str | PathLike[str] | None = None, form: Asked | None = None,
+def audit(data: Any, schema: Schema | None = None, models: ModelSpecs | None = None, *,
+          certificate: Certificate | str | PathLike[str] | None = None, form: FormSpec | None = None,
           escape_formulas: bool = False, csv: CsvFormat | None = None, engine: str | None = None,
           master: str | None = None) -> Audit:  # fmt: skip
     """Recompute every promise of a release made by anyone, from its cells alone.
@@ -68,25 +68,25 @@ def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = 
     if claimed is not None:
         schema = Schema.from_forms(claimed.columns) if schema is None else schema
         models = models or [promise.model for promise in claimed.promises]
-    schema, models = _required(schema, models)
+    schema, models = _check_required(schema, models)
     shape: Form = form_of(claimed.form if claimed and form is None else form) or generalized()
     check_models(schema, models, shape)
     withheld, escapes = (claimed.withheld, claimed.escape_formulas) if claimed else (0, escape_formulas)
     faults: list[str] = []  # of the form: they count where a certificate claims it
     if wants_spark(data, engine, master):
-        columns, seen, content, formulas = seen_on_spark(data, schema, models, shape, withheld, csv, master, escapes)
+        columns, seen, content, formulas = inspect_on_spark(data, schema, models, shape, withheld, csv, master, escapes)
         persons, parts = False, {}
         findings = _check_columns(columns, schema, shape.added)
         unchecked = ["the order of rows and the bytes of files were not checked on Spark"]
     else:
-        written = _some_rows(read_written(data, csv))
+        written = _refuse_empty(read_written(data, csv))
         columns = unescape_columns(written) if escapes else written
-        findings, seen, persons = _seen(columns, schema, models, shape, withheld)
+        findings, seen, persons = _read_release(columns, schema, models, shape, withheld)
         blocks, formulas = list(canonical_blocks(written)), formula_notes(columns)
         content, parts, unchecked = hash_of_blocks(iter(blocks)), shape.parts(columns, schema), []
         findings += [f"{note}, which are not escaped" for note in formula_notes(written)] if escapes else []
         faults = [*find_order_faults(columns, schema, shape), *find_byte_faults(data, blocks)]
-    findings += finer_secrets(columns, schema)
+    findings += find_finer_secrets(columns, schema)
     if claimed:
         found = _find_in_files(data, parts, claimed, certificate, in_folder)
         findings += [*_identity(seen.rows, content, claimed), *differences(seen, claimed), *found]
@@ -94,7 +94,7 @@ def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = 
     canonical = claimed is not None and not claimed.closeknit.startswith(FIRST)
     unchecked += [] if canonical else [f"the form is not canonical: {fault}" for fault in faults]
     return Audit(
-        promises=tuple(_all_checked(seen, models, schema, persons, claimed)),
+        promises=tuple(_check_guarantees(seen, models, schema, persons, claimed)),
         findings=tuple(findings + faults if canonical else findings),
         rows=seen.rows,
         classes=seen.classes,
@@ -104,7 +104,7 @@ def audit(data: Any, schema: Schema | None = None, models: ModelsAsked | None = 
     )
 
 
-def _required(schema: Schema | None, models: ModelsAsked | None) -> tuple[Schema, list[Model]]:
+def _check_required(schema: Schema | None, models: ModelSpecs | None) -> tuple[Schema, list[Model]]:
     """What an audit needs to know."""
     if schema is None or not models:
         raise BadInput("there is nothing to audit against", right="give a certificate, or a schema and models")
@@ -115,7 +115,7 @@ def _required(schema: Schema | None, models: ModelsAsked | None) -> tuple[Schema
     return schema, models_from(models)
 
 
-def _some_rows(written: Columns) -> Columns:
+def _refuse_empty(written: Columns) -> Columns:
     if written.rows == 0:
         raise BadInput("the release has no rows", right="give a table with at least one row")
     return written
@@ -129,22 +129,22 @@ def _find_in_files(data: Any, parts: Mapping[str, Columns], claimed: Certificate
     return [*found, *find_inventory_faults(data, parts, claimed)] if in_folder else found
 
 
-def _all_checked(
-    seen: Seen, models: Sequence[Model], schema: Schema, persons: bool, claimed: Certificate | None
-) -> list[Checked]:
+def _check_guarantees(
+    seen: Recomputation, models: Sequence[Model], schema: Schema, persons: bool, claimed: Certificate | None
+) -> list[CheckedGuarantee]:
     """Each guarantee as it was recomputed, or why it cannot be and whether the certificate attests it."""
     attested = [promise for promise in claimed.promises if promise.status == "attested"] if claimed else []
     in_persons = {promise.text for promise in attested if not promise.why}
     there = zip(seen.promises, models, strict=True)
-    checked = [_checked(promise, model, schema, persons, in_persons) for promise, model in there]
+    checked = [_check_guarantee(promise, model, schema, persons, in_persons) for promise, model in there]
     if claimed and len(checked) == len(claimed.promises):
         then = zip(checked, claimed.promises, models, strict=True)
-        checked = [found if "release" in model.needs else _beyond(found, said) for found, said, model in then]
-    return [found.vouched({promise.text for promise in attested}, claimed.notes if claimed else ()) for found in checked]
+        checked = [found if "release" in model.needs else _mark_uncheckable(found, said) for found, said, model in then]
+    return [found.mark_attested({promise.text for promise in attested}, claimed.notes if claimed else ()) for found in checked]
 
 
-def _seen(columns: Columns, schema: Schema, models: Sequence[Model], shape: Form,
-          withheld: int) -> tuple[list[str], Seen, bool]:  # fmt: skip
+def _read_release(columns: Columns, schema: Schema, models: Sequence[Model], shape: Form,
+          withheld: int) -> tuple[list[str], Recomputation, bool]:  # fmt: skip
     """What is found in a release that lies here, what is wrong with its columns, and whether it tells of persons."""
     findings = _check_columns(columns, schema, shape.added)
     heads = columns[schema.person].codes.astype(np.int64) if schema.person and schema.person in columns else None
@@ -152,15 +152,15 @@ def _seen(columns: Columns, schema: Schema, models: Sequence[Model], shape: Form
     joint = all_secrets(schema)
     reading = shape.read(columns, schema, persons, joints([*models, *filter(None, [joint])]))
     joint = joint if joint and reading.joins(joint.column) else None
-    return [*findings, *shape.disorder(columns, schema)], Seen.of(reading, models, joint, withheld), persons is not None
+    return [*findings, *shape.disorder(columns, schema)], Recomputation.of(reading, models, joint, withheld), persons is not None
 
 
-def _remarks(seen: Seen, schema: Schema, models: Sequence[Model]) -> list[str]:
+def _remarks(seen: Recomputation, schema: Schema, models: Sequence[Model]) -> list[str]:
     """What an audit notes of any release."""
-    return unprotected(schema, models) + _ground_notes(seen, models) + look_alike_notes(seen.references)
+    return list_unprotected(schema, models) + _ground_notes(seen, models) + look_alike_notes(seen.references)
 
 
-def _ground_notes(seen: Seen, models: Sequence[Model]) -> list[str]:
+def _ground_notes(seen: Recomputation, models: Sequence[Model]) -> list[str]:
     """Where a distance counts values that nobody has: many of them make every distance small."""
     notes = []
     for name in dict.fromkeys(model.column for model in models if model.family == "closeness" and model.column):
@@ -203,17 +203,17 @@ def _identity(rows: int, content: str, claimed: Certificate) -> list[str]:
     return findings
 
 
-def _beyond(found: Checked, claimed: Promise) -> Checked:
+def _mark_uncheckable(found: CheckedGuarantee, claimed: Promise) -> CheckedGuarantee:
     """What was compared with something that stays at home cannot be recomputed, whatever the release as a whole says."""
     if claimed.status != "attested" or not claimed.why or claimed.asked != found.asked:
         return found
-    return Checked(text=claimed.text, asked=claimed.asked, status="not checkable", why=claimed.why)
+    return CheckedGuarantee(text=claimed.text, asked=claimed.asked, status="not checkable", why=claimed.why)
 
 
-def _checked(promise: Promise, model: Model, schema: Schema, persons: bool, attested: set[str]) -> Checked:
+def _check_guarantee(promise: Promise, model: Model, schema: Schema, persons: bool, attested: set[str]) -> CheckedGuarantee:
     in_persons = "persons" in model.needs and ((schema.person is not None and not persons) or promise.text in attested)
     too_few = model.family == "size" and not promise.held  # a class has no more persons than rows
     if in_persons and not too_few:
         why = "it was counted in persons, who are not published"
-        return Checked(text=promise.text, asked=promise.asked, status="not checkable", why=why)
-    return Checked.of(promise)
+        return CheckedGuarantee(text=promise.text, asked=promise.asked, status="not checkable", why=why)
+    return CheckedGuarantee.of(promise)

@@ -25,29 +25,29 @@ from typing import Any
 import numpy as np
 
 from closeknit import __version__
-from closeknit.api.anonymizing import check_asked
-from closeknit.api.asking import read_table
-from closeknit.api.comparing import checked, each_warning_once, rivals_of
-from closeknit.api.dials import amount
-from closeknit.api.side_by_side import SideBySide, processes
-from closeknit.api.trials import Setting, Trials, Tried
-from closeknit.api.weighing import told
+from closeknit.api.anonymizing import check_guarantees
+from closeknit.api.comparing import build_methods, check_comparison, deduplicate_warnings
+from closeknit.api.parameter_sweep import amount
+from closeknit.api.request_checks import read_table
+from closeknit.api.tradeoff import report_points
+from closeknit.api.trials import Setting, TrialResult, Trials
+from closeknit.api.worker_pool import WorkerPool, processes
 from closeknit.core.choice import Candidate, Choice, scores
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.exact import Number, fraction
-from closeknit.core.method import Progress, silent
+from closeknit.core.method import Progress, ignore_progress
 from closeknit.core.params import number, whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Table
 from closeknit.doors.csv import CsvFormat
 from closeknit.methods import StackAndDeal
 from closeknit.models import KAnonymity, TCloseness
-from closeknit.recipe import MethodAsked, ModelsAsked, models_from
+from closeknit.recipe import MethodSpec, ModelSpecs, models_from
 
 MOST = 50  # candidates that are looked at where none are given
 
 
-def choose_k(data: Any, schema: Schema, models: ModelsAsked = (), method: MethodAsked | None = None, *,
+def choose_k(data: Any, schema: Schema, models: ModelSpecs = (), method: MethodSpec | None = None, *,
              column: str | None = None, alpha: Number = 0.5, t: Number | None = None, ks: Iterable[int] | None = None,
              scaled: bool = True, distance: str | None = None, seed: int | None = None, csv: CsvFormat | None = None,
              jobs: int | None = None, progress: Progress | None = None) -> Choice:  # fmt: skip
@@ -62,30 +62,30 @@ def choose_k(data: Any, schema: Schema, models: ModelsAsked = (), method: Method
     >>> [candidate.k for candidate in found.candidates], found.chosen.score == min(c.score for c in found.candidates)
     ([2, 4, 8], True)
     """
-    secret, asked = _secret(require_schema(schema), column), _asked(ks)
-    (chosen_method,) = rivals_of([method or (StackAndDeal(column=secret) if len(schema.sensitive) > 1 else StackAndDeal())])
+    secret, asked = _secret(require_schema(schema), column), _check_candidates(ks)
+    (chosen_method,) = build_methods([method or (StackAndDeal(column=secret) if len(schema.sensitive) > 1 else StackAndDeal())])
     weight = number("alpha", alpha, least=0, most=1)
     closeness = TCloseness(secret, 1 if t is None else t, distance)
     others = [model for model in models_from(models) if model.family != "size"]
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
-    check_asked(schema, [KAnonymity(1), closeness, *others], chosen_method, None)
+    check_guarantees(schema, [KAnonymity(1), closeness, *others], chosen_method, None)
     table = schema.encode(read_table(data, csv, schema)[0])
     candidates = _candidates(table, secret) if asked is None else asked
     base: dict[str, Any] = {"closeknit": __version__, "rows": len(table), "seed": seed, "column": closeness.column}
     if not candidates:
         return Choice(**base, rule="nothing to choose", k=len(table), candidates=())
-    with each_warning_once():
-        checked(table, [KAnonymity(1), closeness, *others], [chosen_method])
+    with deduplicate_warnings():
+        check_comparison(table, [KAnonymity(1), closeness, *others], [chosen_method])
     trials = Trials(table, seed, (closeness,), allow_vacuous=False)
     tasks = [Setting(chosen_method, (KAnonymity(k), *others)) for k in candidates]
-    with SideBySide(trials, processes(jobs, len(table))) as workers:
-        tried: list[Tried] = workers.each(_try, tasks, partial(told, progress or silent, 0.0, 1.0))
-    found, k = _chosen(candidates, tried, weight, closeness if t is not None else None, scaled)
+    with WorkerPool(trials, processes(jobs, len(table))) as workers:
+        tried: list[TrialResult] = workers.each(_run_trial, tasks, partial(report_points, progress or ignore_progress, 0.0, 1.0))
+    found, k = _choose_candidate(candidates, tried, weight, closeness if t is not None else None, scaled)
     rule = f"the least loss with t <= {t}" if t is not None else f"the least C, alpha = {amount(alpha)}"
     return Choice(**base, rule=rule if scaled or t is not None else f"{rule}, not scaled", k=k, candidates=found)
 
 
-def _try(trials: Trials, setting: Setting) -> Tried:
+def _run_trial(trials: Trials, setting: Setting) -> TrialResult:
     return trials(setting)
 
 
@@ -100,7 +100,7 @@ def _secret(schema: Schema, column: str | None) -> str:
     return column
 
 
-def _asked(ks: Iterable[int] | None) -> list[int] | None:
+def _check_candidates(ks: Iterable[int] | None) -> list[int] | None:
     """Candidates that were given."""
     if ks is None:
         return None
@@ -119,7 +119,7 @@ def _candidates(table: Table, secret: str) -> list[int]:
     return [int(k) for k in np.unique(np.round(np.geomspace(2, most, MOST)).astype(np.int64))]
 
 
-def _chosen(ks: Sequence[int], tried: Sequence[Tried], alpha: Fraction, limit: TCloseness | None,
+def _choose_candidate(ks: Sequence[int], tried: Sequence[TrialResult], alpha: Fraction, limit: TCloseness | None,
             scaled: bool) -> tuple[tuple[Candidate, ...], int]:  # fmt: skip
     """The candidates with what they came to, and the best of them; of equally good ones the largest."""
     found = {

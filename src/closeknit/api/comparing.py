@@ -15,17 +15,17 @@ from typing import Any
 
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
-from closeknit.api.asking import check_models, check_request, read_table
-from closeknit.api.dials import measure_of, strictness
-from closeknit.api.measuring import Meter
+from closeknit.api.parameter_sweep import measure_of, strictness
+from closeknit.api.request_checks import check_models, check_request, read_table
+from closeknit.api.resource_meter import Meter
 from closeknit.api.trials import few_rows
-from closeknit.core.certificate import Certificate, Paper
+from closeknit.core.certificate import Certificate, Document
 from closeknit.core.columns import Columns
-from closeknit.core.comparison import Compared, Comparison, Measure
+from closeknit.core.comparison import Comparison, Measure, MethodResult
 from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
 from closeknit.core.frontier import front_of
-from closeknit.core.method import Method, Progress, silent, usual_form
-from closeknit.core.model import Model, joints, listed
+from closeknit.core.method import Method, Progress, ignore_progress, usual_form
+from closeknit.core.model import Model, joints, list_models
 from closeknit.core.params import number, spec, whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Table
@@ -34,17 +34,17 @@ from closeknit.doors.csv import CsvFormat
 from closeknit.doors.folders import save_private, write_inside
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.methods import REGISTRY
-from closeknit.recipe import Asked as FormAsked
-from closeknit.recipe import MethodAsked, ModelsAsked, Recipe, form_of, made, method_of, models_from
+from closeknit.recipe import FormSpec as FormSpec
+from closeknit.recipe import MethodSpec, ModelSpecs, Recipe, build_from_form, form_of, method_of, models_from
 from closeknit.report.frontier_chart import frontier_svg, standalone
 
 FILES = ("comparison.json", "comparison.csv", "comparison.svg")
 GENERALIZED = "generalized"
-Asked = Sequence[MethodAsked]
+MethodSpecs = Sequence[MethodSpec]
 
 
-def compare(data: Any, schema: Schema, models: ModelsAsked, methods: Asked | None = None, *, suppress: float = 0.0,
-            form: FormAsked | None = None, seed: int | None = None, csv: CsvFormat | None = None, allow_vacuous: bool = False,
+def compare(data: Any, schema: Schema, models: ModelSpecs, methods: MethodSpecs | None = None, *, suppress: float = 0.0,
+            form: FormSpec | None = None, seed: int | None = None, csv: CsvFormat | None = None, allow_vacuous: bool = False,
             progress: Progress | None = None) -> Comparison:  # fmt: skip
     """What each method makes of a table: one row each, by loss; a method that refuses is a row with its reason.
 
@@ -58,19 +58,19 @@ def compare(data: Any, schema: Schema, models: ModelsAsked, methods: Asked | Non
     >>> [row.ok for row in comparison.methods], comparison.methods[-1].name
     ([True, True, False], 'burel')
     """
-    asked, tell, models = form_of(form), progress or silent, models_from(models)
+    asked, tell, models = form_of(form), progress or ignore_progress, models_from(models)
     name = asked.name if asked else GENERALIZED
-    rivals = rivals_of(serving(models, name) if methods is None else methods)
+    rivals = build_methods(list_methods(models, name) if methods is None else methods)
     number("suppress", suppress, least=0, most=1)
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
-    check_models(require_schema(schema), models, asked or made("form", usual_form(rivals[0]), FORMS))
+    check_models(require_schema(schema), models, asked or build_from_form("form", usual_form(rivals[0]), FORMS))
     tell("reading", 0.0)
     columns, _ = read_table(data, csv, schema)
     schema = schema.model_copy(update={"identifier": ()})  # they are checked and dropped
-    with each_warning_once():
-        promises = checked(schema.encode(columns), models, rivals)
+    with deduplicate_warnings():
+        promises = check_comparison(schema.encode(columns), models, rivals)
         run = _Run(columns, schema, models, {"suppress": suppress, "form": asked, "seed": seed, "allow_vacuous": allow_vacuous})
-        rows = [run.row(method, _part(tell, method, i, len(rivals))) for i, method in enumerate(rivals)]
+        rows = [run.row(method, _scale_progress(tell, method, i, len(rivals))) for i, method in enumerate(rivals)]
     tell("done", 1.0)
     rows.sort(key=lambda row: math.inf if row.loss is None else row.loss.a)
     return Comparison(
@@ -79,12 +79,12 @@ def compare(data: Any, schema: Schema, models: ModelsAsked, methods: Asked | Non
     )  # fmt: skip
 
 
-def compare_recipe(recipe: Recipe, methods: Asked | None = None, progress: Progress | None = None) -> Comparison:
+def compare_recipe(recipe: Recipe, methods: MethodSpecs | None = None, progress: Progress | None = None) -> Comparison:
     """The recipe's method and others, on its table and under its promises."""
     if recipe.data_path is None:
         raise BadInput("the recipe names no data", right="add the key data with the path of the table")
     name = recipe.form.name if recipe.form else usual_form(recipe.method)
-    others = serving(recipe.models, name) if methods is None else methods
+    others = list_methods(recipe.models, name) if methods is None else methods
     return compare(
         recipe.data_path, recipe.schema, recipe.models, [recipe.method, *others],
         suppress=recipe.suppress, form=recipe.form, seed=recipe.seed, csv=recipe.csv,
@@ -92,24 +92,24 @@ def compare_recipe(recipe: Recipe, methods: Asked | None = None, progress: Progr
     )  # fmt: skip
 
 
-def serving(models: Sequence[Model], form: str = GENERALIZED) -> list[str]:
+def list_methods(models: Sequence[Model], form: str = GENERALIZED) -> list[str]:
     """Names of the methods that can work under such promises and publish in such a form.
 
     >>> from closeknit.models import BetaLikeness
-    >>> "burel" in serving([BetaLikeness("disease", 2)]), "sabre" in serving([BetaLikeness("disease", 2)])
+    >>> "burel" in list_methods([BetaLikeness("disease", 2)]), "sabre" in list_methods([BetaLikeness("disease", 2)])
     (True, False)
     """
-    families = {"any", *(model.family for model in listed(models))}
+    families = {"any", *(model.family for model in list_models(models))}
     forms = {form, GENERALIZED}  # classes made for ranges can be written in any form
     return [name for name, method in REGISTRY.items() if method.plans_for in families and usual_form(method) in forms]
 
 
 def save_comparison(comparison: Comparison, folder: str | PathLike[str], force: bool = False) -> None:
     """`comparison.json`, `comparison.csv` and the picture `comparison.svg` in a private folder, whole or not at all."""
-    save_pictured(FILES, comparison, comparison.records(), picture_of(comparison), folder, force)
+    save_with_chart(FILES, comparison, comparison.records(), draw_chart(comparison), folder, force)
 
 
-def picture_of(comparison: Comparison) -> str:
+def draw_chart(comparison: Comparison) -> str:
     """Each method's loss against the level of the promise that protects most and that has a level, as SVG for a page."""
     rows = [row for row in comparison.methods if row.loss]
     known = [i for i, _ in enumerate(comparison.measures) if any(row.reached[i].level is not None for row in rows)]
@@ -126,7 +126,7 @@ def picture_of(comparison: Comparison) -> str:
     return frontier_svg(points, level=head.name, higher_is_safer=head.higher_is_safer, title=title)
 
 
-def save_pictured(names: tuple[str, str, str], paper: Paper, records: list[dict[str, Any]], picture: str,
+def save_with_chart(names: tuple[str, str, str], paper: Document, records: list[dict[str, Any]], picture: str,
                   folder: str | PathLike[str], force: bool) -> None:  # fmt: skip
     """A record as JSON, as flat CSV and as a picture, in a private folder, whole or not at all."""
     cells = Columns.of({name: [record[name] for record in records] for name in records[0]})
@@ -139,10 +139,10 @@ def save_pictured(names: tuple[str, str, str], paper: Paper, records: list[dict[
     save_private(Path(folder), write, force, names.__contains__)
 
 
-def rivals_of(asked: Asked) -> list[Method]:
+def build_methods(asked: MethodSpecs) -> list[Method]:
     """Each method once, in the order asked for; names and what a recipe writes are made.
 
-    >>> [method.name for method in rivals_of(["sabre", "mondrian", "sabre"])]
+    >>> [method.name for method in build_methods(["sabre", "mondrian", "sabre"])]
     ['sabre', 'mondrian']
     """
     rivals: list[Method] = []
@@ -155,9 +155,9 @@ def rivals_of(asked: Asked) -> list[Method]:
     return rivals
 
 
-def checked(table: Table, models: Sequence[Model], rivals: Sequence[Method]) -> tuple[str, ...]:
+def check_comparison(table: Table, models: Sequence[Model], rivals: Sequence[Method]) -> tuple[str, ...]:
     """The promises in words; a request that no method could serve is refused before any of them works."""
-    table = table.joined(joints(models))
+    table = table.join_secrets(joints(models))
     with contextlib.suppress(Unsatisfiable):  # each method says so in its row
         check_request(table, models, next((method for method in rivals if method.serves_both), rivals[0]))
     histograms = table.one_class().histograms
@@ -173,7 +173,7 @@ class _Run:
     models: Sequence[Model]
     options: dict[str, Any]
 
-    def row(self, method: Method, tell: Progress) -> Compared:
+    def row(self, method: Method, tell: Progress) -> MethodResult:
         form = {method.name: json.loads(json.dumps(spec(method), default=str))}
         tell("loading", 0.0)
         self._warm_up(method)
@@ -183,28 +183,28 @@ class _Run:
             except CloseknitError as refusal:
                 found = refusal
         if isinstance(found, CloseknitError):
-            return Compared(method=form, ok=False, seconds=meter.seconds, megabytes=meter.megabytes, reason=str(found))
+            return MethodResult(method=form, ok=False, seconds=meter.seconds, megabytes=meter.megabytes, reason=str(found))
         asked = found.promises[: len(self.models)]  # what a method promises besides stands after them
-        return Compared.of(form, found.model_copy(update={"promises": asked}), meter.seconds, meter.megabytes)
+        return MethodResult.of(form, found.model_copy(update={"promises": asked}), meter.seconds, meter.megabytes)
 
     def _warm_up(self, method: Method) -> None:
         """Few rows spread over the table: loading compiled code is no part of what a method costs."""
         few = few_rows(self.columns.rows, self.models)
         with warnings.catch_warnings(), contextlib.suppress(CloseknitError):
             warnings.simplefilter("ignore")  # few rows may well have one secret only
-            self._certificate(self.columns.take(few), method, silent)
+            self._certificate(self.columns.take(few), method, ignore_progress)
 
     def _certificate(self, columns: Columns, method: Method, tell: Progress) -> Certificate:
         return anonymize(columns, self.schema, self.models, method, progress=tell, **self.options).certificate
 
 
-def _part(tell: Progress, method: Method, place: int, count: int) -> Progress:
+def _scale_progress(tell: Progress, method: Method, place: int, count: int) -> Progress:
     """One method's progress as a part of the whole."""
     return lambda what, share: tell(f"{method.name}: {what}", (place + share) / count)
 
 
 @contextlib.contextmanager
-def each_warning_once() -> Iterator[None]:
+def deduplicate_warnings() -> Iterator[None]:
     """Methods that look at one table have the same to say of it."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

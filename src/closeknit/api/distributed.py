@@ -13,11 +13,11 @@ import numpy as np
 import yaml
 
 from closeknit import __version__
-from closeknit.api.asking import check_roles, check_whole, refuse_repeated, refuse_unique
-from closeknit.api.publishing import all_secrets, as_if_never_there, brought_form, notes_on, published_schema
-from closeknit.core.audit import Seen
+from closeknit.api.publishing import all_secrets, build_public_schema, choose_form, list_notes, rebuild_domains
+from closeknit.api.request_checks import check_roles, check_whole, refuse_repeated, refuse_unique
+from closeknit.core.audit import Recomputation
 from closeknit.core.certificate import Certificate, ReleaseFile, model_form
-from closeknit.core.certifying import noted_formulas, refuse_broken
+from closeknit.core.certifying import note_formulas, refuse_broken
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.formulas import formula_notes
@@ -44,7 +44,7 @@ def wants_spark(data: Any, engine: str | None, master: str | None) -> bool:
     >>> wants_spark("people.csv", None, None), wants_spark("people.csv", "spark", None)
     (False, True)
     """
-    from closeknit.engines.spark_session import is_spark_frame
+    from closeknit.spark.session import is_spark_frame
 
     if engine is not None:
         choice("engine", engine, ENGINES)
@@ -85,9 +85,9 @@ class SparkRelease(Release):
         self._write(fspath(path), "parquet")
 
     def _write(self, path: str, format: str) -> None:
-        from closeknit.engines.spark_session import sentences
+        from closeknit.spark.session import translate_errors
 
-        with sentences(path):
+        with translate_errors(path):
             frame = self._in_files(format == "csv")  # Spark would write other texts of numbers than the certificate speaks of
             writer = frame.write.mode("errorifexists")
             if format == "parquet":
@@ -109,7 +109,7 @@ class SparkRelease(Release):
         public = Path(folder).absolute()
         private = public.with_name(public.name + ".private")
         save_folders(
-            public, private, lambda f: self._write_public(f, format), lambda f: self._write_private(f, format), force, _ours
+            public, private, lambda f: self._write_public(f, format), lambda f: self._write_private(f, format), force, _is_ours
         )
 
     def _write_public(self, folder: Path, format: str) -> None:
@@ -129,29 +129,29 @@ class SparkRelease(Release):
         raise TypeError("a release on Spark stays with its session: save it")
 
 
-def _ours(name: str) -> bool:
+def _is_ours(name: str) -> bool:
     return name in ("release.parquet", "release.csv", "certificate.json", "recipe.yaml", "report.html", "report.json")
 
 
-def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Method, form: Form, seed: int, *, tell: Progress,
+def anonymize_on_spark(data: Any, schema: Schema, models: Sequence[Model], method: Method, form: Form, seed: int, *, tell: Progress,
                suppress: float, allow_vacuous: bool, master: str | None, csv: CsvFormat | None,
                described: dict[str, Any] | None) -> Release:  # fmt: skip
     """A certified release whose rows stay on Spark, or `Unsatisfiable`."""
-    from closeknit.engines.spark import coded_on_spark, refuse_unscaled, written_on_spark
-    from closeknit.engines.spark_persons import whole_class
-    from closeknit.engines.spark_session import read_frame, repeats, sentences, session, with_formulas
+    from closeknit.spark.person_marks import whole_class
+    from closeknit.spark.pipeline import encode_on_spark, refuse_unscaled, write_on_spark
+    from closeknit.spark.session import count_repeats, find_formulas, read_frame, session, translate_errors
 
     share = number("suppress", suppress, least=0, most=1)
     refuse_unscaled(method, schema, form, share > 0)
     check_roles(schema, models, method)
     tell("reading", 0.0)
     frame = read_frame(session(master), data, csv)
-    schema.needed(frame.columns)
-    with sentences(data if isinstance(data, str | PathLike) else None):
+    schema.list_needed(frame.columns)
+    with translate_errors(data if isinstance(data, str | PathLike) else None):
         for name in schema.unique:
-            refuse_repeated(name, *repeats(frame, name, schema.missing))
+            refuse_repeated(name, *count_repeats(frame, name, schema.missing))
         tell("encoding", 0.1)
-        coding, coded = coded_on_spark(frame, schema, models, keep=share > 0)
+        coding, coded = encode_on_spark(frame, schema, models, keep=share > 0)
         counts = [coding.counts[name] for name in schema.quasi]
         coding = replace(coding, head=with_steps(coding.head, lambda j: counts[j], getattr(form, "snap", False)))
         rows, room = coding.rows, floor(share * coding.rows)
@@ -163,74 +163,74 @@ def anonymized(data: Any, schema: Schema, models: Sequence[Model], method: Metho
         _check_plain(coding, coded)
         tell("working", 0.2)
         if room:
-            written = _with_withheld(frame, coding, coded, method, required, room, seed)
+            written = _suppress_rows(frame, coding, coded, method, required, room, seed)
         else:
-            written = written_on_spark(coding, coded, method, required, form, seed)
+            written = write_on_spark(coding, coded, method, required, form, seed)
         tell("writing", 0.8)
         if written.coding is not coding:  # rows were suppressed, so the reference is another one
             coding, whole = written.coding, whole_class(written.coding)
             vacuous = vacuity_notes(models, lambda _: whole, allow_vacuous)
-        shape = brought_form(None if written.form is form else written.form, form, form, method)
-        public = published_schema(coding.head.schema, written.columns)  # with the steps that were proposed
-        found = written.measured(public, models, all_secrets(public), rows - coding.rows)
+        shape = choose_form(None if written.form is form else written.form, form, form, method)
+        public = build_public_schema(coding.head.schema, written.columns)  # with the steps that were proposed
+        found = written.measure(public, models, all_secrets(public), rows - coding.rows)
         refuse_broken(found.promises)
         shown = Columns({**written.columns, **dict.fromkeys(schema.plain, NO_CELLS)}, 0)
-        formulas = noted_formulas(formula_notes(shown, with_formulas(written.frame, schema.plain)))
+        formulas = note_formulas(formula_notes(shown, find_formulas(written.frame, schema.plain)))
         certificate = Certificate(
             closeknit=__version__, form=model_form(shape), columns=public.forms(), rows=coding.rows,
             withheld=rows - coding.rows, promises=found.promises, classes=found.classes, loss=found.loss, joint=found.joint,
-            notes=tuple(dict.fromkeys((*notes_on(coding.head.schema, models, shape, 0), *step_notes(coding.head), *vacuous,
+            notes=tuple(dict.fromkeys((*list_notes(coding.head.schema, models, shape, 0), *step_notes(coding.head), *vacuous,
                                        *look_alike_notes(references_in(coding.head, models)), *formulas))),
             content_sha256=written.content_hash(),
         )  # fmt: skip
     tell("done", 1.0)
-    notes = (*written.notes, *found.at_home)
+    notes = (*written.notes, *found.private_notes)
     recipe = recipe_forms(schema, list(models), method, shape, suppress, seed, described, notes, allow_vacuous=allow_vacuous)
-    return SparkRelease(written.frame, written.in_files, certificate, recipe)
+    return SparkRelease(written.frame, written.split_files, certificate, recipe)
 
 
 def _check_plain(coding: Any, coded: Any) -> None:
-    from closeknit.engines.spark_coding import alone
+    from closeknit.spark.coding import count_singletons
 
     schema = coding.head.schema
-    for name, rows in zip(schema.plain, alone(coded, coding.plain_names).values(), strict=True):
+    for name, rows in zip(schema.plain, count_singletons(coded, coding.plain_names).values(), strict=True):
         refuse_unique(schema, name, rows)
 
 
-def _with_withheld(frame: Any, coding: Any, coded: Any, method: Method, models: Sequence[Model], room: int, seed: int) -> Any:
+def _suppress_rows(frame: Any, coding: Any, coded: Any, method: Method, models: Sequence[Model], room: int, seed: int) -> Any:
     """What a method of counted combinations makes of the rows that it does not withhold, as if there were no others."""
-    from closeknit.engines.spark import coded_on_spark, leveled_on_spark
-    from closeknit.engines.spark_withholding import withheld_by, without
+    from closeknit.spark.combination_suppression import drop_combinations, run_with_suppression
+    from closeknit.spark.pipeline import encode_on_spark, write_levels_on_spark
 
-    table, outcome = withheld_by(coding, coded, method, models, room, seed)
+    table, outcome = run_with_suppression(coding, coded, method, models, room, seed)
     withheld, form = outcome.partition.class_of < 0, cast(Form, outcome.form)
     if withheld.any():
-        _, form = as_if_never_there(table, withheld, form)
-        part = without(coding, np.unique(table.quasi[withheld], axis=0))
-        coded.forgotten()
+        _, form = rebuild_domains(table, withheld, form)
+        part = drop_combinations(coding, np.unique(table.quasi[withheld], axis=0))
+        coded.unpersist()
         proposed = [domain.proposed for domain in coding.head.quasi_domains]
-        coding, coded = coded_on_spark(frame, coding.head.schema, models, part)
+        coding, coded = encode_on_spark(frame, coding.head.schema, models, part)
         pairs = zip(coding.head.quasi_domains, proposed, strict=True)
         domains = tuple(replace(domain, proposed=was) for domain, was in pairs)  # the schema now declares proposed steps
         coding = replace(coding, head=replace(coding.head, quasi_domains=domains))
         _check_plain(coding, coded)  # a value may stand alone when its twin is gone
-    return leveled_on_spark(coding, coded, form, outcome.notes, seed)
+    return write_levels_on_spark(coding, coded, form, outcome.notes, seed)
 
 
-def seen_on_spark(data: Any, schema: Schema, models: Sequence[Model], form: Form, withheld: int, csv: CsvFormat | None,
-                  master: str | None, escapes: bool) -> tuple[Columns, Seen, str, list[str]]:  # fmt: skip
+def inspect_on_spark(data: Any, schema: Schema, models: Sequence[Model], form: Form, withheld: int, csv: CsvFormat | None,
+                  master: str | None, escapes: bool) -> tuple[Columns, Recomputation, str, list[str]]:  # fmt: skip
     """The columns of a release on Spark with each value once, what is found in it, its content hash, and notes on formulas."""
-    from closeknit.engines import spark_audit
-    from closeknit.engines.spark_session import sentences, session, with_formulas
+    from closeknit.spark import release_audit
+    from closeknit.spark.session import find_formulas, session, translate_errors
 
     if form.name != "generalized":
         raise BadInput(f"the form '{form.name}' cannot be audited on Spark yet", right="audit it without an engine")
     if escapes:
         raise BadInput("a release with escaped formulas cannot be audited on Spark", right="audit it without an engine")
-    frame = spark_audit.release_frame(session(master), data, csv)
-    with sentences(data if isinstance(data, str | PathLike) else None):
-        found = spark_audit.values_of(frame, schema)
-        seen = spark_audit.seen(frame, schema, models, all_secrets(schema), withheld, found)
-        columns = spark_audit.each_value(frame, found)
-        notes = formula_notes(columns, with_formulas(frame, [name for name in schema.plain if name in columns]))
-        return columns, seen, spark_audit.content_hash(frame), notes
+    frame = release_audit.release_frame(session(master), data, csv)
+    with translate_errors(data if isinstance(data, str | PathLike) else None):
+        found = release_audit.count_cells(frame, schema)
+        seen = release_audit.measure_release(frame, schema, models, all_secrets(schema), withheld, found)
+        columns = release_audit.list_values(frame, found)
+        notes = formula_notes(columns, find_formulas(frame, [name for name in schema.plain if name in columns]))
+        return columns, seen, release_audit.content_hash(frame), notes

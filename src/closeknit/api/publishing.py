@@ -12,25 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit import __version__
-from closeknit.api.asking import check_plain
+from closeknit.api.request_checks import check_plain
 from closeknit.core.certificate import Certificate, model_form
-from closeknit.core.certifying import Home, certify, persons_note, unprotected
+from closeknit.core.certifying import PrivateContext, certify, list_unprotected, persons_note
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.levels import level_like
-from closeknit.core.loss import written_texts
+from closeknit.core.loss import list_texts
 from closeknit.core.method import Method
 from closeknit.core.model import Model, joints
 from closeknit.core.params import spec
-from closeknit.core.published import Reading, starred
+from closeknit.core.reading import Reading, find_stars
 from closeknit.core.schema import Schema
 from closeknit.core.steps import step_notes
-from closeknit.core.table import Form, Partition, Table, Written
+from closeknit.core.table import Form, Partition, Table, WrittenTable
 from closeknit.core.tree import STAR
 from closeknit.models import TCloseness
 
 
-def brought_form(brought: Form | None, asked: Form | None, usual: Form, method: Method) -> Form:
+def choose_form(brought: Form | None, asked: Form | None, usual: Form, method: Method) -> Form:
     """What a method brings; the user says what is written of withheld rows, and nothing that the method would overrule."""
     if brought is None or asked is None:
         return brought or asked or usual
@@ -42,46 +42,46 @@ def brought_form(brought: Form | None, asked: Form | None, usual: Form, method: 
     return form
 
 
-def published(table: Table, partition: Partition, models: Sequence[Model], form: Form,
+def publish_table(table: Table, partition: Partition, models: Sequence[Model], form: Form,
               seed: int = 0) -> tuple[Columns, Certificate]:  # fmt: skip
     """Write, read back as a stranger would, and certify what was read; where that fails, with less of the withheld rows."""
     less: tuple[Form, ...] = getattr(form, "fallbacks", ()) if (partition.class_of < 0).any() else ()
     *more, least = (form, *less)
     for shape in more:
         with suppress(Unsatisfiable):
-            return _certified(table, partition, models, shape, seed)
-    return _certified(table, partition, models, least, seed)
+            return _certify_written(table, partition, models, shape, seed)
+    return _certify_written(table, partition, models, least, seed)
 
 
-def _certified(table: Table, partition: Partition, models: Sequence[Model], form: Form,
+def _certify_written(table: Table, partition: Partition, models: Sequence[Model], form: Form,
                seed: int) -> tuple[Columns, Certificate]:  # fmt: skip
     if (withheld := partition.class_of < 0).any():
         _refuse_small(table, partition, models)
-        table, form = as_if_never_there(table, withheld, form)
+        table, form = rebuild_domains(table, withheld, form)
     written = form.write(table, partition, seed)
     if withheld.any():
         check_plain(table.take(written.rows))  # a value may stand alone when its twin is gone
     classed = ~withheld[written.rows]
-    schema = published_schema(table.schema, written.columns)
+    schema = build_public_schema(table.schema, written.columns)
     persons = None if table.persons is None else {name: table.persons[written.rows_of(name)] for name in schema.published}
     joint = all_secrets(schema)
     reading = form.read(written.columns, schema, persons, joints([*models, *filter(None, [joint])]))
     profiles = partial(_profiles, reading, written) if reading.column_groups else None
     certificate = certify(
         reading, models, version=__version__, form=model_form(form), withheld=len(table) - written.columns.rows,
-        home=Home(persons is not None, profiles),
-        notes=[*notes_on(table.schema, models, form, int((~classed).sum())), *step_notes(table)],
+        home=PrivateContext(persons is not None, profiles),
+        notes=[*list_notes(table.schema, models, form, int((~classed).sum())), *step_notes(table)],
         joint=joint if joint and reading.joins(joint.column) else None, allow_vacuous=table.allow_vacuous,
     )  # fmt: skip
     return written.columns, certificate
 
 
-def _profiles(reading: Reading, written: Written, secret: str) -> NDArray[np.int32]:
+def _profiles(reading: Reading, written: WrittenTable, secret: str) -> NDArray[np.int32]:
     """What may be known of each published row, in the codes of `reading.slices`."""
-    return written.lined_up(reading.slices(secret).known, reading.column_groups)
+    return written.align_codes(reading.slices(secret).known, reading.column_groups)
 
 
-def as_if_never_there(table: Table, withheld: NDArray[np.bool_], form: Form) -> tuple[Table, Form]:
+def rebuild_domains(table: Table, withheld: NDArray[np.bool_], form: Form) -> tuple[Table, Form]:
     """The table with domains that are read off the remaining rows, and levels that these have.
 
     A code that is longer than all others would lengthen their masks.
@@ -105,7 +105,7 @@ def as_if_never_there(table: Table, withheld: NDArray[np.bool_], form: Form) -> 
 def _refuse_small(table: Table, partition: Partition, models: Sequence[Model]) -> None:
     """Rows written as stars may look like a class of others that is all stars: they must not count for it."""
     for model in models:
-        if model.column is None and not model.holds(classes := table.counted(partition)).all():
+        if model.column is None and not model.holds(classes := table.count_classes(partition)).all():
             raise Unsatisfiable(model.describe(None), f"a class reaches {model.levels(classes).min():.6g}", "ask for less")
 
 
@@ -114,30 +114,30 @@ def all_secrets(schema: Schema) -> Model | None:
     return TCloseness(tuple(schema.sensitive), 1) if len(schema.sensitive) > 1 else None
 
 
-def published_schema(schema: Schema, columns: Columns) -> Schema:
+def build_public_schema(schema: Schema, columns: Columns) -> Schema:
     """What a certificate may show of the columns: what was declared, and of trees made from data only what is written."""
-    quasi = {name: kind.published(written_texts(columns[name])) for name, kind in schema.quasi.items()}
+    quasi = {name: kind.published(list_texts(columns[name])) for name, kind in schema.quasi.items()}
     secret = {}
     for name, kind in schema.sensitive.items():
-        shown = columns[name].take(np.flatnonzero(~starred(columns[name])))
-        _, written, _ = schema.coded(shown, name, kind)  # of the written values: suppressed ones leave no trace
+        shown = columns[name].take(np.flatnonzero(~find_stars(columns[name])))
+        _, written, _ = schema.encode_column(shown, name, kind)  # of the written values: suppressed ones leave no trace
         secret[name] = kind.published(written.texts, sensitive=True)
     return Schema(quasi=quasi, sensitive=secret, plain=schema.plain, importance=schema.importance)
 
 
-def notes_on(schema: Schema, models: Sequence[Model], form: Form, starred: int) -> list[str]:
+def list_notes(schema: Schema, models: Sequence[Model], form: Form, starred: int) -> list[str]:
     """What a reader of the certificate has to know in addition to the numbers."""
-    first, *others = derived_notes(schema, models, form, starred)
+    first, *others = derive_notes(schema, models, form, starred)
     return [f"{first}, and refer to how secrets are spread over them", persons_note(schema), *others]
 
 
-def derived_notes(schema: Schema, models: Sequence[Model], form: Form, starred: int) -> list[str]:
+def derive_notes(schema: Schema, models: Sequence[Model], form: Form, starred: int) -> list[str]:
     """The notes that an auditor derives, too, from the published schema, the models, the form and the written cells.
 
-    `starred`: how many suppressed rows are written as `*`.
+    `find_stars`: how many suppressed rows are written as `*`.
     """
     notes = ["promises cover the published rows only", *form.notes(schema)]
     if starred:
         secrets = " and every secret" if getattr(form, "withheld", "") == "hidden" else ""
         notes.append(f"{starred:,} rows were withheld: they are written as `*` in every quasi column{secrets}")
-    return notes + unprotected(schema, models)
+    return notes + list_unprotected(schema, models)

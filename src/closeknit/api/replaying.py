@@ -11,25 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit import __version__
-from closeknit.api.asking import read_table
 from closeknit.api.publishing import all_secrets
+from closeknit.api.request_checks import read_table
 from closeknit.core.certificate import Certificate, Promise, model_form
-from closeknit.core.certifying import Home, certify
-from closeknit.core.columns import Column, Columns, joined
+from closeknit.core.certifying import PrivateContext, certify
+from closeknit.core.columns import Column, Columns, concat_columns
 from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.loss import written_texts
+from closeknit.core.loss import list_texts
 from closeknit.core.model import Model, joints
-from closeknit.core.order import row_order
 from closeknit.core.params import choice
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
+from closeknit.core.row_sorting import row_order
 from closeknit.core.schema import Schema
 from closeknit.doors.files import kind_of
 from closeknit.forms import generalized
-from closeknit.forms.cells import cell_order, compact, text_order
+from closeknit.forms.cell_labels import cell_order, compact, text_order
 from closeknit.release import Origin, Release
-from closeknit.streams.certificate import REFERRING, WINDOW, attested, notes, shown_schema
+from closeknit.streams.batch_writing import encode_cells
+from closeknit.streams.rolling_certificate import REFERENCE_FAMILIES, WINDOW, attest_model, notes, render_schema
 from closeknit.streams.stream import Stream
-from closeknit.streams.writing import in_order
 
 ORDERS = ("as it stands", "shuffled")
 
@@ -48,7 +48,7 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
     >>> release.columns["age"].cells(), release.partition.tolist(), release.certificate.ok
     (['[30, 32]', '[30, 32]', '[70, 71]', '[70, 71]'], [0, 1, 0, 1], True)
     """
-    refuse_begun(stream)
+    refuse_started(stream)
     choice("order", order, ORDERS)
     columns, _ = read_table(table, None, stream.schema)
     if columns.rows == 0:
@@ -60,8 +60,8 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
         reached = "every row was suppressed"
         raise Unsatisfiable(f"a release by {stream.name}", reached, "ask for less, or give rows more time to wait")
     rows = np.concatenate([block.rows for block in left])
-    released, behind = _sorted(stream, joined([block.columns for block in left]), rows)
-    reading, certificate = _certified(stream, columns, released, behind)
+    released, behind = _sort_rows(stream, concat_columns([block.columns for block in left]), rows)
+    reading, certificate = _certify_replay(stream, columns, released, behind)
     partition = np.full(columns.rows, -1, dtype=np.int32)
     partition[came[behind]] = reading.class_of
     path = table if isinstance(table, str | PathLike) else None
@@ -76,7 +76,7 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
     )
 
 
-def refuse_begun(stream: object) -> None:
+def refuse_started(stream: object) -> None:
     """What is no stream, or no new one."""
     if not isinstance(stream, Stream):
         raise BadInput(f"{stream!r} is no stream", right="give an instance, such as Castle(schema, k=100, delta=10_000)")
@@ -84,55 +84,55 @@ def refuse_begun(stream: object) -> None:
         raise BadInput("the stream has taken rows already", right="give one at its beginning")
 
 
-def _sorted(stream: Stream, written: Columns, rows: NDArray[np.int64]) -> tuple[Columns, NDArray[np.int64]]:
+def _sort_rows(stream: Stream, written: Columns, rows: NDArray[np.int64]) -> tuple[Columns, NDArray[np.int64]]:
     """Rows in the canonical order of a release, and their positions; lists of values are in order too."""
-    quasi, cells = shown_schema(stream, {}).quasi, dict[str, Column]()
+    quasi, cells = render_schema(stream, {}).quasi, dict[str, Column]()
     for name in (*quasi, *stream.schema.sensitive, *stream.schema.plain):
         column = compact(written[name])
         if name in quasi:
-            texts = written_texts(column)[:-1]
+            texts = list_texts(column)[:-1]
             order = text_order(texts)
             ranked = Column(np.array([texts[i] for i in order], dtype=object), np.argsort(order))  # type: ignore[arg-type]
         else:
-            ranked = in_order(np.array([*column.values.tolist()], dtype=object))
+            ranked = encode_cells(np.array([*column.values.tolist()], dtype=object))
         cells[name] = Column(ranked.values, np.append(ranked.codes, -1).astype(np.int32)[column.codes])
     order = row_order([cell_order(column) for column in cells.values()], written.rows)
     return Columns(cells, written.rows).take(order), rows[order]
 
 
-def _certified(stream: Stream, columns: Columns, released: Columns, behind: NDArray[np.int64]) -> tuple[Reading, Certificate]:
+def _certify_replay(stream: Stream, columns: Columns, released: Columns, behind: NDArray[np.int64]) -> tuple[Reading, Certificate]:
     """Read back as a stranger would and judged; what compares with windows is judged against them, at home."""
-    schema = _published_schema(stream, released)
-    rows = stream.coder.coded(columns, 0)
+    schema = _build_public_schema(stream, released)
+    rows = stream.coder.encode(columns, 0)
     persons = None if stream.schema.person is None else dict.fromkeys(schema.published, rows.persons[behind])
-    own = [model for model in stream.models if model.family not in REFERRING]
+    own = [model for model in stream.models if model.family not in REFERENCE_FAMILIES]
     joint = all_secrets(schema)
     reading = generalized().read(released, schema, persons, joints([*own, *filter(None, [joint])]))
     certificate = certify(
         reading, own, version=__version__, form={"generalized": {}}, withheld=columns.rows - released.rows,
-        home=Home(persons is not None), notes=notes(stream, checked=True), joint=joint, allow_vacuous=True,
+        home=PrivateContext(persons is not None), notes=notes(stream, checked=True), joint=joint, allow_vacuous=True,
     )  # fmt: skip
-    windows = np.array(written_texts(released[WINDOW]))[released[WINDOW].codes].astype(np.int64) if stream.scope else None
-    held = stream.judged_again(rows, behind, reading.class_of, windows)
+    windows = np.array(list_texts(released[WINDOW]))[released[WINDOW].codes].astype(np.int64) if stream.scope else None
+    held = stream.recheck_models(rows, behind, reading.class_of, windows)
     promises = dict(zip(own, certificate.promises, strict=True))
-    for model in (*stream.models, *stream.beside):
-        promises.setdefault(model, _attested(stream, model, held))
-    return reading, certificate.model_copy(update={"promises": tuple(promises[m] for m in (*stream.models, *stream.beside))})
+    for model in (*stream.models, *stream.extra_models):
+        promises.setdefault(model, _attest_guarantee(stream, model, held))
+    return reading, certificate.model_copy(update={"promises": tuple(promises[m] for m in (*stream.models, *stream.extra_models))})
 
 
-def _attested(stream: Stream, model: Model, held: Mapping[Model, bool]) -> Promise:
-    promise = attested(stream, model, held.get(model, True))
+def _attest_guarantee(stream: Stream, model: Model, held: Mapping[Model, bool]) -> Promise:
+    promise = attest_model(stream, model, held.get(model, True))
     if not promise.held:
         raise Unsatisfiable(promise.text, "judged against its window at home, it is not kept", "choose another stream")
     return promise
 
 
-def _published_schema(stream: Stream, released: Columns) -> Schema:
+def _build_public_schema(stream: Stream, released: Columns) -> Schema:
     """Declared kinds; of a tree that was made from data only what is written."""
     secret = {}
     for name, kind in stream.schema.sensitive.items():
-        secret[name] = kind.published(stream.schema.coded(released[name], name, kind)[1].texts, sensitive=True)
-    shown = shown_schema(stream, {})
+        secret[name] = kind.published(stream.schema.encode_column(released[name], name, kind)[1].texts, sensitive=True)
+    shown = render_schema(stream, {})
     return Schema(quasi=shown.quasi, sensitive=secret, plain=shown.plain, importance=shown.importance)
 
 

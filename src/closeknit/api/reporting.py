@@ -18,10 +18,10 @@ from closeknit.doors.canonical import content_hash
 from closeknit.doors.files import read, read_written
 from closeknit.recipe import Recipe
 from closeknit.release import Origin, Release
-from closeknit.release.places import certificate_file, read_certificate, release_file
+from closeknit.release.release_paths import certificate_file, read_certificate, release_file
 
 
-def saved(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None) -> Release:
+def load_release(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None) -> Release:
     """The release in a folder (or file), with its certificate; refused where these do not belong together.
 
     Spark writes a release as a folder of part files, which follow each other in the order of their names.
@@ -32,14 +32,14 @@ def saved(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     release.save(f"{folder}/out", report=False)
-    ...     saved(f"{folder}/out").report() == release.report()
+    ...     load_release(f"{folder}/out").report() == release.report()
     True
     """
     file = release_file(folder)
     certificate = read_certificate(certificate_file(file))
     written = read_written(file)
     columns = unescape_columns(written) if certificate.escape_formulas else written
-    home = (None, None, None) if recipe is None else _home(Path(recipe))
+    home = (None, None, None) if recipe is None else _load_private(Path(recipe))
     release = Release(columns, certificate, recipe=home[0], origin=home[1], partition=home[2])
     if content_hash(written) != certificate.content_sha256 or columns.rows != certificate.rows:
         what = "its content is not what its certificate speaks of"
@@ -51,22 +51,22 @@ def saved(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None
     return release
 
 
-def _home(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.int32] | None]:
+def _load_private(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.int32] | None]:
     """What the recipe tells, the original behind it, and the class of each row where it was kept."""
     asked = Recipe.read(recipe)
     if asked.data_path is None:
         raise BadInput("the recipe names no data", file=recipe, right="add the key data with the path of the table")
-    columns = read(asked.data_path, asked.csv, asked.schema.needed)
+    columns = read(asked.data_path, asked.csv, asked.schema.list_needed)
     partition = _classes(recipe.with_name("classes.csv"), columns.rows)
-    counted = None if asked.schema.person is None or partition is None else at_home(asked.schema.encode(columns), partition)
+    counted = None if asked.schema.person is None or partition is None else build_person_counter(asked.schema.encode(columns), partition)
     method = None if asked.stream else asked.method
     forms = yaml.safe_load(recipe.read_text(encoding="utf-8"))
     return forms, Origin(columns, asked.schema, tuple(asked.models), method, asked.seed, counted), partition
 
 
-def at_home(table: Table, partition: NDArray[np.int32]) -> Callable[[], Classes] | None:
+def build_person_counter(table: Table, partition: NDArray[np.int32]) -> Callable[[], Classes] | None:
     """Classes counted in persons, where rows have any: what is attested is told at home. `partition`: by input row."""
-    return None if table.persons is None else lambda: table.counted(Partition.of(partition[table.rows]))
+    return None if table.persons is None else lambda: table.count_classes(Partition.of(partition[table.rows]))
 
 
 def _classes(file: Path, rows: int) -> NDArray[np.int32] | None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-from closeknit.api.replaying import refuse_begun
+from closeknit.api.replaying import refuse_started
 from closeknit.core.certificate import Certificate
 from closeknit.core.errors import BadInput
-from closeknit.streams.delayed import delay_of
+from closeknit.streams.delayed_stream import delay_of
 from closeknit.streams.stream import Stream
 
 
@@ -34,42 +34,42 @@ def stream_on_spark(frame: Any, stream: Stream, checkpoint: str | PathLike[str],
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: a list is no streaming frame of Spark; read it with spark.readStream
     """
-    from closeknit.engines.spark_session import is_spark_frame, sentences
+    from closeknit.spark.session import is_spark_frame, translate_errors
 
-    refuse_begun(stream)
+    refuse_started(stream)
     if not is_spark_frame(frame) or not frame.isStreaming:
         kind = "frame that is whole" if is_spark_frame(frame) else type(frame).__name__
         raise BadInput(f"a {kind} is no streaming frame of Spark", right="read it with spark.readStream")
-    from closeknit.engines.spark_stream_asked import begun
-    from closeknit.engines.spark_stream_home import Home
-    from closeknit.engines.spark_stream_shards import Shards
+    from closeknit.spark.stream_checkpoint import CheckpointLocation
+    from closeknit.spark.stream_query import begin_stream
+    from closeknit.spark.stream_shards import Shards
 
     orders = [order] if isinstance(order, str) else list(order)
     asked = Shards.of(stream.schema, by, shards)
-    with sentences():
-        return begun(frame, stream, Home.at(frame.sparkSession, checkpoint), asked, orders, time, _late(late))
+    with translate_errors():
+        return begin_stream(frame, stream, CheckpointLocation.at(frame.sparkSession, checkpoint), asked, orders, time, _late(late))
 
 
-def rest_on_spark(stream: Stream, checkpoint: str | PathLike[str], master: str | None = None) -> Any:
+def flush_on_spark(stream: Stream, checkpoint: str | PathLike[str], master: str | None = None) -> Any:
     """The end of a stream whose query has stopped: a frame of all rows that may still leave; the rest is suppressed.
 
     It is a function of the checkpoint: asked again, it gives the same rows. No query can go on from there afterwards.
     """
-    from closeknit.engines.spark_session import sentences, session
-    from closeknit.engines.spark_stream_asked import rest
-    from closeknit.engines.spark_stream_home import Home
+    from closeknit.spark.session import session, translate_errors
+    from closeknit.spark.stream_checkpoint import CheckpointLocation
+    from closeknit.spark.stream_query import flush_stream
 
-    with sentences(checkpoint):
-        return rest(stream, Home.at(session(master), checkpoint))
+    with translate_errors(checkpoint):
+        return flush_stream(stream, CheckpointLocation.at(session(master), checkpoint))
 
 
 def certificate_on_spark(stream: Stream, checkpoint: str | PathLike[str], master: str | None = None) -> Certificate:
     """What holds for all rows that have left so far, all shards together: as of the last finished micro-batch, or the end."""
-    from closeknit.engines.spark_session import session
-    from closeknit.engines.spark_stream_asked import counted
-    from closeknit.engines.spark_stream_home import Home
+    from closeknit.spark.session import session
+    from closeknit.spark.stream_checkpoint import CheckpointLocation
+    from closeknit.spark.stream_query import sum_counters
 
-    return counted(stream, Home.at(session(master), checkpoint)).certificate
+    return sum_counters(stream, CheckpointLocation.at(session(master), checkpoint)).certificate
 
 
 def _late(late: str | None) -> float:

@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.api.anonymizing import Released, check_asked, released
-from closeknit.api.dials import measure_of
+from closeknit.api.anonymizing import ReleaseResult, check_guarantees, release_table
+from closeknit.api.parameter_sweep import measure_of
 from closeknit.core.certificate import Certificate, Promise
 from closeknit.core.certifying import judge
 from closeknit.core.errors import CloseknitError
@@ -35,7 +35,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialResult:
     """What became of a setting: a certificate and all that is measured, or a reason."""
 
     seconds: float
@@ -72,15 +72,15 @@ class Trials:
     form: Form | None = None
     allow_vacuous: bool = True  # whoever looks along a curve also sees where a limit begins to exclude nothing
     warm: set[str] = field(default_factory=set, repr=False)  # methods whose code is loaded
-    known: dict[str, Tried] = field(default_factory=dict, repr=False)  # searches for several targets begin alike
+    known: dict[str, TrialResult] = field(default_factory=dict, repr=False)  # searches for several targets begin alike
 
-    def __call__(self, setting: Setting) -> Tried:
+    def __call__(self, setting: Setting) -> TrialResult:
         """The same release as `anonymize` would make; none of it is kept but what was measured."""
         if repr(setting) not in self.known:
-            self.known[repr(setting)] = self._tried(setting)
+            self.known[repr(setting)] = self._run_setting(setting)
         return self.known[repr(setting)]
 
-    def _tried(self, setting: Setting) -> Tried:
+    def _run_setting(self, setting: Setting) -> TrialResult:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what there is to say of the table has been said once
             self._warm_up(setting)
@@ -88,9 +88,9 @@ class Trials:
             try:
                 made = self._release(self.table, setting)
             except CloseknitError as refusal:
-                return Tried(time.perf_counter() - began, reason=str(refusal))
+                return TrialResult(time.perf_counter() - began, reason=str(refusal))
             seconds = time.perf_counter() - began
-            return Tried(seconds, made.certificate, self._measured(made, setting.models))
+            return TrialResult(seconds, made.certificate, self._measure_release(made, setting.models))
 
     def _warm_up(self, setting: Setting) -> None:
         """Few rows spread over the table: loading compiled code is no part of what a setting costs."""
@@ -102,12 +102,12 @@ class Trials:
             with contextlib.suppress(CloseknitError):
                 self._release(self.table.take(few), setting)
 
-    def _release(self, table: Table, setting: Setting) -> Released:
-        models = check_asked(table.schema, setting.models, setting.method, self.form)
+    def _release(self, table: Table, setting: Setting) -> ReleaseResult:
+        models = check_guarantees(table.schema, setting.models, setting.method, self.form)
         table = replace(table, allow_vacuous=self.allow_vacuous)
-        return released(table, models, setting.method, suppress=self.suppress, form=self.form, seed=self.seed)
+        return release_table(table, models, setting.method, suppress=self.suppress, form=self.form, seed=self.seed)
 
-    def _measured(self, made: Released, models: Sequence[Model]) -> tuple[Promise | None, ...]:
+    def _measure_release(self, made: ReleaseResult, models: Sequence[Model]) -> tuple[Promise | None, ...]:
         """Promises as they were certified; what was not promised is read off the release as a stranger would."""
         certified = made.certificate.promises[: len(models)]  # what a method promises besides stands after them
         found = {measure_of(model).name: promise for model, promise in zip(models, certified, strict=True)}

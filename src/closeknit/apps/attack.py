@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from closeknit.apps.command_errors import handle_errors
 from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format
 from closeknit.apps.options import Json, print_utf8
-from closeknit.apps.plainly import plainly
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from closeknit.api import Attacked
+    from closeknit.api import AttackReport
 
 
 def attack(
@@ -51,7 +51,7 @@ def attack(
     closeknit attack out/release.csv --population voters.csv
     closeknit attack out/release.csv --recipe out.private/recipe.yaml --other last_year/release.csv --json
     """
-    with plainly():
+    with handle_errors():
         from closeknit.api import attack as attacked
         from closeknit.apps import show
 
@@ -71,15 +71,15 @@ def attack(
             _show(show.console(), found, at_home=recipe is not None)
 
 
-def _show(out: Console, found: Attacked, at_home: bool) -> None:
+def _show(out: Console, found: AttackReport, at_home: bool) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from closeknit.core.joint import named
+    from closeknit.core.combined_secrets import render_secret
 
     out.print(f"{found.rows:,} rows, the worst first. Risk 0: nothing is added to what was known; 1: somebody is given away.\n")
     for each in found.findings:
-        of = f" of {named(each.column)}" if each.column else ""
+        of = f" of {render_secret(each.column)}" if each.column else ""
         number = "no limit" if each.number is None else f"{each.number:.4g}"
         head = f"{each.risk:.3f}  {each.attack.replace('_', ' ')}{of} ({each.measure}: {number})"
         out.print(head, markup=False, soft_wrap=True)

@@ -14,6 +14,7 @@ import typer
 
 from closeknit import __version__
 from closeknit.apps.attack import attack
+from closeknit.apps.command_errors import exit_now, handle_errors, print_stderr
 from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format, describe_format
 from closeknit.apps.frontier import frontier
 from closeknit.apps.options import (
@@ -28,9 +29,8 @@ from closeknit.apps.options import (
     print_json,
     print_utf8,
     refuse_existing,
-    shown,
+    shorten_path,
 )
-from closeknit.apps.plainly import leave, plainly, say
 from closeknit.apps.report import report
 from closeknit.apps.serve import serve, ui
 from closeknit.apps.stream import stream
@@ -68,7 +68,7 @@ def main() -> None:
     try:
         app(prog_name="closeknit")
     except SystemExit as end:
-        leave(end.code)
+        exit_now(end.code)
 
 
 def _version(asked: bool) -> None:
@@ -119,7 +119,7 @@ def demo(
     closeknit demo --rows 2000 -o hospital/          saves hospital/ and hospital.private/
     closeknit demo --table patients.csv              saves the raw table, to try inspect and anonymize on
     """
-    with plainly():
+    with handle_errors():
         from closeknit.api import anonymize as anonymized
         from closeknit.apps import show
         from closeknit.apps.progress import ProgressBar
@@ -139,7 +139,7 @@ def demo(
         out.print("\nCertificate, computed from the release as it is written:")
         out.print(f"{release.certificate}\n", markup=False)
         show.show_loss(out, release)
-        _say_duplicates(release)
+        _print_duplicates(release)
         if folder is not None:
             release.save(folder, force=force)
         if table is not None:
@@ -147,11 +147,11 @@ def demo(
         out.print(_after_demo(folder, table), markup=False)
 
 
-def _say_duplicates(release: Release) -> None:
+def _print_duplicates(release: Release) -> None:
     """On standard error, where nothing is published from."""
     if release.duplicates:
         what = f"{release.duplicates:,} input rows repeat another row exactly, in every column that is used"
-        say(f"{what}; this is said here and in the private report only")
+        print_stderr(f"{what}; this is said here and in the private report only")
 
 
 def _after_demo(folder: Path | None, table: Path | None) -> str:
@@ -159,11 +159,11 @@ def _after_demo(folder: Path | None, table: Path | None) -> str:
     if folder is None:
         steps.append(("closeknit demo -o hospital/", "save the release and its certificate"))
     else:
-        steps.append((f"closeknit audit {shown(folder)}/release.csv", "check it as a stranger would"))
-        steps.append((f"{shown(folder)}/report.html", "open it in a browser: what is promised, lost and still given away"))
+        steps.append((f"closeknit audit {shorten_path(folder)}/release.csv", "check it as a stranger would"))
+        steps.append((f"{shorten_path(folder)}/report.html", "open it in a browser: what is promised, lost and still given away"))
     if table is None:
         steps.append(("closeknit demo --table patients.csv", "save the raw table, to try these on:"))
-    raw = shown(table) if table else "patients.csv"
+    raw = shorten_path(table) if table else "patients.csv"
     steps.append((f"closeknit inspect {raw} > recipe.yaml", "guess what the columns are; then edit the recipe"))
     steps.append(("closeknit anonymize recipe.yaml -o out/", "another k or t, other columns, your own table"))
     width = max(len(command) for command, _ in steps)
@@ -193,7 +193,7 @@ def inspect(
     closeknit inspect data/export.txt --decimal , --encoding latin-1 -o recipes/recipe.yaml
     closeknit inspect patients.parquet --json
     """
-    with plainly():
+    with handle_errors():
         from closeknit.api import suggest
         from closeknit.doors.folders import write_whole
 
@@ -210,13 +210,13 @@ def inspect(
         else:
             write_whole(output, recipe.encode(), 0o600)
         if suggestion.csv:
-            say(f"the file is written with {describe_format(suggestion.csv)}")
+            print_stderr(f"the file is written with {describe_format(suggestion.csv)}")
         unsure = ", ".join(suggestion.unsure) or "none"
-        say(f"columns: {len(suggestion.reasons)}, rows: {suggestion.rows:,}, not sure about: {unsure}")
+        print_stderr(f"columns: {len(suggestion.reasons)}, rows: {suggestion.rows:,}, not sure about: {unsure}")
         if not suggestion.schema.sensitive:
-            say("no column looks sensitive: move the secrets under 'sensitive' and add a promise for each")
-        name = "recipe.yaml" if output is None else shown(output)
-        say(f"next: edit the recipe, then run 'closeknit anonymize {name} -o out/'")
+            print_stderr("no column looks sensitive: move the secrets under 'sensitive' and add a promise for each")
+        name = "recipe.yaml" if output is None else shorten_path(output)
+        print_stderr(f"next: edit the recipe, then run 'closeknit anonymize {name} -o out/'")
 
 
 @app.command(short_help="Make a release that keeps a recipe's promises.")
@@ -244,7 +244,7 @@ def anonymize(
     closeknit anonymize recipe.yaml -o out/ --json | jq .loss.a
     closeknit anonymize recipe.yaml -o out/ --engine spark --master spark://host:7077
     """
-    with plainly():
+    with handle_errors():
         from closeknit.api import run
         from closeknit.apps.progress import ProgressBar
         from closeknit.recipe import Recipe
@@ -257,11 +257,11 @@ def anonymize(
             release = run(asked, progress=bar, engine=engine, master=master)
         release.save(folder, format=format.value if format else asked.format, force=force, report=report)
         certificate = (folder / "certificate.json").read_text(encoding="utf-8")
-        _say_duplicates(release)
+        _print_duplicates(release)
         if as_json:
             print_utf8(certificate)
             return
-        name, (file, *parts) = shown(folder), [listed["name"] for listed in json.loads(certificate)["files"]]
+        name, (file, *parts) = shorten_path(folder), [listed["name"] for listed in json.loads(certificate)["files"]]
         print_utf8(f"{release.certificate}\n\n")
         page = ", report.html" if report and engine != "spark" else ""  # rows on Spark do not come here to be drawn
         typer.echo(f"{name}/          {', '.join([file, *parts])}, certificate.json{page}: what may leave")
@@ -299,7 +299,7 @@ def audit(
     """
     if certificate is not None and recipe is not None:
         raise typer.BadParameter("give --certificate or --recipe, not both")
-    with plainly():
+    with handle_errors():
         from closeknit.api import audit as audited
         from closeknit.core.audit import NOT_MET
         from closeknit.recipe import Recipe
@@ -342,7 +342,7 @@ def compare(
     closeknit compare recipe.yaml --methods sabre,mondrian,burel -o compare.private/
     closeknit compare recipe.yaml --methods 'sabre: {fill: knn}, sabre: {fill: sweep}' --json
     """
-    with plainly():
+    with handle_errors():
         from closeknit.api import compare_recipe, save_comparison
         from closeknit.apps import show
         from closeknit.apps.progress import ProgressBar
@@ -361,7 +361,7 @@ def compare(
         else:
             show.show_comparison(show.console(), found)
             if output is not None:
-                typer.echo(f"{shown(Path(output))}/  comparison.json, comparison.csv, comparison.svg: they stay at home")
+                typer.echo(f"{shorten_path(Path(output))}/  comparison.json, comparison.csv, comparison.svg: they stay at home")
     if not found.ok:
         raise typer.Exit(1)
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from closeknit.apps.options import Force, Json, methods_of, print_utf8, refuse_existing, shown
-from closeknit.apps.plainly import plainly
+from closeknit.apps.command_errors import handle_errors
+from closeknit.apps.options import Force, Json, methods_of, print_utf8, refuse_existing, shorten_path
 from closeknit.core.errors import BadInput
 
 
@@ -44,7 +44,7 @@ def frontier(
     closeknit frontier recipe.yaml --vary t=0.1,0.15,0.2,0.3 --methods sabre,mondrian -o frontier.private/
     closeknit frontier recipe.yaml --vary k=5,10,20 --match loss --json
     """
-    with plainly():
+    with handle_errors():
         from closeknit.api import frontier_recipe, save_frontier
         from closeknit.apps import show
         from closeknit.apps.progress import ProgressBar
@@ -54,7 +54,7 @@ def frontier(
             refuse_existing(Path(os.path.abspath(output)), force)
         asked = Recipe.read(recipe)
         asked.seed = asked.seed if seed is None else seed
-        turned = vary_of(vary)
+        turned = parse_vary(vary)
         with ProgressBar() as bar:
             found = frontier_recipe(asked, methods_of(methods), vary=turned, match=match, jobs=jobs, progress=bar)
         if output is not None:
@@ -64,15 +64,15 @@ def frontier(
         else:
             show.show_frontier(show.console(), found)
             if output is not None:
-                typer.echo(f"{shown(Path(output))}/  frontier.json, frontier.csv, frontier.svg: they stay at home")
+                typer.echo(f"{shorten_path(Path(output))}/  frontier.json, frontier.csv, frontier.svg: they stay at home")
     if not found.ok:
         raise typer.Exit(1)
 
 
-def vary_of(text: str | None) -> str | dict[str, list[int | float | str]] | None:
+def parse_vary(text: str | None) -> str | dict[str, list[int | float | str]] | None:
     """A parameter alone, or with its values.
 
-    >>> vary_of("t"), vary_of("k=5,10"), vary_of("t=0.1,1/6")
+    >>> parse_vary("t"), parse_vary("k=5,10"), parse_vary("t=0.1,1/6")
     ('t', {'k': [5, 10]}, {'t': [0.1, '1/6']})
     """
     if text is None or "=" not in text:

@@ -88,6 +88,6 @@ def print_json(record: dict[str, Any]) -> None:
     print_utf8(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
-def shown(place: Path) -> str:
+def shorten_path(place: Path) -> str:
     """The shorter of the relative and the absolute path."""
     return min(os.path.relpath(place), str(place), key=len)

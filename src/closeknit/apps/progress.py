@@ -58,16 +58,16 @@ class ProgressBar:
         self._timer = threading.Timer(PATIENCE, self._show)
         self._timer.daemon = True
         self._watching = ExitStack()
-        self._tell: Progress = self._note
+        self._report: Progress = self._note
 
     def __enter__(self) -> ProgressBar:
         if self._shown:
             self._timer.start()
-            self._tell = self._watching.enter_context(with_compiling(self._note))
+            self._report = self._watching.enter_context(with_compiling(self._note))
         return self
 
     def __call__(self, what: str, share: float) -> None:
-        self._tell(what, share)
+        self._report(what, share)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._watching.close()

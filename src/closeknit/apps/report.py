@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from closeknit.apps.options import Force, Json, print_utf8, shown
-from closeknit.apps.plainly import plainly
+from closeknit.apps.command_errors import handle_errors
+from closeknit.apps.options import Force, Json, print_utf8, shorten_path
 from closeknit.core.errors import BadInput
 
 
@@ -47,21 +47,21 @@ def report(
     """
     if (frontier is not None or attacks is not None) and recipe is None:
         raise typer.BadParameter("--frontier and --attacks are for the private page: name the recipe with --private")
-    with plainly():
-        from closeknit.api.attacking import Attacked
-        from closeknit.api.reporting import saved
+    with handle_errors():
+        from closeknit.api.attacking import AttackReport
+        from closeknit.api.reporting import load_release
         from closeknit.core.frontier import Frontier
         from closeknit.release.release import report_files
         from closeknit.report.page import private_page, public_page
 
-        release = saved(folder, recipe)
+        release = load_release(folder, recipe)
         if recipe is None:
             public = release.public_record()
             files = {} if as_json else report_files(public, public_page(public))
             record = public.to_json()
         else:
             weighed = None if frontier is None else Frontier.from_json(_text(frontier), frontier)
-            attacked = None if attacks is None else Attacked.from_json(_text(attacks), attacks)
+            attacked = None if attacks is None else AttackReport.from_json(_text(attacks), attacks)
             home = release.private_record(weighed, attacked.findings if attacked else None)
             files = {} if as_json else report_files(home, private_page(home))
             record = home.to_json()
@@ -93,7 +93,7 @@ def _write(place: Path, files: Mapping[str, str], force: bool, mode: int) -> Non
         raise BadInput("it exists already and says something else", file=place / others[0], right=right)
     for name in files:
         if name in there and name not in others:
-            typer.echo(f"{shown(place / name)}  is there already, and says the same")
+            typer.echo(f"{shorten_path(place / name)}  is there already, and says the same")
         else:
             write_whole(place / name, files[name].encode(), mode)
-            typer.echo(f"{shown(place / name)}  written")
+            typer.echo(f"{shorten_path(place / name)}  written")

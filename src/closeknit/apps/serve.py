@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from closeknit.apps.plainly import plainly, say
+from closeknit.apps.command_errors import handle_errors, print_stderr
 from closeknit.core.errors import BadInput
 
 NEEDED = ("fastapi", "uvicorn", "python_multipart")
@@ -29,22 +29,22 @@ def ui(
     closeknit ui
     closeknit ui --no-browser --port 8000
     """
-    with plainly():
+    with handle_errors():
         refuse_without_extra()
-        from closeknit.apps.web.homes import passing_home
-        from closeknit.apps.web.running import serve as run
+        from closeknit.apps.web.http_server import serve as run
         from closeknit.apps.web.settings import Settings
+        from closeknit.apps.web.workspaces import open_temporary_workspace
 
         def opened(app: Any, settings: Settings) -> None:
             address = f"{settings.address}/enter?code={app.state.logins.code()}"
             typer.echo(address)
-            say("open this address in a browser: it is good once. Ctrl+C ends the page and deletes its tables.")
+            print_stderr("open this address in a browser: it is good once. Ctrl+C ends the page and deletes its tables.")
             if browser:
                 threading.Thread(
                     target=webbrowser.open, args=(address,), daemon=True
                 ).start()  # one in the terminal would block
 
-        with passing_home() as home:
+        with open_temporary_workspace() as home:
             run(Settings(home=home, port=port, session=float("inf"), each=1000), None, opened)  # there is one user
 
 
@@ -76,12 +76,12 @@ def serve(
     closeknit serve --token-file tokens --home jobs/ --host 0.0.0.0 --name data.example.org --tls-cert c.pem --tls-key k.pem
     closeknit serve --token-file tokens --home jobs/ --name data.example.org --behind-proxy
     """
-    with plainly():
+    with handle_errors():
         refuse_without_extra()
-        from closeknit.apps.web.homes import kept_home
-        from closeknit.apps.web.running import serve as run
+        from closeknit.apps.web.http_server import serve as run
         from closeknit.apps.web.settings import LOOPBACK, MEGABYTE, Settings
         from closeknit.apps.web.tokens import read_tokens
+        from closeknit.apps.web.workspaces import open_workspace
 
         tls = tls_files(tls_cert, tls_key)
         if host not in LOOPBACK and tls is None and not behind_proxy:
@@ -91,7 +91,7 @@ def serve(
         if not names and (behind_proxy or host not in LOOPBACK):
             raise BadInput("it is not said what users write in the address", right="give it with --name, e.g. data.example.org")
         tokens = read_tokens(token_file)
-        with kept_home(home.absolute()) as place:
+        with open_workspace(home.absolute()) as place:
             settings = Settings(
                 home=place, host=host, port=port, names=names, secure=behind_proxy or tls is not None,
                 body=max_upload * MEGABYTE, rows=max_rows, memory=memory * MEGABYTE, at_once=at_once, spare=spare,

@@ -11,7 +11,7 @@ from closeknit.core.comparison import Comparison
 from closeknit.core.frontier import Frontier
 from closeknit.core.schema import Schema
 from closeknit.release import Release
-from closeknit.release.samples import SAMPLE, Found, Rows, one_class
+from closeknit.release.samples import SAMPLE, ClassSample, Rows, find_class
 
 NARROWEST = 110  # a pipe has no width; the sample must still be readable
 
@@ -33,7 +33,7 @@ def console() -> Console:
 def show_sample(out: Console, table: Columns, schema: Schema, release: Release) -> None:
     """Some rows of one class, raw and published."""
     few = np.arange(min(SAMPLE, table.rows, release.columns.rows))
-    found = one_class(table, schema, release, release.partition) or Found(few, few, len(few))
+    found = find_class(table, schema, release, release.partition) or ClassSample(few, few, len(few))
     raw, written = found.raw, found.written
     out.print(_grid("Before: some patients", table, raw, list(table)))
     out.print(_grid("After: the same patients, in another order", release.columns, written, schema.published))

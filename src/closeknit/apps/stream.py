@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from closeknit.apps.command_errors import handle_errors, print_stderr
 from closeknit.apps.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format
-from closeknit.apps.plainly import plainly, say
 from closeknit.core.errors import BadInput, suggest_name
 
 if TYPE_CHECKING:
     from closeknit.doors.csv import CsvFormat
     from closeknit.recipe import Recipe
-    from closeknit.streams.running import Running
     from closeknit.streams.sinks import Sink
     from closeknit.streams.sources import Check, Source
+    from closeknit.streams.stream_run import StreamRun
 
 STANDARD = Path("-")
 CONNECTORS = {"redis": "redis_streams", "rediss": "redis_streams"}  # for addresses scheme://...: files of streams/
@@ -88,7 +88,7 @@ def stream(
     closeknit stream recipe.yaml -i in.csv -o out/rows.csv --checkpoint home/checkpoint --rejects home/rejects.ndjson
     closeknit stream recipe.yaml -i 'redis://localhost/0/in?group=g&consumer=c' -o redis://localhost/0/out --checkpoint home/ck
     """
-    with plainly(), ExitStack() as things:
+    with handle_errors(), ExitStack() as things:
         from closeknit.recipe import Recipe
 
         asked = Recipe.read(recipe)
@@ -97,17 +97,17 @@ def stream(
         places = Places(source, csv, _place(output), output_format, checkpoint, rejects, pipe, force)
         places.refuse_same({"the recipe": recipe, "--counters": counters, "--certificate": certificate})
         if places.to_file:
-            _refuse_private_beside(Path(output), {"--checkpoint": checkpoint, "--counters": counters, "--rejects": rejects})
+            _refuse_shared_folder(Path(output), {"--checkpoint": checkpoint, "--counters": counters, "--rejects": rejects})
         watch = Watch(counters, certificate, every)
-        running = _prepared(asked, recipe, places, things)
+        running = _prepare_run(asked, recipe, places, things)
         running.every, running.strict, running.watch = every, strict, watch
         watch.write(running)  # a place that cannot be written is refused before any work
         running.stopping = things.enter_context(_signals())
         idle = running.stream.ended
         with watch:
-            ended = running.go()
+            ended = running.run()
         watch.write(running)
-        say(told(running, ended, idle, checkpoint))
+        print_stderr(describe_end(running, ended, idle, checkpoint))
 
 
 def _origin(recipe: Recipe, input: str | None) -> Path | Address | None:
@@ -174,25 +174,25 @@ class Places:
                 raise BadInput(f"{other} and {what} are the same file", file=path, right="give each a file of its own")
 
 
-def _prepared(asked: Recipe, recipe: Path, places: Places, things: ExitStack) -> Running:
+def _prepare_run(asked: Recipe, recipe: Path, places: Places, things: ExitStack) -> StreamRun:
     """Everything opened, and at the place where the work goes on."""
+    from closeknit.streams.arrival_order import ArrivalOrder
     from closeknit.streams.checkpoint import refuse_other
-    from closeknit.streams.folder import CheckpointFolder
-    from closeknit.streams.order import Order
-    from closeknit.streams.running import Running
+    from closeknit.streams.checkpoint_folder import CheckpointFolder
     from closeknit.streams.sinks import Rejects
+    from closeknit.streams.stream_run import StreamRun
 
     if asked.stream is None:
         right = "give it the key stream: {castle: {k: 100, delta: 10000}}"
         raise BadInput("the recipe has no stream", file=recipe, right=right)
-    made = asked.stream.made(asked.schema, asked.models, asked.seed)
+    made = asked.stream.build(asked.schema, asked.models, asked.seed)
     folder = None if places.checkpoint is None else CheckpointFolder(places.checkpoint)
     if folder is not None:
         things.callback(folder.close)
-    going_on = folder is not None and folder.begun
+    resuming = folder is not None and folder.begun
     beside: dict[str, Any] = {}
     ticks: list[Any] = []
-    if folder is not None and going_on:
+    if folder is not None and resuming:
         kept, beside, ticks = folder.load()
         refuse_other(kept, made, folder.path)
         made = kept
@@ -200,15 +200,15 @@ def _prepared(asked: Recipe, recipe: Path, places: Places, things: ExitStack) ->
         _refuse_older(places)
     if made.timed:
         made.clock = "tick"
-    order = Order(asked.schema, asked.stream.position, asked.stream.time)
-    source = _source(places, things.enter_context(_woken_by_signals()), order.check_header)
+    order = ArrivalOrder(asked.schema, asked.stream.position, asked.stream.time)
+    source = _source(places, things.enter_context(_wake_on_signals()), order.check_header)
     things.callback(source.close)
-    sink = _sink(places, going_on)
+    sink = _sink(places, resuming)
     things.callback(sink.close)
     rejects = Rejects(places.rejects)
     things.callback(rejects.close)
-    running = Running(made, source, sink, order, rejects, time.time, folder)
-    running.resume(beside, ticks) if going_on else running.begin()
+    running = StreamRun(made, source, sink, order, rejects, time.time, folder)
+    running.resume(beside, ticks) if resuming else running.begin()
     return running
 
 
@@ -223,11 +223,11 @@ def _source(places: Places, wake: int, check: Check) -> Source:
     return FileSource(places.source, places.csv, wake, places.again, check)
 
 
-def _sink(places: Places, going_on: bool) -> Sink:
+def _sink(places: Places, resuming: bool) -> Sink:
     from closeknit.streams.sinks import FileSink, PipeSink
 
     if isinstance(places.output, Address):
-        return _connected_sink(places, places.output, going_on)
+        return _connect_sink(places, places.output, resuming)
     if places.to_file:
         return FileSink(places.output, places.csv_out)
     if places.output == STANDARD:
@@ -241,9 +241,9 @@ def _sink(places: Places, going_on: bool) -> Sink:
         os.close(handle)
 
 
-def _connected_sink(places: Places, output: Address, going_on: bool) -> Sink:
+def _connect_sink(places: Places, output: Address, resuming: bool) -> Sink:
     sink: Any = output.connector.sink(output.url)
-    if not going_on and sink.begun:
+    if not resuming and sink.begun:
         if not places.force:
             right = "choose another one, or use --force to replace it"
             raise BadInput("it holds something already", file=sink.place, right=right)
@@ -259,7 +259,7 @@ def _refuse_older(places: Places) -> None:
             raise BadInput("it exists already", file=path, right="choose another name, or use --force to replace it")
 
 
-def _refuse_private_beside(output: Path, private: dict[str, Path | None]) -> None:
+def _refuse_shared_folder(output: Path, private: dict[str, Path | None]) -> None:
     """The output's folder holds what may leave, and nothing else."""
     folder = Path(os.path.realpath(output)).parent
     for option, path in private.items():
@@ -286,7 +286,7 @@ def _input_format(
 
 
 @contextmanager
-def _woken_by_signals() -> Iterator[int]:
+def _wake_on_signals() -> Iterator[int]:
     """A handle that can be read as soon as a signal has come."""
     wake, waker = os.pipe()
     os.set_blocking(waker, False)
@@ -324,7 +324,7 @@ class Watch:
 
     def __init__(self, counters: Path | None, certificate: Path | None, every: int) -> None:
         self._counters, self._certificate, self._every = counters, certificate, every
-        self._written, self._told = 0, 0.0
+        self._written, self._sentence = 0, 0.0
         self._status: Any = None
 
     def __enter__(self) -> Watch:
@@ -339,15 +339,15 @@ class Watch:
         if self._status is not None:
             self._status.stop()
 
-    def __call__(self, running: Running, kept: bool) -> None:
+    def __call__(self, running: StreamRun, kept: bool) -> None:
         rows = running.stream.counters.rows_in
         if kept or rows - self._written >= self._every:
             self.write(running)
-        if self._status is not None and time.monotonic() - self._told > 0.2:
+        if self._status is not None and time.monotonic() - self._sentence > 0.2:
             self._status.update(_sentence(running))
-            self._told = time.monotonic()
+            self._sentence = time.monotonic()
 
-    def write(self, running: Running) -> None:
+    def write(self, running: StreamRun) -> None:
         """Write the files."""
         from closeknit.doors.folders import write_whole
 
@@ -361,7 +361,7 @@ class Watch:
             write_whole(self._counters, (json.dumps(record, indent=2) + "\n").encode(), 0o600)
 
 
-def _sentence(running: Running) -> str:
+def _sentence(running: StreamRun) -> str:
     counted = running.stream.counters.record()
     out = max(counted["rows_out"], 1)
     text = "rows in {rows_in:,}, out {rows_out:,}, pending {pending:,}, suppressed {suppressed:,}".format(**counted)
@@ -370,7 +370,7 @@ def _sentence(running: Running) -> str:
     return f"{text}{aside}; {delays}; loss {counted['loss']:.4f}; batches {counted['batches']:,}"
 
 
-def told(running: Running, ended: bool, idle: bool, checkpoint: Path | None) -> str:
+def describe_end(running: StreamRun, ended: bool, idle: bool, checkpoint: Path | None) -> str:
     """The last line."""
     if not ended:
         return f"stopped; {_sentence(running)}; to go on, give --checkpoint {checkpoint} again"

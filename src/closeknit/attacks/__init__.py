@@ -1,18 +1,17 @@
 """What an attacker gets out of a release: plain functions on what was published, measured at home beside the original rows."""
 
-from closeknit.attacks.at_home import at_home, with_other, with_population
 from closeknit.attacks.background import background
-from closeknit.attacks.candidates import candidate_rows
+from closeknit.attacks.candidate_rows import candidate_rows
 from closeknit.attacks.finding import Finding, worst_first
 from closeknit.attacks.homogeneity import homogeneity
 from closeknit.attacks.insider import insider
 from closeknit.attacks.intersection import intersection
-from closeknit.attacks.joint import joint_secrets
+from closeknit.attacks.joint_secrets import joint_secrets
 from closeknit.attacks.linkage import record_linkage
 from closeknit.attacks.matching_buckets import matching_buckets
 from closeknit.attacks.membership import Against, Matches, Membership, membership, membership_of
 from closeknit.attacks.minimality import minimality
-from closeknit.attacks.on_release import ON_RELEASE, left_out, on_release
+from closeknit.attacks.on_release import ON_RELEASE, list_skipped, on_release
 from closeknit.attacks.population import population_linkage
 from closeknit.attacks.presence import delta_presence
 from closeknit.attacks.range_ends import range_ends, singling_out
@@ -21,6 +20,7 @@ from closeknit.attacks.rules import association_rules
 from closeknit.attacks.similarity import similarity
 from closeknit.attacks.skewness import skewness
 from closeknit.attacks.temporal import temporal
+from closeknit.attacks.private_attacks import with_original, with_other, with_population
 
 __all__ = [
     "ON_RELEASE",
@@ -29,7 +29,6 @@ __all__ = [
     "Matches",
     "Membership",
     "association_rules",
-    "at_home",
     "background",
     "candidate_rows",
     "delta_presence",
@@ -37,7 +36,7 @@ __all__ = [
     "insider",
     "intersection",
     "joint_secrets",
-    "left_out",
+    "list_skipped",
     "matching_buckets",
     "membership",
     "membership_of",
@@ -51,6 +50,7 @@ __all__ = [
     "singling_out",
     "skewness",
     "temporal",
+    "with_original",
     "with_other",
     "with_population",
     "worst_first",

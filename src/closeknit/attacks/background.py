@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from closeknit.attacks.beliefs import ROUNDED, Beliefs
 from closeknit.attacks.finding import Detail, Finding
-from closeknit.attacks.words import IN_TABLE, certainty, counted, not_shown, place
+from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_count, not_shown, place
 from closeknit.core.params import whole
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 
 MOST = 3  # exclusions that the details go up to
 
@@ -37,7 +37,7 @@ def background(reading: Reading, column: str, b: int = 1) -> Finding:
     b = whole("b", b, 0)
     beliefs = Beliefs.of(reading, column)
     most = max(b, MOST)
-    measure, knows = f"largest posterior after {counted(b, 'exclusion')}", f"{IN_TABLE}, and values that are not theirs"
+    measure, knows = f"largest posterior after {format_count(b, 'exclusion')}", f"{IN_TABLE}, and values that are not theirs"
     if beliefs.totals.sum() == 0:
         return Finding(attack="background", knows=knows, column=column, measure=measure, number=None, risk=0,
                        sentence=not_shown(column))  # fmt: skip
@@ -54,8 +54,8 @@ def background(reading: Reading, column: str, b: int = 1) -> Finding:
 
 def _posteriors(beliefs: Beliefs, most: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Per number of exclusions and class the posterior, and per class with a secret the exclusions that make it 1."""
-    whole_ = beliefs.completed(most + 1)
-    order, rank = whole_.ranked()
+    whole_ = beliefs.add_unseen(most + 1)
+    order, rank = whole_.rank_values()
     owner, chances = whole_.owner[order], whole_.chances[order]
     count = len(beliefs.totals)
     first = np.zeros(count)
@@ -68,10 +68,10 @@ def _posteriors(beliefs: Beliefs, most: int) -> tuple[NDArray[np.float64], NDArr
     posteriors[posteriors > 1 - ROUNDED] = 1.0
     if beliefs.law is not None:  # every value that anybody may have is possible everywhere
         return posteriors, np.array([int((beliefs.prior > 0).sum()) - 1])
-    return posteriors, _needed(owner, rank, whole_.weights[order], beliefs.totals)
+    return posteriors, _count_exclusions(owner, rank, whole_.weights[order], beliefs.totals)
 
 
-def _needed(owner: NDArray[np.int64], rank: NDArray[np.int64], weights: NDArray[np.float64],
+def _count_exclusions(owner: NDArray[np.int64], rank: NDArray[np.int64], weights: NDArray[np.float64],
             totals: NDArray[np.int64]) -> NDArray[np.int64]:  # fmt: skip
     """The first number of exclusions after which the likeliest value is all that is left, in whole numbers."""
     running = np.cumsum(weights) - (np.cumsum(weights) - weights)[np.flatnonzero(rank == 0)][np.cumsum(rank == 0) - 1]
@@ -80,9 +80,9 @@ def _needed(owner: NDArray[np.int64], rank: NDArray[np.int64], weights: NDArray[
 
 
 def _sentence(column: str, b: int, chance: float, fewest: int) -> str:
-    values = counted(b, "value")
+    values = format_count(b, "value")
     if fewest <= b:
-        already = "Nothing has to be ruled out" if fewest == 0 else f"Ruling out {counted(fewest, 'value')} is enough"
+        already = "Nothing has to be ruled out" if fewest == 0 else f"Ruling out {format_count(fewest, 'value')} is enough"
         return f"{already} to tell {column} of somebody for sure."
     return (
         f"Whoever can rule out {values} of {column} tells it {certainty(chance)} at worst; to be sure of somebody at least "

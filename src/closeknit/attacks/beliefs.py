@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Classes, Histogram
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput, suggest_name
-from closeknit.core.perturbation import Law, estimated_counts
-from closeknit.core.published import Reading
+from closeknit.core.perturbation import Law, estimate_counts
+from closeknit.core.reading import Reading
 
 Int64 = NDArray[np.int64]
 Reals = NDArray[np.float64]
 ROUNDED = 1e-12  # a chance that is 1 but for rounding; shares of rows are farther from 1 than that
 
 
-class NoMeaning(BadInput):
+class NotApplicable(BadInput):
     """An attack that has no meaning for a column or in a form, and why."""
 
 
@@ -66,7 +66,7 @@ class Beliefs:
             return _by_law(classes.histograms[column], law)
         histogram = classes.diversity(column) if people else classes.histograms[column]
         starts, values, weights = _entries(histogram)
-        totals = heads(classes, column) if people else histogram.totals
+        totals = count_holders(classes, column) if people else histogram.totals
         return cls(starts, values, weights, totals, _shares(histogram.reference), np.zeros(len(totals)), histogram.domain)
 
     @property
@@ -89,12 +89,12 @@ class Beliefs:
         prior = np.bincount(set_of, self.prior, minlength=count).astype(np.float64)
         return replace(self, starts=starts, values=cells % count, weights=weights, prior=prior)
 
-    def ranked(self) -> tuple[Int64, Int64]:
+    def rank_values(self) -> tuple[Int64, Int64]:
         """Entries by class, likeliest first (the first value among equals), and the rank of each in its class."""
         order = np.lexsort((-self.chances, self.owner))
         return order, np.arange(len(order)) - self.starts[self.owner]
 
-    def completed(self, most: int) -> Beliefs:
+    def add_unseen(self, most: int) -> Beliefs:
         """With entries for the `most` likeliest values that a class does not show: only perturbed secrets have any."""
         if self.law is None:
             return self
@@ -105,7 +105,7 @@ class Beliefs:
             open_ = classes[lacking > 0]
             if len(open_) == 0:
                 break
-            fresh = open_[~_found(keys, open_ * width + value)]
+            fresh = open_[~_contains(keys, open_ * width + value)]
             lacking[fresh] -= 1
             added.append(fresh * width + value)
         cells = np.concatenate([keys, *added])
@@ -116,20 +116,20 @@ class Beliefs:
 
     def peaks(self) -> tuple[Reals, Int64]:
         """The largest chance of each class and its value; 0 and -1 where a class shows nothing."""
-        whole = self.completed(1)
-        order, rank = whole.ranked()
+        whole = self.add_unseen(1)
+        order, rank = whole.rank_values()
         first = order[rank == 0]
         peaks, values = np.zeros(len(self.totals)), np.full(len(self.totals), -1)
         peaks[whole.owner[first]], values[whole.owner[first]] = whole.chances[first], whole.values[first]
         return peaks, values
 
 
-def heads(classes: Classes, column: str) -> Int64:
+def count_holders(classes: Classes, column: str) -> Int64:
     """Those among whom the values of a class are shared: persons, or rows; withheld secrets are nobody's.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS"], dtype=object))
-    >>> heads(Classes.of(np.zeros(2, np.int32), 1, {"disease": (codes, domain)}), "disease").tolist()
+    >>> count_holders(Classes.of(np.zeros(2, np.int32), 1, {"disease": (codes, domain)}), "disease").tolist()
     [2]
     """
     totals = classes.diversity(column).totals
@@ -143,10 +143,10 @@ def refuse_unknown(reading: Reading, column: str) -> None:
         raise BadInput("is no sensitive column of the release", column=column, right=right)
 
 
-def gained(chances: Reals, prior: Reals) -> Reals:
+def measure_gain(chances: Reals, prior: Reals) -> Reals:
     """How much of the doubt that was left is gone: (q - p) / (1 - p), and 0 where there was none or it grew.
 
-    >>> gained(np.array([1.0, 0.6, 0.1, 1.0]), np.array([0.5, 0.2, 0.3, 1.0])).round(3).tolist()
+    >>> measure_gain(np.array([1.0, 0.6, 0.1, 1.0]), np.array([0.5, 0.2, 0.3, 1.0])).round(3).tolist()
     [1.0, 0.5, 0.0, 0.0]
     """
     doubt = 1 - prior
@@ -168,7 +168,7 @@ def _by_law(histogram: Histogram, law: Law) -> Beliefs:
     if law.retain == 0:
         prior[: law.values] = 1 / law.values
     else:
-        prior[: law.values] = _shares(estimated_counts(histogram.reference[: law.values], law.retain).possible)
+        prior[: law.values] = _shares(estimate_counts(histogram.reference[: law.values], law.retain).possible)
     starts, values, written = _entries(histogram)
     kept, other = float(law.retain), float(law.chance(False))
     scaled = written / (other + kept * prior[values])  # w_v / z_v, times the rows of the class
@@ -177,7 +177,7 @@ def _by_law(histogram: Histogram, law: Law) -> Beliefs:
     return Beliefs(starts, values, kept * prior[values] * scaled, totals, prior, rest, histogram.domain, law)
 
 
-def _found(ascending: Int64, wanted: Int64) -> NDArray[np.bool_]:
+def _contains(ascending: Int64, wanted: Int64) -> NDArray[np.bool_]:
     if len(ascending) == 0:
         return np.zeros(len(wanted), dtype=bool)
     at = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)

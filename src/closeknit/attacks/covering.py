@@ -20,21 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from closeknit.attacks.beliefs import NoMeaning
+from closeknit.attacks.beliefs import NotApplicable
 from closeknit.core.cell_ranges import cell_ranges, counts_leaves
 from closeknit.core.columns import Column, Columns
 from closeknit.core.dates import date_of_labels
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import BadValue, Kind, flat, prefix, texts_of
-from closeknit.core.order import groups
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
+from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
 from closeknit.core.written_kinds import Nodes, WrittenNodes
 from closeknit.doors.files import read
-from closeknit.forms.reading import Published, reading_of
-from closeknit.kernels.overlaps import BoxTree, box_tree, overlapping, overlapping_weight
+from closeknit.forms.release_reading import Published, reading_of
+from closeknit.kernels.geometry.overlaps import BoxTree, box_tree, overlapping, overlapping_weight
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -64,7 +64,7 @@ class Covering:
     @classmethod
     def of(cls, written: Columns, people: Columns, schema: Schema, names: Sequence[str]) -> Covering:
         """All of `names` are columns of both; `schema` says what the raw ones are."""
-        coded = [_coded(written[name], people[name], schema, name) for name in names]
+        coded = [_encode_column(written[name], people[name], schema, name) for name in names]
         box_of, boxes = groups([(written[name].codes + 1, len(written[name].values) + 1) for name in names], written.rows)
         point_of, points = groups([(codes, domain.size + 1) for codes, domain, _ in coded], people.rows)
         row, person = np.empty(boxes, dtype=np.int64), np.empty(points, dtype=np.int64)
@@ -113,7 +113,7 @@ def coverings(reading: Reading, people: Columns, schema: Schema | None = None) -
     """One for each group of columns that belong together and have quasi-identifiers that are known of the people.
 
     >>> import closeknit as ck
-    >>> from closeknit.forms.reading import reading_of
+    >>> from closeknit.forms.release_reading import reading_of
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
     >>> (found,) = coverings(reading_of(ck.anonymize(table, schema, [ck.KAnonymity(5)])), table, schema)
     >>> found.names, bool((found.people_in_boxes >= 5).all())
@@ -140,7 +140,7 @@ def covering_of(published: Published, people: Any, schema: Schema | None = None)
     reading = reading_of(published)
     if reading.column_groups:
         right = "ask for matching_buckets, or for record_linkage of a secret"
-        raise NoMeaning("quasi-identifiers stand in clear here, and a row of them tells no more than they do", right=right)
+        raise NotApplicable("quasi-identifiers stand in clear here, and a row of them tells no more than they do", right=right)
     (covering,) = coverings(reading, people_of(people, reading, schema), schema)
     return covering
 
@@ -191,9 +191,9 @@ def _raw_kind(name: str, kind: Kind) -> Kind:
     return flat()
 
 
-def _coded(written: Column, people: Column, schema: Schema, name: str) -> tuple[Int32, Domain, tuple[Int32, Int32]]:
+def _encode_column(written: Column, people: Column, schema: Schema, name: str) -> tuple[Int32, Domain, tuple[Int32, Int32]]:
     """Codes of the people, their domain, and both ends of every distinct written cell, the missing one last."""
-    codes, domain, _ = schema.coded(people, name, schema.quasi[name])
+    codes, domain, _ = schema.encode_column(people, name, schema.quasi[name])
     texts = ["" if text in schema.missing else text for text in texts_of(written.values)] + [""]
     return codes, domain, _ends(domain, texts, written, name)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
-from closeknit.core.order import groups
+from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 
 Int64 = NDArray[np.int64]
@@ -124,15 +124,15 @@ class Deals:
     def every(self) -> Iterator[Int64]:
         """Each way once, as the slots that it fills."""
         for parts in product(*(list(each.every()) for each in self.classes)):
-            yield self._filled(parts)
+            yield self._fill_slots(parts)
 
-    def drawn(self, draws: int, seed: int) -> Iterator[Int64]:
+    def draw_ways(self, draws: int, seed: int) -> Iterator[Int64]:
         """Some ways, all of them equally likely each time."""
         rng = np.random.default_rng(seed)
         for _ in range(draws):
-            yield self._filled([each.one(rng) for each in self.classes])
+            yield self._fill_slots([each.one(rng) for each in self.classes])
 
-    def _filled(self, parts: Sequence[list[int]]) -> Int64:
+    def _fill_slots(self, parts: Sequence[list[int]]) -> Int64:
         width = np.repeat([len(each.like) for each in self.classes], [len(each.members) for each in self.classes])
         first = np.cumsum(width) - width
         return first + np.array([kind for part in parts for kind in part], dtype=np.int64)

@@ -14,8 +14,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.order import groups
-from closeknit.kernels.fakes import Shelves, admitted, fitting, listed, shelved
+from closeknit.core.row_sorting import groups
+from closeknit.kernels.slicing.fakes import BucketIndex, contains_rows, count_admitted, fitting, index_buckets
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -73,34 +73,34 @@ class Tallies:
         return float(np.sqrt((gaps**2).sum()) / self.weights.sum())
 
 
-def fakes(bucket_of: Int32, values: Int32, originals: Int32, seed: int, most: int, draws: int) -> Tallies:
+def tally_fakes(bucket_of: Int32, values: Int32, originals: Int32, seed: int, most: int, draws: int) -> Tallies:
     """Count them where the walk is short enough, else estimate; `originals` as `distinct` gives them.
 
     >>> values = np.array([[0, 0], [1, 1]], np.int32)
-    >>> fakes(np.array([0, 0], np.int32), values, values, seed=0, most=100, draws=10).count
+    >>> tally_fakes(np.array([0, 0], np.int32), values, values, seed=0, most=100, draws=10).count
     2
     """
-    shelves = shelved(bucket_of, values, _sizes(values, originals))
-    original = _tallied(shelves, originals)
+    shelves = index_buckets(bucket_of, values, _sizes(values, originals))
+    original = _count_fits(shelves, originals)
     products = shelves.widths.prod(axis=1, dtype=np.float64)
     if products.sum() > most:
-        return _drawn(shelves, originals, original, products, np.random.default_rng(seed), draws)
+        return _draw_fakes(shelves, originals, original, products, np.random.default_rng(seed), draws)
     widest_last = np.argsort(shelves.widths.sum(axis=0), kind="stable")
-    fake = admitted(shelves, widest_last)
+    fake = count_admitted(shelves, widest_last)
     fake[1:] -= original[1:]  # an original that fits nowhere (its row is withheld) is not among the admitted
     return Tallies(original, fake)
 
 
-def outside(bucket_of: Int32, values: Int32, originals: Int32, others: Int32) -> Tallies:
+def tally_outsiders(bucket_of: Int32, values: Int32, originals: Int32, others: Int32) -> Tallies:
     """Originals beside the tuples of people who are not in the table, admitted or not; both as `distinct` gives them.
 
     >>> values = np.array([[0, 0], [1, 1]], np.int32)
-    >>> outside(np.array([0, 0], np.int32), values, values, np.array([[0, 0], [0, 1], [0, 2]], np.int32)).other.tolist()
+    >>> tally_outsiders(np.array([0, 0], np.int32), values, values, np.array([[0, 0], [0, 1], [0, 2]], np.int32)).other.tolist()
     [1, 1]
     """
-    others = others[~listed(originals, others)]
-    shelves = shelved(bucket_of, values, _sizes(values, originals, others))
-    return Tallies(_tallied(shelves, originals), _tallied(shelves, others))
+    others = others[~contains_rows(originals, others)]
+    shelves = index_buckets(bucket_of, values, _sizes(values, originals, others))
+    return Tallies(_count_fits(shelves, originals), _count_fits(shelves, others))
 
 
 def distinct(tuples: Int32) -> Int32:
@@ -121,11 +121,11 @@ def _sizes(*tuples: Int32) -> Int64:
     return np.max([given.max(axis=0, initial=0) for given in tuples], axis=0).astype(np.int64) + 1
 
 
-def _tallied(shelves: Shelves, tuples: Int32) -> Int64:
+def _count_fits(shelves: BucketIndex, tuples: Int32) -> Int64:
     return np.bincount(fitting(shelves, tuples), minlength=len(shelves.widths) + 1)
 
 
-def _drawn(shelves: Shelves, originals: Int32, original: Int64, products: Reals, rng: np.random.Generator,
+def _draw_fakes(shelves: BucketIndex, originals: Int32, original: Int64, products: Reals, rng: np.random.Generator,
            draws: int) -> Tallies:  # fmt: skip
     """A fake that m buckets admit is drawn in m ways, so it weighs 1/m of all ways."""
     c = len(shelves.first) - 1
@@ -136,5 +136,5 @@ def _drawn(shelves: Shelves, originals: Int32, original: Int64, products: Reals,
     start = shelves.starts[bucket[:, None] * c + np.arange(c)]
     tuples = (shelves.values[start + place] - shelves.first[:-1]).astype(np.int32)
     fits = fitting(shelves, tuples)
-    weights = np.where(listed(originals, tuples), 0.0, until[-1] / draws / fits)
+    weights = np.where(contains_rows(originals, tuples), 0.0, until[-1] / draws / fits)
     return Tallies(original, np.bincount(fits, weights, minlength=len(original)), fits, weights)

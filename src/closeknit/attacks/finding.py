@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pydantic import Field
 
 from closeknit.core.certificate import Record
+from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.grids import Summarized, Summary
-from closeknit.core.joint import Secret, named
 
 Detail = float | int | str | None
 
@@ -40,14 +40,14 @@ class Finding(Summarized, Record):
         return findings_summary("Finding", [self])
 
     def __str__(self) -> str:
-        of = f" of {named(self.column)}" if self.column else ""
+        of = f" of {render_secret(self.column)}" if self.column else ""
         return f"{self.risk:.3f}  {self.attack.replace('_', ' ')}{of}: {self.sentence}"
 
 
 def findings_summary(title: str, findings: Sequence[Finding], notes: Sequence[str] = ()) -> Summary:
     """Findings as a notebook shows them."""
     rows = [
-        [f"{each.risk:.3f}", each.attack.replace("_", " "), named(each.column) if each.column else "", each.sentence]
+        [f"{each.risk:.3f}", each.attack.replace("_", " "), render_secret(each.column) if each.column else "", each.sentence]
         for each in findings
     ]
     return Summary(title, [["risk", "attack", "column", "what it means"], *rows], notes)

@@ -13,8 +13,8 @@ import numpy as np
 
 from closeknit.attacks.beliefs import Beliefs
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.words import IN_TABLE, certainty, counted, not_shown, percent, place, unit, value_name
-from closeknit.core.published import Reading
+from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_count, not_shown, percent, place, unit, value_name
+from closeknit.core.reading import Reading
 
 
 def homogeneity(reading: Reading, column: str) -> Finding:
@@ -39,7 +39,7 @@ def homogeneity(reading: Reading, column: str) -> Finding:
     worst = int(np.argmax(peaks))
     mean = float(peaks @ beliefs.totals / everybody)
     plain = int(beliefs.totals[peaks == 1].sum())
-    told = f"it is plain of {counted(plain, *unit(seen.classes.by_person, column))} ({percent(plain / everybody)})"
+    told = f"it is plain of {format_count(plain, *unit(seen.classes.by_person, column))} ({percent(plain / everybody)})"
     sentence = (
         f"Whoever finds the class of a person tells {column} {certainty(float(peaks[worst]))} at worst, with probability "
         f"{percent(mean)} on average; {told if plain else 'it is plain of nobody'}."

@@ -16,8 +16,8 @@ import numpy as np
 
 from closeknit.attacks.beliefs import ROUNDED, Beliefs, Int64, Reals
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.words import certainty, percent, place, unit, value_name
-from closeknit.core.published import Reading
+from closeknit.attacks.finding_texts import certainty, percent, place, unit, value_name
+from closeknit.core.reading import Reading
 
 KNOWS = "being in the table oneself: the own rows, and the quasi-identifiers of somebody in the same class"
 
@@ -70,7 +70,7 @@ def _by_law(beliefs: Beliefs) -> tuple[Reals, Beliefs]:
     """(n q_u - P(u|v)) / (n - 1) for the written v that says least for u: the likeliest other one, if there is any."""
     assert beliefs.law is not None
     kept, other = float(beliefs.law.retain), float(beliefs.law.chance(False))
-    entries = beliefs.completed(1)
+    entries = beliefs.add_unseen(1)
     n, p = entries.totals[entries.owner], entries.prior[entries.values]
     first, second = _likeliest_written(beliefs)
     excluded = np.where(first[entries.owner] == entries.values, second[entries.owner], first[entries.owner])

@@ -24,17 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from closeknit.attacks.beliefs import NoMeaning
+from closeknit.attacks.beliefs import NotApplicable
 from closeknit.attacks.covering import people_of
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.value_sets import Values, true_texts, value_sets
-from closeknit.attacks.words import counted
+from closeknit.attacks.finding_texts import format_count
+from closeknit.attacks.possible_values import Values, true_texts, value_sets
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.params import whole
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
-from closeknit.forms.reading import Published, reading_of
+from closeknit.forms.release_reading import Published, reading_of
 
 MOST = 50_000
 Int64 = NDArray[np.int64]
@@ -60,10 +60,10 @@ def intersection(one: Published, other: Published | None, victims: Any, schema: 
     name = _secret(readings, secret)
     people = people_of(victims, readings[0], schema)
     who = Victims.of(people, schema, name, len(readings))
-    rows = who.drawn(whole("most", most, 1), seed)
+    rows = who.draw_sample(whole("most", most, 1), seed)
     values = Values.of(readings, name)
     sets = [value_sets(reading, people.take(rows.rows), schema, name, values) for reading in readings]
-    return _found(rows, sets, values, name)
+    return _build_finding(rows, sets, values, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +93,11 @@ class Victims:
             truth = None if truth is None else [truth[row] for row in rows.tolist()]
             if len(rows) == 0:
                 right = "give another release, or a schema with a person column"
-                raise NoMeaning("nobody is known to have several rows with one secret", right=right)
+                raise NotApplicable("nobody is known to have several rows with one secret", right=right)
             _, victim_of = np.unique(victim_of, return_inverse=True)
         return cls(rows, victim_of, truth, int(victim_of.max()) + 1)
 
-    def drawn(self, most: int, seed: int) -> Victims:
+    def draw_sample(self, most: int, seed: int) -> Victims:
         """All of them, or as many as `most`."""
         if self.everybody <= most:
             return self
@@ -124,7 +124,7 @@ def _secret(readings: list[Reading], secret: str | None) -> str:
     return secret or shared[0]
 
 
-def left_over(victims: Victims, sets: list[csr_array]) -> csr_array:
+def intersect_sets(victims: Victims, sets: list[csr_array]) -> csr_array:
     """Values in every set of a victim: [victims, values], 0 or 1."""
     count = int(victims.victim_of.max()) + 1
     rows = len(victims.rows)
@@ -137,7 +137,7 @@ def left_over(victims: Victims, sets: list[csr_array]) -> csr_array:
     return found
 
 
-def _given_away(victims: Victims, left: csr_array, values: Values) -> NDArray[np.bool_]:
+def _find_disclosed(victims: Victims, left: csr_array, values: Values) -> NDArray[np.bool_]:
     """Victims with one value left, which is not a wrong one."""
     single = np.diff(left.indptr) == 1
     if victims.truth is not None:
@@ -148,13 +148,13 @@ def _given_away(victims: Victims, left: csr_array, values: Values) -> NDArray[np
     return single
 
 
-def _found(victims: Victims, sets: list[csr_array], values: Values, secret: str) -> Finding:
-    left = left_over(victims, sets)
+def _build_finding(victims: Victims, sets: list[csr_array], values: Values, secret: str) -> Finding:
+    left = intersect_sets(victims, sets)
     sizes = np.diff(left.indptr)
     both = sizes > 0
-    given = int(_given_away(victims, left, values).sum())
+    given = int(_find_disclosed(victims, left, values).sum())
     alone = Victims(victims.rows, np.arange(len(victims.rows)), victims.truth, len(victims.rows))
-    told = [victims.victim_of[_given_away(alone, each, values) & both[victims.victim_of]] for each in sets]
+    told = [victims.victim_of[_find_disclosed(alone, each, values) & both[victims.victim_of]] for each in sets]
     before = max(len(np.unique(people)) for people in told)  # whoever has a row that tells it by itself, counted once
     count, smallest = int(both.sum()), int(sizes[both].min()) if both.any() else 0
     what = "both releases" if len(sets) > 1 else "the rows of a person"
@@ -167,7 +167,7 @@ def _found(victims: Victims, sets: list[csr_array], values: Values, secret: str)
         number=given / count if count else None,
         risk=1 / smallest if smallest else 0.0,
         sentence=f"{what[0].upper()}{what[1:]} together leave a single value to {given:,} of "
-        f"{counted(count, 'person', 'people')}{drawn}, and at least {smallest:,} to each; "
+        f"{format_count(count, 'person', 'people')}{drawn}, and at least {smallest:,} to each; "
         f"{'one alone does' if len(sets) > 1 else 'single rows do'} to {before:,}."
         if count
         else f"{what[0].upper()}{what[1:]} together leave no value to anybody: nobody is in all of them.",

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.words import IN_TABLE, certainty, counted, percent, place
+from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_count, percent, place
 from closeknit.core.columns import Column
+from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.domain import read_ranges
 from closeknit.core.errors import BadInput
-from closeknit.core.joint import Secret, named
 from closeknit.core.kinds import Kind, texts_of
-from closeknit.core.order import groups
-from closeknit.core.published import Reading, without_markers
+from closeknit.core.reading import Reading, without_markers
+from closeknit.core.row_sorting import groups
 from closeknit.core.tree import STAR
 
 Reals = NDArray[np.float64]
@@ -55,10 +55,10 @@ def record_linkage(reading: Reading, column: Secret | None = None) -> Finding:
         more = f" Of a person whose class is not known: {certainty(1 / covering)} at most." if covering > sizes[worst] else ""
         sentence, details = f"At worst the right row is chosen {certainty(chance)}, {of}{more}", {"covering": 1 / covering}
     else:
-        once, together = _seen_once(reading)
-        wanted = "row of its bucket" if column is None else f"cell of {named(column)}"
+        once, together = _count_unique(reading)
+        wanted = "row of its bucket" if column is None else f"cell of {render_secret(column)}"
         sentence = (
-            f"Quasi-identifiers stand in clear: of {counted(once, 'row')} those of {together} occur once in the release. "
+            f"Quasi-identifiers stand in clear: of {format_count(once, 'row')} those of {together} occur once in the release. "
             f"At worst the right {wanted} is chosen {certainty(chance)}, {of}"
         )
         details = {"seen_once": once, "seen_once_share": once / reading.columns.rows}
@@ -69,7 +69,7 @@ def record_linkage(reading: Reading, column: Secret | None = None) -> Finding:
     )  # fmt: skip
 
 
-def _seen_once(reading: Reading) -> tuple[int, str]:
+def _count_unique(reading: Reading) -> tuple[int, str]:
     """In the group of columns where most are: rows whose quasi cells occur once, and these columns."""
     found = []
     for group in reading.column_groups:

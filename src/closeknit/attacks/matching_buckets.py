@@ -24,9 +24,9 @@ from closeknit.attacks.finding import Finding
 from closeknit.attacks.membership import Membership, group_codes, membership
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
-from closeknit.forms.reading import Published, reading_of
+from closeknit.forms.release_reading import Published, reading_of
 
 UNWRITTEN = "\0"  # stands for values that no cell of the release covers: they fit nowhere
 
@@ -55,27 +55,27 @@ def matching_buckets(published: Published, original: Any, schema: Schema | None 
         right = "known must be at least one of: " + ", ".join(raw.quasi)
         raise BadInput("none of the quasi-identifiers is known of these people", right=right)
     both = [people, *([others] if others is not None else [])]
-    everybody = [as_written(reading, each, raw, known) for each in both]
-    values, codes = group_codes(reading, _stacked(everybody, known), together)
+    everybody = [recode_people(reading, each, raw, known) for each in both]
+    values, codes = group_codes(reading, _stack_rows(everybody, known), together)
     assert codes is not None
     outside = None if others is None else codes[people.rows :]
     found = membership(reading.class_of, values, codes[: people.rows], None, outside, seed)
-    return _finding(found, len(together), known)
+    return _build_finding(found, len(together), known)
 
 
-def as_written(reading: Reading, people: Columns, schema: Schema, names: list[str]) -> Columns:
+def recode_people(reading: Reading, people: Columns, schema: Schema, names: list[str]) -> Columns:
     """These columns of people as the release writes them: the narrowest cell that covers each value.
 
     >>> import closeknit as ck
     >>> schema = ck.Schema(quasi={"age": ck.prefix()}, sensitive={"wage": ck.flat()})
     >>> reading = ck.bucketized().read(Columns.of({"bucket": [1, 1], "age": ["3*", "41"], "wage": [3, 4]}), schema)
-    >>> as_written(reading, Columns.of({"age": [31, 41, 50]}), schema, ["age"])["age"].cells()
+    >>> recode_people(reading, Columns.of({"age": [31, 41, 50]}), schema, ["age"])["age"].cells()
     ['3*', '41', '\\x00']
     """
-    return Columns({name: _as_written(reading.columns, people, schema, name) for name in names}, people.rows)
+    return Columns({name: _recode_column(reading.columns, people, schema, name) for name in names}, people.rows)
 
 
-def _as_written(written: Columns, people: Columns, schema: Schema, name: str) -> Column:
+def _recode_column(written: Columns, people: Columns, schema: Schema, name: str) -> Column:
     covering = Covering.of(written, people, schema, [name])
     over = covering.boxes_over(np.arange(len(covering.points))).tocoo()
     width = (covering.hi - covering.lo)[:, 0].astype(np.int64)
@@ -91,13 +91,13 @@ def _as_written(written: Columns, people: Columns, schema: Schema, name: str) ->
     return Column(values, np.where(nobody, len(values) - 1, codes).astype(np.int32))
 
 
-def _stacked(tables: list[Columns], names: list[str]) -> Columns:
+def _stack_rows(tables: list[Columns], names: list[str]) -> Columns:
     """Rows of one table after those of the other; both have the same distinct values."""
     columns = {name: Column(tables[0][name].values, np.concatenate([table[name].codes for table in tables])) for name in names}
     return Columns(columns, sum(table.rows for table in tables))
 
 
-def _finding(found: Membership, parts: int, known: list[str]) -> Finding:
+def _build_finding(found: Membership, parts: int, known: list[str]) -> Finding:
     against = found.outsiders if found.outsiders is not None else found.fakes
     clear = not found.fakes.count
     auc = against.auc

@@ -27,14 +27,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.attacks.fakes import Tallies, distinct, fakes, outside
+from closeknit.attacks.fakes import Tallies, distinct, tally_fakes, tally_outsiders
 from closeknit.core.certificate import Record
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
-from closeknit.core.order import Coded, groups
 from closeknit.core.params import whole
-from closeknit.core.published import Reading
-from closeknit.core.table import Written
+from closeknit.core.reading import Reading
+from closeknit.core.row_sorting import Coded, groups
+from closeknit.core.table import WrittenTable
 
 Int32 = NDArray[np.int32]
 MOST = 1 << 30  # seconds
@@ -134,12 +134,12 @@ def membership(bucket_of: Int32, values: Int32, originals: Int32, known: Int32 |
     most, draws = whole("most", most, 0), whole("draws", draws, 2)
     _refuse(bucket_of, values, originals, *(given for given in (known, outsiders) if given is not None))
     originals = distinct(originals)
-    found, quasi, out = fakes(bucket_of, values, originals, seed, most, draws), None, None
+    found, quasi, out = tally_fakes(bucket_of, values, originals, seed, most, draws), None, None
     if known is not None:
-        seen = np.column_stack([_translated(*columns) for columns in zip(values.T, known.T, originals.T, strict=True)])
-        quasi = fakes(bucket_of, known, distinct(seen), seed, most, draws)
+        seen = np.column_stack([_translate_values(*columns) for columns in zip(values.T, known.T, originals.T, strict=True)])
+        quasi = tally_fakes(bucket_of, known, distinct(seen), seed, most, draws)
     if outsiders is not None:
-        out = outside(bucket_of, values, originals, distinct(outsiders))
+        out = tally_outsiders(bucket_of, values, originals, distinct(outsiders))
     c, sizes = values.shape[1], np.bincount(bucket_of)
     return Membership(
         buckets=int((sizes > 0).sum()),
@@ -154,7 +154,7 @@ def membership(bucket_of: Int32, values: Int32, originals: Int32, known: Int32 |
     )
 
 
-def membership_of(reading: Reading, written: Written, secret: str, outsiders: Columns | None = None,
+def membership_of(reading: Reading, written: WrittenTable, secret: str, outsiders: Columns | None = None,
                   seed: int = 0) -> Membership:  # fmt: skip
     """The same for a release in column groups, at home, where it is known which row is behind each written cell.
 
@@ -172,7 +172,7 @@ def membership_of(reading: Reading, written: Written, secret: str, outsiders: Co
         right = "choose a form of column groups: sliced, bucketized, multiset or permuted"
         raise BadInput("the cells of a row belong together in this release, so it has no fakes", right=right)
     values, others = group_codes(reading, outsiders)
-    originals = written.lined_up(values, reading.column_groups)
+    originals = written.align_codes(values, reading.column_groups)
     return membership(reading.class_of, values, originals, reading.slices(secret).known, others, seed)
 
 
@@ -191,12 +191,12 @@ def group_codes(reading: Reading, outsiders: Columns | None,
     rows = reading.columns.rows
     both = rows + (outsiders.rows if outsiders is not None else 0)
     wanted = reading.column_groups if column_groups is None else column_groups
-    codes = [groups([_shared(name, reading.columns, outsiders) for name in group], both)[0] for group in wanted]
+    codes = [groups([_encode_shared(name, reading.columns, outsiders) for name in group], both)[0] for group in wanted]
     values = np.column_stack(codes)
     return values[:rows], None if outsiders is None else values[rows:]
 
 
-def _shared(name: str, columns: Columns, outsiders: Columns | None) -> Coded:
+def _encode_shared(name: str, columns: Columns, outsiders: Columns | None) -> Coded:
     """Codes of one column, its written cells first, then those of the outsiders; equal texts are equal cells."""
     both = [columns[name], *([] if outsiders is None else [outsiders[name]])]
     texts = [np.array(["", *map(str, column.values.tolist())]) for column in both]  # the first entry serves code -1
@@ -217,7 +217,7 @@ def _refuse(bucket_of: Int32, values: Int32, originals: Int32, *more: Int32) -> 
             raise BadInput(f"tuples of shape {given.shape} do not go with the values", right=right)
 
 
-def _translated(values: Int32, known: Int32, wanted: Int32) -> Int32:
+def _translate_values(values: Int32, known: Int32, wanted: Int32) -> Int32:
     """Known part of each wanted value; one that was never written (its row is withheld) gets a code of its own."""
     size = int(max(values.max(), wanted.max(initial=0))) + 1
     part = int(known.max()) + 1 + np.arange(size)

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from closeknit.attacks.deals import Classes, Deals
 from closeknit.attacks.finding import Detail, Finding
-from closeknit.attacks.words import certainty
+from closeknit.attacks.finding_texts import certainty
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import whole
@@ -70,12 +70,12 @@ def minimality(written: Columns, rerun: Rerun, original: Columns, class_of: Clas
     if not schema.sensitive or (secret is not None and secret not in schema.sensitive):
         right = suggest_name(secret, schema.sensitive)
         raise BadInput("there is no such secret to be found", column=secret, right=right)
-    tried = tried_ways(written, rerun, original, class_of, schema, only=only, most=most, draws=draws, seed=seed)
+    tried = try_ways(written, rerun, original, class_of, schema, only=only, most=most, draws=draws, seed=seed)
     return tried.finding(original, secret or next(iter(schema.sensitive)))
 
 
-def tried_ways(written: Columns, rerun: Rerun, original: Columns, class_of: Classes, schema: Schema, *,
-               only: Sequence[int] | None = None, most: int = MOST, draws: int = DRAWS, seed: int = 0) -> Tried:  # fmt: skip
+def try_ways(written: Columns, rerun: Rerun, original: Columns, class_of: Classes, schema: Schema, *,
+               only: Sequence[int] | None = None, most: int = MOST, draws: int = DRAWS, seed: int = 0) -> TriedWays:  # fmt: skip
     """The runs, from which something can be told of every secret: arguments as in `minimality`."""
     most, draws = whole("most", most, 1), whole("draws", draws, 1)
     deals = Deals.of(original, class_of, schema, only)
@@ -83,17 +83,17 @@ def tried_ways(written: Columns, rerun: Rerun, original: Columns, class_of: Clas
     drawn = ways > most
     tally = np.zeros((2, 2, len(deals.slots[0])), dtype=np.int64)
     runs = np.zeros((2, 2), dtype=np.int64)
-    for number, slots in enumerate(deals.drawn(draws, seed) if drawn else deals.every()):
+    for number, slots in enumerate(deals.draw_ways(draws, seed) if drawn else deals.every()):
         cells = rerun(deals.table(original, slots))
         gives = int(cells is not None and content_hash(cells) == goal)
         half = number % 2
         runs[half, : gives + 1] += 1
         tally[half, : gives + 1, slots] += 1
-    return Tried(deals, ways, drawn, runs, tally)
+    return TriedWays(deals, ways, drawn, runs, tally)
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class TriedWays:
     """Ways that were tried, in two halves: how many, how many of them give the release, and how often each slot was filled."""
 
     deals: Deals
@@ -112,8 +112,8 @@ class Tried:
         if self.kept == 0 or (self.drawn and not self.runs[:, 1].all()):
             few = "none gives" if self.kept == 0 else "hardly any gives"
             more = ": too few to tell what is left; try more of them" if self.drawn else ", so it is none of this method"
-            sentence = f"Of {self._told} to deal the secrets {few} the release{more}."
-            return self._finding(secret, None, sentence, {})
+            sentence = f"Of {self._sentence} to deal the secrets {few} the release{more}."
+            return self._build_finding(secret, None, sentence, {})
         member, like, share = self.deals.slots
         value = original[secret].codes[like].astype(np.int64) + 1
         pairs, pair_of = np.unique(np.stack([member, value]), axis=1, return_inverse=True)
@@ -125,7 +125,7 @@ class Tried:
         values = int((pairs[0] == pairs[0, best]).sum())
         about = "" if error is None else f" (standard error {error[best]:.3f})"
         sentence = (
-            f"Of {self._told} to deal the secrets {self.kept:,} {'gives' if self.kept == 1 else 'give'} the release; "
+            f"Of {self._sentence} to deal the secrets {self.kept:,} {'gives' if self.kept == 1 else 'give'} the release; "
             f"somebody's {secret} is then told {certainty(float(posterior[best]))}{about}, where the class alone tells it "
             f"{certainty(float(naive[best]))}."
         )
@@ -135,7 +135,7 @@ class Tried:
             "one_over_l": 1 / values,
             "standard_error": None if error is None else float(error[best]),
         }
-        return self._finding(secret, float(posterior[best]), sentence, details)
+        return self._build_finding(secret, float(posterior[best]), sentence, details)
 
     def _posterior(self, naive: Reals, filled: Int64, half: int) -> tuple[Reals, Reals | None]:
         """Of every person and value; of drawn ways by one half of them, with a standard error."""
@@ -149,11 +149,11 @@ class Tried:
         return np.minimum(naive * likely / usual, 1.0), naive / usual * np.sqrt(likely * (1 - likely) / (every + 1))
 
     @property
-    def _told(self) -> str:
+    def _sentence(self) -> str:
         tried = int(self.runs[:, 0].sum())
         return f"{tried:,} of {_large(self.ways)} ways" if self.drawn else f"all {tried:,} ways"
 
-    def _finding(self, secret: str, number: float | None, sentence: str, more: dict[str, Detail]) -> Finding:
+    def _build_finding(self, secret: str, number: float | None, sentence: str, more: dict[str, Detail]) -> Finding:
         ways = self.ways if self.ways < LARGE else _large(self.ways)
         counts = {
             "ways": ways,

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from closeknit.attacks.background import background
-from closeknit.attacks.beliefs import NoMeaning
+from closeknit.attacks.beliefs import NotApplicable
 from closeknit.attacks.finding import Finding, worst_first
 from closeknit.attacks.homogeneity import homogeneity
 from closeknit.attacks.insider import insider
-from closeknit.attacks.joint import joinable, joint_secrets
+from closeknit.attacks.joint_secrets import joinable, joint_secrets
 from closeknit.attacks.linkage import record_linkage
 from closeknit.attacks.range_ends import range_ends
 from closeknit.attacks.rules import association_rules
 from closeknit.attacks.similarity import similarity
 from closeknit.attacks.skewness import skewness
-from closeknit.core.published import Reading
-from closeknit.forms.reading import Published, reading_of
+from closeknit.core.reading import Reading
+from closeknit.forms.release_reading import Published, reading_of
 
 Attack = Callable[..., Finding]
 ON_RELEASE: dict[str, Attack] = {
@@ -36,7 +36,7 @@ OF_A_SECRET = ("homogeneity", "skewness", "similarity", "background", "insider")
 def on_release(published: Published | Reading, baskets: Sequence[str] = ()) -> list[Finding]:
     """What a stranger gets out of a release; `baskets` names secrets whose cells are several items (`flu;gout`).
 
-    Left out are attacks without a meaning for a column or form: `left_out` says which and why.
+    Left out are attacks without a meaning for a column or form: `list_skipped` says which and why.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
@@ -44,43 +44,43 @@ def on_release(published: Published | Reading, baskets: Sequence[str] = ()) -> l
     >>> len(found), found[0].risk, found[0].attack
     (18, 1.0, 'joint_secrets')
     """
-    tried = _tried(reading_of(published), baskets)
+    tried = _run_attacks(reading_of(published), baskets)
     return worst_first(found for found in tried if isinstance(found, Finding))
 
 
-def left_out(published: Published | Reading, baskets: Sequence[str] = ()) -> list[str]:
+def list_skipped(published: Published | Reading, baskets: Sequence[str] = ()) -> list[str]:
     """Attacks that have no meaning for this release, each with its reason.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
     >>> schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"wage": ck.flat()})
-    >>> left_out(ck.generalized().read(Columns.of({"sex": ["f"], "wage": ["low"]}), schema))[-1]
+    >>> list_skipped(ck.generalized().read(Columns.of({"sex": ["f"], "wage": ["low"]}), schema))[-1]
     'joint secrets: there are no two secrets that belong together, so none tells another'
     """
-    return [found for found in _tried(reading_of(published), baskets) if isinstance(found, str)]
+    return [found for found in _run_attacks(reading_of(published), baskets) if isinstance(found, str)]
 
 
-def _tried(reading: Reading, baskets: Sequence[str]) -> Iterator[Finding | str]:
+def _run_attacks(reading: Reading, baskets: Sequence[str]) -> Iterator[Finding | str]:
     """One finding, or the reason why there is none, for each attack and what it is after."""
     secrets = list(reading.schema.sensitive)
     # all cells of a row belong together, or each secret is linked by itself
     for column in secrets if reading.column_groups and secrets else [None]:
         yield record_linkage(reading, column)
-    yield _told("range_ends", reading)
+    yield _run_attack("range_ends", reading)
     for name in OF_A_SECRET:
         for secret in secrets:
-            yield _told(name, reading, secret)
+            yield _run_attack(name, reading, secret)
     together = list(joinable(reading))
     for names in together:
         yield joint_secrets(reading, names)
     if not together:
         yield "joint secrets: there are no two secrets that belong together, so none tells another"
     for basket in baskets:
-        yield _told("association_rules", reading, basket)
+        yield _run_attack("association_rules", reading, basket)
 
 
-def _told(name: str, reading: Reading, *column: str) -> Finding | str:
+def _run_attack(name: str, reading: Reading, *column: str) -> Finding | str:
     try:
         return ON_RELEASE[name](reading, *column)
-    except NoMeaning as reason:
+    except NotApplicable as reason:
         return f"{' of '.join([name.replace('_', ' '), *column])}: {reason.what}"

@@ -18,9 +18,9 @@ from typing import Any
 
 from closeknit.attacks.covering import Covering, covering_of
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.words import counted
+from closeknit.attacks.finding_texts import format_count
 from closeknit.core.schema import Schema
-from closeknit.forms.reading import Published
+from closeknit.forms.release_reading import Published
 
 KNOWS = "names and quasi-identifiers of everybody in a population of which the table is a part"
 
@@ -35,10 +35,10 @@ def population_linkage(published: Published, population: Any, schema: Schema | N
     >>> population_linkage(release, Columns.of({"age": [30, 32, 38, 40, 41]})).number
     0.25
     """
-    return _of(covering_of(published, population, schema))
+    return _build_finding(covering_of(published, population, schema))
 
 
-def _of(covering: Covering) -> Finding:
+def _build_finding(covering: Covering) -> Finding:
     inside = covering.people_in_boxes
     found = inside > 0
     chance = 1 / inside[found]
@@ -53,9 +53,9 @@ def _of(covering: Covering) -> Finding:
         measure="largest probability to put a row down to the right person",
         number=worst if rows else None,
         risk=worst,
-        sentence=f"At least {counted(fewest, 'person', 'people')} of the population may be behind a row"
-        + (f"; for {counted(alone, 'row')} it is only one" if alone else "")
-        + f". Of {counted(rows, 'row')} {right:,.1f} would be put down to the right person."
+        sentence=f"At least {format_count(fewest, 'person', 'people')} of the population may be behind a row"
+        + (f"; for {format_count(alone, 'row')} it is only one" if alone else "")
+        + f". Of {format_count(rows, 'row')} {right:,.1f} would be put down to the right person."
         if rows
         else "Nobody of the list fits any row.",
         details={

@@ -27,9 +27,9 @@ import numpy as np
 
 from closeknit.attacks.covering import Covering, coverings, people_of
 from closeknit.attacks.finding import Finding, worst_first
-from closeknit.attacks.words import certainty, counted, percent
+from closeknit.attacks.finding_texts import certainty, format_count, percent
 from closeknit.core.schema import Schema
-from closeknit.forms.reading import Published, reading_of
+from closeknit.forms.release_reading import Published, reading_of
 
 KNOWS = "quasi-identifiers of everybody in a population of which the table is a part"
 
@@ -50,10 +50,10 @@ def delta_presence(published: Published, population: Any, schema: Schema | None 
     """
     reading = reading_of(published)
     people = people_of(population, reading, schema)
-    return worst_first(_of(covering, reading.columns.rows) for covering in coverings(reading, people, schema))[0]
+    return worst_first(_build_finding(covering, reading.columns.rows) for covering in coverings(reading, people, schema))[0]
 
 
-def _of(covering: Covering, rows: int) -> Finding:
+def _build_finding(covering: Covering, rows: int) -> Finding:
     inside, everybody = covering.people_in_boxes, int(covering.people.sum())
     full = covering.rows >= inside  # everybody whom such cells cover is there
     absent = np.log1p(-np.where(full, 0.0, covering.rows / np.maximum(inside, 1)))
@@ -87,11 +87,11 @@ def _of(covering: Covering, rows: int) -> Finding:
 def _sentence(everybody: int, sure: int, nothing: int, prior: float, highest: float) -> str:
     if prior == 1.0:
         return (
-            f"The list has {counted(everybody, 'person', 'people')} and the release no fewer rows: it could not tell any more."
+            f"The list has {format_count(everybody, 'person', 'people')} and the release no fewer rows: it could not tell any more."
         )
     there = f"{_are(sure)} in the table for sure" if sure else f"somebody is in the table {certainty(highest)}"
     return (
-        f"Of {counted(everybody, 'person', 'people')} in the list {there}, and {_are(nothing)} not; before, each was with "
+        f"Of {format_count(everybody, 'person', 'people')} in the list {there}, and {_are(nothing)} not; before, each was with "
         f"probability {percent(prior)}."
     )
 

@@ -29,18 +29,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.attacks.beliefs import NoMeaning
+from closeknit.attacks.beliefs import NotApplicable
 from closeknit.attacks.covering import Covering, coverings, people_of, raw_schema
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.words import counted, percent
+from closeknit.attacks.finding_texts import format_count, percent
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import read_ranges
 from closeknit.core.kinds import Numeric
-from closeknit.core.loss import written_texts
-from closeknit.core.published import Reading
+from closeknit.core.loss import list_texts
+from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
-from closeknit.forms.reading import Published, reading_of
-from closeknit.kernels.overlaps import box_tree, points_at_ends
+from closeknit.forms.release_reading import Published, reading_of
+from closeknit.kernels.geometry.overlaps import box_tree, points_at_ends
 
 Reals = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -49,10 +49,10 @@ Flags = NDArray[np.bool_]
 def range_ends(reading: Reading) -> Finding:
     """How many ranges disclose true values, as far as the release alone shows.
 
-    `reading`: the release as its form reads it (`reading_of`).
+    `set_format`: the release as its form reads it (`reading_of`).
 
     >>> import closeknit as ck
-    >>> from closeknit.forms.reading import reading_of
+    >>> from closeknit.forms.release_reading import reading_of
     >>> schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})
     >>> table = Columns.of({"age": [30, 40, 50, 60, 70, 80], "ill": ["flu", "gout"] * 3})
     >>> found = range_ends(reading_of(ck.anonymize(table, schema, [ck.KAnonymity(3)])))
@@ -66,7 +66,7 @@ def range_ends(reading: Reading) -> Finding:
         is_range[:, j] = (low < high)[reading.columns[name].codes[first]]
     shows = is_range.any(axis=1)
     if not shows.any():
-        raise NoMeaning("no range ends at true values of its class", right="nothing has to be done")
+        raise NotApplicable("no range ends at true values of its class", right="nothing has to be done")
     sizes = reading.classes.sizes
     fewest = max(int(sizes[shows].min()) - 1, 1)
     ranges, rows = int(is_range.sum()), int(sizes[shows].sum())
@@ -77,7 +77,7 @@ def range_ends(reading: Reading) -> Finding:
         measure="share of rows whose class has a range that ends at true values",
         number=rows / reading.columns.rows,
         risk=1 / fewest,
-        sentence=f"Both ends of {counted(ranges, 'range')} of {', '.join(names)} are true values of rows in the class: one row "
+        sentence=f"Both ends of {format_count(ranges, 'range')} of {', '.join(names)} are true values of rows in the class: one row "
         f"or more, and in the smallest class at most {fewest:,}, {'has' if fewest == 1 else 'have'} exactly that value. How "
         "many rows this singles out is measured with the original table.",
         details={"columns": ", ".join(names), "ranges": ranges, "rows": rows, "classes": int(shows.sum()), "most_rows": fewest},
@@ -99,13 +99,13 @@ def singling_out(published: Published, original: Any, schema: Schema | None = No
     """
     reading = reading_of(published)
     if reading.column_groups:
-        raise NoMeaning("quasi-identifiers are written exactly here, not as ranges", right="see record_linkage")
+        raise NotApplicable("quasi-identifiers are written exactly here, not as ranges", right="see record_linkage")
     people, raw = people_of(original, reading, schema), _exact(raw_schema(reading, schema))
     (covering,) = coverings(reading, people, raw)
     found = _Descriptions.of(covering, reading.columns, raw)
     if not found.asked.any():
-        raise NoMeaning("no column is written as ranges", right="nothing has to be done")
-    return _found(found, covering)
+        raise NotApplicable("no column is written as ranges", right="nothing has to be done")
+    return _build_finding(found, covering)
 
 
 def _exact(schema: Schema) -> Schema:
@@ -116,7 +116,7 @@ def _exact(schema: Schema) -> Schema:
 
 def _ends(column: Column, schema: Schema) -> tuple[Reals, Reals]:
     """Both ends of each distinct written cell, the missing one last; NaN where it is no number."""
-    return read_ranges(written_texts(column, schema.missing))
+    return read_ranges(list_texts(column, schema.missing))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,7 @@ class _Descriptions:
         return cls(asked, rows, point, alone * others[:, :, None])
 
 
-def _found(of: _Descriptions, covering: Covering) -> Finding:
+def _build_finding(of: _Descriptions, covering: Covering) -> Finding:
     n = int(covering.people.sum())
     isolates = of.rows == 1
     chance = n * of.weight * (1 - of.weight) ** (n - 1)
@@ -171,9 +171,9 @@ def _found(of: _Descriptions, covering: Covering) -> Finding:
         measure="share of descriptions by a range end that fit exactly one row",
         number=share,
         risk=max(share - baseline, 0) / (1 - baseline) if baseline < 1 else 0.0,
-        sentence=f"Of {counted(count, 'description')} \"column = an end of its range, all other columns inside the cells of "
+        sentence=f"Of {format_count(count, 'description')} \"column = an end of its range, all other columns inside the cells of "
         f'the class" {percent(share)} fit exactly one row of the table, where {percent(baseline)} would by chance; '
-        f"{counted(rows, 'row')} ({percent(rows / n)}) are singled out.",
+        f"{format_count(rows, 'row')} ({percent(rows / n)}) are singled out.",
         details={
             "descriptions": count,
             "isolating": int(isolates.sum()),

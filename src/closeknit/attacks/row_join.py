@@ -27,18 +27,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.attacks.beliefs import NoMeaning
+from closeknit.attacks.beliefs import NotApplicable
 from closeknit.attacks.covering import coverings, people_of, schema_of_other
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.value_sets import true_texts, written_secret
-from closeknit.attacks.words import counted
+from closeknit.attacks.finding_texts import format_count
+from closeknit.attacks.possible_values import read_secret, true_texts
 from closeknit.core.columns import Columns
-from closeknit.core.order import groups
-from closeknit.core.published import Reading, without_markers
+from closeknit.core.reading import Reading, without_markers
+from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.doors.canonical import cell_texts
-from closeknit.forms.reading import Published, reading_of
-from closeknit.kernels.overlaps import box_tree, overlapping, overlapping_weight
+from closeknit.forms.release_reading import Published, reading_of
+from closeknit.kernels.geometry.overlaps import box_tree, overlapping, overlapping_weight
 
 Int64 = NDArray[np.int64]
 Texts = NDArray[np.object_]
@@ -64,16 +64,16 @@ def row_join(one: Published, other: Published, people: Any = None, schema: Schem
     readings = [reading_of(one), reading_of(other)]
     if any(reading.column_groups for reading in readings):
         what = "the cells of a row do not belong together in both releases, so no row can be joined"
-        raise NoMeaning(what, right="see intersection")
-    names = _shared(readings)
+        raise NotApplicable(what, right="see intersection")
+    names = _find_shared(readings)
     joined = _Joined.of(readings, names)
     if people is None:
-        return _found(_Left(joined.left_in_classes(readings)), readings[0], names)
+        return _build_finding(_Remaining(joined.count_in_classes(readings)), readings[0], names)
     known = people_of(people, readings[0], schema, readings[1])
-    return _found(_persons_left(joined, readings, names, known, schema), readings[0], names)
+    return _build_finding(_count_persons(joined, readings, names, known, schema), readings[0], names)
 
 
-def _shared(readings: Sequence[Reading]) -> list[str]:
+def _find_shared(readings: Sequence[Reading]) -> list[str]:
     """Columns that both releases publish as they are."""
     of_each = [
         [name for name in (*reading.schema.sensitive, *reading.schema.plain) if name not in reading.retained]
@@ -82,14 +82,14 @@ def _shared(readings: Sequence[Reading]) -> list[str]:
     names = [name for name in of_each[0] if name in of_each[1]]
     if not names:
         what = "the releases have no sensitive or plain column in common that is written as it is, so no row can be joined"
-        raise NoMeaning(what, right="give a release of the same people that has one")
+        raise NotApplicable(what, right="give a release of the same people that has one")
     return names
 
 
 def _texts(reading: Reading, name: str) -> tuple[NDArray[np.int32], list[str]]:
     """The code of each written cell (-1: it is not disclosed), and the text of each code."""
     if name in reading.schema.sensitive:
-        return written_secret(reading, name)
+        return read_secret(reading, name)
     column = without_markers(reading.columns[name], reading.schema.missing)
     texts = [*cell_texts(column), ""]
     return np.where(column.codes < 0, len(texts) - 1, column.codes).astype(np.int32), texts
@@ -122,7 +122,7 @@ class _Joined:
         first, second = (row[once[of]][np.argsort(of[once[of]])] for row, of in zip(rows, of_rows, strict=True))
         return cls(first, second)
 
-    def left_in_classes(self, readings: Sequence[Reading]) -> Int64:
+    def count_in_classes(self, readings: Sequence[Reading]) -> Int64:
         """Rows that may lie in both classes of each pair: those joined likewise, and others that each class has room for."""
         classes = [reading.class_of[rows] for reading, rows in zip(readings, (self.one, self.other), strict=True)]
         counts = [len(reading.classes) for reading in readings]
@@ -136,7 +136,7 @@ class _Joined:
 
 
 @dataclass(frozen=True, eq=False)
-class _Left:
+class _Remaining:
     """How many are left to each joined row, and whether the only one is the right one (None: that is not known)."""
 
     counts: Int64
@@ -144,8 +144,8 @@ class _Left:
     unit: tuple[str, str] = ("row", "rows")
 
 
-def _persons_left(joined: _Joined, readings: Sequence[Reading], names: Sequence[str], people: Columns,
-                  schema: Schema | None) -> _Left:  # fmt: skip
+def _count_persons(joined: _Joined, readings: Sequence[Reading], names: Sequence[str], people: Columns,
+                  schema: Schema | None) -> _Remaining:  # fmt: skip
     """Persons whom the cells of both releases cover."""
     schemas = [schema, schema_of_other(readings[1], schema)]
     found = [coverings(reading, people, of)[0] for reading, of in zip(readings, schemas, strict=True)]
@@ -158,14 +158,14 @@ def _persons_left(joined: _Joined, readings: Sequence[Reading], names: Sequence[
     counts, right = left.copy(), np.zeros(len(left), dtype=bool)
     person, most = _person_of(people, schema)
     few = np.flatnonzero((left > 0) & (left <= most))
-    compared = _compared(joined, readings[0], names, people, schema)
+    compared = _compare_texts(joined, readings[0], names, people, schema)
     for block in np.split(few, np.flatnonzero(np.diff(np.cumsum(left[few]) // ROOM)) + 1):
         pair, row = np.repeat(block, left[block]), overlapping(tree, lo[block], hi[block], left[block])
         different = np.unique(pair * (person.max() + 1) + person[row]) // (person.max() + 1)
         counts[block] = np.bincount(different, minlength=len(left))[block]
         same = np.logical_and.reduce([true[row] == written[pair] for true, written in compared])
         right[pair[same]] = True
-    return _Left(counts, right if compared else None, ("person", "persons"))
+    return _Remaining(counts, right if compared else None, ("person", "persons"))
 
 
 def _person_of(people: Columns, schema: Schema | None) -> tuple[Int64, int]:
@@ -177,7 +177,7 @@ def _person_of(people: Columns, schema: Schema | None) -> tuple[Int64, int]:
     return np.where(codes < 0, codes.max() + 1 + rows, codes), LISTED
 
 
-def _compared(joined: _Joined, reading: Reading, names: Sequence[str], people: Columns,
+def _compare_texts(joined: _Joined, reading: Reading, names: Sequence[str], people: Columns,
               schema: Schema | None) -> list[tuple[Texts, Texts]]:  # fmt: skip
     """By column: what each of the people has, and what each joined row says; none where that is not known of the people."""
     if any(name not in people for name in names):
@@ -190,7 +190,7 @@ def _compared(joined: _Joined, reading: Reading, names: Sequence[str], people: C
     return found
 
 
-def _found(left: _Left, reading: Reading, names: Sequence[str]) -> Finding:
+def _build_finding(left: _Remaining, reading: Reading, names: Sequence[str]) -> Finding:
     rows, joined = reading.columns.rows, len(left.counts)
     k = int(reading.classes.sizes.min(initial=rows))
     single = left.counts == 1
@@ -206,9 +206,9 @@ def _found(left: _Left, reading: Reading, names: Sequence[str]) -> Finding:
         measure=f"share of rows with one {unit[0]} left",
         number=one / rows if rows else None,
         risk=1 / fewest if fewest else 0.0,
-        sentence=f"{joined:,} of {counted(rows, 'row')} can be joined with the other release by {by}; "
+        sentence=f"{joined:,} of {format_count(rows, 'row')} can be joined with the other release by {by}; "
         f"{'the classes' if unit[0] == 'row' else 'the cells'} of both then leave {fewest:,} or more {unit[1]} to each, "
-        f"{median:,.10g} in the median, fewer than the {k:,} of the smallest class to {counted(below, 'row')} and "
+        f"{median:,.10g} in the median, fewer than the {k:,} of the smallest class to {format_count(below, 'row')} and "
         f"one alone{'' if left.right is None else ', the right one,'} to {one:,}."
         if median is not None
         else f"No row can be joined with the other release by {by}: no combination occurs once in both and fits both cells.",

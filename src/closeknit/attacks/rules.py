@@ -24,14 +24,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.attacks.beliefs import NoMeaning, refuse_unknown
+from closeknit.attacks.beliefs import NotApplicable, refuse_unknown
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.words import IN_TABLE, certainty, counted
+from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_count
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.kinds import texts_of
-from closeknit.core.order import groups
 from closeknit.core.params import whole
-from closeknit.core.published import Reading, starred, without_markers
+from closeknit.core.reading import Reading, find_stars, without_markers
+from closeknit.core.row_sorting import groups
 
 Int64 = NDArray[np.int64]
 MOST = 1 << 22  # sets of items, with repetitions, that are looked at for one size
@@ -79,9 +79,9 @@ def association_rules(reading: Reading, column: str, chi_most: int = 3, items: C
     refuse_unknown(reading, column)
     chi_most, most = whole("chi_most", chi_most, 0), whole("most", most, 1)
     if column in reading.retained:
-        raise NoMeaning("is perturbed, so its cells are nobody's baskets", column=column, right="look at homogeneity")
+        raise NotApplicable("is perturbed, so its cells are nobody's baskets", column=column, right="look at homogeneity")
     found = _by_number(reading, column, by, known_class) if by else _by_cells(reading, column, separator, known_class)
-    wanted = _wanted(found, items, column)
+    wanted = _flag_sensitive(found, items, column)
     knows = (
         f"{IN_TABLE}, and some items of their basket" if known_class else "some items of the basket of somebody in the table"
     )
@@ -100,7 +100,7 @@ def association_rules(reading: Reading, column: str, chi_most: int = 3, items: C
 
 
 def _sentence(found: Baskets, rule: Rule | None, column: str, looked: int, short: bool) -> str:
-    left = f" Sets of more than {counted(looked, 'known item')} were too many to look at." if short else ""
+    left = f" Sets of more than {format_count(looked, 'known item')} were too many to look at." if short else ""
     if rule is None:
         return f"No basket of {column} shows a sensitive item, so no rule leads to one.{left}"
     chi = [found.names[i] for i in rule.chi]
@@ -110,7 +110,7 @@ def _sentence(found: Baskets, rule: Rule | None, column: str, looked: int, short
     else:
         listed = ", ".join(chi[:-1]) + (" and " if chi[1:] else "") + chi[-1]
         who = f"Whoever knows that {listed} {'are' if chi[1:] else 'is'} in somebody's {column} finds {item} there {sure}"
-    return f"{who} ({rule.support:,} of {counted(rule.base, 'basket')}).{left}"
+    return f"{who} ({rule.support:,} of {format_count(rule.base, 'basket')}).{left}"
 
 
 def surest_rule(found: Baskets, wanted: NDArray[np.bool_], chi_most: int, most: int) -> tuple[Rule | None, int]:
@@ -127,7 +127,7 @@ def surest_rule(found: Baskets, wanted: NDArray[np.bool_], chi_most: int, most: 
         last = levels[-1]
         if size and last.rows_after(found) > most:
             return best, size - 1
-        levels.append(last.grown(found, levels[-2] if size else None))
+        levels.append(last.extend_sets(found, levels[-2] if size else None))
         rule = levels[-1].surest(last, wanted, levels)
         if rule and (best is None or rule.support * best.base > best.support * rule.base):
             best = rule
@@ -151,7 +151,7 @@ class _Sets:
         """Occurrences of the sets that have one item more."""
         return int((found.starts[self.basket + 1] - self.after).sum())
 
-    def grown(self, found: Baskets, before: _Sets | None) -> _Sets:
+    def extend_sets(self, found: Baskets, before: _Sets | None) -> _Sets:
         """Every set with every further item of its baskets."""
         more = found.starts[self.basket + 1] - self.after
         source = np.repeat(np.arange(len(more)), more)
@@ -205,7 +205,7 @@ def _by_cells(reading: Reading, column: str, separator: str, known_class: bool) 
     if not separator:
         raise BadInput("separator='' divides nothing", right="give the text that stands between two items, such as ';'")
     shown = without_markers(reading.columns[column], reading.schema.missing)
-    kept = np.flatnonzero(~starred(reading.columns[column]))
+    kept = np.flatnonzero(~find_stars(reading.columns[column]))
     seen = reading.of(column)
     owner = seen.class_of[kept].astype(np.int64) if known_class else np.zeros(len(kept), np.int64)
     cells = [sorted({item.strip() for item in text.split(separator)} - {""}) for text in [*texts_of(shown.values), ""]]
@@ -226,9 +226,9 @@ def _by_number(reading: Reading, column: str, by: str, known_class: bool) -> Bas
     if by not in reading.columns:
         raise BadInput("is not in the release", column=by, right=suggest_name(by, reading.columns))
     if not any({column, by} <= set(group) for group in reading.column_groups or ((column, by),)):
-        raise NoMeaning(f"stands in another group of columns than {column}, so nothing joins them", column=by)
+        raise NotApplicable(f"stands in another group of columns than {column}, so nothing joins them", column=by)
     shown, numbers = without_markers(reading.columns[column], reading.schema.missing), reading.columns[by]
-    kept = np.flatnonzero(~starred(reading.columns[column]))
+    kept = np.flatnonzero(~find_stars(reading.columns[column]))
     owner = reading.of(column).class_of[kept] if known_class else np.zeros(len(kept), np.int32)
     rows = [(owner, int(owner.max(initial=0)) + 1), (numbers.codes[kept] + 1, len(numbers.values) + 1)]
     basket, count = groups(rows, len(kept))
@@ -242,7 +242,7 @@ def _by_number(reading: Reading, column: str, by: str, known_class: bool) -> Bas
     return Baskets(starts, pairs % (len(texts) + 1), classes, np.ones(count, np.int64), [texts[i] for i in order])
 
 
-def _wanted(found: Baskets, items: Collection[str] | None, column: str) -> NDArray[np.bool_]:
+def _flag_sensitive(found: Baskets, items: Collection[str] | None, column: str) -> NDArray[np.bool_]:
     """Which items are sensitive."""
     if items is None:
         return np.ones(len(found.names), dtype=bool)

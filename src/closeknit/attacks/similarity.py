@@ -19,13 +19,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.attacks.beliefs import Beliefs, Int64, NoMeaning, gained
+from closeknit.attacks.beliefs import Beliefs, Int64, NotApplicable, measure_gain
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.words import IN_TABLE, certainty, counted, not_shown, percent, place
+from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_count, not_shown, percent, place
 from closeknit.core.domain import Domain
 from closeknit.core.exact import Number, plain_number
 from closeknit.core.params import number
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from closeknit.core.tree import Tree
 from closeknit.models.t_closeness import default_distance
 from closeknit.models.value_sets import reach_of
@@ -49,11 +49,11 @@ def similarity(reading: Reading, column: str, eps: Number = EPS) -> Finding:
     ground = default_distance(beliefs.domain)
     if ground == "equal" or (ground == "ordered" and beliefs.law is not None):
         what = "its values have neither an order nor a hierarchy of more than one level, so none are alike"
-        raise NoMeaning(what, column=column, right="look at homogeneity, or declare a hierarchy")
+        raise NotApplicable(what, column=column, right="look at homogeneity, or declare a hierarchy")
     if beliefs.totals.sum() == 0:
         return Finding(attack="similarity", knows=KNOWS, column=column, measure="largest share of like values", number=None,
                        risk=0, sentence=not_shown(column))  # fmt: skip
-    return _ordered(beliefs, reading, column, share) if ground == "ordered" else _by_tree(beliefs, reading, column)
+    return _by_order(beliefs, reading, column, share) if ground == "ordered" else _by_tree(beliefs, reading, column)
 
 
 def _by_tree(beliefs: Beliefs, reading: Reading, column: str) -> Finding:
@@ -61,7 +61,7 @@ def _by_tree(beliefs: Beliefs, reading: Reading, column: str) -> Finding:
     assert tree is not None
     root = _root(tree, beliefs.prior > 0)
     branch_of, labels = _branches(tree, root)
-    sets = beliefs.under(branch_of, len(labels)).completed(1)
+    sets = beliefs.under(branch_of, len(labels)).add_unseen(1)
     peaks, _ = sets.peaks()
     worst = int(np.argmax(sets.chances))
     share, seen = float(sets.chances[worst]), reading.of(column)
@@ -69,13 +69,13 @@ def _by_tree(beliefs: Beliefs, reading: Reading, column: str) -> Finding:
     branch = labels[int(sets.values[worst])]
     lowest, deep = _lowest(beliefs, tree, root)
     sentence = (
-        f"{_of(within, rows)} the class tells under which branch {column} lies; at worst it is '{branch}' {certainty(share)}."
+        f"{_describe_share(within, rows)} the class tells under which branch {column} lies; at worst it is '{branch}' {certainty(share)}."
     )
     if root in tree.leaf_node:
         sentence = f"The whole release has one value of {column}, so no class tells more."
     return Finding(
         attack="similarity", knows=KNOWS, column=column, measure="largest share of a class under one branch", number=share,
-        risk=float(gained(sets.chances, sets.prior[sets.values]).max()), sentence=sentence,
+        risk=float(measure_gain(sets.chances, sets.prior[sets.values]).max()), sentence=sentence,
         details={
             "within": within,
             "within_share": within / rows,
@@ -87,8 +87,8 @@ def _by_tree(beliefs: Beliefs, reading: Reading, column: str) -> Finding:
     )  # fmt: skip
 
 
-def _of(within: int, rows: int) -> str:
-    return f"Of {counted(within, 'row')} ({percent(within / rows)})" if within else "Of no row"
+def _describe_share(within: int, rows: int) -> str:
+    return f"Of {format_count(within, 'row')} ({percent(within / rows)})" if within else "Of no row"
 
 
 def _root(tree: Tree, occurs: NDArray[np.bool_]) -> int:
@@ -122,7 +122,7 @@ def _lowest(beliefs: Beliefs, tree: Tree, root: int) -> tuple[int | None, float 
     return lowest, float(beliefs.totals[several][below].sum() / beliefs.totals.sum())
 
 
-def _ordered(beliefs: Beliefs, reading: Reading, column: str, eps: Fraction) -> Finding:
+def _by_order(beliefs: Beliefs, reading: Reading, column: str, eps: Fraction) -> Finding:
     domain = beliefs.domain
     low, high = _ends(domain)
     widths = _widths(beliefs, float(high - low))
@@ -133,13 +133,13 @@ def _ordered(beliefs: Beliefs, reading: Reading, column: str, eps: Fraction) -> 
     within = int(beliefs.totals[np.unique(beliefs.owner[counts == beliefs.totals[beliefs.owner]])].sum())
     narrow = int(np.nanargmin(np.where(beliefs.totals > 0, widths, np.nan)))
     sentence = (
-        f"{_of(within, rows)} the class tells {column} to within {percent(float(eps))} of its range; in the narrowest class it "
+        f"{_describe_share(within, rows)} the class tells {column} to within {percent(float(eps))} of its range; in the narrowest class it "
         f"spans {percent(float(widths[narrow]))}."
     )
     seen = reading.of(column)
     return Finding(
         attack="similarity", knows=KNOWS, column=column, measure="largest share of a class within eps",
-        number=float(shares[worst]), risk=float(gained(shares, prior).max()), sentence=sentence,
+        number=float(shares[worst]), risk=float(measure_gain(shares, prior).max()), sentence=sentence,
         details={
             "eps": float(eps),
             "within": within,

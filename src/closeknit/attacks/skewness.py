@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from closeknit.attacks.beliefs import Beliefs, gained
+from closeknit.attacks.beliefs import Beliefs, measure_gain
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.words import IN_TABLE, not_shown, percent, place, times, value_name
-from closeknit.core.published import Reading
+from closeknit.attacks.finding_texts import IN_TABLE, not_shown, percent, place, times, value_name
+from closeknit.core.reading import Reading
 from closeknit.models.t_closeness import TCloseness, default_distance
 
 KNOWS = f"{IN_TABLE}, and how the secret is spread in the whole table"
@@ -47,7 +47,7 @@ def skewness(reading: Reading, column: str) -> Finding:
     far = int(np.argmax(distances))
     return Finding(
         attack="skewness", knows=KNOWS, column=column, measure=measure, number=float(lifts[lift]),
-        risk=float(gained(q, p).max()), sentence=_sentence(column, value_name(texts, int(beliefs.values[lift])),
+        risk=float(measure_gain(q, p).max()), sentence=_sentence(column, value_name(texts, int(beliefs.values[lift])),
                                                            place(seen, int(owner[lift])), float(q[lift]), float(p[lift])),
         details={
             "beta": float(lifts[lift]) - 1,

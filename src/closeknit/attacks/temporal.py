@@ -17,18 +17,18 @@ from __future__ import annotations
 from typing import Protocol
 
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.words import counted
+from closeknit.attacks.finding_texts import format_count
 
 
-class Counted(Protocol):
-    """What a stream counts: its `counters`."""
+class EmittedCounts(Protocol):
+    """What a stream counts: its `read_counters`."""
 
     rows_out: int
     reused: int
 
 
-def temporal(counters: Counted) -> Finding:
-    """How many rows of a stream left alone; `counters` as a stream has them.
+def temporal(counters: EmittedCounts) -> Finding:
+    """How many rows of a stream left alone; `read_counters` as a stream has them.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
@@ -44,7 +44,7 @@ def temporal(counters: Counted) -> Finding:
     """
     alone, rows = counters.reused, counters.rows_out
     share = alone / rows if rows else None
-    told = f"{counted(alone, 'row')} of {rows:,} left alone, with a generalization that was published before"
+    told = f"{format_count(alone, 'row')} of {rows:,} left alone, with a generalization that was published before"
     end = ": whoever knows that somebody came after that has one candidate." if alone else "."
     return Finding(
         attack="temporal",

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from closeknit.checks import engines, examples, forms, hierarchies, methods, models, streams
-from closeknit.checks.broken import Broken, need
-from closeknit.checks.known import KNOWN
+from closeknit.checks import engines, forms, hierarchies, methods, models, parameter_sets, streams
+from closeknit.checks.failures import CheckFailed, require
+from closeknit.checks.known_failures import KNOWN
 from closeknit.checks.stream_cases import StreamCase, edge_streams, random_streams
-from closeknit.checks.tables import Case, edge_tables, random_tables, suited, tables_of_both_roles
+from closeknit.checks.tables import Case, edge_tables, fit_to_method, random_tables, tables_of_both_roles
 from closeknit.core.kind_forms import KINDS
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.methods import REGISTRY as METHODS
@@ -50,7 +50,7 @@ class Check:
 
 def method_checks(method: Any, tables: Iterable[Case], thing: str | None = None) -> Iterator[Check]:
     """Every check of a method on every table that has a secret for what it plans."""
-    for table in filter(None, (suited(method, table) for table in tables)):
+    for table in filter(None, (fit_to_method(method, table) for table in tables)):
         for check in methods.CHECKS:
             yield Check(thing or repr(method), check.__name__, table.name, partial(check, method, table))
 
@@ -59,18 +59,18 @@ def engine_checks(engine: str, random: int = 1, seed: int = 0, turns: int = 24) 
     """Every method on an engine beside one machine; each example takes one in `turns` of the tables."""
     tables, turn = [*edge_tables(), *tables_of_both_roles(), *random_tables(random, seed)], 0
     for name, thing in METHODS.items():
-        for params in _examples(examples.METHODS, name):
+        for params in _examples(parameter_sets.METHODS, name):
             method, turn = thing(**params), turn + 1
-            for table in filter(None, (suited(method, table) for table in tables[turn % turns :: turns])):
+            for table in filter(None, (fit_to_method(method, table) for table in tables[turn % turns :: turns])):
                 check = partial(engines.same_as_on_one_machine, engine, method, table)
                 yield Check(
-                    _titled(f"{engine} method", name, params), engines.same_as_on_one_machine.__name__, table.name, check
+                    _format_title(f"{engine} method", name, params), engines.same_as_on_one_machine.__name__, table.name, check
                 )
 
 
 def form_checks(form: Any, tables: Iterable[Case], thing: str | None = None) -> Iterator[Check]:
     """Every check of a form on every table that it can write."""
-    for shape, table in filter(None, (forms.fitted(form, table) for table in tables)):
+    for shape, table in filter(None, (forms.fit_form(form, table) for table in tables)):
         for check in forms.CHECKS:
             yield Check(thing or repr(form), check.__name__, table.name, partial(check, shape, table))
 
@@ -97,26 +97,26 @@ def kind_checks(kind: Any, values: list[Any], thing: str | None = None) -> Itera
 
 
 def every_check(random: int = 4, rounds: int = 6, seed: int = 0, turns: int = 1) -> Iterator[Check]:
-    """Everything registered, with all its examples, on all tables.
+    """Everything registered, with all its parameter_sets, on all tables.
 
     With `turns` the examples of a method after its first share the tables: each takes one in so many of them.
     """
     tables = [*edge_tables(), *tables_of_both_roles(), *random_tables(random, seed)]
     for name, thing in METHODS.items():
-        for i, params in enumerate(_examples(examples.METHODS, name)):
+        for i, params in enumerate(_examples(parameter_sets.METHODS, name)):
             yield from method_checks(
-                thing(**params), tables[i % turns :: turns] if i else tables, _titled("method", name, params)
+                thing(**params), tables[i % turns :: turns] if i else tables, _format_title("method", name, params)
             )
     for name, form in FORMS.items():
-        for params in _examples(examples.FORMS, name):
-            yield from form_checks(form(**params), tables, _titled("form", name, params))
+        for params in _examples(parameter_sets.FORMS, name):
+            yield from form_checks(form(**params), tables, _format_title("form", name, params))
     for name, model in MODELS.items():
-        for params, kind in _examples(examples.MODELS, name):
-            on = f"{_titled('model', name, params)} of {kind.name if kind else 'rows'}"
+        for params, kind in _examples(parameter_sets.MODELS, name):
+            on = f"{_format_title('model', name, params)} of {kind.name if kind else 'rows'}"
             yield from model_checks(model(**params), kind, rounds, on)
     yield from _every_stream(random, seed, turns)
     for name in KINDS:
-        for number, (kind, values) in enumerate(_examples(examples.KINDS, name)):
+        for number, (kind, values) in enumerate(_examples(parameter_sets.KINDS, name)):
             yield from kind_checks(kind, values, f"kind {name} {number}")
     yield from _refusals()
 
@@ -124,40 +124,40 @@ def every_check(random: int = 4, rounds: int = 6, seed: int = 0, turns: int = 1)
 def _every_stream(random: int, seed: int, turns: int) -> Iterator[Check]:
     cases = [*edge_streams(), *random_streams(random, seed)]
     for name, stream in STREAMS.items():
-        for i, params in enumerate(_examples(examples.STREAMS, name)):
-            make = partial(_made_stream, stream, params)
-            yield from stream_checks(make, cases[i % turns :: turns] if i else cases, _titled("stream", name, params))
-        for params in _examples(examples.STREAMS_REFUSED, name, may_be_empty=True):
+        for i, params in enumerate(_examples(parameter_sets.STREAMS, name)):
+            make = partial(_build_stream, stream, params)
+            yield from stream_checks(make, cases[i % turns :: turns] if i else cases, _format_title("stream", name, params))
+        for params in _examples(parameter_sets.STREAMS_REFUSED, name, may_be_empty=True):
             check = partial(methods.bad_parameters_are_named, stream, params, {"schema": cases[0].schema})
             yield Check(f"stream {name}", "bad_parameters_are_named", str(params), check)
 
 
-def _made_stream(stream: Any, params: dict[str, Any], schema: Any) -> Any:
+def _build_stream(stream: Any, params: dict[str, Any], schema: Any) -> Any:
     return stream(schema=schema, seed=streams.SEED, **params)
 
 
 def _refusals() -> Iterator[Check]:
     check = methods.bad_parameters_are_named
     for name, thing in {**METHODS, **FORMS, **MODELS}.items():
-        for params in _examples(examples.REFUSED, name, may_be_empty=True):
+        for params in _examples(parameter_sets.REFUSED, name, may_be_empty=True):
             yield Check(name, check.__name__, str(params), partial(check, thing, params))
 
 
 def _examples(listed: dict[str, list[Any]], name: str, may_be_empty: bool = False) -> list[Any]:
-    need(
+    require(
         name in listed and (listed[name] or may_be_empty),
         f"'{name}' is registered and has no examples in checks/examples.py",
     )
     return listed[name]
 
 
-def _titled(role: str, name: str, params: dict[str, Any]) -> str:
+def _format_title(role: str, name: str, params: dict[str, Any]) -> str:
     shown = ", ".join(f"{key}={value}" for key, value in params.items() if key != "column")
     return f"{role} {name}({shown})" if shown else f"{role} {name}"
 
 
 def check_method(method: Any, tables: Iterable[Case] | None = None) -> int:
-    """Run every check of a method; `Broken` lists those that failed. Gives the number of checks."""
+    """Run every check of a method; `CheckFailed` lists those that failed. Gives the number of checks."""
     usual = [*edge_tables(), *tables_of_both_roles(), *random_tables(4)]
     return _run(method_checks(method, usual if tables is None else tables))
 
@@ -180,14 +180,14 @@ def _run(checks: Iterable[Check]) -> int:
             check.run()
         except Exception as error:
             failed.append(f"{check.name}: {type(error).__name__}: {error}")
-    need(not failed, f"{len(failed)} of {count} checks failed:\n" + "\n".join(failed))
+    require(not failed, f"{len(failed)} of {count} checks failed:\n" + "\n".join(failed))
     return count
 
 
 __all__ = [
-    "Broken",
     "Case",
     "Check",
+    "CheckFailed",
     "check_method",
     "check_model",
     "every_check",

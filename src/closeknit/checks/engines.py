@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from closeknit.api import anonymize
-from closeknit.checks.broken import need
+from closeknit.checks.failures import require
 from closeknit.checks.methods import SEED
 from closeknit.checks.tables import Case
 from closeknit.core.errors import BadInput, CloseknitError
@@ -22,23 +22,23 @@ def same_as_on_one_machine(engine: str, method: Any, case: Case) -> None:
         warnings.simplefilter("ignore")
         file = Path(folder, "table.parquet")
         write_parquet(case.columns, file)
-        there = _made(file, method, case, engine)
+        there = _try_release(file, method, case, engine)
         counts = method.scale == "count"
         unserved = case.schema.person is not None if counts else case.suppress > 0
         if unserved or usual_form(method) != "generalized":
-            need(isinstance(there, BadInput) and "on Spark" in str(there), f"what {engine} does not serve is refused: {there}")
+            require(isinstance(there, BadInput) and "on Spark" in str(there), f"what {engine} does not serve is refused: {there}")
             return
-        here = _made(file, method, case, None)
+        here = _try_release(file, method, case, None)
     if isinstance(here, CloseknitError):
-        need(type(there) is type(here), f"one machine refuses it ({here}), and {engine} says: {there}")
+        require(type(there) is type(here), f"one machine refuses it ({here}), and {engine} says: {there}")
         return
-    need(not isinstance(there, CloseknitError), f"one machine makes a release, and {engine} says: {there}")
+    require(not isinstance(there, CloseknitError), f"one machine makes a release, and {engine} says: {there}")
     for name, value in here.certificate.model_dump().items():
         said = there.certificate.model_dump()[name]
-        need(said == value, f"{name} of the certificate is {value}, and from {engine} {said}")
+        require(said == value, f"{name} of the certificate is {value}, and from {engine} {said}")
 
 
-def _made(file: Path, method: Any, case: Case, engine: str | None) -> Any:
+def _try_release(file: Path, method: Any, case: Case, engine: str | None) -> Any:
     """The release, or why there is none."""
     try:
         return anonymize(

@@ -12,26 +12,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.api.publishing import published, published_schema
-from closeknit.checks.broken import need
-from closeknit.checks.cells import Row, covers, ends, grouped, raw_text, rows_of, text_of, values_inside
-from closeknit.checks.methods import buckets_are_classes, exchanged
-from closeknit.checks.tables import Case, fitting
+from closeknit.api.publishing import build_public_schema, publish_table
+from closeknit.checks.failures import require
+from closeknit.checks.methods import buckets_are_classes, exchange_cells
+from closeknit.checks.naive_cells import Row, covers, ends, group_rows, raw_text, rows_of, text_of, values_inside
+from closeknit.checks.tables import Case, fit_to_form
 from closeknit.checks.views import View, view
 from closeknit.core.certificate import model_form
 from closeknit.core.columns import Columns
 from closeknit.core.model import Model
-from closeknit.core.published import Reading
-from closeknit.core.table import Partition, Table, Written
+from closeknit.core.reading import Reading
+from closeknit.core.table import Partition, Table, WrittenTable
 from closeknit.models import KAnonymity, TCloseness
 
 FormCheck = Callable[[Any, Case], None]
 Origins = dict[str, list[int]]  # the input row behind each written cell, by column
-_MADE: dict[tuple[str, Case], tuple[Columns, str, Origins]] = {}
+_WRITTEN: dict[tuple[str, Case], tuple[Columns, str, Origins]] = {}
 MOVES = 32  # tried per table, spread over its columns
 
 
-def fitted(form: Any, case: Case) -> tuple[Any, Case] | None:
+def fit_form(form: Any, case: Case) -> tuple[Any, Case] | None:
     """The form and the table as they fit each other; None where they do not: snapped ranges need a step.
 
     Groups of columns that an example names stand for as many groups of the columns that there are: these are dealt to them in
@@ -43,7 +43,7 @@ def fitted(form: Any, case: Case) -> tuple[Any, Case] | None:
             return None
         dealt = tuple(tuple(case.schema.published[i :: len(named)]) for i in range(len(named)))
         return replace(form, columns=dealt), case
-    fit = fitting(form.name, case)
+    fit = fit_to_form(form.name, case)
     stepless = [kind for kind in case.schema.quasi.values() if kind.name == "numeric" and not kind.step]
     if fit is None or (getattr(form, "snap", False) and stepless):
         return None
@@ -69,24 +69,24 @@ def promises_of_all(form: Any, case: Case) -> list[Model]:
     return [model for model in models if form.name in model.forms]
 
 
-def written(form: Any, case: Case, columns: Columns, class_of: NDArray[np.int64]) -> tuple[Columns, str, Origins]:
+def write_release(form: Any, case: Case, columns: Columns, class_of: NDArray[np.int64]) -> tuple[Columns, str, Origins]:
     """Release, certificate and the input row behind each cell of each column, for classes of input rows."""
     table = replace(case.schema.encode(columns), allow_vacuous=True)
     partition = Partition.of(class_of[table.rows])
-    shown, certificate = published(table, partition, promises_of_all(form, case), form)
+    shown, certificate = publish_table(table, partition, promises_of_all(form, case), form)
     return shown, certificate.to_json(), _origins(form.write(table, partition, 0), table)
 
 
-def as_it_is(form: Any, case: Case) -> tuple[Columns, str, Origins]:
+def write_once(form: Any, case: Case) -> tuple[Columns, str, Origins]:
     """The same for the table as it is, made once: the checks of one table follow one another."""
     key = (repr(form), case)  # a form may have levels, and then no hash
-    if key not in _MADE:
-        _MADE.clear()
-        _MADE[key] = written(form, case, case.columns, some_classes(case))
-    return _MADE[key]
+    if key not in _WRITTEN:
+        _WRITTEN.clear()
+        _WRITTEN[key] = write_release(form, case, case.columns, some_classes(case))
+    return _WRITTEN[key]
 
 
-def _origins(result: Written, table: Table) -> Origins:
+def _origins(result: WrittenTable, table: Table) -> Origins:
     return {name: table.rows[result.rows_of(name)].tolist() for name in table.schema.published}
 
 
@@ -95,15 +95,15 @@ def reading_undoes_writing(form: Any, case: Case) -> None:
     class_of = some_classes(case)
     table = case.schema.encode(case.columns)
     result = form.write(table, Partition.of(class_of[table.rows]), 0)
-    reading = form.read(result.columns, published_schema(table.schema, result.columns))
+    reading = form.read(result.columns, build_public_schema(table.schema, result.columns))
     shown = view(result.columns, case.schema, model_form(form))
     origins = _origins(result, table)
     found = shown.classes_of(None)
     _same_classes(reading.class_of, found)
-    need(reading.classes.sizes.sum() == result.columns.rows == (class_of >= 0).sum(), "rows were lost or written twice")
+    require(reading.classes.sizes.sum() == result.columns.rows == (class_of >= 0).sum(), "rows were lost or written twice")
     inside = [{int(class_of[origins[group[0]][i]]) for i in rows} for rows in found.values() for group in shown.groups]
     torn = sum(map(len, inside)) != len(shown.groups) * len(set(class_of.tolist()) - {-1})
-    need(not torn, "a class of the partition was written with different cells")
+    require(not torn, "a class of the partition was written with different cells")
     buckets_are_classes(shown, origins, class_of.tolist())
     for secret in case.schema.sensitive:
         _secret_is_read(reading, shown, secret)
@@ -111,8 +111,8 @@ def reading_undoes_writing(form: Any, case: Case) -> None:
 
 def _same_classes(class_of: NDArray[np.int32], found: dict[Row, list[int]]) -> None:
     numbers = [set(class_of[rows].tolist()) for rows in found.values()]
-    need(all(len(of_rows) == 1 for of_rows in numbers), "rows with equal cells were read as different classes")
-    need(len(set().union(*numbers)) == len(found), "rows with different cells were read as one class")
+    require(all(len(of_rows) == 1 for of_rows in numbers), "rows with equal cells were read as different classes")
+    require(len(set().union(*numbers)) == len(found), "rows with different cells were read as one class")
 
 
 def _secret_is_read(reading: Reading, shown: View, secret: str) -> None:
@@ -125,41 +125,41 @@ def _secret_is_read(reading: Reading, shown: View, secret: str) -> None:
         number = int(own.class_of[rows[0]])
         here = slice(histogram.starts[number], histogram.starts[number + 1])
         read = {texts[value]: count for value, count in zip(histogram.values[here], histogram.counts[here], strict=True)}
-        need(read == Counter(cells[row] for row in rows), f"column '{secret}': {read} was read of a class")
+        require(read == Counter(cells[row] for row in rows), f"column '{secret}': {read} was read of a class")
     if shown.number is None:
         return
     slices = reading.slices(secret)
-    need((slices.bucket_of == reading.class_of).all(), f"column '{secret}': its slices have other buckets")
-    need(secret in shown.groups[slices.place], f"column '{secret}': its slices place it in another group")
-    _same_classes(slices.secret, grouped(shown.columns, [secret]))
+    require((slices.bucket_of == reading.class_of).all(), f"column '{secret}': its slices have other buckets")
+    require(secret in shown.groups[slices.place], f"column '{secret}': its slices place it in another group")
+    _same_classes(slices.secret, group_rows(shown.columns, [secret]))
     for i, group in enumerate(shown.groups):
-        known = shown.known(group, secret)
-        _same_classes(slices.known[:, i], grouped(shown.columns, known))
-        need(known or not slices.known[:, i].any(), f"{group}: nothing in it is known, and it has a code")
+        known = shown.list_known(group, secret)
+        _same_classes(slices.known[:, i], group_rows(shown.columns, known))
+        require(known or not slices.known[:, i].any(), f"{group}: nothing in it is known, and it has a code")
 
 
 def cells_hold_raw_values(form: Any, case: Case) -> None:
     """Every written cell covers the raw value behind it, and secrets and plain cells are as they came in."""
-    shown, _, origins = as_it_is(form, case)
-    exact = view(shown, case.schema, model_form(form)).as_they_came
+    shown, _, origins = write_once(form, case)
+    exact = view(shown, case.schema, model_form(form)).unchanged
     for name in dict.fromkeys([*case.schema.quasi, *exact]):
         raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
         for row, (cell,) in zip(origins[name], rows_of(shown, [name]), strict=True):
             held = cell == raw[row] if name in exact else covers(case.schema.quasi[name], cell, raw[row])
-            need(held, f"column '{name}': {cell!r} does not hold {raw[row]!r}")
+            require(held, f"column '{name}': {cell!r} does not hold {raw[row]!r}")
 
 
 def order_comes_from_cells(form: Any, case: Case) -> None:
     """Rows are sorted by what is written, whatever the classes are called and however the input is sorted."""
     class_of = some_classes(case)
-    shown, certificate, _ = as_it_is(form, case)
-    view(shown, case.schema, model_form(form)).in_order()
+    shown, certificate, _ = write_once(form, case)
+    view(shown, case.schema, model_form(form)).check_order()
     rng = np.random.default_rng(1)
     renamed, moved = rng.permutation(len(class_of)), rng.permutation(len(class_of))
     numbers = np.where(class_of < 0, -1, renamed[class_of])
     for columns, classes in ((case.columns, numbers), (case.columns.take(moved), class_of[moved])):
-        again, same, _ = written(form, case, columns, classes)
-        need(
+        again, same, _ = write_release(form, case, columns, classes)
+        require(
             rows_of(shown, list(shown)) == rows_of(again, list(shown)) and certificate == same,
             "the numbers of the classes or the order of the input show in the release",
         )
@@ -168,48 +168,48 @@ def order_comes_from_cells(form: Any, case: Case) -> None:
 def links_are_broken(form: Any, case: Case) -> None:
     """Rows of one class exchange the cells of a group of columns: release and certificate stay the same."""
     class_of = some_classes(case)
-    shown, certificate, _ = as_it_is(form, case)
+    shown, certificate, _ = write_once(form, case)
     seen = view(shown, case.schema, model_form(form))
     for group in seen.groups if seen.number else ():
-        again, same, _ = written(form, case, exchanged(case.columns, group, class_of), class_of)
-        need(rows_of(shown, list(shown)) == rows_of(again, list(shown)), f"{group}: who has them shows in the release")
-        need(certificate == same, f"{group}: who has them shows in the certificate")
+        again, same, _ = write_release(form, case, exchange_cells(case.columns, group, class_of), class_of)
+        require(rows_of(shown, list(shown)) == rows_of(again, list(shown)), f"{group}: who has them shows in the release")
+        require(certificate == same, f"{group}: who has them shows in the certificate")
 
 
-def withheld_rows_leave_no_trace(form: Any, case: Case) -> None:
+def suppressed_rows_leave_no_trace(form: Any, case: Case) -> None:
     """Without the withheld rows the written cells are the same, and no list of values tells of them."""
     class_of = some_classes(case)
-    shown, certificate, _ = as_it_is(form, case)
+    shown, certificate, _ = write_once(form, case)
     kept = np.flatnonzero(class_of >= 0)
-    alone, same, _ = written(form, case, case.columns.take(kept), class_of[kept])
+    alone, same, _ = write_release(form, case, case.columns.take(kept), class_of[kept])
     names = list(shown)
-    need(names == list(alone) and rows_of(shown, names) == rows_of(alone, names), "withheld rows show in the written cells")
-    need(
+    require(names == list(alone) and rows_of(shown, names) == rows_of(alone, names), "withheld rows show in the written cells")
+    require(
         all(shown[name].values.tolist() == alone[name].values.tolist() for name in names),
         "withheld rows show in a list of values",
     )
     told, told_alone = (json.loads(text) for text in (certificate, same))
     for key in ("columns", "promises", "classes", "notes"):
-        need(told[key] == told_alone[key], f"withheld rows show in the certificate, under {key}")
+        require(told[key] == told_alone[key], f"withheld rows show in the certificate, under {key}")
 
 
-def moved_leaf_does_not_show(form: Any, case: Case) -> None:
+def moved_leaf_is_not_disclosed(form: Any, case: Case) -> None:
     """Classes held fixed, one raw value becomes another inside the same published cell: release and certificate stay the same.
 
     It may be a value that no other row has, and the last row with its old value may have given it up.
     """
     class_of = some_classes(case)
-    shown, certificate, origins = as_it_is(form, case)
+    shown, certificate, origins = write_once(form, case)
     before = _labels(shown, origins, case)
     tries = MOVES if view(shown, case.schema, model_form(form)).number is None else MOVES // 6  # exact cells show most moves
     for column in list(case.schema.quasi)[:: max(len(case.schema.quasi) // MOVES, 1)]:
         for moved in _moves(case, column, tries, before[column]):
-            again, told, places = written(form, case, moved, class_of)
+            again, told, places = write_release(form, case, moved, class_of)
             if _labels(again, places, case) != before:
                 continue  # the move left its cell, so it may show
             same_rows = rows_of(again, list(shown)) == rows_of(shown, list(shown))
-            need(same_rows, f"column '{column}': a raw value shows in the order of the rows")
-            need(told == certificate, f"column '{column}': a raw value shows in the certificate")
+            require(same_rows, f"column '{column}': a raw value shows in the order of the rows")
+            require(told == certificate, f"column '{column}': a raw value shows in the certificate")
 
 
 def _labels(shown: Columns, origins: Origins, case: Case) -> dict[str, dict[int, Row]]:
@@ -231,11 +231,11 @@ def _moves(case: Case, name: str, tries: int, labels: dict[int, Row]) -> Iterato
             yield Columns({**case.columns.columns, name: Columns.of({name: moved})[name]}, rows)
 
 
-def snapped_ends_are_nobodys(form: Any, case: Case) -> None:
+def snapped_ends_are_on_grid(form: Any, case: Case) -> None:
     """With `snap` both ends are multiples of the step or declared bounds."""
     if not getattr(form, "snap", False):
         return
-    shown, _, _ = as_it_is(form, case)
+    shown, _, _ = write_once(form, case)
     for name, kind in case.schema.quasi.items():
         if kind.name != "numeric":
             continue
@@ -243,9 +243,9 @@ def snapped_ends_are_nobodys(form: Any, case: Case) -> None:
         for (cell,) in rows_of(shown, [name]):
             if cell not in (None, "*"):
                 low, high = ends(str(cell))
-                need(low < high, f"column '{name}': {cell!r} says a true value")
+                require(low < high, f"column '{name}': {cell!r} says a true value")
                 grid = [end in allowed or (end / Fraction(str(kind.step))).denominator == 1 for end in (low, high)]
-                need(all(grid), f"column '{name}': an end of {cell!r} is not on the grid")
+                require(all(grid), f"column '{name}': an end of {cell!r} is not on the grid")
 
 
 def stars_or_values(form: Any, case: Case) -> None:
@@ -261,7 +261,7 @@ def stars_or_values(form: Any, case: Case) -> None:
         for number in set(class_of.tolist()) - {-1}:
             rows = np.flatnonzero(class_of == number).tolist()
             values, cells = ({of[name][row] for row in rows} for of in (alone, together))
-            need(cells == (values if len(values) == 1 else {("*",)}), f"column '{name}': {values} is written as {cells}")
+            require(cells == (values if len(values) == 1 else {("*",)}), f"column '{name}': {values} is written as {cells}")
 
 
 CHECKS: tuple[FormCheck, ...] = (
@@ -269,8 +269,8 @@ CHECKS: tuple[FormCheck, ...] = (
     cells_hold_raw_values,
     order_comes_from_cells,
     links_are_broken,
-    withheld_rows_leave_no_trace,
-    moved_leaf_does_not_show,
-    snapped_ends_are_nobodys,
+    suppressed_rows_leave_no_trace,
+    moved_leaf_is_not_disclosed,
+    snapped_ends_are_on_grid,
     stars_or_values,
 )

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from closeknit.checks.broken import need
-from closeknit.checks.cells import covers, text_of
+from closeknit.checks.failures import require
+from closeknit.checks.naive_cells import covers, text_of
 from closeknit.core.domain import Domain
 from closeknit.core.kind_forms import kind_form, kind_from
 
@@ -42,10 +42,10 @@ def ranges_are_covered(kind: Any, values: list[Any]) -> None:
     last = bound.domain.size
     for (lo, hi), label in bound.labels.items():
         if hi == last:
-            need(label == ("" if lo == last else "*"), f"leaves {lo} to {hi} (the missing one) are written {label!r}")
+            require(label == ("" if lo == last else "*"), f"leaves {lo} to {hi} (the missing one) are written {label!r}")
         else:
             for code, raw in bound.raw:
-                need(not lo <= code <= hi or raw in bound.held[label], f"{label!r} does not hold {raw!r}")
+                require(not lo <= code <= hi or raw in bound.held[label], f"{label!r} does not hold {raw!r}")
 
 
 def covers_are_minimal(kind: Any, values: list[Any]) -> None:
@@ -55,7 +55,7 @@ def covers_are_minimal(kind: Any, values: list[Any]) -> None:
         inside = frozenset(raw for code, raw in bound.raw if lo <= code <= hi)
         if hi < bound.domain.size and inside and {lo, hi} <= {code for code, _ in bound.raw}:
             for other, held in bound.held.items():
-                need(not inside <= held < bound.held[label], f"{label!r} was written where {other!r} says more")
+                require(not inside <= held < bound.held[label], f"{label!r} was written where {other!r} says more")
 
 
 def nodes_are_nested(kind: Any, values: list[Any]) -> None:
@@ -63,7 +63,7 @@ def nodes_are_nested(kind: Any, values: list[Any]) -> None:
     bound = Bound(kind, values)
     if bound.domain.tree is not None:
         for (one, a), (other, b) in combinations(bound.held.items(), 2):
-            need(a <= b or b <= a or not a & b, f"{one!r} and {other!r} overlap")
+            require(a <= b or b <= a or not a & b, f"{one!r} and {other!r} overlap")
 
 
 def labels_are_unambiguous(kind: Any, values: list[Any]) -> None:
@@ -71,30 +71,30 @@ def labels_are_unambiguous(kind: Any, values: list[Any]) -> None:
     bound = Bound(kind, values)
     if bound.domain.tree is None:
         told = [label for (_, hi), label in bound.labels.items() if hi < bound.domain.size]
-        need(len(told) == len(set(told)), "two ranges of numbers share a label")
+        require(len(told) == len(set(told)), "two ranges of numbers share a label")
 
 
 def losses_are_shares(kind: Any, values: list[Any]) -> None:
     """Losses lie between 0 and 1: 0 for a single value and for missing, 1 for `*`, and a wider cell never costs less."""
     if not values:
         cells = ["", "*"]
-        need(kind.losses(cells).tolist() == [[0, 0], [1, 1]], "the missing cell costs nothing and '*' everything")
+        require(kind.losses(cells).tolist() == [[0, 0], [1, 1]], "the missing cell costs nothing and '*' everything")
         return
     bound = Bound(kind, values)
     cells = sorted(set(bound.labels.values()))
     shown = kind.published(cells)
     loss = dict(zip(cells, shown.losses(cells).tolist(), strict=True))
-    need(loss["*"] == [1, 1] and loss[""] == [0, 0], "the missing cell costs nothing and '*' everything")
+    require(loss["*"] == [1, 1] and loss[""] == [0, 0], "the missing cell costs nothing and '*' everything")
     for (lo, hi), label in bound.labels.items():
         a, b = loss[label]
-        need(0 <= b <= a <= 1, f"{label!r} costs {a} (variant A) and {b} (variant B)")
-        need(
+        require(0 <= b <= a <= 1, f"{label!r} costs {a} (variant A) and {b} (variant B)")
+        require(
             lo < hi or bound.held[label] == set() or len(bound.held[label]) > 1 or kind_bins(kind) or a == 0,
             f"one value, {label!r}, costs {a}",
         )
         for other, held in bound.held.items():
             wider = frozenset() < bound.held[label] < held
-            need(not wider or loss[other][0] >= a, f"{other!r} holds more than {label!r} and costs less")
+            require(not wider or loss[other][0] >= a, f"{other!r} holds more than {label!r} and costs less")
 
 
 def kind_bins(kind: Any) -> bool:
@@ -108,7 +108,7 @@ def cells_are_read_back(kind: Any, values: list[Any]) -> None:
         bound = Bound(kind, values)
         cells = sorted(set(bound.labels.values()))
         again = kind_from(kind_form(kind.published(cells)))
-        need(
+        require(
             np.array_equal(again.losses(cells), kind.published(cells).losses(cells)),
             "losses change when a certificate is read",
         )
@@ -116,10 +116,10 @@ def cells_are_read_back(kind: Any, values: list[Any]) -> None:
 
 def recipe_reads_back(kind: Any, values: list[Any]) -> None:
     """Written into a recipe and read again it is the same kind."""
-    need(kind_from(kind_form(kind)) == kind, f"{kind} is another kind when a recipe is read back")
+    require(kind_from(kind_form(kind)) == kind, f"{kind} is another kind when a recipe is read back")
 
 
-def made_from_data_tells_written_nodes_only(kind: Any, values: list[Any]) -> None:
+def derived_domain_lists_written_nodes_only(kind: Any, values: list[Any]) -> None:
     """A domain that was read off the data is published with the nodes that are written, and no others."""
     if not values or kind.name not in ("flat", "prefix", "tree") or (kind.name == "tree" and not kind.from_data):
         return
@@ -127,7 +127,7 @@ def made_from_data_tells_written_nodes_only(kind: Any, values: list[Any]) -> Non
     top = bound.labels[0, bound.domain.size - 1]
     told = str(kind_form(kind.published([top, ""])))
     for label in set(bound.labels.values()) - {top, "", "*"}:
-        need(repr(label) not in told, f"the certificate tells {label!r}, which is not written")
+        require(repr(label) not in told, f"the certificate tells {label!r}, which is not written")
 
 
 CHECKS: tuple[KindCheck, ...] = (
@@ -138,5 +138,5 @@ CHECKS: tuple[KindCheck, ...] = (
     losses_are_shares,
     cells_are_read_back,
     recipe_reads_back,
-    made_from_data_tells_written_nodes_only,
+    derived_domain_lists_written_nodes_only,
 )

@@ -15,21 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.api import anonymize, audit
-from closeknit.checks.broken import need
-from closeknit.checks.cells import covers, ground, raw_text, rows_of, tree
+from closeknit.checks.failures import require
+from closeknit.checks.naive_cells import covers, ground, raw_text, rows_of, tree
 from closeknit.checks.oracle import oracle_holds, oracle_keeps, oracle_vacuous
 from closeknit.checks.tables import Case, weighs_buckets
 from closeknit.checks.views import View, view
 from closeknit.core.columns import Column, Columns
+from closeknit.core.combined_secrets import parts
 from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.joint import parts
-from closeknit.core.method import promised, silent, usual_form
+from closeknit.core.method import ignore_progress, list_guarantees, usual_form
 from closeknit.core.model import Model
 from closeknit.core.params import spec
 from closeknit.core.table import Partition
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.models import KAnonymity, LDiversity
-from closeknit.recipe import made
+from closeknit.recipe import build_from_form
 from closeknit.release import Release
 
 MethodCheck = Callable[[Any, Case], None]
@@ -37,19 +37,19 @@ SEED = 2**100 + 7
 
 
 @lru_cache(maxsize=4)  # the checks of one table follow one another
-def released(method: Any, case: Case) -> Release:
+def run_once(method: Any, case: Case) -> Release:
     """The release of a case, made once."""
-    return anew(method, case)
+    return run_case(method, case)
 
 
 @lru_cache(maxsize=4)
-def released_again(method: Any, case: Case) -> tuple[Release, dict[str, Column]]:
+def run_again(method: Any, case: Case) -> tuple[Release, dict[str, Column]]:
     """The same once more, and the columns as they were before."""
     before = copy.deepcopy(case.columns.columns)
-    return anew(method, case), dict(before)
+    return run_case(method, case), dict(before)
 
 
-def anew(method: Any, case: Case, columns: Columns | None = None, models: tuple[Model, ...] | None = None) -> Release:
+def run_case(method: Any, case: Case, columns: Columns | None = None, models: tuple[Model, ...] | None = None) -> Release:
     """A release of a case; what it warns of is not in question here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -57,23 +57,23 @@ def anew(method: Any, case: Case, columns: Columns | None = None, models: tuple[
         return anonymize(data, case.schema, asked, method, suppress=case.suppress, seed=SEED, allow_vacuous=True)
 
 
-def asked_of(method: Any, case: Case) -> list[Model]:
+def list_models(method: Any, case: Case) -> list[Model]:
     """What a release is judged by: what the case asks for, and what the method promises besides."""
-    return promised(method, case.schema, case.models)
+    return list_guarantees(method, case.schema, case.models)
 
 
 @lru_cache(maxsize=4)
-def seen(release: Release, case: Case) -> View:
+def view_release(release: Release, case: Case) -> View:
     """The release as a stranger sees it."""
     return view(release.columns, case.schema, release.certificate.form)
 
 
 def promise_kept(method: Any, case: Case) -> None:
     """Every class that an adversary finds in the cells keeps every promise; so does the whole where one speaks of that."""
-    release = released(method, case)
-    shown, origins = seen(release, case), _origins(release, case)
+    release = run_once(method, case)
+    shown, origins = view_release(release, case), _origins(release, case)
     heads = case.columns[case.schema.person].cells() if case.schema.person else None
-    for model in asked_of(method, case):
+    for model in list_models(method, case):
         if weighs_buckets(model) and heads is None:
             _whole_release_keeps(model, shown, origins)
             continue
@@ -81,21 +81,21 @@ def promise_kept(method: Any, case: Case) -> None:
         persons = None if heads is None else [heads[row] for row in origins[beside]]
         for group, rows in shown.classes_of(model.column).items():
             of_rows = None if persons is None else [persons[row] for row in rows]
-            need(judged(model, release.columns, rows, of_rows, case), f"class {group} breaks {model}")
+            require(judge_class(model, release.columns, rows, of_rows, case), f"class {group} breaks {model}")
 
 
 def _whole_release_keeps(model: Any, shown: View, origins: dict[str, list[int]]) -> None:
     """No row of the original table has a value with a share above 1/l."""
-    known = [shown.known(group, model.column) for group in shown.groups]
+    known = [shown.list_known(group, model.column) for group in shown.groups]
     places = [{row: i for i, row in enumerate(origins[group[0]])} for group in shown.groups]
     cells = [rows_of(shown.columns, names) for names in known]
     profiles = {tuple(of[at[row]] for of, at in zip(cells, places, strict=True)) for row in places[0]}
     for profile in profiles:
-        share = shown.disclosed(model.column, profile, model.weight)
-        need(share * Fraction(str(model.l)) <= 1, f"{profile}: a value has the share {share}, which breaks {model}")
+        share = shown.measure_disclosure(model.column, profile, model.weight)
+        require(share * Fraction(str(model.l)) <= 1, f"{profile}: a value has the share {share}, which breaks {model}")
 
 
-def judged(model: Model, columns: Columns, rows: list[int], persons: list[Any] | None, case: Case) -> bool:
+def judge_class(model: Model, columns: Columns, rows: list[int], persons: list[Any] | None, case: Case) -> bool:
     """The oracle's word on one class of written rows."""
     values, params = oracle_view(model, columns, case)
     if persons is not None:
@@ -126,22 +126,22 @@ def excludes_nothing(model: Model, columns: Columns, method: Any, case: Case) ->
         return False
     values, params = oracle_view(model, columns, case)
     shown = [value for value in values if value != "*"]  # of a suppressed row nothing counts
-    return oracle_vacuous(model.name, shown, max(asked.least_size for asked in asked_of(method, case)), **params)
+    return oracle_vacuous(model.name, shown, max(asked.least_size for asked in list_models(method, case)), **params)
 
 
 def every_row_once(method: Any, case: Case) -> None:
     """A row is published once or counted as withheld, with its own secrets."""
-    release = released(method, case)
+    release = run_once(method, case)
     kept = release.partition >= 0
-    need(len(release.partition) == case.columns.rows, "the partition has one entry for every input row")
-    need(release.certificate.withheld == int((~kept).sum()), "the certificate counts the withheld rows")
-    need(int((~kept).sum()) <= case.suppress * case.columns.rows, "more rows are withheld than allowed")
-    need(release.columns.rows == int(kept.sum()), "every row that has a class is published once")
+    require(len(release.partition) == case.columns.rows, "the partition has one entry for every input row")
+    require(release.certificate.withheld == int((~kept).sum()), "the certificate counts the withheld rows")
+    require(int((~kept).sum()) <= case.suppress * case.columns.rows, "more rows are withheld than allowed")
+    require(release.columns.rows == int(kept.sum()), "every row that has a class is published once")
     raw = case.columns.take(np.flatnonzero(kept))
-    shown = seen(release, case)
+    shown = view_release(release, case)
     for group in shown.groups:
-        names = [name for name in shown.as_they_came if name in group]
-        need(
+        names = [name for name in shown.unchanged if name in group]
+        require(
             Counter(rows_of(release.columns, names)) == Counter(rows_of(raw, names, case.schema.missing)),
             "secrets and plain cells are published as they came in, each as often",
         )
@@ -152,17 +152,17 @@ def raw_value_inside(method: Any, case: Case) -> None:
 
     Where rows do not line up, the cells of every group are those of the rows of one class, each once, in every bucket.
     """
-    release = released(method, case)
-    shown, origins = seen(release, case), _origins(release, case)
+    release = run_once(method, case)
+    shown, origins = view_release(release, case), _origins(release, case)
     for name, kind in case.schema.quasi.items():
         raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
         for row, (cell,) in zip(origins[name], rows_of(release.columns, [name]), strict=True):
-            need(covers(kind, cell, raw[row]), f"column '{name}': {cell!r} does not hold {raw[row]!r}")
+            require(covers(kind, cell, raw[row]), f"column '{name}': {cell!r} does not hold {raw[row]!r}")
     for group in shown.groups:
-        kept = [name for name in shown.as_they_came if name in group]
+        kept = [name for name in shown.unchanged if name in group]
         before, after = rows_of(case.columns, kept, case.schema.missing), rows_of(release.columns, kept)
-        need(len({tuple(origins[name]) for name in group}) == 1, f"{group}: cells that belong together are of different rows")
-        need([before[row] for row in origins[group[0]]] == after, "a row stands beside the secrets of another one")
+        require(len({tuple(origins[name]) for name in group}) == 1, f"{group}: cells that belong together are of different rows")
+        require([before[row] for row in origins[group[0]]] == after, "a row stands beside the secrets of another one")
     buckets_are_classes(shown, origins, release.partition.tolist())
 
 
@@ -170,37 +170,37 @@ def buckets_are_classes(shown: View, origins: dict[str, list[int]], class_of: li
     """Every bucket has the rows of one class, and every group of columns has each of them once."""
     for bucket, written in (shown.classes_of(None) if shown.number else {}).items():
         rows = {tuple(sorted(origins[group[0]][i] for i in written)) for group in shown.groups}
-        need(len(rows) == 1, f"bucket {bucket}: its groups of columns are of different rows")
+        require(len(rows) == 1, f"bucket {bucket}: its groups of columns are of different rows")
         there = set(rows.pop())
-        need(len(there) == len(written), f"bucket {bucket}: a row stands there twice")
+        require(len(there) == len(written), f"bucket {bucket}: a row stands there twice")
         numbers = {class_of[row] for row in there}
-        need(len(numbers) == 1 and class_of.count(numbers.pop()) == len(there), f"bucket {bucket} is not a class")
+        require(len(numbers) == 1 and class_of.count(numbers.pop()) == len(there), f"bucket {bucket} is not a class")
 
 
 def missing_is_a_value(method: Any, case: Case) -> None:
     """A class of missing values writes an empty cell, a mixed one `*`; neither vanishes. Exact cells are empty or not."""
-    release = released(method, case)
-    lined_up, origins = seen(release, case).number is None, _origins(release, case)
+    release = run_once(method, case)
+    lined_up, origins = view_release(release, case).number is None, _origins(release, case)
     for name in case.schema.quasi:
         raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
         cells, origin = [cell for (cell,) in rows_of(release.columns, [name])], origins[name]
         if not lined_up:
             for cell, row in zip(cells, origin, strict=True):
-                need(cell == "*" or (cell is None) == (raw[row] is None), f"column '{name}': {raw[row]!r} became {cell!r}")
+                require(cell == "*" or (cell is None) == (raw[row] is None), f"column '{name}': {raw[row]!r} became {cell!r}")
             continue
         whole = set(cells) == {"*"} and len(set(raw)) > 1  # the column tells nothing at all
         for number in set(release.partition.tolist()) - {-1}:
             rows = [row for row, start in enumerate(origin) if release.partition[start] == number]
             gaps = {raw[origin[row]] is None for row in rows}
             written = {cells[row] for row in rows}
-            need(len(written) == 1, f"column '{name}': one class has the cells {written}")
+            require(len(written) == 1, f"column '{name}': one class has the cells {written}")
             if True in gaps and not whole:
-                need(
+                require(
                     written == ({"*"} if False in gaps else {None}),
                     f"column '{name}': missing values are written as {written}",
                 )
             else:
-                need(None not in written, f"column '{name}': values that are there are written as missing")
+                require(None not in written, f"column '{name}': values that are there are written as missing")
 
 
 def impossible_is_refused(method: Any, case: Case) -> None:
@@ -211,37 +211,37 @@ def impossible_is_refused(method: Any, case: Case) -> None:
     persons = rows_of(case.columns, [case.schema.person]) if case.schema.person else range(case.columns.rows)
     more_than_all = KAnonymity(len(set(persons)) + 1)
     if usual_form(method) in KAnonymity.forms:
-        _refused(method, case, more_than_all)
+        _check_refusal(method, case, more_than_all)
     else:
-        _refused_as_meaningless(method, case, KAnonymity(1))
+        _check_meaningless(method, case, KAnonymity(1))
     for name in case.schema.sensitive if case.models else ():  # there is none where the method's own promise goes alone
         values = set(rows_of(case.columns, [name], case.schema.missing))
-        _refused(method, case, LDiversity(name, len(values) + 1))
+        _check_refusal(method, case, LDiversity(name, len(values) + 1))
 
 
-def _refused(method: Any, case: Case, model: Model) -> None:
+def _check_refusal(method: Any, case: Case, model: Model) -> None:
     try:
-        anew(method, case, models=(*case.models, model))
+        run_case(method, case, models=(*case.models, model))
     except Unsatisfiable as no:
-        need(no.asked and no.reached and no.hint, "it is said what was asked, what is reachable, and what would help")
+        require(no.asked and no.reached and no.hint, "it is said what was asked, what is reachable, and what would help")
         return
-    need(False, f"{model} is impossible here and was not refused")
+    require(False, f"{model} is impossible here and was not refused")
 
 
-def _refused_as_meaningless(method: Any, case: Case, model: Model) -> None:
+def _check_meaningless(method: Any, case: Case, model: Model) -> None:
     try:
-        anew(method, case, models=(*case.models, model))
+        run_case(method, case, models=(*case.models, model))
     except BadInput as no:
-        need(model.name in no.what and no.right, f"the refusal of {model} does not name it: {no}")
+        require(model.name in no.what and no.right, f"the refusal of {model} does not name it: {no}")
         return
-    need(False, f"{model} means nothing in the form {usual_form(method)} and was not refused")
+    require(False, f"{model} means nothing in the form {usual_form(method)} and was not refused")
 
 
 def seed_repeats(method: Any, case: Case) -> None:
     """The same seed gives the same release and certificate."""
-    one, (other, _) = released(method, case), released_again(method, case)
-    need(one.certificate == other.certificate, "the same seed gave another certificate")
-    need((one.partition == other.partition).all(), "the same seed gave another partition")
+    one, (other, _) = run_once(method, case), run_again(method, case)
+    require(one.certificate == other.certificate, "the same seed gave another certificate")
+    require((one.partition == other.partition).all(), "the same seed gave another partition")
 
 
 def row_order_is_irrelevant(method: Any, case: Case) -> None:
@@ -249,73 +249,73 @@ def row_order_is_irrelevant(method: Any, case: Case) -> None:
     rng = np.random.default_rng(5)
     shuffled = case.columns.take(rng.permutation(case.columns.rows))
     listed = Columns.of({name: column.cells() for name, column in shuffled.items()})
-    one, other = released(method, case), anew(method, case, listed)
-    need(
+    one, other = run_once(method, case), run_case(method, case, listed)
+    require(
         one.certificate.content_sha256 == other.certificate.content_sha256,
         "the order of the input shows in the release",
     )
-    need(one.certificate == other.certificate, "the order of the input shows in the certificate")
+    require(one.certificate == other.certificate, "the order of the input shows in the certificate")
 
 
-def order_tells_nothing(method: Any, case: Case) -> None:
+def order_discloses_nothing(method: Any, case: Case) -> None:
     """Rows stand in an order that can be told from their written cells alone."""
-    seen(released(method, case), case).in_order()
+    view_release(run_once(method, case), case).check_order()
 
 
 def input_is_unchanged(method: Any, case: Case) -> None:
     """The table that was given is the same afterwards."""
-    _, before = released_again(method, case)
+    _, before = run_again(method, case)
     for name, column in case.columns.items():
         same = column.values.tolist() == before[name].values.tolist() and (column.codes == before[name].codes).all()
-        need(same, f"column '{name}' was changed")
+        require(same, f"column '{name}' was changed")
 
 
 def nothing_leaks(method: Any, case: Case) -> None:
     """Published are the columns with a published role, without identifiers, persons, row or class numbers."""
-    release = released(method, case)
-    schema, number = case.schema, seen(release, case).number
-    need(
+    release = run_once(method, case)
+    schema, number = case.schema, view_release(release, case).number
+    require(
         list(release.columns) == [*([number] if number else []), *schema.published],
         f"the release has the columns {list(release.columns)}",
     )
     hidden = [*schema.identifier, *([schema.person] if schema.person else [])]
     private = {str(cell) for name in hidden for cell in case.columns[name].cells()}
     shown = {str(cell) for column in release.columns.values() for cell in column.values.tolist()}
-    need(not private & shown, f"private cells are published: {private & shown}")
+    require(not private & shown, f"private cells are published: {private & shown}")
     told = release.certificate.to_json()
-    need(not any(cell in told for cell in private), "the certificate tells a private cell")
-    need(str(SEED) not in told, "the certificate tells the seed")
+    require(not any(cell in told for cell in private), "the certificate tells a private cell")
+    require(str(SEED) not in told, "the certificate tells the seed")
     used = all((column.counts > 0).all() for column in release.columns.values())
-    need(used, "a list of distinct values tells of cells that are not written")
+    require(used, "a list of distinct values tells of cells that are not written")
 
 
 def persons_stay_together(method: Any, case: Case) -> None:
     """With `person_rows: together` no person stands in two classes."""
     if case.schema.person is None or case.schema.person_rows != "together":
         return
-    release = released(method, case)
+    release = run_once(method, case)
     persons = case.columns[case.schema.person].cells()
     pairs = Counter(person for person, _ in set(zip(persons, release.partition.tolist(), strict=True)))
-    need(max(pairs.values()) == 1, f"{pairs.most_common(1)[0][0]} stands in several classes")
+    require(max(pairs.values()) == 1, f"{pairs.most_common(1)[0][0]} stands in several classes")
 
 
 def audit_agrees(method: Any, case: Case) -> None:
     """A stranger recomputes the certificate; what is counted in persons he cannot, and says so."""
-    release = released(method, case)
+    release = run_once(method, case)
     found = audit(release.columns, certificate=release.certificate)
-    need(not found.findings, f"an audit finds: {found.findings}")
-    for promise, model in zip(found.promises, asked_of(method, case), strict=True):
+    require(not found.findings, f"an audit finds: {found.findings}")
+    for promise, model in zip(found.promises, list_models(method, case), strict=True):
         hidden = case.schema.person is not None and "persons" in model.needs
         if weighs_buckets(model) and promise.status == "not checkable":
             continue  # it speaks of the rows of the original table
         vacuous = excludes_nothing(model, release.columns, method, case)
         right = "not checkable" if hidden else "vacuous" if vacuous else "recomputed"
-        need(promise.status == right, f"an audit says: {promise.line()}, not {right}")
+        require(promise.status == right, f"an audit says: {promise.line()}, not {right}")
 
 
 def release_is_its_partition_written(method: Any, case: Case) -> None:
     """The class of every input row is told at home: writing it again gives the release."""
-    release = released(method, case)
+    release = run_once(method, case)
     _origins(release, case)
 
 
@@ -328,26 +328,26 @@ def unmentioned_values_decide_nothing(method: Any, case: Case) -> None:
     other = np.stack([rng.integers(0, domain.size + 1, len(table)) for domain in table.sensitive_domains], axis=1)
     sizes = [model for model in case.models if model.column is None] or [KAnonymity(1)]
     one, another = (
-        method.run(rows, sizes, SEED, silent).partition.class_of.tolist()
+        method.run(rows, sizes, SEED, ignore_progress).partition.class_of.tolist()
         for rows in (table, replace(table, sensitive=other.astype(np.int32)))
     )
-    need(
+    require(
         len({*one}) == len({*another}) == len({*zip(one, another, strict=True)}), "values that no guarantee mentions move rows"
     )
 
 
 def links_are_broken(method: Any, case: Case) -> None:
     """Rows of one class exchange the cells of one group of columns: nobody who has the release can tell."""
-    release = released(method, case)
-    shown, names = seen(release, case), list(release.columns)
-    form = made("form", release.certificate.form, FORMS)
+    release = run_once(method, case)
+    shown, names = view_release(release, case), list(release.columns)
+    form = build_from_form("form", release.certificate.form, FORMS)
     for group in shown.groups if shown.number else ():
-        table = case.schema.encode(exchanged(case.columns, group, release.partition))
+        table = case.schema.encode(exchange_cells(case.columns, group, release.partition))
         written = form.write(table, Partition.of(release.partition[table.rows]), SEED)
-        need(rows_of(written.columns, names) == rows_of(release.columns, names), f"{group}: who has them shows in the release")
+        require(rows_of(written.columns, names) == rows_of(release.columns, names), f"{group}: who has them shows in the release")
 
 
-def exchanged(columns: Columns, group: Sequence[str], class_of: NDArray[np.integer]) -> Columns:
+def exchange_cells(columns: Columns, group: Sequence[str], class_of: NDArray[np.integer]) -> Columns:
     """The cells of these columns change hands inside every class, together."""
     taken, rng = np.arange(columns.rows), np.random.default_rng(columns.rows)
     for number in np.unique(class_of[class_of >= 0]):
@@ -360,10 +360,10 @@ def exchanged(columns: Columns, group: Sequence[str], class_of: NDArray[np.integ
 def _origins(release: Release, case: Case) -> dict[str, list[int]]:
     """The input row behind each cell of each column (private: known only by writing the partition again)."""
     table = case.schema.encode(case.columns)
-    form = made("form", release.certificate.form, FORMS)
+    form = build_from_form("form", release.certificate.form, FORMS)
     written = form.write(table, Partition.of(release.partition[table.rows]), SEED)
     names = list(release.columns)
-    need(
+    require(
         rows_of(written.columns, names) == rows_of(release.columns, names),
         "the release is not its partition written down",
     )
@@ -376,9 +376,9 @@ def bad_parameters_are_named(thing: type[Any], params: dict[str, Any], right: di
     try:
         thing(**params, **(right or {}))
     except BadInput as bad:
-        need(name in str(bad), f"the refusal of {params} does not name '{name}': {bad}")
+        require(name in str(bad), f"the refusal of {params} does not name '{name}': {bad}")
         return
-    need(False, f"{thing.__name__} takes {params}")
+    require(False, f"{thing.__name__} takes {params}")
 
 
 CHECKS: tuple[MethodCheck, ...] = (
@@ -389,7 +389,7 @@ CHECKS: tuple[MethodCheck, ...] = (
     impossible_is_refused,
     seed_repeats,
     row_order_is_irrelevant,
-    order_tells_nothing,
+    order_discloses_nothing,
     input_is_unchanged,
     nothing_leaks,
     persons_stay_together,

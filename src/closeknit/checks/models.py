@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from closeknit.checks.broken import need
-from closeknit.checks.cells import ground, tree
-from closeknit.checks.examples import LIMITS
+from closeknit.checks.failures import require
+from closeknit.checks.naive_cells import ground, tree
 from closeknit.checks.oracle import oracle_alone, oracle_holds, oracle_level, oracle_vacuous
+from closeknit.checks.parameter_sets import LIMITS
 from closeknit.core.classes import Classes
-from closeknit.core.joint import CodedSecret, Secret, joined, parts
+from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets, parts
 from closeknit.core.params import spec
-from closeknit.core.vacuity import stand_alone
+from closeknit.core.vacuity import find_stand_alone
 
 ModelCheck = Callable[[Any, Any, int], None]
 COLUMN = "secret"
@@ -51,9 +51,9 @@ class Sample:
         secrets: dict[Secret, CodedSecret] = {}
         if self.kind is not None:
             cells = [self.secrets] if isinstance(self.column, str) else list(zip(*self.secrets, strict=True))
-            secrets |= {name: _coded(self.kind, column) for name, column in zip(parts(self.column), cells, strict=True)}
+            secrets |= {name: _encode_secret(self.kind, column) for name, column in zip(parts(self.column), cells, strict=True)}
             if isinstance(self.column, tuple):
-                secrets[self.column] = joined(list(secrets.values()))
+                secrets[self.column] = join_secrets(list(secrets.values()))
         return Classes.of(chosen, int(chosen.max()) + 1, secrets, persons)
 
     def rows(self, number: int) -> list[int]:
@@ -61,7 +61,7 @@ class Sample:
         return [row for row, class_of in enumerate(self.class_of) if class_of == number]
 
 
-def _coded(kind: Any, cells: Sequence[str | None]) -> CodedSecret:
+def _encode_secret(kind: Any, cells: Sequence[str | None]) -> CodedSecret:
     texts = sorted({cell for cell in cells if cell is not None})
     domain, leaves = kind.bind(np.array(texts, dtype=object))
     leaf: dict[str | None, int] = dict(zip([*texts, None], [*leaves.tolist(), domain.size], strict=True))
@@ -118,14 +118,14 @@ def equals_its_definition(model: Any, kind: Any, seed: int) -> None:
             values = [sample.secrets[row] for row in rows]
             params = oracle_params(model, sample, rows)
             level = float(oracle_level(model.name, values, sample.secrets, **params))
-            need(
+            require(
                 math.isclose(levels[number], level, rel_tol=1e-9, abs_tol=1e-12),
                 f"{model}: {levels[number]} is not {level} on {values}",
             )
             right = oracle_holds(model.name, values, sample.secrets, **params)
-            need(bool(holds[number]) == right, f"{model}: holds is {holds[number]} on {values} in {sample.secrets}")
+            require(bool(holds[number]) == right, f"{model}: holds is {holds[number]} on {values} in {sample.secrets}")
             exact = model.exact_level(classes, number)
-            need(
+            require(
                 exact is None or math.isclose(exact, level, rel_tol=1e-9, abs_tol=1e-12),
                 f"{model}: the exact level {exact} is not {level}",
             )
@@ -138,7 +138,7 @@ def holds_where_its_level_does(model: Any, kind: Any, seed: int) -> None:
         classes = sample.classes()
         for level, holds in zip(model.levels(classes), model.holds(classes), strict=True):
             if abs(level - limit) > 1e-6:
-                need(
+                require(
                     bool(holds) == (level > limit if model.higher_is_safer else level < limit),
                     f"{model}: level {level} and holds {holds}",
                 )
@@ -157,11 +157,11 @@ def boundary_is_exact(model: Any, kind: Any, seed: int) -> None:
             whole = isinstance(getattr(model, field), int) and exact.denominator == 1
             hair = Fraction(1) if whole else Fraction(1, 10**15)
             sign = 1 if model.higher_is_safer else -1
-            need(
+            require(
                 _holds(model, field, exact, classes, number) is not strict,
                 f"{model}: its limit {exact} itself is decided wrongly",
             )
-            need(
+            require(
                 _holds(model, field, exact + sign * hair, classes, number) in (False, None),
                 f"{model}: a hair beyond {exact} still holds",
             )
@@ -187,7 +187,7 @@ def merging_keeps_it(model: Any, kind: Any, seed: int) -> None:
             for other in range(one):
                 if holds[one] and holds[other]:
                     merged = [other if number == one else number for number in sample.class_of]
-                    need(
+                    require(
                         model.holds(sample.classes(merged))[other],
                         f"{model}: two classes that hold make one that does not",
                     )
@@ -198,25 +198,25 @@ def standing_alone_equals_its_definition(model: Any, kind: Any, seed: int) -> No
     loosest = {"t": 1, "l": 1, "beta": 100, "delta": 100}.get(LIMITS[model.name])
     for judged in (model, *([] if loosest is None else [replace(model, **{LIMITS[model.name]: loosest})])):
         for sample in samples(judged, kind, seed):
-            if (found := stand_alone(judged, sample.classes(), 1)) is None:
-                need(judged.column is None or "release" in judged.needs, f"{judged}: nothing is said of its values")
+            if (found := find_stand_alone(judged, sample.classes(), 1)) is None:
+                require(judged.column is None or "release" in judged.needs, f"{judged}: nothing is said of its values")
                 continue
             params = oracle_params(judged, replace(sample, persons=None), [])
             alone = oracle_alone(judged.name, sample.secrets, **params)
             share = sum(alone.values()) / len(sample.secrets)
-            need(math.isclose(found.share, share), f"{judged}: {found.share} and not {share} stand alone in {sample.secrets}")
+            require(math.isclose(found.share, share), f"{judged}: {found.share} and not {share} stand alone in {sample.secrets}")
             for k in (1, 3, 6, 100):
                 right = oracle_vacuous(judged.name, sample.secrets, k, **params)
-                need(replace(found, k=k).vacuous == right, f"{judged}, k = {k}: vacuous is not {right} in {sample.secrets}")
+                require(replace(found, k=k).vacuous == right, f"{judged}, k = {k}: vacuous is not {right} in {sample.secrets}")
 
 
-def says_what_it_is(model: Any, kind: Any, seed: int) -> None:
+def text_names_parameters(model: Any, kind: Any, seed: int) -> None:
     """Its text names its parameters, and it can be hashed and compared as a value."""
-    need(model == replace(model) and hash(model) == hash(replace(model)), f"{model} is not a value")
+    require(model == replace(model) and hash(model) == hash(replace(model)), f"{model} is not a value")
     text = model.describe(None)
-    need(str(getattr(model, LIMITS[model.name])) in text, f"{model}: its limit is not in {text!r}")
-    need(all(name in text for name in parts(model.column)), f"{model}: its column is not in {text!r}")
-    need(model.forms and model.needs, f"{model} does not declare its forms and needs")
+    require(str(getattr(model, LIMITS[model.name])) in text, f"{model}: its limit is not in {text!r}")
+    require(all(name in text for name in parts(model.column)), f"{model}: its column is not in {text!r}")
+    require(model.forms and model.needs, f"{model} does not declare its forms and needs")
 
 
 CHECKS: tuple[ModelCheck, ...] = (
@@ -225,5 +225,5 @@ CHECKS: tuple[ModelCheck, ...] = (
     boundary_is_exact,
     merging_keeps_it,
     standing_alone_equals_its_definition,
-    says_what_it_is,
+    text_names_parameters,
 )

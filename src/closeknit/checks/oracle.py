@@ -64,7 +64,7 @@ def oracle_folds(values: Sequence[Value], ground: Any = None) -> dict[Value, Val
     leaves = _leaves(_root(ground)) if isinstance(ground, Mapping) else sorted(present, key=str)
     order = [leaf for leaf in leaves if leaf in present]
     first: dict[str, Value] = {}
-    return {None: None} | {value: first.setdefault(_folded(str(value)), value) for value in order}
+    return {None: None} | {value: first.setdefault(_fold_text(str(value)), value) for value in order}
 
 
 INVISIBLE = re.compile(
@@ -73,7 +73,7 @@ INVISIBLE = re.compile(
 )
 
 
-def _folded(text: str) -> str:
+def _fold_text(text: str) -> str:
     for _ in range(5):  # compositions and case may call for each other
         text = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
     return re.sub(r"\s+", " ", text).strip()

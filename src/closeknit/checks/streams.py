@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from closeknit.api import audit, replay
-from closeknit.checks.broken import need
-from closeknit.checks.cells import covers, ground, paths, raw_text, text_of
+from closeknit.checks.failures import require
+from closeknit.checks.naive_cells import covers, ground, paths, raw_text, text_of
 from closeknit.checks.oracle import oracle_keeps
 from closeknit.checks.stream_cases import KINDS, Row, StreamCase
 from closeknit.core.columns import Columns
@@ -58,14 +58,14 @@ class Log:
         return [row for _, batch in self.batches for row in batch]
 
 
-def made(make: Make, case: StreamCase) -> Any:
+def build_stream(make: Make, case: StreamCase) -> Any:
     """A new stream; that a delay is short for k is warned of, and not in question here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return make(case.schema)
 
 
-def loaded(stream: Any, path: Path) -> Any:
+def load_stream(stream: Any, path: Path) -> Any:
     """The stream that was saved; a clock cannot be saved."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -97,9 +97,9 @@ def as_rows(columns: Columns) -> list[Row]:
 
 
 @lru_cache(maxsize=4)  # the checks of one case follow one another
-def ran(make: Make, case: StreamCase) -> Log:
+def run_stream(make: Make, case: StreamCase) -> Log:
     """Every row by itself, each batch apart, until the end."""
-    log, came = Log(made(make, case)), 0
+    log, came = Log(build_stream(make, case)), 0
     for i, now in events(log.stream, case):
         if i < 0:
             log.note(came, now, log.stream.batches_due(now))
@@ -118,10 +118,10 @@ def position_of(case: StreamCase) -> dict[str, int]:
 def secret_of(case: StreamCase, i: int) -> str | None:
     """The secret of a row as it is shown; one that its tree does not have is a missing one."""
     text, kind = raw_text(case.rows[i]["ill"], case.schema.missing), case.schema.sensitive["ill"]
-    return None if text is None or (kind.name == "tree" and not known(kind, text)) else text
+    return None if text is None or (kind.name == "tree" and not has_leaf(kind, text)) else text
 
 
-def known(kind: Any, text: str) -> bool:
+def has_leaf(kind: Any, text: str) -> bool:
     """Whether a tree has this leaf."""
     return text in {path[-1] for path in paths(kind.nested)}
 
@@ -138,35 +138,35 @@ def label(stream: Any, row: Row) -> tuple[Any, ...]:
 
 def every_row_once(make: Make, case: StreamCase) -> None:
     """A row leaves once, with its own secret, or is counted as suppressed."""
-    log = ran(make, case)
-    need(
+    log = run_stream(make, case)
+    require(
         len(log.rows) + log.stream.counters.suppressed == len(case.rows), "rows that left and suppressed ones are all that came"
     )
-    need(log.stream.counters.rows_out == len(log.rows), "the counters say how many left")
+    require(log.stream.counters.rows_out == len(log.rows), "the counters say how many left")
     if not case.tagged:
         came = Counter(secret_of(case, i) for i in range(len(case.rows)))
-        need(not Counter(text_of(row["ill"]) for row in log.rows) - came, "a secret left more often than it came")
+        require(not Counter(text_of(row["ill"]) for row in log.rows) - came, "a secret left more often than it came")
         return
     where = position_of(case)
     tags = Counter(row["tag"] for row in log.rows)
-    need(all(times == 1 for times in tags.values()), "a row left twice")
+    require(all(times == 1 for times in tags.values()), "a row left twice")
     for row in log.rows:
-        need(text_of(row["ill"]) == secret_of(case, where[row["tag"]]), f"row {row['tag']} has the secret of another one")
+        require(text_of(row["ill"]) == secret_of(case, where[row["tag"]]), f"row {row['tag']} has the secret of another one")
 
 
 def delay_is_kept(make: Make, case: StreamCase) -> None:
     """After every event all rows whose time is over have left, or as many were suppressed as have not."""
-    log, where = ran(make, case), position_of(case) if case.tagged else {}
+    log, where = run_stream(make, case), position_of(case) if case.tagged else {}
     gone = set[int]()
     for event, came in enumerate(log.came[:-1]):
         gone |= {where[row["tag"]] for at, batch in log.batches if at == event for row in batch if case.tagged}
-        due = [i for i in range(came) if over(log.stream, case, i, came, log.now[event])]
-        need(len(due) <= log.left[event] + log.suppressed[event], f"after {came} rows too few have left")
+        due = [i for i in range(came) if is_due(log.stream, case, i, came, log.now[event])]
+        require(len(due) <= log.left[event] + log.suppressed[event], f"after {came} rows too few have left")
         late = sum(i not in gone for i in due) if case.tagged else 0
-        need(late <= log.suppressed[event], f"after {came} rows {late} are late, {log.suppressed[event]} were suppressed")
+        require(late <= log.suppressed[event], f"after {came} rows {late} are late, {log.suppressed[event]} were suppressed")
 
 
-def over(stream: Any, case: StreamCase, i: int, came: int, now: float) -> bool:
+def is_due(stream: Any, case: StreamCase, i: int, came: int, now: float) -> bool:
     """Whether the row at position i must have left by now."""
     if stream.scope:
         return came >= i // stream.advance * stream.advance + stream.omega + stream.advance
@@ -175,14 +175,14 @@ def over(stream: Any, case: StreamCase, i: int, came: int, now: float) -> bool:
 
 def promises_at_every_instant(make: Make, case: StreamCase) -> None:
     """After every batch each published generalization has k persons, and the diversity that was asked for."""
-    log, persons = ran(make, case), case.schema.person is not None
+    log, persons = run_stream(make, case), case.schema.person is not None
     if not case.tagged:
         return
     where, published = position_of(case), defaultdict[tuple[Any, ...], list[int]](list)
     alone = getattr(log.stream, "reuse", False) is True
     models = [model for model in log.stream.models if model.name not in REFERRING]
     for _, batch in log.batches:
-        need(len({label(log.stream, row) for row in batch}) == 1, "a batch is not one class")
+        require(len({label(log.stream, row) for row in batch}) == 1, "a batch is not one class")
         mine = [where[row["tag"]] for row in batch]
         seen = published[label(log.stream, batch[0])]
         seen += mine
@@ -191,12 +191,12 @@ def promises_at_every_instant(make: Make, case: StreamCase) -> None:
                 params: dict[str, Any] = dict(spec(model))
                 params.pop("column", None)
                 params |= {"persons": [person_of(case, i) for i in rows]} if persons else {}
-                need(oracle_keeps(model.name, [secret_of(case, i) for i in rows], [], **params), f"a batch breaks {model}")
+                require(oracle_keeps(model.name, [secret_of(case, i) for i in rows], [], **params), f"a batch breaks {model}")
 
 
 def close_to_its_window(make: Make, case: StreamCase) -> None:
     """Every class keeps what compares with a reference against all rows of its window, published or not."""
-    log = ran(make, case)
+    log = run_stream(make, case)
     if not log.stream.scope or not case.tagged:
         return
     where, classes = position_of(case), defaultdict[tuple[Any, ...], list[int]](list)
@@ -204,10 +204,10 @@ def close_to_its_window(make: Make, case: StreamCase) -> None:
         classes[label(log.stream, row)].append(where[row["tag"]])
     for cells, rows in classes.items():
         first, end = window_of(log.stream, cells[-1], len(case.rows))
-        need(all(first <= i < end for i in rows), f"a class of window {cells[-1]} has rows of another one")
+        require(all(first <= i < end for i in rows), f"a class of window {cells[-1]} has rows of another one")
         for model in log.stream.models:
             if model.name in REFERRING:
-                need(near(model, case, rows, range(first, end)), f"a class of window {cells[-1]} breaks {model}")
+                require(is_close(model, case, rows, range(first, end)), f"a class of window {cells[-1]} breaks {model}")
 
 
 def window_of(stream: Any, number: int, rows: int) -> tuple[int, int]:
@@ -216,7 +216,7 @@ def window_of(stream: Any, number: int, rows: int) -> tuple[int, int]:
     return (first, first + stream.omega) if first + stream.omega <= rows else (max(0, rows - stream.omega), rows)
 
 
-def near(model: Any, case: StreamCase, rows: Sequence[int], window: Sequence[int]) -> bool:
+def is_close(model: Any, case: StreamCase, rows: Sequence[int], window: Sequence[int]) -> bool:
     """The oracle's word; where an order has no place for missing secrets they count nowhere."""
     params: dict[str, Any] = dict(spec(model))
     params.pop("column")
@@ -228,13 +228,13 @@ def near(model: Any, case: StreamCase, rows: Sequence[int], window: Sequence[int
 
 def raw_value_inside(make: Make, case: StreamCase) -> None:
     """Written cells hold the raw ones; a value that no domain knows is written as `*`, missing ones alone as nothing."""
-    log = ran(make, case)
+    log = run_stream(make, case)
     where = position_of(case) if case.tagged else {}
     for row in log.rows if case.tagged else []:
         raw = case.rows[where[row["tag"]]]
         for name, kind in case.schema.quasi.items():
             cell = text_of(row[name])
-            need(
+            require(
                 covers(kind, cell, raw_text(raw[name], case.schema.missing)), f"'{name}': {cell!r} does not hold {raw[name]!r}"
             )
 
@@ -247,57 +247,57 @@ def unknown_is_counted(make: Make, case: StreamCase) -> None:
         age = cells.get("age")
         strange += age is not None and not 0 <= float(age) <= 100
         city = cells.get("city")
-        strange += city is not None and not known(KINDS["city"], city)
+        strange += city is not None and not has_leaf(KINDS["city"], city)
     secrets = [raw_text(row["ill"], case.schema.missing) for row in case.rows]
     strange += sum(text is not None and secret_of(case, i) is None for i, text in enumerate(secrets))
-    log = ran(make, case)
-    need(log.stream.counters.unknown == strange, f"{strange} cells are unknown, counted are {log.stream.counters.unknown}")
+    log = run_stream(make, case)
+    require(log.stream.counters.unknown == strange, f"{strange} cells are unknown, counted are {log.stream.counters.unknown}")
 
 
 def nothing_leaks(make: Make, case: StreamCase) -> None:
     """Rows have their published columns, nothing of position or person; in a batch they stand in the order of their cells."""
-    log = ran(make, case)
+    log = run_stream(make, case)
     names = [*case.schema.published, *(["window"] if log.stream.scope else [])]
     hidden = [*case.schema.identifier, *([case.schema.person] if case.schema.person else [])]
     private = {str(row[name]) for row in case.rows for name in hidden}
     for _, batch in log.batches:
-        need(all(list(row) == names for row in batch), f"a row has the columns {list(batch[0])}")
-        need(not private & {str(cell) for row in batch for cell in row.values()}, "a person is published")
+        require(all(list(row) == names for row in batch), f"a row has the columns {list(batch[0])}")
+        require(not private & {str(cell) for row in batch for cell in row.values()}, "a person is published")
         shown = [[(row[name] is not None, str(row[name])) for name in ("ill", *case.schema.plain)] for row in batch]
-        need(shown == sorted(shown), "the order of a batch does not come from its cells")
+        require(shown == sorted(shown), "the order of a batch does not come from its cells")
     told = log.stream.certificate.to_json()
-    need(not any(cell in told for cell in private) and str(SEED) not in told, "the certificate tells a person or the seed")
+    require(not any(cell in told for cell in private) and str(SEED) not in told, "the certificate tells a person or the seed")
 
 
 def flush_empties(make: Make, case: StreamCase) -> None:
     """At the end nothing waits, and nothing can come any more."""
-    log = ran(make, case)
-    need(log.waiting[-1] == 0 and log.stream.counters.pending == 0, "rows wait after the end")
+    log = run_stream(make, case)
+    require(log.waiting[-1] == 0 and log.stream.counters.pending == 0, "rows wait after the end")
     try:
         log.stream.push(case.rows[0])
     except BadInput:
         return
-    need(False, "a row came after the end")
+    require(False, "a row came after the end")
 
 
 def memory_is_bounded(make: Make, case: StreamCase) -> None:
     """No more rows wait than the delay or the window allows."""
-    log = ran(make, case)
+    log = run_stream(make, case)
     if log.stream.scope:
         most = log.stream.omega + log.stream.advance
     elif log.stream.timed:
         most = max(sum(0 <= now - then < log.stream.delta for then in case.seconds) for now in case.seconds)
     else:
         most = int(log.stream.delta)
-    need(max(log.waiting) <= most, f"{max(log.waiting)} rows wait, {most} may")
+    require(max(log.waiting) <= most, f"{max(log.waiting)} rows wait, {most} may")
     if log.stream.scope:
-        need(len(log.stream.recent) <= most, "a window remembers more than its rows")
+        require(len(log.stream.recent) <= most, "a window remembers more than its rows")
 
 
 def blocks_change_nothing(make: Make, case: StreamCase) -> None:
     """Rows in blocks of any size, as a frame, give the same rows in the same order, and the same counters."""
-    log, rng = ran(make, case), np.random.default_rng(3)
-    stream, out, block = made(make, case), list[Row](), list[int]()
+    log, rng = run_stream(make, case), np.random.default_rng(3)
+    stream, out, block = build_stream(make, case), list[Row](), list[int]()
 
     def send() -> None:
         if block:
@@ -313,69 +313,69 @@ def blocks_change_nothing(make: Make, case: StreamCase) -> None:
             block.append(i)
     send()
     out.extend(stream.flush())
-    need(out == log.rows, "blocks give other rows than one by one")
-    need(stream.counters.record() == log.stream.counters.record(), "blocks give other counters than one by one")
+    require(out == log.rows, "blocks give other rows than one by one")
+    require(stream.counters.record() == log.stream.counters.record(), "blocks give other counters than one by one")
 
 
 def resume_changes_nothing(make: Make, case: StreamCase) -> None:
     """Saved and loaded on the way, at any place, the stream goes on as if nothing had happened."""
-    log = ran(make, case)
+    log = run_stream(make, case)
     stops = {1, len(case.rows) // 3, len(case.rows) // 2, len(case.rows) - 1}
-    stream, out = made(make, case), list[Row]()
+    stream, out = build_stream(make, case), list[Row]()
     with tempfile.TemporaryDirectory() as folder:
         for i, now in events(stream, case):
             if i in stops:
                 stream.save(Path(folder, "stream"))
-                stream = loaded(stream, Path(folder, "stream"))
+                stream = load_stream(stream, Path(folder, "stream"))
             out.extend(stream.tick(now) if i < 0 else stream.push(case.rows[i]))
     out.extend(stream.flush())
-    need(out == log.rows, "after it was loaded the stream goes on in another way")
-    need(stream.counters.record() == log.stream.counters.record(), "after it was loaded the counters are others")
-    need(stream.certificate == log.stream.certificate, "after it was loaded the certificate is another one")
+    require(out == log.rows, "after it was loaded the stream goes on in another way")
+    require(stream.counters.record() == log.stream.counters.record(), "after it was loaded the counters are others")
+    require(stream.certificate == log.stream.certificate, "after it was loaded the certificate is another one")
 
 
 def secret_repeats(make: Make, case: StreamCase) -> None:
     """The same secret gives the same rows."""
-    stream, out = made(make, case), list[Row]()
+    stream, out = build_stream(make, case), list[Row]()
     for i, now in events(stream, case):
         out.extend(stream.tick(now) if i < 0 else stream.push(case.rows[i]))
-    need([*out, *stream.flush()] == ran(make, case).rows, "the same seed gave other rows")
+    require([*out, *stream.flush()] == run_stream(make, case).rows, "the same seed gave other rows")
 
 
 def certificate_is_true(make: Make, case: StreamCase) -> None:
     """What the rolling certificate says of rows, batches, loss and levels is what left; of persons it tells no level."""
-    log = ran(make, case)
+    log = run_stream(make, case)
     told, sizes = log.stream.certificate, [len(batch) for _, batch in log.batches]
-    need(told.ok and told.rows == len(log.rows) and told.withheld == log.stream.counters.suppressed, "it miscounts rows")
-    need((told.classes.count, told.classes.largest) == (len(sizes), max(sizes, default=0)), "it miscounts batches")
+    require(told.ok and told.rows == len(log.rows) and told.withheld == log.stream.counters.suppressed, "it miscounts rows")
+    require((told.classes.count, told.classes.largest) == (len(sizes), max(sizes, default=0)), "it miscounts batches")
     for promise in told.promises:
-        need(promise.reached is None or promise.status == "recomputable", "it tells a level that nobody can recompute")
+        require(promise.reached is None or promise.status == "recomputable", "it tells a level that nobody can recompute")
         hidden = case.schema.person is not None or any(name in promise.model for name in REFERRING)
-        need((promise.status == "attested") == hidden, f"{promise.text}: it is {promise.status}")
+        require((promise.status == "attested") == hidden, f"{promise.text}: it is {promise.status}")
         if "k_anonymity" in promise.model and not hidden and sizes and not getattr(log.stream, "reuse", False):
-            need(promise.reached == min(sizes), f"the smallest batch has {min(sizes)} rows, it says {promise.reached}")
+            require(promise.reached == min(sizes), f"the smallest batch has {min(sizes)} rows, it says {promise.reached}")
 
 
 def replay_is_a_release(make: Make, case: StreamCase) -> None:
     """The same rows as a table: the same cells as a certified release that an audit finds nothing wrong with."""
-    log, stream = ran(make, case), made(make, case)
+    log, stream = run_stream(make, case), build_stream(make, case)
     if stream.timed:
         return
     try:
         release = replay(stream, as_columns(case, 0, len(case.rows)))
     except Unsatisfiable:
-        need(not log.rows, "nothing could be released, and rows had left")
+        require(not log.rows, "nothing could be released, and rows had left")
         return
     names = list(log.rows[0])
     shown = Counter(tuple(text_of(row[name]) for name in names) for row in as_rows(release.columns))
-    need(shown == Counter(tuple(text_of(row[name]) for name in names) for row in log.rows), "the release has other rows")
-    need(int((release.partition < 0).sum()) == log.stream.counters.suppressed, "the partition tells who was suppressed")
+    require(shown == Counter(tuple(text_of(row[name]) for name in names) for row in log.rows), "the release has other rows")
+    require(int((release.partition < 0).sum()) == log.stream.counters.suppressed, "the partition tells who was suppressed")
     rolling, told = log.stream.certificate.loss, release.certificate.loss
-    need(
+    require(
         abs(rolling.a - told.a) < 1e-9 and abs(rolling.b - told.b) < 1e-9, f"loss: {rolling} while it ran, {told} as a release"
     )
     found = audit(release.columns, certificate=release.certificate)
-    need(not found.findings and not any(p.status == "broken" for p in found.promises), f"an audit finds {found}")
+    require(not found.findings and not any(p.status == "broken" for p in found.promises), f"an audit finds {found}")
 
 
 CHECKS: tuple[StreamCheck, ...] = (

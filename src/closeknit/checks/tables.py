@@ -12,7 +12,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.dates import date
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import flat, numeric, prefix
-from closeknit.core.method import promised, usual_form
+from closeknit.core.method import list_guarantees, usual_form
 from closeknit.core.model import Model
 from closeknit.core.schema import Schema
 from closeknit.models import BetaLikeness, DeltaDisclosure, KAnonymity, LDiversity, TCloseness
@@ -37,7 +37,7 @@ class Case:
     suppress: float = 0.0
 
 
-def suited(method: Any, case: Case) -> Case | None:
+def fit_to_method(method: Any, case: Case) -> Case | None:
     """The case as this method can take it: promises of the family that it plans for, and what its form can write.
 
     None where the table has no secret for it, where a column has both roles and it does not serve them, where the whole table
@@ -50,19 +50,19 @@ def suited(method: Any, case: Case) -> Case | None:
         return None
     if hasattr(method, "min_bucket") and case.columns.rows < max(2, method.min_bucket or 0):
         return None
-    if getattr(method, "beside", 0) > len(_beside_a_secret(case)):
+    if getattr(method, "beside", 0) > len(_list_linkable(case)):
         return None
-    fit = fitting(usual_form(method), case, own_groups=True)
+    fit = fit_to_form(usual_form(method), case, own_groups=True)
     if fit is None:
         return None
     whole = fit.schema.encode(fit.columns).one_class()
-    brought = promised(method, fit.schema, ())
+    brought = list_guarantees(method, fit.schema, ())
     if not all(model.holds(whole).all() for model in brought):
         return None
     if any(map(weighs_buckets, brought)):  # such a promise goes alone, and persons are judged in each bucket by itself
         return replace(fit, models=()) if len(brought) == 1 and fit.schema.person is None else None
     family = getattr(method, "plans_for", "size")
-    if family == "any" or any(model.family == family for model in promised(method, fit.schema, fit.models)):
+    if family == "any" or any(model.family == family for model in list_guarantees(method, fit.schema, fit.models)):
         return fit
     if not fit.schema.sensitive:
         return None
@@ -72,7 +72,7 @@ def suited(method: Any, case: Case) -> Case | None:
     return replace(fit, models=(*fit.models, extra[family])) if extra[family].holds(whole).all() else None
 
 
-def _beside_a_secret(case: Case) -> list[str]:
+def _list_linkable(case: Case) -> list[str]:
     """Quasi columns that may stand beside a secret that is nothing else: of few values, and not the only one.
 
     None where there are persons: a method sees one row of each, and what stands beside the others may tell more.
@@ -89,7 +89,7 @@ def weighs_buckets(model: Any) -> bool:
     return "release" in model.needs and getattr(model, "weight", "local") != "local"
 
 
-def fitting(form: str, case: Case, own_groups: bool = False) -> Case | None:
+def fit_to_form(form: str, case: Case, own_groups: bool = False) -> Case | None:
     """The case as a form can write it, with promises that mean something there; None where it cannot.
 
     Two tables have no place for plain columns, permuted secrets are numbers, perturbed ones declared categories, and only
@@ -216,7 +216,7 @@ def edge_tables() -> list[Case]:
         case("unicode", usual, ["town", "sex"], ["blood"], [k, BetaLikeness("blood", 2)]),
         case(
             "look-alike values",
-            _spelled(usual),
+            _vary_spelling(usual),
             ["age", "sex"],
             ["blood"],
             [k, LDiversity("blood", 2), BetaLikeness("blood", 2)],
@@ -249,7 +249,7 @@ def edge_tables() -> list[Case]:
     ]
 
 
-def _spelled(cells: dict[str, list[Any]]) -> dict[str, list[Any]]:
+def _vary_spelling(cells: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """The same cells, blood groups in three spellings."""
     spellings = (str, str.lower, "\u200b{} ".format)
     return {**cells, "blood": [spellings[i % 3](value) for i, value in enumerate(cells["blood"])]}

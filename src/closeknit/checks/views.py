@@ -15,8 +15,8 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
-from closeknit.checks.broken import need
-from closeknit.checks.cells import Row, ends, grouped, rows_of
+from closeknit.checks.failures import require
+from closeknit.checks.naive_cells import Row, ends, group_rows, rows_of
 from closeknit.checks.oracle import oracle_folds
 from closeknit.core.columns import Columns
 from closeknit.core.schema import Schema
@@ -38,7 +38,7 @@ class View:
     drawn: tuple[str, ...] = ()  # secrets that are perturbed: a cell is not always true
 
     @property
-    def as_they_came(self) -> list[str]:
+    def unchanged(self) -> list[str]:
         """Columns whose cells are neither generalized nor perturbed."""
         names = dict.fromkeys([*self.schema.sensitive, *self.schema.plain])
         return [name for name in names if name not in self.drawn]
@@ -54,24 +54,24 @@ class View:
         Without a secret: those among which a person is.
         """
         if self.number is None:
-            return grouped(self.columns, list(self.schema.quasi))
+            return group_rows(self.columns, list(self.schema.quasi))
         group = self.group_of(secret) if secret is not None else ()
-        need(group is not None, f"{secret}: no group of columns holds them all")
-        return grouped(self.columns, [self.number, *self.known(group or (), secret)])
+        require(group is not None, f"{secret}: no group of columns holds them all")
+        return group_rows(self.columns, [self.number, *self.list_known(group or (), secret)])
 
-    def known(self, group: tuple[str, ...], secret: Secret) -> list[str]:
+    def list_known(self, group: tuple[str, ...], secret: Secret) -> list[str]:
         """Columns of a group that may be known of a person: plain ones, and quasi-identifiers but the secret itself."""
         wanted = {secret} if isinstance(secret, str) else set(secret or ())
         return [name for name in group if name in self.schema.plain or (name in self.schema.quasi and name not in wanted)]
 
-    def disclosed(self, secret: str, profile: tuple[Row, ...], weight: str) -> Fraction:
+    def measure_disclosure(self, secret: str, profile: tuple[Row, ...], weight: str) -> Fraction:
         """The largest share of a value of the secret for somebody of whom this is known, group by group.
 
         Every bucket tells how many rows may look like that ("size": this many; "paper": as a share of its rows), and which
         secrets stand beside the known cells of the secret's own group.
         """
         place_of = self.groups.index(self.group_of(secret) or ())
-        known, position = [self.known(group, secret) for group in self.groups], self.groups[place_of].index(secret)
+        known, position = [self.list_known(group, secret) for group in self.groups], self.groups[place_of].index(secret)
         weights: dict[Any, Fraction] = {}
         folds = oracle_folds([cells[0] for cells in rows_of(self.columns, [secret])])
         for bucket in self.buckets():
@@ -90,35 +90,35 @@ class View:
         if self.number is None:
             return []
         rows = [rows_of(self.columns, group) for group in self.groups]
-        return [[[group[i] for i in there] for group in rows] for there in grouped(self.columns, [self.number]).values()]
+        return [[[group[i] for i in there] for group in rows] for there in group_rows(self.columns, [self.number]).values()]
 
-    def in_order(self) -> None:
+    def check_order(self) -> None:
         """Everything stands in an order that the written cells alone give.
 
         Rows that line up stand by quasi cells, secrets and plain cells. Else buckets are numbered from 1 and stand in the
         order of their content, and the cells of a group by themselves inside each.
         """
         if self.number is None:
-            self._sorted(self._cells((*self.schema.quasi, *self.schema.sensitive, *self.schema.plain)), "rows")
+            self._check_sorted(self._cells((*self.schema.quasi, *self.schema.sensitive, *self.schema.plain)), "rows")
             return
-        there = grouped(self.columns, [self.number])
-        need([*there] == [(str(i),) for i in range(1, len(there) + 1)], f"buckets are numbered {[*there]}")
-        need([i for rows in there.values() for i in rows] == list(range(self.columns.rows)), "buckets are torn")
+        there = group_rows(self.columns, [self.number])
+        require([*there] == [(str(i),) for i in range(1, len(there) + 1)], f"buckets are numbered {[*there]}")
+        require([i for rows in there.values() for i in rows] == list(range(self.columns.rows)), "buckets are torn")
         places = [self._cells(group) for group in self.groups]
         contents = [[[of_group[i] for i in rows] for of_group in places] for rows in there.values()]
         for content in contents:
             for of_group in content:
-                self._sorted(of_group, "cells of a group")
-        self._sorted(contents, "buckets")
+                self._check_sorted(of_group, "cells of a group")
+        self._check_sorted(contents, "buckets")
 
     def _cells(self, names: tuple[str, ...]) -> list[Any]:
         """Where each row comes by these cells: numbers and ranges by value, then all other texts, missing cells last."""
         return [tuple(map(_key, row)) for row in rows_of(self.columns, list(dict.fromkeys(names)))]
 
     @staticmethod
-    def _sorted(keys: list[Any], what: str) -> None:
+    def _check_sorted(keys: list[Any], what: str) -> None:
         for before, after in pairwise(keys):
-            need(before <= after, f"{what} are not in the order of what is written: {after} stands after {before}")
+            require(before <= after, f"{what} are not in the order of what is written: {after} stands after {before}")
 
 
 def view(columns: Columns, schema: Schema, form: Mapping[str, Mapping[str, Any]]) -> View:

@@ -13,28 +13,28 @@ from numpy.typing import NDArray
 from closeknit.core.certificate import (
     Certificate,
     ClassSizes,
-    Estimated,
     Joint,
     LossRecord,
     Promise,
     Record,
+    ValueEstimates,
     WorstClass,
-    shown_level,
+    render_level,
 )
 from closeknit.core.certifying import class_sizes, estimates, joint_distance, judge, loss_record, references_of
 from closeknit.core.columns import Columns
+from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.domain import Domain
 from closeknit.core.grids import Summarized, Summary
-from closeknit.core.joint import Secret, named
 from closeknit.core.kinds import texts_of
 from closeknit.core.limits import MOST_COMBINATIONS
-from closeknit.core.loss import measure
+from closeknit.core.loss import measure_loss
 from closeknit.core.model import Model, least_rows
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
 from closeknit.core.strict_json import json_text
 from closeknit.core.tree import STAR
-from closeknit.core.vacuity import shown_share, vacuous_note
+from closeknit.core.vacuity import render_share, vacuous_note
 
 Status = Literal["recomputed", "broken", "vacuous", "not checkable"]
 Outcome = Literal["met", "not met", "vacuous", "met as far as it can be checked"]
@@ -44,7 +44,7 @@ VACUOUS: Outcome = "vacuous"
 PARTLY: Outcome = "met as far as it can be checked"
 
 
-class Checked(Record):
+class CheckedGuarantee(Record):
     """One promise after recomputation."""
 
     text: str
@@ -57,10 +57,10 @@ class Checked(Record):
     alone: float | None = None  # share of rows whose value may stand alone in a class
     noted: bool = False  # the certificate notes that it is vacuous
 
-    def vouched(self, attested: Collection[str], notes: Collection[str]) -> Checked:
+    def mark_attested(self, attested: Collection[str], notes: Collection[str]) -> CheckedGuarantee:
         """The same, marked where the certificate attests what cannot be checked, or notes that a guarantee is vacuous.
 
-        `attested`: texts of attested guarantees; `notes`: those of the certificate.
+        `attest_model`: texts of attested guarantees; `notes`: those of the certificate.
         """
         is_attested = self.status == "not checkable" and self.text in attested
         return self.model_copy(update={"attested": is_attested, "noted": vacuous_note(self.text) in notes})
@@ -69,10 +69,10 @@ class Checked(Record):
         """One line for people."""
         if self.status == "not checkable":
             return f"not checkable  {self.text}: {self.why}"
-        return f"{self.status:13}  {self.text}: reached {shown_level(self.reached)}{shown_share(self.alone)}"
+        return f"{self.status:13}  {self.text}: reached {render_level(self.reached)}{render_share(self.alone)}"
 
     @classmethod
-    def of(cls, promise: Promise) -> Checked:
+    def of(cls, promise: Promise) -> CheckedGuarantee:
         """A promise as a stranger judged it."""
         if promise.status == "not checkable":
             return cls(text=promise.text, asked=promise.asked, status="not checkable", why=promise.why)
@@ -87,7 +87,7 @@ class Audit(Summarized, Record):
     A guarantee that is met and excludes nothing is vacuous: `ok` only if the certificate notes it.
     """
 
-    promises: tuple[Checked, ...]
+    promises: tuple[CheckedGuarantee, ...]
     findings: tuple[str, ...] = ()
     rows: int
     classes: ClassSizes
@@ -112,7 +112,7 @@ class Audit(Summarized, Record):
 
     def summary(self) -> Summary:
         """Each guarantee as it was recomputed; findings come first among the notes."""
-        rows = [[one.text, one.asked, "-" if one.why else shown_level(one.reached), one.status] for one in self.promises]
+        rows = [[one.text, one.asked, "-" if one.why else render_level(one.reached), one.status] for one in self.promises]
         grid = [["guarantee", "requested", "measured", ""], *rows]
         return Summary(f"Audit of {self.rows:,} rows: {self.status}", grid, [*self.findings, *self.notes])
 
@@ -147,7 +147,7 @@ class Audit(Summarized, Record):
 
 
 @dataclass(frozen=True)
-class Seen:
+class Recomputation:
     """What a stranger finds in a release, wherever its rows are."""
 
     rows: int
@@ -155,18 +155,18 @@ class Seen:
     classes: ClassSizes
     loss: LossRecord
     joint: Joint | None
-    estimates: Mapping[str, Estimated]
+    estimates: Mapping[str, ValueEstimates]
     references: Mapping[Secret, tuple[Domain, NDArray[np.int64]]]  # of every promised secret its leaves and their rows
     rows_of: Callable[[Secret | None, WorstClass], int]  # how many rows have the cells of a class
 
     @classmethod
-    def of(cls, reading: Reading, models: Sequence[Model], joint: Model | None, withheld: int) -> Seen:
+    def of(cls, reading: Reading, models: Sequence[Model], joint: Model | None, withheld: int) -> Recomputation:
         """Measured on what was read; `joint` measures all secrets as one."""
         return cls(
             rows=reading.columns.rows,
             promises=judge(reading, models),
             classes=class_sizes(reading, least_rows(models)),
-            loss=loss_record(measure(reading.columns, reading.schema, withheld)),
+            loss=loss_record(measure_loss(reading.columns, reading.schema, withheld)),
             joint=joint_distance(reading, joint),
             estimates=estimates(reading),
             references=references_of(reading, models),
@@ -174,7 +174,7 @@ class Seen:
         )
 
 
-def differences(seen: Seen, claimed: Certificate) -> Iterator[str]:
+def differences(seen: Recomputation, claimed: Certificate) -> Iterator[str]:
     """Every number of a certificate that a recomputation does not give again, one sentence each."""
     for promise in claimed.promises:
         if promise.status == "attested" and not promise.held:
@@ -182,7 +182,7 @@ def differences(seen: Seen, claimed: Certificate) -> Iterator[str]:
     for then in (promise for promise in claimed.promises if promise.status == "recomputable"):
         for now in seen.promises:
             if now.model == then.model:
-                yield from _promise_differences(now, then)
+                yield from _guarantee_differences(now, then)
                 yield from _vacuity_differences(now, then, claimed.notes)
         if then.worst is None:
             yield f"{then.text}: its certificate names no worst class"
@@ -194,7 +194,7 @@ def differences(seen: Seen, claimed: Certificate) -> Iterator[str]:
     yield from _number_differences("loss", _flat(seen.loss), _flat(claimed.loss))
 
 
-def finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
+def find_finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
     """Secrets that say more than the leaf they are judged on: a day of a month, a number of a bin."""
     for name, kind in schema.sensitive.items():
         values = columns[name].values
@@ -208,28 +208,28 @@ def finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
                 break
 
 
-def _promise_differences(now: Promise, then: Promise) -> Iterator[str]:
+def _guarantee_differences(now: Promise, then: Promise) -> Iterator[str]:
     same = all(getattr(now, key) == getattr(then, key) for key in ("text", "column", "asked", "held", "exact"))
     if not same or not _equal(now.reached, then.reached):
-        said = f"{_said(then)} of '{then.text}', asked {then.asked}"
-        yield f"{now.text}: recomputed {_said(now)}, asked {now.asked}; its certificate says {said}"
+        said = f"{_render_outcome(then)} of '{then.text}', asked {then.asked}"
+        yield f"{now.text}: recomputed {_render_outcome(now)}, asked {now.asked}; its certificate says {said}"
 
 
 def _vacuity_differences(now: Promise, then: Promise, notes: Collection[str]) -> Iterator[str]:
     if then.alone is None:
         return  # certificates once did not state it
     if not _equal(now.alone, then.alone) or now.vacuous != then.vacuous:
-        said = [f"{_shown(one.alone)}{' (vacuous)' if one.vacuous else ''}" for one in (now, then)]
+        said = [f"{_render_number(one.alone)}{' (vacuous)' if one.vacuous else ''}" for one in (now, then)]
         yield f"{now.text}: values of a share of {said[0]} of the rows may stand alone, its certificate says {said[1]}"
     if now.vacuous and (note := vacuous_note(now.text)) not in notes:
         yield f"the certificate does not note: {note}"
 
 
-def _joint_differences(seen: Seen, then: Joint | None) -> Iterator[str]:
+def _joint_differences(seen: Recomputation, then: Joint | None) -> Iterator[str]:
     now = seen.joint
     if then is None:
         if now is not None and seen.rows <= MOST_COMBINATIONS:  # Spark does not measure more
-            yield f"the certificate does not have the joint distance of {named(now.columns)}; recomputed {now.line()}"
+            yield f"the certificate does not have the joint distance of {render_secret(now.columns)}; recomputed {now.line()}"
         return
     same = now is not None and (now.columns, now.exact) == (then.columns, then.exact)
     if now is None or not same or not _equal(now.reached, then.reached) or not _equal(now.least, then.least):
@@ -239,7 +239,7 @@ def _joint_differences(seen: Seen, then: Joint | None) -> Iterator[str]:
         yield f"joint distance: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
 
 
-def _estimate_differences(found: Mapping[str, Estimated], claimed: Certificate) -> Iterator[str]:
+def _estimate_differences(found: Mapping[str, ValueEstimates], claimed: Certificate) -> Iterator[str]:
     for name in dict.fromkeys([*found, *claimed.estimates]):
         here, there = found.get(name, {}), claimed.estimates.get(name, {})
         for value in dict.fromkeys([*here, *there]):
@@ -249,9 +249,9 @@ def _estimate_differences(found: Mapping[str, Estimated], claimed: Certificate) 
                 yield f"estimate of {name}, '{value}': recomputed {said[0]}, its certificate says {said[1]}"
 
 
-def _said(promise: Promise) -> str:
+def _render_outcome(promise: Promise) -> str:
     exact = f" (exactly {promise.exact})" if promise.exact else ""
-    return f"{'kept' if promise.held else 'broken'} at {shown_level(promise.reached)}{exact}"
+    return f"{'kept' if promise.held else 'broken'} at {render_level(promise.reached)}{exact}"
 
 
 def _rows_of(reading: Reading, worst: WorstClass) -> int:
@@ -269,7 +269,7 @@ def _rows_of(reading: Reading, worst: WorstClass) -> int:
 def _number_differences(what: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
     for key in dict.fromkeys([*now, *then]):
         if not _equal(now.get(key), then.get(key)):
-            yield f"{what}, {key}: recomputed {_shown(now.get(key))}, its certificate says {_shown(then.get(key))}"
+            yield f"{what}, {key}: recomputed {_render_number(now.get(key))}, its certificate says {_render_number(then.get(key))}"
 
 
 def _flat(loss: LossRecord) -> dict[str, float]:
@@ -283,5 +283,5 @@ def _equal(one: float | None, other: float | None) -> bool:
     return one == other if one is None or other is None else math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
 
 
-def _shown(value: float | None) -> str:
+def _render_number(value: float | None) -> str:
     return "nothing" if value is None else f"{value:.12g}"

@@ -38,10 +38,10 @@ def label_of(value: object) -> str:
     return plain_number(value) if isinstance(value, int | float | np.number) else str(value)  # type: ignore[arg-type]
 
 
-def nested_dicts(form: object, level: int = 1, numbers: Iterator[int] | None = None) -> Dicts | None:
+def normalize_nested(form: object, level: int = 1, numbers: Iterator[int] | None = None) -> Dicts | None:
     """Mappings, lists and scalars as a file or a person writes them, made uniform.
 
-    >>> nested_dicts({"respiratory": ["flu", "SARS"], "other": ["ulcer", {"skin": ["acne"]}], 7: None})
+    >>> normalize_nested({"respiratory": ["flu", "SARS"], "other": ["ulcer", {"skin": ["acne"]}], 7: None})
     {'respiratory': {'flu': None, 'SARS': None}, 'other': {'ulcer': None, 'skin': {'acne': None}}, '7': None}
     """
     if form is None:
@@ -62,7 +62,7 @@ def nested_dicts(form: object, level: int = 1, numbers: Iterator[int] | None = N
         label = label_of(name)
         if label in nested:
             raise BadInput(f"'{label}' occurs twice at level {level} below the root", right="each value has one place")
-        nested[label] = nested_dicts(below, level + 1, numbers)
+        nested[label] = normalize_nested(below, level + 1, numbers)
     return nested or None
 
 
@@ -155,7 +155,7 @@ def prefix(values: Iterable[object], length: int | None = None) -> Dicts:
     >>> prefix(["47605", "47602"])["4****"]["47***"]["476**"]
     {'4760*': {'47602': None, '47605': None}}
     """
-    return _bound_nested(Prefix(length), values)
+    return _nest_values(Prefix(length), values)
 
 
 def dates(values: Iterable[object], levels: Sequence[str] | None = None) -> Dicts:
@@ -164,10 +164,10 @@ def dates(values: Iterable[object], levels: Sequence[str] | None = None) -> Dict
     >>> dates(["2024-03-17", "2024-01-02"], ["day", "quarter"])
     {'2024-Q1': {'2024-01-02': None, '2024-03-17': None}}
     """
-    return _bound_nested(Date() if levels is None else Date(tuple(levels)), values)
+    return _nest_values(Date() if levels is None else Date(tuple(levels)), values)
 
 
-def _bound_nested(kind: Kind, values: Iterable[object]) -> Dicts:
+def _nest_values(kind: Kind, values: Iterable[object]) -> Dicts:
     texts = list(dict.fromkeys(label_of(value) for value in values if value is not None))
     if not texts:
         raise BadInput("a hierarchy needs at least one leaf")
@@ -176,7 +176,7 @@ def _bound_nested(kind: Kind, values: Iterable[object]) -> Dicts:
     except BadValue as bad:
         raise BadInput(bad.what, right=bad.right) from None
     assert tree is not None
-    nested = tree.nested()
+    nested = tree.to_nested()
     return nested[STAR] if set(nested) == {STAR} else nested  # type: ignore[return-value]
 
 
@@ -227,4 +227,4 @@ def rare(values: Mapping[Any, int] | Iterable[object], limit: int, label: str = 
     return nested | ({label: few} if len(few) > 1 else few)
 
 
-__all__ = ["balanced", "dates", "interval_edges", "intervals", "nested_dicts", "prefix", "quantile_edges", "rare"]
+__all__ = ["balanced", "dates", "interval_edges", "intervals", "normalize_nested", "prefix", "quantile_edges", "rare"]

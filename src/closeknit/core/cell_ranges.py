@@ -75,7 +75,7 @@ def _leaf_ends(domain: Domain, cells: Sequence[str]) -> Ends:
         elif cell in nodes:
             ends[i] = nodes[cell]
         elif cell != "":
-            ends[i] = _binned(domain, i, cell) if domain.tree is None else _masked(domain, i, cell)
+            ends[i] = _find_bins(domain, i, cell) if domain.tree is None else _find_masked(domain, i, cell)
     return ends[:, 0], ends[:, 1]
 
 
@@ -87,7 +87,7 @@ def _nodes(domain: Domain) -> dict[str, tuple[int, int]]:
     return {label: (lo, hi) for label, lo, hi in named}
 
 
-def _binned(domain: Domain, i: int, cell: str) -> tuple[int, int]:
+def _find_bins(domain: Domain, i: int, cell: str) -> tuple[int, int]:
     """Several bins as one range."""
     assert domain.numbers is not None
     try:
@@ -100,7 +100,7 @@ def _binned(domain: Domain, i: int, cell: str) -> tuple[int, int]:
     return int(inside[0]), int(inside[-1])
 
 
-def _masked(domain: Domain, i: int, cell: str) -> tuple[int, int]:
+def _find_masked(domain: Domain, i: int, cell: str) -> tuple[int, int]:
     """A mask of another length: that of a code which was withheld."""
     head = cell.rstrip(STAR)
     fits = [leaf for leaf, text in enumerate(domain.texts) if text.startswith(head) and len(text) > len(head)]

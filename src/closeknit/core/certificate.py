@@ -2,7 +2,7 @@
 
 It is made by `certify` from the classes that were read back from the written cells, never from what a method meant to do. It
 carries no seed, no recipe and nothing of the input. What a stranger cannot recompute (a promise counted in persons) is measured
-at home and marked `attested`: of it only *asked* and *held* are told.
+at home and marked `attest_model`: of it only *asked* and *held* are told.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.errors import BadInput
 from closeknit.core.formulas import ESCAPED, RISK
 from closeknit.core.grids import Summarized, Summary
-from closeknit.core.joint import Secret, named
 from closeknit.core.limits import MOST_GUARANTEES, MOST_NOTES
 from closeknit.core.model import Model
 from closeknit.core.params import spec
-from closeknit.core.schema import explained, refuse_files
+from closeknit.core.schema import explain_error, refuse_files
 from closeknit.core.strict_json import check_json, json_text
-from closeknit.core.vacuity import shown_share
+from closeknit.core.vacuity import render_share
 
 if TYPE_CHECKING:
     from closeknit.core.method import Method
@@ -37,7 +37,7 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Paper(Summarized, Record):
+class Document(Summarized, Record):
     """A record that stands in a file of its own, and says which format it has and which version made it."""
 
     what: ClassVar[str]
@@ -57,7 +57,7 @@ class Paper(Summarized, Record):
         try:
             read = cls.model_validate_json(text)
         except ValidationError as error:
-            raise BadInput(explained(error, cls.what).what, file=file, right=cls.where) from None
+            raise BadInput(explain_error(error, cls.what).what, file=file, right=cls.where) from None
         if read.format != FORMAT:
             what = f"{cls.what} has format {read.format}, made by closeknit {read.closeknit}"
             raise BadInput(what, file=file, right=f"this version reads format {FORMAT}")
@@ -94,18 +94,18 @@ class Promise(Record):
         if self.status == "attested":
             why = f": {self.why}" if self.why else ": counted at home, a stranger cannot recompute it"
             return f"{mark:6}  {self.text}  (attested{why})"
-        return f"{mark:6}  {self.text}: reached {shown_level(self.reached)}{shown_share(self.alone)}"
+        return f"{mark:6}  {self.text}: reached {render_level(self.reached)}{render_share(self.alone)}"
 
     def cells(self) -> list[str]:
         """One row of a summary."""
-        measured = "attested" if self.status == "attested" else shown_level(self.reached)
+        measured = "attested" if self.status == "attested" else render_level(self.reached)
         return [self.text, self.asked, measured, "met" if self.held else "not met"]
 
 
-def shown_level(level: float | None) -> str:
+def render_level(level: float | None) -> str:
     """A level for people.
 
-    >>> shown_level(0.2), shown_level(None)
+    >>> render_level(0.2), render_level(None)
     ('0.2', 'without limit')
     """
     return "without limit" if level is None else f"{level:.6g}"
@@ -127,7 +127,7 @@ class Joint(Record):
     def line(self) -> str:
         """What is reached, in words."""
         least = f"least for {self.counted:,} rows: {self.least:.6g}"
-        return f"{named(self.columns)}: total variation {self.reached:.6g} (worst class; {least})"
+        return f"{render_secret(self.columns)}: total variation {self.reached:.6g} (worst class; {least})"
 
 
 class ReleaseFile(Record):
@@ -158,10 +158,10 @@ class LossRecord(Record):
 
 
 # Of each value (the missing one is ""): the true count, its standard error, and the nearest count that is possible.
-Estimated = dict[str, tuple[float, float, float]]
+ValueEstimates = dict[str, tuple[float, float, float]]
 
 
-class Certificate(Paper):
+class Certificate(Document):
     """Everything a stranger needs; `to_json` is what stands in `certificate.json`."""
 
     what: ClassVar[str] = "the certificate"
@@ -175,7 +175,7 @@ class Certificate(Paper):
     classes: ClassSizes
     loss: LossRecord
     joint: Joint | None = None  # with fewer than two secrets, and in certificates made before it was measured
-    estimates: dict[str, Estimated] = {}  # of perturbed secrets
+    estimates: dict[str, ValueEstimates] = {}  # of perturbed secrets
     notes: Annotated[tuple[str, ...], Field(max_length=MOST_NOTES)] = ()
     escape_formulas: bool = False  # names and cells have an apostrophe in front where a spreadsheet would run them
     content_sha256: str = ""
@@ -202,7 +202,7 @@ class Certificate(Paper):
         size = self.classes
         lines = [promise.line() for promise in self.promises]
         lines += [f"joint   {self.joint.line()}"] if self.joint else []
-        lines += [f"truly   {estimated_line(name, values)}" for name, values in self.estimates.items()]
+        lines += [f"truly   {render_estimates(name, values)}" for name, values in self.estimates.items()]
         what = "classes" if {"generalized", "perturbed"} & set(self.form) else "buckets"
         classes = f"{size.count:,} {what} of {size.smallest:,} to {size.largest:,} rows"
         lines.append(f"rows    {self.rows:,} published, {self.withheld:,} withheld, {classes}")
@@ -223,7 +223,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float | str | bool | type(None)) else str(value)
 
 
-def estimated_line(name: str, values: Estimated, most: int = 3) -> str:
+def render_estimates(name: str, values: ValueEstimates, most: int = 3) -> str:
     """The values that most rows have."""
     first = sorted(values, key=lambda value: -values[value][0])[:most]
     told = ", ".join(f"{value or 'missing'} {values[value][0]:,.0f} ± {values[value][1]:,.0f}" for value in first)

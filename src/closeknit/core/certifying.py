@@ -12,47 +12,47 @@ from numpy.typing import NDArray
 from closeknit.core.certificate import (
     Certificate,
     ClassSizes,
-    Estimated,
     Joint,
     LossRecord,
     Promise,
+    ValueEstimates,
     WorstClass,
     model_form,
 )
+from closeknit.core.combined_secrets import Secret, least_distance, parts, render_secret
 from closeknit.core.domain import Domain
 from closeknit.core.errors import Unsatisfiable
 from closeknit.core.formulas import RISK, formula_notes
-from closeknit.core.joint import Secret, least_distance, named, parts
 from closeknit.core.look_alikes import look_alike_notes
-from closeknit.core.loss import Loss, measure
+from closeknit.core.loss import Loss, measure_loss
 from closeknit.core.model import Model, ReleaseModel, least_rows
-from closeknit.core.perturbation import estimated_counts
-from closeknit.core.published import Reading
+from closeknit.core.perturbation import estimate_counts
+from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
-from closeknit.core.vacuity import stand_alone, vacuity_notes
+from closeknit.core.vacuity import find_stand_alone, vacuity_notes
 
 
 @dataclass(frozen=True)
-class Home:
+class PrivateContext:
     """What only those know who made a release."""
 
     counts_persons: bool  # k and diversity were counted in persons
     originals: Callable[[str], NDArray[np.int32]] | None = None  # of a secret: as `ReleaseModel.judged` takes them
 
 
-def judge(reading: Reading, models: Sequence[Model], home: Home | None = None) -> list[Promise]:
+def judge(reading: Reading, models: Sequence[Model], home: PrivateContext | None = None) -> list[Promise]:
     """Every promise measured on the classes read back; at home also what a stranger cannot tell, which is then attested.
 
     Where values look alike it is measured on the values as written and on the folded ones, and the worse of the two counts.
     """
-    return [_judged_twice(reading, model, home, least_rows(models)) for model in models]
+    return [_judge_views(reading, model, home, least_rows(models)) for model in models]
 
 
-def _judged_twice(reading: Reading, model: Model, home: Home | None, k: int) -> Promise:
-    written, folded = _judged(reading.of(model.column), reading, model, home, k), reading.folded(model.column)
+def _judge_views(reading: Reading, model: Model, home: PrivateContext | None, k: int) -> Promise:
+    written, folded = _judge_model(reading.of(model.column), reading, model, home, k), reading.fold_values(model.column)
     if folded is None:
         return written
-    worse = worst_of([written, _judged(folded.of(model.column), folded, model, home, k)], model)
+    worse = worst_of([written, _judge_model(folded.of(model.column), folded, model, home, k)], model)
     return worse.model_copy(update={"alone": written.alone, "vacuous": written.vacuous})
 
 
@@ -69,38 +69,38 @@ def worst_of(promises: Sequence[Promise], model: Model, place: Callable[[Promise
     return min(promises, key=rank).model_copy(update={"held": all(promise.held for promise in promises)})
 
 
-def _judged(seen: Reading, reading: Reading, model: Model, home: Home | None, k: int) -> Promise:
+def _judge_model(seen: Reading, reading: Reading, model: Model, home: PrivateContext | None, k: int) -> Promise:
     histogram = seen.classes.histograms.get(model.column) if model.column else None
     text = model.describe(histogram.domain if histogram else None)
     base: dict[str, Any] = {"model": model_form(model), "text": text, "column": model.column, "asked": model.asked}
-    if (found_alone := stand_alone(model, seen.classes, k)) is not None:
+    if (found_alone := find_stand_alone(model, seen.classes, k)) is not None:
         base |= {"alone": found_alone.share, "vacuous": found_alone.vacuous}
     in_persons = home is not None and home.counts_persons and "persons" in model.needs
     if "release" in model.needs:
         originals = home.originals(str(model.column)) if home and home.originals else None
-        found = cast(ReleaseModel, model).judged(reading, originals)
+        found = cast(ReleaseModel, model).judge_release(reading, originals)
         if found.status != "recomputable" or in_persons:
             status = "attested" if found.status == "recomputable" else found.status
             status = "not checkable" if home is None else status  # to a stranger nobody has attested anything
             return Promise(**base, held=found.held, status=status, why=found.why)
         exact = None if found.exact is None else str(found.exact)
-        worst = _worst(seen, model).get("worst")
+        worst = _find_worst(seen, model).get("worst")
         why = None if found.held else found.why
         return Promise(**base, held=found.held, status="recomputable", reached=found.level, exact=exact, worst=worst, why=why)
     held = bool(model.holds(seen.classes).all())
     if in_persons:
         return Promise(**base, held=held, status="attested")
-    return Promise(**base, held=held, status="recomputable", **_worst(seen, model))
+    return Promise(**base, held=held, status="recomputable", **_find_worst(seen, model))
 
 
-def _worst(reading: Reading, model: Model) -> dict[str, Any]:
+def _find_worst(reading: Reading, model: Model) -> dict[str, Any]:
     levels = model.levels(reading.classes)
     if len(levels) == 0:
         return {}
-    return _told(reading, model, levels, int(np.argmin(levels) if model.higher_is_safer else np.argmax(levels)))
+    return _describe_class(reading, model, levels, int(np.argmin(levels) if model.higher_is_safer else np.argmax(levels)))
 
 
-def _told(reading: Reading, model: Model, levels: NDArray[np.float64], index: int) -> dict[str, Any]:
+def _describe_class(reading: Reading, model: Model, levels: NDArray[np.float64], index: int) -> dict[str, Any]:
     exact = model.exact_level(reading.classes, index)
     worst = WorstClass(cells=reading.cells_of(index), rows=int(reading.classes.sizes[index]))
     reached = float(levels[index]) if np.isfinite(levels[index]) else None
@@ -118,17 +118,17 @@ def joint_distance(reading: Reading, closeness: Model | None) -> Joint | None:
     index = int(worst[np.argmax(histogram.totals[worst])])  # of equals the largest: in which order they stand tells nothing
     rows = int(histogram.totals[index])
     least = float(least_distance(histogram.reference, rows))
-    return Joint(columns=parts(closeness.column), least=least, counted=rows, **_told(seen, closeness, levels, index))
+    return Joint(columns=parts(closeness.column), least=least, counted=rows, **_describe_class(seen, closeness, levels, index))
 
 
-def estimates(reading: Reading) -> dict[str, Estimated]:
+def estimates(reading: Reading) -> dict[str, ValueEstimates]:
     """How many rows have each value of a perturbed secret truly, as far as written cells and law tell."""
     found = {}
     for name, law in reading.retained.items():
         histogram = reading.classes.histograms[name]
         if law.retain == 0 or not histogram.reference.any():
             continue
-        numbers = estimated_counts(histogram.reference[: law.values], law.retain)
+        numbers = estimate_counts(histogram.reference[: law.values], law.retain)
         texts = [*histogram.domain.texts, ""][: law.values]
         found[name] = dict(zip(texts, zip(*(part.tolist() for part in numbers), strict=True), strict=True))
     return found
@@ -149,7 +149,7 @@ def class_sizes(reading: Reading, k: int = 0) -> ClassSizes:
 
 
 def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Mapping[str, dict[str, Any]], withheld: int,
-            home: Home | None, notes: Sequence[str], joint: Model | None = None,
+            home: PrivateContext | None, notes: Sequence[str], joint: Model | None = None,
             allow_vacuous: bool = False) -> Certificate:  # fmt: skip
     """Measure every model on what was read back; raise `Unsatisfiable` if one is not met, or vacuous and not allowed to be.
 
@@ -166,7 +166,7 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
         withheld=withheld,
         promises=tuple(promises),
         classes=class_sizes(reading, k),
-        loss=loss_record(measure(reading.columns, reading.schema, withheld)),
+        loss=loss_record(measure_loss(reading.columns, reading.schema, withheld)),
         joint=joint_distance(reading, joint),
         estimates=estimates(reading),
         notes=tuple(
@@ -175,7 +175,7 @@ def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Ma
                     *notes,
                     *vacuous,
                     *look_alike_notes(references_of(reading, models)),
-                    *noted_formulas(formula_notes(reading.columns)),
+                    *note_formulas(formula_notes(reading.columns)),
                 )
             )
         ),
@@ -189,7 +189,7 @@ def references_of(reading: Reading, models: Sequence[Model]) -> dict[Secret, tup
     return {name: (histogram.domain, histogram.reference) for name, histogram in histograms.items()}
 
 
-def noted_formulas(found: Sequence[str]) -> tuple[str, ...]:
+def note_formulas(found: Sequence[str]) -> tuple[str, ...]:
     """What a certificate says of cells that a spreadsheet may run, if there are any."""
     return (*found, RISK) if found else ()
 
@@ -211,7 +211,7 @@ def loss_record(loss: Loss) -> LossRecord:
 
 
 def persons_note(schema: Schema, checked: bool = True) -> str:
-    """What k counts, in a sentence. `checked`: whether rows that share an identifier were refused.
+    """What k counts, in a sentence. `check_comparison`: whether rows that share an identifier were refused.
 
     >>> persons_note(Schema(identifier=["name"], rows_are_persons=True))
     'every row was counted as a person of its own, as the data owner declares (rows_are_persons)'
@@ -223,11 +223,11 @@ def persons_note(schema: Schema, checked: bool = True) -> str:
     return f"every row was counted as a person of its own{declared}{unchecked}"
 
 
-def unprotected(schema: Schema, models: Sequence[Model]) -> list[str]:
+def list_unprotected(schema: Schema, models: Sequence[Model]) -> list[str]:
     """Columns that are published and that no promise covers, alone or together."""
     promised = {name for model in models for name in parts(model.column)}
     notes, secrets = [], tuple(schema.sensitive)
     if len(secrets) > 1 and not any({*parts(model.column)} == {*secrets} for model in models):
-        notes.append(f"knowing one secret may tell another: no promise speaks of {named(secrets)}")
+        notes.append(f"knowing one secret may tell another: no promise speaks of {render_secret(secrets)}")
     notes += [f"column '{name}' is sensitive, but no promise speaks of it" for name in schema.sensitive if name not in promised]
     return notes + [f"column '{name}' is published as it is, without any protection" for name in schema.plain]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
 
-from closeknit.core.certificate import Count, Paper, Record
+from closeknit.core.certificate import Count, Document, Record
 from closeknit.core.comparison import NOTHING
-from closeknit.core.grids import Summary, aligned
+from closeknit.core.grids import Summary, align_grid
 
 
 class Candidate(Record):
@@ -21,7 +21,7 @@ class Candidate(Record):
     reason: str | None = None  # why there is no release
 
 
-class Choice(Paper):
+class Choice(Document):
     """All candidates and the chosen one.
 
     >>> found = (Candidate(k=2, t=0.5, loss=0.1, score=0.5), Candidate(k=3, t=0.2, loss=0.3, score=0.5))
@@ -60,13 +60,13 @@ class Choice(Paper):
         if not self.candidates:
             return f"{self.rule}: one class of all {self.rows:,} rows"
         reasons = [f"k = {one.k} made no release: {one.reason}" for one in self.candidates if one.reason]
-        return "\n".join([f"{self.rule}: k = {self.k}", "", *aligned(self._grid()), *([""] if reasons else []), *reasons])
+        return "\n".join([f"{self.rule}: k = {self.k}", "", *align_grid(self._grid()), *([""] if reasons else []), *reasons])
 
     def _grid(self) -> list[list[str]]:
         grid = [["k", f"t of {self.column}", "loss", "C", ""]]
         for one in self.candidates:
             mark = "<- chosen" if one.k == self.k else ""
-            grid.append([str(one.k), _said(one.t, ".4g"), _said(one.loss, ".4f"), _said(one.score, ".4f"), mark])
+            grid.append([str(one.k), _render_number(one.t, ".4g"), _render_number(one.loss, ".4f"), _render_number(one.score, ".4f"), mark])
         return grid
 
 
@@ -77,15 +77,15 @@ def scores(ts: Sequence[Fraction], losses: Sequence[Fraction], alpha: Fraction, 
     >>> [str(c) for c in scores([Fraction(3), Fraction(1), Fraction(2)], [third, third, third], half)]
     ['1/2', '0', '1/4']
     """
-    series = [_scaled(ts), _scaled(losses)] if scaled else [list(ts), list(losses)]
+    series = [_scale(ts), _scale(losses)] if scaled else [list(ts), list(losses)]
     return [alpha * t + (1 - alpha) * loss for t, loss in zip(*series, strict=True)]
 
 
-def _scaled(values: Sequence[Fraction]) -> list[Fraction]:
+def _scale(values: Sequence[Fraction]) -> list[Fraction]:
     """Over its range; a series that does not change says nothing: 0."""
     least, most = min(values), max(values)
     return [(value - least) / (most - least) if most > least else Fraction(0) for value in values]
 
 
-def _said(value: float | None, form: str) -> str:
+def _render_number(value: float | None, form: str) -> str:
     return NOTHING if value is None else format(value, form)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from closeknit.core.combined_secrets import CodedSecret, Secret
 from closeknit.core.domain import Domain
-from closeknit.core.joint import CodedSecret, Secret
-from closeknit.kernels.histograms import count_classes, count_codes, join_pairs
+from closeknit.kernels.counting.histograms import count_classes, count_codes, join_pairs
 
 Int64 = NDArray[np.int64]
 
@@ -83,18 +83,18 @@ class Histogram:
         """Class `c` becomes part of class `into[c]`; the reference stays."""
         width = self.domain.size + 1
         keys = into[self.owner].astype(np.int64) * width + self.values
-        return Histogram(*self._collected(keys, count, width), self.reference, self.domain)
+        return Histogram(*self._merge_entries(keys, count, width), self.reference, self.domain)
 
-    def folded(self) -> Histogram | None:
+    def fold_values(self) -> Histogram | None:
         """Values that look alike as one, over the same domain: the first of them that has rows; None where none look alike."""
         leaf_of, width = self.domain.folding(self.reference), self.domain.size + 1
         if leaf_of is None:
             return None
         reference = np.bincount(leaf_of, weights=self.reference, minlength=width).astype(np.int64)
         keys = self.owner * width + leaf_of[self.values]
-        return Histogram(*self._collected(keys, len(self.starts) - 1, width), reference, self.domain)
+        return Histogram(*self._merge_entries(keys, len(self.starts) - 1, width), reference, self.domain)
 
-    def known(self) -> Histogram:
+    def drop_missing(self) -> Histogram:
         """Without missing values, in the classes and in the reference."""
         kept = self.values < self.domain.size
         if kept.all():
@@ -103,7 +103,7 @@ class Histogram:
         reference = np.append(self.reference[:-1], 0)
         return Histogram(starts, self.values[kept], self.counts[kept], reference, self.domain)
 
-    def _collected(self, keys: Int64, count: int, width: int) -> tuple[Int64, NDArray[np.int32], Int64]:
+    def _merge_entries(self, keys: Int64, count: int, width: int) -> tuple[Int64, NDArray[np.int32], Int64]:
         """Entries with the same key (class * width + leaf) as one, in the order of their keys."""
         if count * width <= 16 * len(keys):
             dense = np.bincount(keys, weights=self.counts, minlength=count * width)
@@ -125,10 +125,10 @@ def view_of(name: str, folded: bool, known: bool) -> Secret:
     return ("", f"{'folded' if folded else 'written'}{' known' if known else ''}", name) if folded or known else name
 
 
-def viewed(view: Secret) -> str:
+def parse_view(view: Secret) -> str:
     """The secret of a view.
 
-    >>> viewed(view_of("disease", folded=True, known=True)), viewed("disease")
+    >>> parse_view(view_of("disease", folded=True, known=True)), parse_view("disease")
     ('disease', 'disease')
     """
     return view if isinstance(view, str) else view[-1]
@@ -213,31 +213,31 @@ class Classes:
     def spread(self, column: str, missing: bool) -> Spread:
         """What diversity is judged on; `missing`: whether a missing value is one of the values."""
         if column not in self.by_person:
-            histogram = self.histograms[column] if missing else self.histograms[column].known()
+            histogram = self.histograms[column] if missing else self.histograms[column].drop_missing()
             return Spread(histogram, np.diff(histogram.starts), histogram.totals)
         view = view_of(column, folded=False, known=not missing)
         view = view if view in self.by_person else column
         histogram = self.by_person[view]
         return Spread(histogram, self.matched[view], np.minimum(histogram.totals, self.heads.get(view, self.persons)))
 
-    def folded(self, column: str) -> Classes | None:
+    def fold_values(self, column: str) -> Classes | None:
         """As they are to someone who takes look-alike values of a secret for one; None where none look alike."""
-        histogram = self.histograms[column].folded()
+        histogram = self.histograms[column].fold_values()
         if histogram is None:
             return None
         views = {view_of(column, False, known): view_of(column, True, known) for known in (False, True)}
 
-        def renamed(counted: Mapping[Secret, Any]) -> dict[Secret, Any]:
+        def rename_views(counted: Mapping[Secret, Any]) -> dict[Secret, Any]:
             return {**counted, **{written: counted[view] for written, view in views.items() if view in counted}}
 
         return replace(
-            self, histograms={**self.histograms, column: histogram}, by_person=renamed(self.by_person),
-            matched=renamed(self.matched), heads=renamed(self.heads),
+            self, histograms={**self.histograms, column: histogram}, by_person=rename_views(self.by_person),
+            matched=rename_views(self.matched), heads=rename_views(self.heads),
         )  # fmt: skip
 
     def views(self, secret: Secret | None) -> list[Classes]:
         """On what a promise about this secret is judged: the values as written and, where some look alike, the folded ones."""
-        folded = self.folded(secret) if isinstance(secret, str) else None
+        folded = self.fold_values(secret) if isinstance(secret, str) else None
         return [self] if folded is None else [self, folded]
 
     def pairs(self, one: Int64, other: Int64) -> Classes:
@@ -255,12 +255,12 @@ class Classes:
         """Class `c` becomes part of class `into[c]` (persons are added: exact where no person stands in two classes)."""
         count = int(into.max()) + 1 if len(into) else 0
 
-        def added(numbers: Int64) -> Int64:
+        def add_up(numbers: Int64) -> Int64:
             return np.bincount(into, weights=numbers, minlength=count).astype(np.int64)
 
         return Classes(
-            added(self.sizes),
-            added(self.persons),
+            add_up(self.sizes),
+            add_up(self.persons),
             {name: h.merge(into, count) for name, h in self.histograms.items()},
             {name: h.merge(into, count) for name, h in self.by_person.items()},
             # of two matchings the larger is a safe count
@@ -268,7 +268,7 @@ class Classes:
                 name: np.maximum.reduceat(m[np.argsort(into, kind="stable")], _starts(into, count))
                 for name, m in self.matched.items()
             },
-            {name: added(heads) for name, heads in self.heads.items()},
+            {name: add_up(heads) for name, heads in self.heads.items()},
         )
 
 

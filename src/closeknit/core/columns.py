@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.kernels.histograms import count_codes
+from closeknit.kernels.counting.histograms import count_codes
 
 Codes = NDArray[np.int32]
 
@@ -96,10 +96,10 @@ class Columns(Mapping[str, Column]):
         return Columns({name: column.take(rows) for name, column in self.columns.items()}, len(rows))
 
 
-def joined(parts: Sequence[Columns]) -> Columns:
+def concat_columns(parts: Sequence[Columns]) -> Columns:
     """Tables of the same columns, one below the other.
 
-    >>> [joined([Columns.of({"a": [1, 2]}), Columns.of({"a": [2, None]})])["a"].cells()]
+    >>> [concat_columns([Columns.of({"a": [1, 2]}), Columns.of({"a": [2, None]})])["a"].cells()]
     [[1, 2, 2, None]]
     """
     if len(parts) == 1:

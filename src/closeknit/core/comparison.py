@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from closeknit.core.certificate import Certificate, ClassSizes, Count, LossRecord, Paper, Promise, Record
-from closeknit.core.grids import Summary, aligned
+from closeknit.core.certificate import Certificate, ClassSizes, Count, Document, LossRecord, Promise, Record
+from closeknit.core.grids import Summary, align_grid
 
 NOTHING = "-"
 
@@ -22,7 +22,7 @@ class Measure(Record):
     higher_is_safer: bool
 
 
-class Reached(Record):
+class MeasuredLevel(Record):
     """What one promise came to: the level where there is one, and how to say it."""
 
     promise: str
@@ -30,7 +30,7 @@ class Reached(Record):
     text: str
 
     @classmethod
-    def of(cls, promise: Promise) -> Reached:
+    def of(cls, promise: Promise) -> MeasuredLevel:
         """As the certificate says it."""
         if promise.status == "attested":
             return cls(promise=promise.text, level=None, text="attested")
@@ -38,12 +38,12 @@ class Reached(Record):
         return cls(promise=promise.text, level=promise.reached, text=text)
 
 
-class Compared(Record):
+class MethodResult(Record):
     """One method: what it reached and what that cost, or the reason why it made no release."""
 
     method: dict[str, dict[str, Any]]  # as a recipe writes it
     ok: bool
-    reached: tuple[Reached, ...] = ()
+    reached: tuple[MeasuredLevel, ...] = ()
     loss: LossRecord | None = None
     classes: ClassSizes | None = None
     withheld: Count | None = None
@@ -54,12 +54,12 @@ class Compared(Record):
 
     @classmethod
     def of(cls, method: dict[str, dict[str, Any]], certificate: Certificate, seconds: float,
-           megabytes: float | None) -> Compared:  # fmt: skip
+           megabytes: float | None) -> MethodResult:  # fmt: skip
         """The row of a release."""
         return cls(
             method=method,
             ok=certificate.ok,
-            reached=tuple(map(Reached.of, certificate.promises)),
+            reached=tuple(map(MeasuredLevel.of, certificate.promises)),
             loss=certificate.loss,
             classes=certificate.classes,
             withheld=certificate.withheld,
@@ -72,7 +72,7 @@ class Compared(Record):
     def name(self) -> str:
         """The method with the parameters that are not its defaults.
 
-        >>> Compared(method={"sabre": {"fill": "knn"}}, ok=False, seconds=0, megabytes=None).name
+        >>> MethodResult(method={"sabre": {"fill": "knn"}}, ok=False, seconds=0, megabytes=None).name
         'sabre(fill=knn)'
         """
         ((name, params),) = self.method.items()
@@ -80,10 +80,10 @@ class Compared(Record):
         return f"{name}({given})" if given else name
 
 
-class Comparison(Paper):
+class Comparison(Document):
     """One row for each method: those that keep the promises by loss, then those that made no release.
 
-    >>> row = Compared(method={"burel": {}}, ok=False, seconds=0.5, megabytes=None, reason="burel needs a likeness")
+    >>> row = MethodResult(method={"burel": {}}, ok=False, seconds=0.5, megabytes=None, reason="burel needs a likeness")
     >>> print(Comparison(closeknit="0.1.0", rows=9, promises=("k-anonymity, k = 2",), seed=7, methods=(row,)))
     (1) k-anonymity, k = 2
     <BLANKLINE>
@@ -100,7 +100,7 @@ class Comparison(Paper):
     promises: tuple[str, ...]
     measures: tuple[Measure, ...] = ()  # one for each promise; none in comparisons made before there were pictures
     seed: int
-    methods: tuple[Compared, ...]
+    methods: tuple[MethodResult, ...]
 
     @property
     def ok(self) -> bool:
@@ -108,7 +108,7 @@ class Comparison(Paper):
         return self.best is not None
 
     @property
-    def best(self) -> Compared | None:
+    def best(self) -> MethodResult | None:
         """The row of least loss; None where no method keeps the promises."""
         return next((row for row in self.methods if row.ok), None)
 
@@ -116,7 +116,7 @@ class Comparison(Paper):
         """Each row flat, its names the same in every row: a line of a CSV file."""
         return [self._flat(row) for row in self.methods]
 
-    def _flat(self, row: Compared) -> dict[str, object]:
+    def _flat(self, row: MethodResult) -> dict[str, object]:
         size, loss = row.classes, row.loss
         levels = [reached.level for reached in row.reached] or [None] * len(self.promises)
         return {
@@ -145,7 +145,7 @@ class Comparison(Paper):
             *(self._cells(row, bool(joint)) for row in self.methods),
         ]
 
-    def _cells(self, row: Compared, joint: bool) -> list[str]:
+    def _cells(self, row: MethodResult, joint: bool) -> list[str]:
         size, loss = row.classes, row.loss
         return [
             row.name,
@@ -173,4 +173,4 @@ class Comparison(Paper):
 
     def __str__(self) -> str:
         refusals = self.refusals()
-        return "\n".join([*self.legend(), "", *aligned(self.grid()), *([""] if refusals else []), *refusals])
+        return "\n".join([*self.legend(), "", *align_grid(self.grid()), *([""] if refusals else []), *refusals])

@@ -86,10 +86,10 @@ class Date:
     format: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", _checked_levels(self.levels))
+        object.__setattr__(self, "levels", _check_levels(self.levels))
         for name in ("lo", "hi"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, _checked_bound(name, getattr(self, name)))
+                object.__setattr__(self, name, _check_bound(name, getattr(self, name)))
         if (self.lo is None) != (self.hi is None):
             raise BadInput("date needs both bounds or none", right="give lo and hi")
         if self.lo is not None and self.hi is not None and not self.lo <= self.hi:
@@ -126,7 +126,7 @@ class Date:
         if not units:
             return bind_tree(Tree.of({"none": None}), [], np.zeros(1))
         leaves, codes = np.unique(np.array(units, dtype=np.int64), return_inverse=True)
-        tree = Tree.of({STAR: self._nested([_start(leaf, self.finest) for leaf in leaves.tolist()])})
+        tree = Tree.of({STAR: self._nest_units([_start(leaf, self.finest) for leaf in leaves.tolist()])})
         domain = Domain(
             tuple(tree.leaf_labels),
             tree,
@@ -137,7 +137,7 @@ class Date:
         )
         return domain, codes.astype(np.int32)
 
-    def _nested(self, starts: Sequence[datetime]) -> dict[str, Any]:
+    def _nest_units(self, starts: Sequence[datetime]) -> dict[str, Any]:
         nested: dict[str, Any] = {}
         for start in starts:
             place = nested
@@ -191,7 +191,7 @@ class Date:
                 counts[i] = max(min(last, span[1]) - max(first, span[0]) + 1, 0)
         return leaf_losses(counts, span[1] - span[0] + 1, [cell == STAR for cell in cells])
 
-    def published(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
+    def publish_kind(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
         """As declared, for written cells: without bounds these are the calendar over which the loss is measured."""
         return without_format(self)
 
@@ -200,7 +200,7 @@ class Date:
         return {name: list(value) if name == "levels" else value for name, value in spec(self).items()}
 
 
-def _checked_levels(levels: Sequence[str]) -> tuple[str, ...]:
+def _check_levels(levels: Sequence[str]) -> tuple[str, ...]:
     right = f"levels go from fine to coarse, out of: {', '.join(LEVELS)}"
     if not isinstance(levels, list | tuple):
         raise BadInput(f"date has levels={levels!r}", right=right)
@@ -214,7 +214,7 @@ def _checked_levels(levels: Sequence[str]) -> tuple[str, ...]:
     return chosen
 
 
-def _checked_bound(name: str, value: object) -> str:
+def _check_bound(name: str, value: object) -> str:
     text = value.isoformat() if isinstance(value, Day) and not isinstance(value, datetime) else str(value)
     if not is_day(text):
         raise BadInput(f"date has {name}={text}, which is not a day", right=f"write it as {EXAMPLE.date()}")

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.exact import near
-from closeknit.core.order import groups
+from closeknit.core.row_sorting import groups
 from closeknit.core.slices import Slices
-from closeknit.kernels.matching import Postings, admitted, disclosures
+from closeknit.kernels.slicing.profile_matching import Postings, disclosures, list_admitted
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -44,7 +44,7 @@ def worst_disclosure(slices: Slices, profiles: Int32, weight: str) -> tuple[floa
     index, (first, distinct) = _Index.of(slices), _distinct(profiles)
     level, value, *_ = index.floats(distinct, weight, np.arange(len(slices.secret) + 1))
     for q in np.flatnonzero(level < 0):
-        shares = index.exact(index.coded(distinct[q : q + 1])[0], weight)
+        shares = index.exact(index.encode_profiles(distinct[q : q + 1])[0], weight)
         value[q] = min(shares, key=lambda s: (-shares[s], s))
         level[q] = shares[int(value[q])]
     if not (level > 0).any():
@@ -62,7 +62,7 @@ def exact_disclosure(slices: Slices, profile: Int32, weight: str) -> dict[int, F
     {0: Fraction(2, 3), 1: Fraction(1, 3)}
     """
     index = _Index.of(slices)
-    return index.exact(index.coded(profile.reshape(1, -1))[0], weight)
+    return index.exact(index.encode_profiles(profile.reshape(1, -1))[0], weight)
 
 
 def keeps_diverse(slices: Slices, profiles: Int32, l: Fraction, weight: str) -> bool:  # noqa: E741 - the sources' symbol
@@ -81,7 +81,7 @@ def keeps_diverse(slices: Slices, profiles: Int32, l: Fraction, weight: str) -> 
     if (open_ & ~close & (level > float(1 / l))).any():
         return False
     return all(
-        max(index.exact(index.coded(distinct[q : q + 1])[0], weight).values()) <= 1 / l for q in np.flatnonzero(open_ & close)
+        max(index.exact(index.encode_profiles(distinct[q : q + 1])[0], weight).values()) <= 1 / l for q in np.flatnonzero(open_ & close)
     )
 
 
@@ -107,11 +107,11 @@ def most_alike(rows: int, l: Fraction) -> Int64:  # noqa: E741 - the sources' sy
     return np.array([n * l.denominator // l.numerator for n in range(rows + 1)], dtype=np.int64)
 
 
-def admitted_profiles(slices: Slices, most: int) -> Int32 | None:
+def list_profiles(slices: Slices, most: int) -> Int32 | None:
     """All profiles that fit into some bucket, whether there are such rows or not; None if there are more than `most` to count.
 
     >>> known = np.array([[0, 5], [1, 5], [1, 6]], np.int32)
-    >>> profiles = admitted_profiles(Slices(np.array([0, 0, 1], np.int32), known, 1, np.zeros(3, np.int32)), 10)
+    >>> profiles = list_profiles(Slices(np.array([0, 0, 1], np.int32), known, 1, np.zeros(3, np.int32)), 10)
     >>> sorted(profiles.tolist())
     [[0, 5], [1, 5], [1, 6]]
     """
@@ -127,7 +127,7 @@ def admitted_profiles(slices: Slices, most: int) -> Int32 | None:
     if total > most:
         return None
     starts = np.concatenate([[0], np.cumsum(counts.ravel())])
-    profiles = admitted(codes[np.argsort(owner, kind="stable")].astype(np.int32), starts, total, width)
+    profiles = list_admitted(codes[np.argsort(owner, kind="stable")].astype(np.int32), starts, total, width)
     return _distinct(profiles)[1]
 
 
@@ -176,7 +176,7 @@ class _Index:
         )  # fmt: skip
         return cls(postings, slices.place, codes, values)
 
-    def coded(self, profiles: Int32) -> Int32:
+    def encode_profiles(self, profiles: Int32) -> Int32:
         """Profiles in the numbers used here; -1 for what does not occur."""
         columns = []
         for names, column in zip(self.codes, profiles.T, strict=True):
@@ -187,7 +187,7 @@ class _Index:
     def floats(self, profiles: Int32, weight: str, allowed: Int64) -> tuple[NDArray[np.float64], Int32, Int64, Int64]:
         """Per profile: the largest p(t,s) (-1 where a float cannot tell), its value, buckets, and those that fail alone."""
         width = max(len(self.values), 1)
-        level, value, *counts = disclosures(self.postings, self.place, self.coded(profiles), weight == "size", allowed, width)
+        level, value, *counts = disclosures(self.postings, self.place, self.encode_profiles(profiles), weight == "size", allowed, width)
         return level, np.append(self.values, np.int32(-1))[value], counts[0], counts[1]
 
     def exact(self, profile: Int32, weight: str) -> dict[int, Fraction]:

@@ -96,7 +96,7 @@ class Domain:
             return "" if lo == hi else STAR
         if (snap or self.snap) and self.step is not None:
             assert self.numbers is not None
-            low, high = snapped(float(self.numbers[lo]), float(self.numbers[hi]), self.step, self.bounds)
+            low, high = snap_range(float(self.numbers[lo]), float(self.numbers[hi]), self.step, self.bounds)
             return f"[{plain_number(low)}, {plain_number(high)}]"
         if lo == hi:
             return self.texts[lo]
@@ -111,10 +111,10 @@ class Domain:
         return (self.numbers - low) / (high - low) if high > low else np.zeros(self.size)
 
 
-def snapped(first: float, last: float, step: float, bounds: tuple[float, float] | None) -> tuple[float, float]:
+def snap_range(first: float, last: float, step: float, bounds: tuple[float, float] | None) -> tuple[float, float]:
     """Both ends of a range moved outwards to the grid of the step, so that no end discloses a true value.
 
-    >>> snapped(0.31, 0.4, 0.1, None), snapped(7, 10, 5, (0, 10))
+    >>> snap_range(0.31, 0.4, 0.1, None), snap_range(7, 10, 5, (0, 10))
     ((0.3, 0.5), (5.0, 10.0))
     """
     lowest, highest, grid = (Fraction(str(x)) for x in (first, last, step))

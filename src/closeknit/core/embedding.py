@@ -45,12 +45,12 @@ def _tree_points(tree: Tree) -> Points:
     return points[:, axis > 0]
 
 
-def embedded(codes: Int32, domains: Sequence[Domain]) -> list[Points]:
+def embed_codes(codes: Int32, domains: Sequence[Domain]) -> list[Points]:
     """The points of every column's codes, a block per column, axes that nobody leaves left out.
 
     >>> from closeknit.core.kinds import numeric
     >>> domain, ages = numeric().bind(np.array([30, 40, 50]))
-    >>> embedded(ages[:, None], [domain])[0].tolist()
+    >>> embed_codes(ages[:, None], [domain])[0].tolist()
     [[0.0], [0.5], [1.0]]
     """
     blocks = []

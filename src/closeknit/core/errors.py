@@ -76,7 +76,7 @@ class Vacuous(Unsatisfiable):
 def suggest_name(given: object, known: Iterable[object]) -> str:
     """What to write instead of a name that is unknown: the most similar known name, or else the known names.
 
-    `given` is the unknown name and `known` are those that would be right. Case, spaces, `-` and `_` make no difference.
+    `upload_table` is the unknown name and `known` are those that would be right. Case, spaces, `-` and `_` make no difference.
 
     >>> suggest_name("Age", ["age", "sex"]), suggest_name("zip", ["age", "sex"])
     ("did you mean 'age'?", 'choose one of: age, sex')

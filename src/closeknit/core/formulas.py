@@ -61,7 +61,7 @@ def escape_columns(columns: Columns) -> Columns:
     >>> {name: column.cells() for name, column in escape_columns(Columns.of({"+x": ["@a", None], "y": [-1, 2]})).items()}
     {"'+x": ["'@a", None], 'y': [-1, 2]}
     """
-    return _each(columns, escape)
+    return _change_columns(columns, escape)
 
 
 def unescape_columns(columns: Columns) -> Columns:
@@ -70,7 +70,7 @@ def unescape_columns(columns: Columns) -> Columns:
     >>> list(unescape_columns(Columns.of({"'+x": ["'@a"]})))
     ['+x']
     """
-    read = _each(columns, unescape)
+    read = _change_columns(columns, unescape)
     if len(read) < len(columns):
         name = next(name for name in columns if unescape(name) != name and unescape(name) in columns)
         raise BadInput("is there escaped and as it was", column=unescape(name), right="use the release as it was certified")
@@ -95,11 +95,11 @@ def _has_formula(column: Column) -> bool:
     return bool(found) and bool(column.counts[found].any())
 
 
-def _each(columns: Columns, change: Callable[[str], str]) -> Columns:
-    return Columns({change(name): _changed(column, change) for name, column in columns.items()}, columns.rows)
+def _change_columns(columns: Columns, change: Callable[[str], str]) -> Columns:
+    return Columns({change(name): _change_texts(column, change) for name, column in columns.items()}, columns.rows)
 
 
-def _changed(column: Column, change: Callable[[str], str]) -> Column:
+def _change_texts(column: Column, change: Callable[[str], str]) -> Column:
     if column.values.dtype.kind != "O":
         return column
     texts = texts_of(column.values)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from closeknit.core.certificate import ClassSizes, Count, LossRecord, Paper, Record
-from closeknit.core.comparison import NOTHING, Compared, Measure
-from closeknit.core.grids import Summary, aligned
+from closeknit.core.certificate import ClassSizes, Count, Document, LossRecord, Record
+from closeknit.core.comparison import NOTHING, Measure, MethodResult
+from closeknit.core.grids import Summary, align_grid
 
 Amount = int | float | str  # a number, or a fraction as it was written
 SHORT = 4  # digits of a level in the printed table
@@ -40,7 +40,7 @@ class Point(Record):
     @property
     def name(self) -> str:
         """The method with the parameters that are not its defaults."""
-        return Compared(method=self.method, ok=self.ok, seconds=self.seconds, megabytes=None).name
+        return MethodResult(method=self.method, ok=self.ok, seconds=self.seconds, megabytes=None).name
 
     @property
     def amount(self) -> float:
@@ -48,7 +48,7 @@ class Point(Record):
         return float(Fraction(str(self.asked)))
 
 
-class Frontier(Paper):
+class Frontier(Document):
     """One row for each method and value; `*` marks those that no other row beats.
 
     >>> point = Point(method={"sabre": {}}, parameter="t of wage", asked=0.1, ok=False, seconds=0.25, reason="too strict")
@@ -164,7 +164,7 @@ class Frontier(Paper):
 
     def __str__(self) -> str:
         remarks = self.remarks()
-        return "\n".join([*self.legend(), "", *aligned(self.grid()), *([""] if remarks else []), *remarks])
+        return "\n".join([*self.legend(), "", *align_grid(self.grid()), *([""] if remarks else []), *remarks])
 
 
 def front_of(levels: Sequence[float | None], losses: Sequence[float | None], higher_is_safer: bool) -> list[bool]:
@@ -183,7 +183,7 @@ def front_of(levels: Sequence[float | None], losses: Sequence[float | None], hig
     return front
 
 
-def marked(points: Iterable[Point], higher_is_safer: bool) -> tuple[Point, ...]:
+def mark_front(points: Iterable[Point], higher_is_safer: bool) -> tuple[Point, ...]:
     """The points with their marks."""
     listed = list(points)
     levels = [None if point.vacuous else point.level for point in listed]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.domain import Domain
 from closeknit.core.table import Table
-from closeknit.kernels.boxes import Scales, positions
+from closeknit.kernels.geometry.boxes import Scales, positions
 
 
 def scales(table: Table) -> Scales:
@@ -23,12 +23,12 @@ def scales(table: Table) -> Scales:
         size=np.array([domain.size for domain in domains], dtype=np.int64),
         leaf_start=leaf_start[:-1],
         position=np.concatenate([*positions, np.empty(0)]),
-        leaf_node=_joined([_leaf_nodes(domain, start) for domain, start in zip(domains, node_start[:-1], strict=True)]),
-        node_parent=_joined(
+        leaf_node=_concat([_leaf_nodes(domain, start) for domain, start in zip(domains, node_start[:-1], strict=True)]),
+        node_parent=_concat(
             [np.where(np.arange(len(n[0])) == 0, -1, n[0] + start) for n, start in zip(nodes, node_start[:-1], strict=True)]
         ),
-        node_lo=_joined([n[1] for n in nodes]),
-        node_hi=_joined([n[2] for n in nodes]),
+        node_lo=_concat([n[1] for n in nodes]),
+        node_hi=_concat([n[2] for n in nodes]),
         node_loss=np.concatenate([*(n[3] for n in nodes), np.empty(0)]),
         weight=weights / weights.sum() if len(weights) else weights,
     )
@@ -53,5 +53,5 @@ def _leaf_nodes(domain: Domain, start: int) -> NDArray[np.int32]:
     return domain.tree.leaf_node + np.int32(start)
 
 
-def _joined(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+def _concat(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
     return np.concatenate([*parts, np.empty(0, dtype=np.int32)]).astype(np.int32)

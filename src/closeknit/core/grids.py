@@ -11,10 +11,10 @@ MOST_NOTES = 3
 MOST_SIGNS = 90  # of a cell or a note
 
 
-def aligned(grid: Sequence[Sequence[str]]) -> list[str]:
+def align_grid(grid: Sequence[Sequence[str]]) -> list[str]:
     """One line for each row, every cell as wide as the widest of its column.
 
-    >>> aligned([["k", "loss"], ["10", "0.5"]])
+    >>> align_grid([["k", "loss"], ["10", "0.5"]])
     ['k   loss', '10  0.5']
     """
     widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
@@ -39,7 +39,7 @@ class Summary:
 
     def text(self) -> str:
         """Lines for a terminal."""
-        return "\n".join([_short(self.title), *(aligned(self._cells()) if self.grid else ()), *self._remarks()])
+        return "\n".join([_short(self.title), *(align_grid(self._cells()) if self.grid else ()), *self._remarks()])
 
     def html(self) -> str:
         """A table for a notebook, without colours: it follows those of the page.

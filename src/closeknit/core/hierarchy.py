@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core import builders
-from closeknit.core.builders import Dicts, Edges, nested_dicts
+from closeknit.core.builders import Dicts, Edges, normalize_nested
 from closeknit.core.domain import Domain, Values
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number, plain_number
@@ -52,7 +52,7 @@ class Hierarchy:
     edges: Edges | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "nested", nested_dicts(self.nested) or {})
+        object.__setattr__(self, "nested", normalize_nested(self.nested) or {})
         if not isinstance(self.from_data, bool):
             raise BadInput(f"from_data={self.from_data!r} is neither true nor false")
         if self.edges is not None:
@@ -81,7 +81,7 @@ class Hierarchy:
         texts = self._leaf_texts(values)
         domain, codes = bind_tree(self.tree, texts, self._middles)
         if self.from_data:
-            present = self.pruned(texts)
+            present = self.prune(texts)
             domain, codes = bind_tree(present.tree, texts, present._middles)
         return replace(domain, default_distance=self.default_distance, declared=not self.from_data), codes
 
@@ -100,10 +100,10 @@ class Hierarchy:
         leaves = self.tree.leaf_labels
         return [leaves[code] for code in codes]
 
-    def pruned(self, texts: Iterable[str]) -> Hierarchy:
+    def prune(self, texts: Iterable[str]) -> Hierarchy:
         """The same tree with these leaves alone.
 
-        >>> Hierarchy({"A": ["a", "b"], "C": ["c"]}, from_data=True).pruned(["b"]).nested
+        >>> Hierarchy({"A": ["a", "b"], "C": ["c"]}, from_data=True).prune(["b"]).nested
         {'*': {'A': {'b': None}}}
         """
         keep = set(texts)
@@ -122,15 +122,15 @@ class Hierarchy:
         losses = tree_losses(self.tree, cells)
         return WrittenNodes.of(self.tree, cells).losses(cells) if self.from_data else losses
 
-    def published(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
+    def publish_kind(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
         """As declared; made from data: the written nodes, or for a sensitive attribute the tree over its written leaves."""
         if not self.from_data:
             return self
         if not sensitive:
             return WrittenNodes.of(self.tree, cells)
-        pruned = self.pruned(cells)
+        pruned = self.prune(cells)
         taken = {leaf: (leaf, leaf) for leaf in pruned.tree.leaf_labels}
-        return replace(pruned, nested=_named_by_leaves(pruned.nested, taken))
+        return replace(pruned, nested=_name_by_leaves(pruned.nested, taken))
 
     def spec(self) -> dict[str, Any]:
         """Parameters as a recipe writes them."""
@@ -157,7 +157,7 @@ class Hierarchy:
         >>> Hierarchy.from_nested({"low": [1, 2], "high": [{"very high": [9]}]}).tree.leaf_labels
         ['1', '2', '9']
         """
-        return cls(nested_dicts(mapping) or {}, from_data)
+        return cls(normalize_nested(mapping) or {}, from_data)
 
     @classmethod
     def intervals(
@@ -219,7 +219,7 @@ class Hierarchy:
         return cls({STAR: builders.rare(values, limit, label)}, from_data=True)
 
 
-def _named_by_leaves(nested: Mapping[str, Any], taken: dict[str, tuple[str, str]]) -> Dicts:
+def _name_by_leaves(nested: Mapping[str, Any], taken: dict[str, tuple[str, str]]) -> Dicts:
     """Groups by their first and last leaf: the name that a group had may contain a value that is not published."""
     named: Dicts = {}
     for label, below in nested.items():
@@ -230,7 +230,7 @@ def _named_by_leaves(nested: Mapping[str, Any], taken: dict[str, tuple[str, str]
             name = leaves[0] if len(leaves) == 1 else "..".join(ends)
             while taken.setdefault(name, ends) != ends:  # the name of other leaves
                 name += "'"
-        named[name] = _named_by_leaves(below, taken) if below else None
+        named[name] = _name_by_leaves(below, taken) if below else None
     return named
 
 

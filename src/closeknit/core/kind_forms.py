@@ -15,7 +15,7 @@ from closeknit.core.params import build, refuse_uncalled
 from closeknit.core.written_kinds import Nodes, WrittenNodes
 
 KINDS: dict[str, Any] = {kind.name: kind for kind in (Numeric, Date, Prefix, Flat, Hierarchy, WrittenNodes, Nodes)}
-BESIDE = {"tree": ("from_data", "edges"), "csv": ("delimiter", "encoding")}  # keys that may stand beside the name
+EXTRA_KEYS = {"tree": ("from_data", "edges"), "csv": ("delimiter", "encoding")}  # keys that may stand beside the name
 BUILDERS = {
     "intervals": ("edges", "lo", "hi", "width", "fanout", "levels"),
     "balanced": ("values", "fanout", "from_data"),
@@ -35,7 +35,7 @@ def kind_from(form: object, base: Path | None = None) -> Kind:
     if isinstance(form, tuple(KINDS.values())):
         return cast(Kind, form)
     if isinstance(form, str):
-        return _made(form, None, {}, base)
+        return _build_kind(form, None, {}, base)
     if not isinstance(form, Mapping):
         if all(hasattr(form, verb) for verb in ("bind", "losses", "published", "spec")) and not isinstance(form, type):
             return cast(Kind, form)
@@ -43,20 +43,20 @@ def kind_from(form: object, base: Path | None = None) -> Kind:
         raise BadInput(f"{form!r} is not a kind of column", right=f"write one of: {', '.join(FORMS)}")
     names = [key for key in form if key in FORMS]
     if not names and form:
-        _unknown("kind of column", next(iter(form)), FORMS)
+        _refuse_unknown("kind of column", next(iter(form)), FORMS)
     if len(names) != 1:
         raise BadInput(f"a kind of column is one name, not {len(names)}: {', '.join(map(str, form)) or 'none'}",
                        right=f"write one of: {', '.join(FORMS)}")  # fmt: skip
     beside = {str(key): value for key, value in form.items() if key != names[0]}
-    return _made(names[0], form[names[0]], beside, base)
+    return _build_kind(names[0], form[names[0]], beside, base)
 
 
-def _made(name: str, params: Any, beside: dict[str, Any], base: Path | None) -> Kind:
+def _build_kind(name: str, params: Any, beside: dict[str, Any], base: Path | None) -> Kind:
     if name not in FORMS:
-        _unknown("kind of column", name, FORMS)
+        _refuse_unknown("kind of column", name, FORMS)
     for key in beside:
-        if key not in BESIDE.get(name, ()):
-            _unknown(f"key beside '{name}'", key, BESIDE.get(name, ()))
+        if key not in EXTRA_KEYS.get(name, ()):
+            _refuse_unknown(f"key beside '{name}'", key, EXTRA_KEYS.get(name, ()))
     if name == "tree":
         if not params:
             raise BadInput("tree needs its values", right="write tree: {node: [leaf, leaf], ...}, or csv: FILE")
@@ -72,14 +72,14 @@ def _made(name: str, params: Any, beside: dict[str, Any], base: Path | None) -> 
     if name in BUILDERS:
         for key in named:
             if key not in BUILDERS[name]:
-                _unknown(f"parameter of {name}", key, BUILDERS[name])
+                _refuse_unknown(f"parameter of {name}", key, BUILDERS[name])
             if key in LISTS and not isinstance(named[key], list | tuple):
                 raise BadInput(f"{name} has {key}={named[key]!r}", right=f"write a list: {key}: [...]")
-        return cast(Kind, _built(name, named))
+        return cast(Kind, _build_hierarchy(name, named))
     return cast(Kind, build(name, KINDS[name], named))
 
 
-def _built(name: str, named: dict[str, Any]) -> Hierarchy:
+def _build_hierarchy(name: str, named: dict[str, Any]) -> Hierarchy:
     if name == "intervals":
         return Hierarchy.intervals(**named)
     for key in ("values", "fanout"):
@@ -88,7 +88,7 @@ def _built(name: str, named: dict[str, Any]) -> Hierarchy:
     return Hierarchy.balanced(**named)
 
 
-def _unknown(what: str, name: object, known: Collection[str]) -> None:
+def _refuse_unknown(what: str, name: object, known: Collection[str]) -> None:
     raise BadInput(f"there is no {what} '{name}'", right=suggest_name(name, known))
 
 

@@ -52,7 +52,7 @@ class Kind(Protocol):
     def losses(self, cells: Sequence[str]) -> Losses:
         """Loss of each distinct written cell."""
 
-    def published(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
+    def publish_kind(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
         """What a certificate may show; `cells`: what is written, of a sensitive column the leaves of it."""
 
     def spec(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class Numeric:
         """Width of the range over the declared bounds, or else over those of the written cells."""
         return _range_losses(cells, self.bounds)
 
-    def published(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
+    def publish_kind(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
         """As declared: nothing of it was read off the data."""
         return self
 
@@ -224,7 +224,7 @@ class Nominal:
         loss = np.array([float(cell == STAR) for cell in cells])
         return np.stack([loss, loss], axis=1)
 
-    def published(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
+    def publish_kind(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
         """As declared: the values are in the written cells, and nowhere else."""
         return self
 

@@ -1,4 +1,4 @@
-"""`Folded`: a guarantee required of the folded values, next to the same guarantee on the values as written.
+"""`FoldedModel`: a guarantee required of the folded values, next to the same guarantee on the values as written.
 
 Folding alone would weaken a guarantee whose distance counts equal values only; the written values alone let six spellings of
 one disease pass as six diseases. Both are therefore required where an attribute has look-alike values, and nothing changes
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
+from closeknit.core.combined_secrets import Secret
 from closeknit.core.domain import Domain
-from closeknit.core.joint import Secret
 from closeknit.core.model import Model
 from closeknit.core.table import Table
 
@@ -26,7 +26,7 @@ Reference = tuple[Domain, NDArray[np.int64]]  # of a secret its leaves and their
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldedModel:
     """A guarantee about one attribute, judged with look-alike values as one; without look-alike values every class meets it.
 
     `model` is the guarantee as requested.
@@ -36,7 +36,7 @@ class Folded:
     >>> cells = {"ill": ["flu", "Flu", "gout"]}
     >>> classes = ck.Schema(sensitive={"ill": ck.flat()}).encode(Columns.of(cells)).one_class()
     >>> model = ck.LDiversity("ill", 3)
-    >>> model.holds(classes).tolist(), Folded(model).holds(classes).tolist()
+    >>> model.holds(classes).tolist(), FoldedModel(model).holds(classes).tolist()
     ([True], [False])
     """
 
@@ -85,21 +85,21 @@ class Folded:
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """What each class reaches on the folded values."""
-        return self.model.levels(classes.folded(self.column) or classes)
+        return self.model.levels(classes.fold_values(self.column) or classes)
 
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
         """Whether each class meets the guarantee on the folded values."""
-        folded = classes.folded(self.column)
+        folded = classes.fold_values(self.column)
         return np.ones(len(classes), dtype=bool) if folded is None else self.model.holds(folded)
 
     def exact_level(self, classes: Classes, index: int) -> Fraction | None:
         """The level of one class as a rational."""
-        return self.model.exact_level(classes.folded(self.column) or classes, index)
+        return self.model.exact_level(classes.fold_values(self.column) or classes, index)
 
 
-def folded_model(model: Model) -> Model:
+def fold_model(model: Model) -> Model:
     """The same guarantee on the folded values."""
-    return cast(Model, Folded(model))
+    return cast(Model, FoldedModel(model))
 
 
 def with_folded(models: Sequence[Model], table: Table) -> list[Model]:
@@ -111,8 +111,8 @@ def with_folded(models: Sequence[Model], table: Table) -> list[Model]:
     >>> [len(with_folded(models, schema.encode(Columns.of({"ill": ["flu", ill]})))) for ill in ("gout", "FLU")]
     [2, 3]
     """
-    found = alike(references_in(table, models))
-    return [*models, *(folded_model(model) for model in models if model.column in found)]
+    found = find_look_alikes(references_in(table, models))
+    return [*models, *(fold_model(model) for model in models if model.column in found)]
 
 
 def references_in(table: Table, models: Sequence[Model]) -> dict[Secret, Reference]:
@@ -121,10 +121,10 @@ def references_in(table: Table, models: Sequence[Model]) -> dict[Secret, Referen
     return {name: (table.secret(name)[1], table.reference(name)) for name in names}
 
 
-def alike(references: Mapping[Secret, Reference]) -> dict[Secret, tuple[int, int]]:
+def find_look_alikes(references: Mapping[Secret, Reference]) -> dict[Secret, tuple[int, int]]:
     """The attributes with look-alike values: how many of their values look alike, and to how many these fold.
 
-    >>> alike({"ill": (Domain(("Flu", "flu", "gout")), np.array([1, 1, 1, 0])), "sex": (Domain(("f", "m")), np.ones(3, int))})
+    >>> find_look_alikes({"ill": (Domain(("Flu", "flu", "gout")), np.array([1, 1, 1, 0])), "sex": (Domain(("f", "m")), np.ones(3, int))})
     {'ill': (2, 1)}
     """
     found: dict[Secret, tuple[int, int]] = {}
@@ -141,5 +141,5 @@ def look_alike_notes(references: Mapping[Secret, Reference]) -> list[str]:
     return [
         f"column '{name}': {many:,} of its values look alike and fold to {few:,} (Unicode {unidata_version}); each guarantee "
         "about it is judged on the values as written and on the folded values, and the worse of the two is reported"
-        for name, (many, few) in alike(references).items()
+        for name, (many, few) in find_look_alikes(references).items()
     ]

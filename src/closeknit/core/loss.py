@@ -28,7 +28,7 @@ class Loss:
     columns: Mapping[str, tuple[float, float]]
 
 
-def written_texts(column: Column, markers: Collection[str] = ()) -> list[str]:
+def list_texts(column: Column, markers: Collection[str] = ()) -> list[str]:
     """Distinct written cells of a column as text, and '' for the missing one at the end and for declared markers."""
     return [*("" if text in markers else text for text in texts_of(column.values)), ""]
 
@@ -39,7 +39,7 @@ def cell_losses(columns: Columns, schema: Schema) -> dict[str, Losses]:
     for name, kind in schema.quasi.items():
         column = columns[name]
         try:
-            losses[name] = kind.losses(written_texts(column, schema.missing))
+            losses[name] = kind.losses(list_texts(column, schema.missing))
         except BadValue as bad:
             raise BadInput(bad.what, column=name, row=column.first_row(bad.index), right=bad.right) from None
         except ValueError as bad:
@@ -50,26 +50,26 @@ def cell_losses(columns: Columns, schema: Schema) -> dict[str, Losses]:
     return losses
 
 
-def measure(columns: Columns, schema: Schema, withheld: int = 0) -> Loss:
+def measure_loss(columns: Columns, schema: Schema, withheld: int = 0) -> Loss:
     """Loss of written cells.
 
     >>> from closeknit.core.kinds import numeric, flat
     >>> schema = Schema(quasi={"age": numeric(0, 100), "sex": flat()}, importance={"age": 3})
-    >>> measure(Columns.of({"age": ["[20, 40]", "[20, 40]"], "sex": ["*", "*"]}), schema).a
+    >>> measure_loss(Columns.of({"age": ["[20, 40]", "[20, 40]"], "sex": ["*", "*"]}), schema).a
     0.4
     """
     losses = cell_losses(columns, schema)
     counts = {name: np.bincount(columns[name].codes + 1, minlength=len(lost)) for name, lost in losses.items()}
-    return weighed(losses, {name: np.roll(rows, -1) for name, rows in counts.items()}, schema, columns.rows, withheld)
+    return weigh_losses(losses, {name: np.roll(rows, -1) for name, rows in counts.items()}, schema, columns.rows, withheld)
 
 
-def weighed(losses: Mapping[str, Losses], counts: Mapping[str, NDArray[np.int64]], schema: Schema, rows: int,
+def weigh_losses(losses: Mapping[str, Losses], counts: Mapping[str, NDArray[np.int64]], schema: Schema, rows: int,
             withheld: int = 0) -> Loss:  # fmt: skip
     """Loss of cells of which is known how many rows have each; the missing one stands last.
 
     >>> from closeknit.core.kinds import flat
     >>> schema = Schema(quasi={"sex": flat()})
-    >>> weighed({"sex": np.array([[1.0, 1.0], [0.0, 0.0]])}, {"sex": np.array([3, 1])}, schema, 4).a
+    >>> weigh_losses({"sex": np.array([[1.0, 1.0], [0.0, 0.0]])}, {"sex": np.array([3, 1])}, schema, 4).a
     0.75
     """
     per_column: dict[str, tuple[float, float]] = {}

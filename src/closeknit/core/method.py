@@ -7,23 +7,23 @@ from functools import partial
 from threading import Lock
 from typing import ClassVar, Protocol
 
-from closeknit.core.model import Model, listed
+from closeknit.core.model import Model, list_models
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Table
 
 Progress = Callable[[str, float], None]
 
 
-def silent(what: str, share: float) -> None:
+def ignore_progress(what: str, share: float) -> None:
     """Progress that nobody watches."""
 
 
-def side_by_side(progress: Progress, parts: int, begin: float) -> list[Progress]:
+def share_progress(progress: Progress, parts: int, begin: float) -> list[Progress]:
     """Progress for each of several parts that are done in threads: told by one at a time, the mean of all their shares.
 
     `begin`: the share of a part that has told nothing yet.
 
-    >>> first, second = side_by_side(lambda what, share: print(what, share), 2, begin=0.5)
+    >>> first, second = share_progress(lambda what, share: print(what, share), 2, begin=0.5)
     >>> first("cutting", 0.75), second("cutting", 1.0)
     cutting 0.625
     cutting 0.875
@@ -74,8 +74,8 @@ def usual_form(method: Method | type[Method]) -> str:
     return getattr(method, "usual_form", "generalized")
 
 
-def promised(method: Method, schema: Schema, models: Sequence[Model]) -> list[Model]:
+def list_guarantees(method: Method, schema: Schema, models: Sequence[Model]) -> list[Model]:
     """What is asked, and what the method promises besides."""
     brings: Callable[[Schema], Sequence[Model]] | None = getattr(method, "promises", None)
-    asked = listed(models)
+    asked = list_models(models)
     return [*asked, *(model for model in (brings(schema) if brings else ()) if model not in asked)]

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
+from closeknit.core.combined_secrets import Secret
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number
-from closeknit.core.joint import Secret
 from closeknit.core.params import refuse_uncalled
 
 if TYPE_CHECKING:
-    from closeknit.core.published import Reading
+    from closeknit.core.reading import Reading
 
 
 class Model(Protocol):
@@ -64,7 +64,7 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True)
-class Judged:
+class Verdict:
     """What became of a promise about a whole release, and who can tell."""
 
     held: bool
@@ -77,17 +77,17 @@ class Judged:
 class ReleaseModel(Model, Protocol):
     """A promise that is not one about each class: where `holds` is true of all classes it is kept, so methods may ask that."""
 
-    def judged(self, reading: Reading, originals: NDArray[np.int32] | None) -> Judged:
+    def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
         """The promise measured on what was written.
 
         `originals`, known at home alone: what may be known of each published row, in the codes of `reading.slices`.
         """
 
 
-def listed(models: object) -> list[Model]:
+def list_models(models: object) -> list[Model]:
     """What was asked for, as a list; a promise that stands alone, or something else in its place, is refused.
 
-    >>> listed("k_anonymity")
+    >>> list_models("k_anonymity")
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: models='k_anonymity' is no list of promises; write [KAnonymity(6)], even for one
     """
@@ -104,12 +104,12 @@ def joints(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:
     return tuple(dict.fromkeys(model.column for model in models if isinstance(model.column, tuple)))
 
 
-def merging_holds(model: Model, parts_persons: bool) -> bool:
+def merging_holds(model: Model, splits_persons: bool) -> bool:
     """Whether two classes that hold make one that holds, also where a person may stand in both and is counted once.
 
     Two persons with different values make a diverse class; joined to one in which they have each other's, both have both.
     """
-    return model.monotone and not (parts_persons and model.column is not None and "persons" in model.needs)
+    return model.monotone and not (splits_persons and model.column is not None and "persons" in model.needs)
 
 
 def least_rows(models: Iterable[Model]) -> int:

@@ -86,7 +86,7 @@ def build(what: str, thing: type[T], params: Mapping[str, Any]) -> T:
     return thing(**params)
 
 
-def made(what: str, form: Any, registry: Mapping[str, type[Any]]) -> Any:
+def build_from_form(what: str, form: Any, registry: Mapping[str, type[Any]]) -> Any:
     """One registered thing from its name or from `{name: {parameter: value}}`."""
     if isinstance(form, str):
         form = {form: {}}
@@ -108,7 +108,7 @@ def take(what: str, asked: Any, registry: Mapping[str, type[Any]], verb: str) ->
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: a list is not a method; give an instance, or a name: knit
     """
-    thing = made(what, asked, registry) if isinstance(asked, str | Mapping) else asked
+    thing = build_from_form(what, asked, registry) if isinstance(asked, str | Mapping) else asked
     refuse_uncalled(what, thing)
     if not hasattr(thing, verb):
         right = f"give an instance, or a name: {', '.join(sorted(registry))}"

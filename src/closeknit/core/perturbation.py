@@ -57,7 +57,7 @@ class Law:
         """How likely a value is written: the true one, or any other one."""
         return self.retain * same + (1 - self.retain) / self.values
 
-    def drawn(self, codes: Int32, words: Words) -> Int32:
+    def draw_codes(self, codes: Int32, words: Words) -> Int32:
         """Codes after the law, exactly: a word decides all, and the few that would make an outcome likelier are drawn again."""
         outcomes = self.values * self.retain.denominator
         last = np.uint64(WORDS // outcomes * outcomes - 1)
@@ -148,12 +148,12 @@ class Estimates(NamedTuple):
     possible: Floats
 
 
-def estimated_counts(observed: object, retain: Number) -> Estimates:
+def estimate_counts(observed: object, retain: Number) -> Estimates:
     """True counts estimated from those that are written, of all m values, whether or not they occur.
 
     `counts` have no bias, and may be below 0; `possible` are the nearest counts that are not, with the same total.
 
-    >>> estimated_counts([50, 30, 20], 0.5).counts.round(1).tolist()
+    >>> estimate_counts([50, 30, 20], 0.5).counts.round(1).tolist()
     [66.7, 26.7, 6.7]
     """
     seen, kept = np.asarray(observed, dtype=np.float64), retention(retain)

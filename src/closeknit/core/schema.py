@@ -20,8 +20,8 @@ from closeknit.core.grids import SHOWN_ROWS, Summarized, Summary
 from closeknit.core.kind_forms import KINDS, kind_form, kind_from, kind_text
 from closeknit.core.kinds import BadValue, Kind, texts_of
 from closeknit.core.limits import MOST_COLUMNS, MOST_ROWS, check_count
-from closeknit.core.order import Coded, row_order
 from closeknit.core.params import number, refuse_uncalled
+from closeknit.core.row_sorting import Coded, row_order
 from closeknit.core.table import Table
 from closeknit.core.tree import Int32
 
@@ -38,7 +38,7 @@ def _kinds(given: object, info: ValidationInfo) -> object:
     raise BadInput(f"schema, key '{info.field_name}': it maps the name of each column to its kind", right=right)
 
 
-def _listed(given: object) -> tuple[Any, ...]:
+def _list_names(given: object) -> tuple[Any, ...]:
     """A key that was left empty lists nothing, a single name itself."""
     if given is None or isinstance(given, str):
         return () if given is None else (given,)
@@ -48,8 +48,8 @@ def _listed(given: object) -> tuple[Any, ...]:
 
 
 Kinds = Annotated[dict[str, Any], BeforeValidator(_kinds)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
-Markers = Annotated[tuple[str, ...], BeforeValidator(lambda marks: tuple(str(mark) for mark in _listed(marks)))]
+Names = Annotated[tuple[str, ...], BeforeValidator(_list_names)]
+Markers = Annotated[tuple[str, ...], BeforeValidator(lambda marks: tuple(str(mark) for mark in _list_names(marks)))]
 ROLES = ("identifier", "quasi", "sensitive", "plain", "drop", "person")
 KINDED = ("quasi", "sensitive")  # those whose columns have a kind
 
@@ -82,7 +82,7 @@ class Schema(Summarized, BaseModel):
         try:
             super().__init__(**roles)
         except ValidationError as error:
-            raise explained(error, "schema", type(self).model_fields) from None
+            raise explain_error(error, "schema", type(self).model_fields) from None
         self._check()
 
     @classmethod
@@ -183,7 +183,7 @@ class Schema(Summarized, BaseModel):
         """
         return () if self.person is not None or self.rows_are_persons else self.identifier
 
-    def needed(self, names: Sequence[str]) -> list[str]:
+    def list_needed(self, names: Sequence[str]) -> list[str]:
         """Of a table's columns those that have to be read; every column must have a role and every role its column.
 
         Only a dropped column may be absent, so that one recipe serves tables with and without it.
@@ -204,22 +204,22 @@ class Schema(Summarized, BaseModel):
         if columns.rows == 0:
             raise BadInput("the table has no rows", right="give at least one row")
         check_count("the table has {} rows", columns.rows, MOST_ROWS)
-        quasi = [self.coded(columns[name], name, kind) for name, kind in self.quasi.items()]
-        secret = [self.coded(columns[name], name, kind) for name, kind in self.sensitive.items()]
-        plain = {name: ranked(columns[name]) for name in self.plain}
+        quasi = [self.encode_column(columns[name], name, kind) for name, kind in self.quasi.items()]
+        secret = [self.encode_column(columns[name], name, kind) for name, kind in self.sensitive.items()]
+        plain = {name: sort_values(columns[name]) for name in self.plain}
         persons = None
         if self.person is not None:
             if (columns[self.person].codes < 0).any():
                 raise BadInput("a row has no person", column=self.person, right="fill it in: rows of nobody cannot be counted")
-            persons = ranked(columns[self.person]).codes.astype(np.int64)
+            persons = sort_values(columns[self.person]).codes.astype(np.int64)
         keys: list[Coded] = [(codes, domain.size + 1) for codes, domain, _ in (*quasi, *secret)]
         keys += [(column.codes + 1, len(column.values) + 1) for column in plain.values()]
         keys += [] if persons is None else [(persons, int(persons.max()) + 1)]
         order = row_order(keys, columns.rows)
         return Table(
             self,
-            _stacked([codes for codes, _, _ in quasi], order),
-            _stacked([codes for codes, _, _ in secret], order),
+            _stack_codes([codes for codes, _, _ in quasi], order),
+            _stack_codes([codes for codes, _, _ in secret], order),
             tuple(domain for _, domain, _ in quasi),
             tuple(domain for _, domain, _ in secret),
             tuple(shown for _, _, shown in secret),
@@ -228,7 +228,7 @@ class Schema(Summarized, BaseModel):
             order,
         )
 
-    def coded(self, column: Column, name: str, kind: Kind) -> tuple[Int32, Domain, NDArray[np.generic]]:
+    def encode_column(self, column: Column, name: str, kind: Kind) -> tuple[Int32, Domain, NDArray[np.generic]]:
         """Leaf code of every row (a missing value is the last leaf), the domain, and each leaf's value as it is shown."""
         occurs = column.counts > 0
         missing = np.array([text in self.missing for text in texts_of(column.values)], dtype=bool)
@@ -245,7 +245,7 @@ class Schema(Summarized, BaseModel):
             raise BadInput(what, column=name, row=row, right="make the column flat() or prefix()")
         leaf_of = np.full(len(column.values) + 1, domain.size, dtype=np.int32)  # the last entry serves code -1
         leaf_of[used] = leaves
-        return leaf_of[column.codes], domain, _shown(domain, values, leaves)
+        return leaf_of[column.codes], domain, _publish_values(domain, values, leaves)
 
 
 def _too_large(values: NDArray[np.generic]) -> NDArray[np.bool_]:
@@ -261,7 +261,7 @@ def _too_large(values: NDArray[np.generic]) -> NDArray[np.bool_]:
     return large
 
 
-def _shown(domain: Domain, values: NDArray[np.generic], leaves: Int32) -> NDArray[np.generic]:
+def _publish_values(domain: Domain, values: NDArray[np.generic], leaves: Int32) -> NDArray[np.generic]:
     """Value of each leaf as a sensitive column publishes it: in the type it came in, numbers in one spelling.
 
     Numbers that came as text have no type yet: they get one when it is known which of them are published.
@@ -277,7 +277,7 @@ def _shown(domain: Domain, values: NDArray[np.generic], leaves: Int32) -> NDArra
     return np.array(domain.texts, dtype=object)
 
 
-def ranked(column: Column) -> Column:
+def sort_values(column: Column) -> Column:
     """The same column with its distinct values in order, so that codes do not depend on the order of the input."""
     occurs = np.flatnonzero(column.counts > 0)
     texts = column.values[occurs]
@@ -287,7 +287,7 @@ def ranked(column: Column) -> Column:
     return Column(column.values[occurs[order]], rank[column.codes])
 
 
-def _stacked(codes: list[Int32], order: NDArray[np.int64]) -> NDArray[np.int32]:
+def _stack_codes(codes: list[Int32], order: NDArray[np.int64]) -> NDArray[np.int32]:
     stacked = np.empty((len(order), len(codes)), dtype=np.int32)
     for j, column in enumerate(codes):
         stacked[:, j] = column
@@ -334,7 +334,7 @@ def refuse_files(forms: object, right: str, file: object = None) -> None:
                 raise BadInput("its hierarchy is a file of its own", file=file, column=str(name), right=right)
 
 
-def explained(error: ValidationError, where: str, known: Iterable[str] = ()) -> BadInput:
+def explain_error(error: ValidationError, where: str, known: Iterable[str] = ()) -> BadInput:
     """The first complaint of pydantic as one sentence with the key it is about; `known` are the keys that would be right."""
     first = error.errors(include_url=False)[0]
     inner = first.get("ctx", {}).get("error")

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes, Histogram
 from closeknit.core.columns import Column, Columns
+from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets
 from closeknit.core.domain import Domain
-from closeknit.core.joint import CodedSecret, Secret, joined
-from closeknit.core.order import tie_order
+from closeknit.core.row_sorting import tie_order
 from closeknit.core.tree import Int32
 
 if TYPE_CHECKING:
-    from closeknit.core.published import Persons, Reading
+    from closeknit.core.reading import Persons, Reading
     from closeknit.core.schema import Schema
 
 
@@ -40,7 +40,7 @@ class Table:
     persons: NDArray[np.int64] | None
     rows: NDArray[np.int64]
     joints: Mapping[tuple[str, ...], CodedSecret] = field(default_factory=dict)
-    withholdable: int = 0  # rows that a method may leave out
+    suppressible: int = 0  # rows that a method may leave out
     perturbed: bool = False  # whether its form has replaced secrets already, before any method saw them
     references: Mapping[Secret, NDArray[np.int64]] = field(default_factory=dict)  # of a secret, a count for every leaf
     weights: NDArray[np.int64] | None = None  # how many equal rows each one stands for, where rows came counted
@@ -54,12 +54,12 @@ class Table:
         """Rows that it stands for."""
         return len(self) if self.weights is None else int(self.weights.sum())
 
-    def joined(self, joints: Iterable[tuple[str, ...]]) -> Table:
+    def join_secrets(self, joints: Iterable[tuple[str, ...]]) -> Table:
         """The same table that also counts these secrets as one; their combinations are found here, once."""
-        return replace(self, joints={names: joined([self.secret(name) for name in names]) for names in joints})
+        return replace(self, joints={names: join_secrets([self.secret(name) for name in names]) for names in joints})
 
     @property
-    def parts_persons(self) -> bool:
+    def splits_persons(self) -> bool:
         """Whether one person may stand in several classes: two that hold may then make one that does not."""
         return self.persons is not None and self.schema.person_rows == "count-once"
 
@@ -76,7 +76,7 @@ class Table:
             None if self.persons is None else self.persons[rows],
             self.rows[rows],
             {names: (codes[rows], domain) for names, (codes, domain) in self.joints.items()},
-            self.withholdable,
+            self.suppressible,
             self.perturbed,
             self.references,
             None if self.weights is None else self.weights[rows],
@@ -99,7 +99,7 @@ class Table:
         place = list(self.schema.sensitive).index(name)
         return self.sensitive[:, place], self.sensitive_domains[place]
 
-    def folded(self, name: str) -> Table:
+    def fold_values(self, name: str) -> Table:
         """The same table with look-alike values of one sensitive column as one: what is diverse in it is diverse as written."""
         codes, domain = self.secret(name)
         leaf_of = domain.folding(self.reference(name))
@@ -109,19 +109,19 @@ class Table:
         sensitive[:, list(self.schema.sensitive).index(name)] = leaf_of[codes]
         return replace(self, sensitive=sensitive)
 
-    def own(self, name: Secret) -> Histogram:
+    def count_values(self, name: Secret) -> Histogram:
         """A secret over all rows, with themselves as the reference: what a plan deals out, whatever judges the classes."""
         return Histogram.of(np.zeros(len(self), dtype=np.int32), 1, *self.secret(name))
 
     def reference(self, name: Secret) -> NDArray[np.int64]:
         """Rows of every leaf of a secret in what classes are judged against: the table, or what it is a part of."""
-        return self.references[name] if name in self.references else self.own(name).reference
+        return self.references[name] if name in self.references else self.count_values(name).reference
 
     def one_class(self) -> Classes:
         """All rows as one class: what no partition under a monotone promise can beat."""
-        return self.counted(Partition(np.zeros(len(self), dtype=np.int32), 1))
+        return self.count_classes(Partition(np.zeros(len(self), dtype=np.int32), 1))
 
-    def counted(self, partition: Partition) -> Classes:
+    def count_classes(self, partition: Partition) -> Classes:
         """The classes of a partition as the models see them, before anything is written."""
         names: tuple[Secret, ...] = (*self.schema.sensitive, *self.joints)
         secrets = {name: self.secret(name) for name in names}
@@ -147,13 +147,13 @@ class Partition:
         withheld = len(names) > 0 and names[0] == -1
         return cls((codes - int(withheld)).astype(np.int32), len(names) - int(withheld))
 
-    def merged(self, into: NDArray[np.integer]) -> Partition:
+    def merge_classes(self, into: NDArray[np.integer]) -> Partition:
         """Class `c` becomes part of class `into[c]`."""
         return Partition.of(np.where(self.class_of >= 0, into[self.class_of], -1))
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class WrittenTable:
     """What a form wrote, and (private) the table row behind each written row.
 
     `behind` has the rows of each column that does not line up with the others.
@@ -167,7 +167,7 @@ class Written:
         """The table row behind each written cell of a column."""
         return self.behind.get(name, self.rows)
 
-    def lined_up(self, codes: Int32, column_groups: Sequence[tuple[str, ...]]) -> Int32:
+    def align_codes(self, codes: Int32, column_groups: Sequence[tuple[str, ...]]) -> Int32:
         """One code of each written row and column group, put back beside those of the same table row; private as that is."""
         place = np.empty(int(self.rows.max(initial=-1)) + 1, dtype=np.int64)
         place[np.sort(self.rows)] = np.arange(len(self.rows))
@@ -186,7 +186,7 @@ class Form(Protocol):
     def added(self) -> tuple[str, ...]:
         """Columns that the table does not have: the number of a bucket."""
 
-    def write(self, table: Table, partition: Partition, seed: int) -> Written:
+    def write(self, table: Table, partition: Partition, seed: int) -> WrittenTable:
         """The written cells, in an order that these cells alone give; only a form that perturbs has a use for the seed."""
 
     def read(self, columns: Columns, schema: Schema, persons: Persons | None = None,
@@ -202,7 +202,7 @@ class Form(Protocol):
     def disorder(self, columns: Columns, schema: Schema) -> list[str]:
         """Sentences on an order of rows that could reveal what the form separates; such a release does not pass an audit."""
 
-    def unsorted(self, columns: Columns, schema: Schema) -> list[str]:
+    def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
         """Sentences on rows that are not in the order in which the form writes them; an order can carry information."""
 
     @property

@@ -66,7 +66,7 @@ class Tree:
         """From nested mappings (`None` marks a leaf). A single top node is the root, else (or if named so) `*` is."""
         return _Builder(nested).tree()
 
-    def nested(self) -> dict[str, object]:
+    def to_nested(self) -> dict[str, object]:
         """Back to nested mappings: what a recipe or a certificate carries."""
         nodes: list[dict[str, object]] = [{} for _ in self.labels]
         for i in range(1, len(self.labels) - 1):  # the last node is the missing leaf

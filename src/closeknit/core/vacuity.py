@@ -48,7 +48,7 @@ class StandAlone:
         rows = histogram.reference[values].astype(np.int64)
         starts = np.arange(len(values) + 1, dtype=np.int64)
         singles = Histogram(starts, values, rows, histogram.reference, histogram.domain)
-        return cls(model, singles, model.holds(_seen(model, singles)), k)
+        return cls(model, singles, model.holds(_build_classes(model, singles)), k)
 
     @property
     def frequent(self) -> NDArray[np.bool_]:
@@ -79,7 +79,7 @@ class StandAlone:
         return Vacuous(self.text, reached, f"{remedy}, or set allow_vacuous to publish with a note that it excludes nothing")
 
 
-def stand_alone(model: Model, classes: Classes, k: int) -> StandAlone | None:
+def find_stand_alone(model: Model, classes: Classes, k: int) -> StandAlone | None:
     """Which values may stand alone; None for a guarantee that is not one about the values of each class."""
     if model.column is None or "release" in model.needs:
         return None
@@ -89,11 +89,11 @@ def stand_alone(model: Model, classes: Classes, k: int) -> StandAlone | None:
 def vacuity_notes(models: Sequence[Model], classes_of: Callable[[Model], Classes], allowed: bool) -> list[str]:
     """Notes on guarantees that exclude nothing, or whose limit has no effect.
 
-    `classes_of` gives the classes in which a model sees its column. A vacuous guarantee raises `Vacuous` unless `allowed`.
+    `classes_of` gives the classes in which a model sees its column. A vacuous guarantee raises `Vacuous` unless `is_allowed`.
     """
     notes, k = [], least_rows(models)
     for model in models:
-        found = stand_alone(model, classes_of(model), k)
+        found = find_stand_alone(model, classes_of(model), k)
         if found is not None and found.vacuous:
             if not allowed:
                 raise found.refusal()
@@ -112,16 +112,16 @@ def vacuous_note(text: str) -> str:
     return f"{text} is vacuous: every value with enough rows for a class may stand alone in one, so it excludes nothing"
 
 
-def shown_share(share: float | None) -> str:
+def render_share(share: float | None) -> str:
     """The share of rows whose value may stand alone, as a remark after a measured level; empty where there are none.
 
-    >>> shown_share(0.125), shown_share(0.0)
+    >>> render_share(0.125), render_share(0.0)
     (' (12.5 % of rows have a value that may stand alone)', '')
     """
     return f" ({100 * share:.3g} % of rows have a value that may stand alone)" if share else ""
 
 
-def _seen(model: Model, singles: Histogram) -> Classes:
+def _build_classes(model: Model, singles: Histogram) -> Classes:
     assert model.column is not None
     return Classes(singles.counts, singles.counts, {model.column: singles})
 
@@ -165,7 +165,7 @@ def _deepest(tree: Tree) -> int:
 
 def _loose(found: StandAlone) -> tuple[str, str]:
     """A limit that no class of a single value exceeds."""
-    levels = found.model.levels(_seen(found.model, found.singles))[found.frequent]
+    levels = found.model.levels(_build_classes(found.model, found.singles))[found.frequent]
     safer = found.model.higher_is_safer
     worst = float(levels.min() if safer else levels.max())
     cause = f"the limit {found.model.asked} is looser than what such classes reach"

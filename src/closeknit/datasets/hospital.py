@@ -63,7 +63,7 @@ DISEASES = (
 )
 
 
-def _listed(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return text.split()
 
 
@@ -105,15 +105,15 @@ AREAS = (
 )
 ZIPS_PER_AREA = 12
 
-WOMEN = _listed(
+WOMEN = _split_words(
     "Ada Alice Amina Anna Bella Carla Chloé Clara Diana Elena Emma Eva Fatima Grace Hanna Ida Ines Jane Julia Kim "
     "Laura Lea Lina Lucy Maria Mei Mia Nadia Nina Nora Olga Paula Rosa Ruth Sara Sofia Tara Vera Yuki Zoë"
 )
-MEN = _listed(
+MEN = _split_words(
     "Adam Ali Amir Anton Ben Bruno Carl Chen Daniel David Emil Erik Felix Finn Frank Georg Hugo Ian Ivan Jack Jan "
     "José João Karl Kofi Leo Luca Marc Max Milan Noah Omar Otto Paul Peter Ravi Sam Theo Tom Victor"
 )
-FAMILIES = _listed(
+FAMILIES = _split_words(
     "Adams Ahmed Allen Baker Bauer Bell Berg Brown Carter Chan Clark Costa Cruz Davis Diaz Evans Fischer Ford "
     "Garcia Gray Green Gupta Hall Hansen Hill Hughes Ito Jansen Johnson Jones Kaya Keller King Klein Kovács Lee "
     "Lewis Lopez Martin Meyer Miller Moore Moreau Müller Nguyen Novak O'Brien Okafor Olsen Park Patel Perez "
@@ -206,7 +206,7 @@ def _jobs(rng: np.random.Generator, area: Ints, age: Ints, women: NDArray[np.boo
     whole_group = np.bincount(group_of, shares)
     by_area = np.array([[mix[group] for group in groups] for _, _, _, mix in AREAS])
     odds = _log(by_area[:, group_of] * shares / whole_group[group_of])[area] + np.where(women, 0.5, -0.5)[:, None] * leaning
-    job = _drawn(rng, odds)
+    job = _draw_indices(rng, odds)
     chance = rng.random(len(age))
     job[(age >= 18) & (age < 26) & (chance < 0.45)] = names.index("student")
     job[(age >= 6) & (age < 18)] = names.index("student")
@@ -230,7 +230,7 @@ def _diseases(rng: np.random.Generator, age: Ints, women: NDArray[np.bool_], wor
     odds = _log(common / spread) - ((age[:, None] - at) / spread) ** 2 / 2
     odds += np.where(women, 0.5, -0.5)[:, None] * leaning + season[:, None] * winter + 0.7 * risky[work]
     odds[women, [one.name for one in DISEASES].index("prostate cancer")] = -np.inf
-    return _drawn(rng, odds)
+    return _draw_indices(rng, odds)
 
 
 def _stays(rng: np.random.Generator, disease: Ints, age: Ints) -> Ints:
@@ -272,7 +272,7 @@ def _zips(rng: np.random.Generator, area: Ints) -> Column:
     return _texts(texts, area * ZIPS_PER_AREA + place)
 
 
-def _drawn(rng: np.random.Generator, log_weights: Floats) -> Ints:
+def _draw_indices(rng: np.random.Generator, log_weights: Floats) -> Ints:
     """One index per row, drawn by its weights: the largest of the log weights after adding Gumbel noise to each."""
     return np.argmax(log_weights + rng.gumbel(size=log_weights.shape), axis=1)
 

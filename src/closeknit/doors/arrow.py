@@ -44,15 +44,15 @@ def column_from_arrow(cells: pa.ChunkedArray, name: str, file: object = None) ->
     plain, is_kind = _without_categories(cells), pa.types
     kind = plain.type
     if is_kind.is_string(kind) or is_kind.is_large_string(kind):
-        return _texts(*_encoded(plain), name, file)
+        return _texts(*_encode(plain), name, file)
     if is_kind.is_boolean(kind) or is_kind.is_integer(kind):
-        distinct, codes = _encoded(plain)
+        distinct, codes = _encode(plain)
         values = numbers_from_arrow(distinct)
         return Column(values.astype(np.int64) if values.dtype.kind in "iu" and kind != pa.uint64() else values, codes)
     if is_kind.is_floating(kind) or is_kind.is_decimal(kind):
-        return _floats(*_encoded(plain))
+        return _floats(*_encode(plain))
     if is_kind.is_date(kind) or is_kind.is_timestamp(kind):
-        return _days(*_encoded(plain), name, file)
+        return _days(*_encode(plain), name, file)
     right = "give text, numbers, booleans or dates, or leave the column out"
     raise BadInput(f"cells of type {kind} have no place in a table of people", file=file, column=name, right=right)
 
@@ -80,7 +80,7 @@ def _without_categories(cells: pa.ChunkedArray) -> pa.ChunkedArray:
     return cells.cast(pa.large_string()) if pa.types.is_string_view(cells.type) else cells
 
 
-def _encoded(plain: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
+def _encode(plain: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
     array = plain.dictionary_encode().unify_dictionaries().combine_chunks()
     return array.dictionary, codes_from_arrow(array.indices)
 
@@ -88,41 +88,41 @@ def _encoded(plain: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
 def _texts(distinct: pa.Array, codes: Codes, name: str, file: object) -> Column:
     values = np.array(distinct.to_pylist(), dtype=object)
     if pc.any(pc.match_substring(distinct, "\0")).as_py():
-        refuse_nul(Columns({name: used_values(Column(values, codes))}, len(codes)), file)
+        refuse_nul(Columns({name: drop_unused(Column(values, codes))}, len(codes)), file)
     nothing = np.flatnonzero(values == "")
     if len(nothing):
         codes[codes == nothing[0]] = -1
-    return used_values(Column(values, codes))
+    return drop_unused(Column(values, codes))
 
 
 def _floats(distinct: pa.Array, codes: Codes) -> Column:
     if pa.types.is_decimal(distinct.type):
         distinct = distinct.cast(pa.float64())
     stored = numbers_from_arrow(distinct)
-    numbers = stored.astype(np.float64) if stored.dtype == np.float64 else widened(stored)
+    numbers = stored.astype(np.float64) if stored.dtype == np.float64 else widen(stored)
     numbers += 0.0  # turns -0.0 into 0.0
     values, place = np.unique(numbers, return_inverse=True)
     place[np.isnan(numbers)] = -1
-    return used_values(Column(values, np.append(place, -1)[codes]))
+    return drop_unused(Column(values, np.append(place, -1)[codes]))
 
 
-def widened(narrow: NDArray[np.generic]) -> NDArray[np.float64]:
+def widen(narrow: NDArray[np.generic]) -> NDArray[np.float64]:
     """The same numbers in 64 bits by way of their shortest decimals: 0.1 stays "0.1", not "0.10000000149011612".
 
-    >>> widened(np.array([0.1], dtype=np.float32)).tolist()
+    >>> widen(np.array([0.1], dtype=np.float32)).tolist()
     [0.1]
     """
     return np.array([float(str(number)) for number in narrow], dtype=np.float64)
 
 
 def fits_narrow(numbers: NDArray[np.generic], kind: np.dtype[np.floating]) -> bool:
-    """Whether `widened` gives these numbers back after they were cut to fewer bits.
+    """Whether `widen` gives these numbers back after they were cut to fewer bits.
 
     >>> fits_narrow(np.array([0.1]), np.dtype("float32")), fits_narrow(np.array([1 / 3]), np.dtype("float32"))
     (True, False)
     """
     with np.errstate(over="ignore"):
-        return bool(np.array_equal(widened(numbers.astype(kind)), numbers.astype(np.float64)))
+        return bool(np.array_equal(widen(numbers.astype(kind)), numbers.astype(np.float64)))
 
 
 def _days(distinct: pa.Array, codes: Codes, name: str, file: object) -> Column:
@@ -144,11 +144,11 @@ def _days(distinct: pa.Array, codes: Codes, name: str, file: object) -> Column:
     return Column(days.astype("datetime64[D]"), codes)
 
 
-def used_values(column: Column) -> Column:
+def drop_unused(column: Column) -> Column:
     """The same cells without the distinct values that no row has: what was removed must not travel along.
 
     >>> column = Columns.of({"sex": ["f", "m"]})["sex"].take(np.array([1]))
-    >>> used_values(column).values.tolist()
+    >>> drop_unused(column).values.tolist()
     ['m']
     """
     used = column.counts > 0
@@ -164,7 +164,7 @@ def array_from_column(column: Column) -> pa.Array:
     >>> array_from_column(Columns.of({"age": [30, None, 31]})["age"]).to_pylist()
     [30, None, 31]
     """
-    column = used_values(column)
+    column = drop_unused(column)
     values = column.values
     if values.dtype == object:
         distinct = texts_to_arrow(values.tolist()).cast(pa.string())
@@ -183,7 +183,7 @@ def array_like(column: Column, kind: pa.DataType) -> pa.Array:
     >>> array_like(Columns.of({"age": ["[30, 39]"]})["age"], pa.int8()).type
     DataType(string)
     """
-    column = used_values(column)
+    column = drop_unused(column)
     plain = array_from_column(column)
     if pa.types.is_dictionary(kind):
         inner = array_like(column, kind.value_type)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
-from closeknit.doors.arrow import array_from_column, column_from_arrow, columns_from_arrow, used_values
+from closeknit.doors.arrow import array_from_column, column_from_arrow, columns_from_arrow, drop_unused
 from closeknit.doors.buffers import codes_from_arrow, codes_to_arrow, numbers_from_arrow, numbers_to_arrow
 from closeknit.doors.canonical import canonical_blocks
 
@@ -67,7 +67,7 @@ def cells_in(block: Block, names: Sequence[str]) -> Columns:
 
     >>> cells_in(pa.table({"a": ["x", ""], "b": [1, 2]}), ["a"])["a"].cells()
     ['x', None]
-    >>> cells_in(coded_block({"a": Columns.of({"a": [3, None]})["a"]}), ["a"])["a"].cells()
+    >>> cells_in(encode_block({"a": Columns.of({"a": [3, None]})["a"]}), ["a"])["a"].cells()
     [3, None]
     """
     if any(pa.types.is_dictionary(block.schema.field(name).type) for name in names):
@@ -81,7 +81,7 @@ def _cells(cells: pa.ChunkedArray, name: str) -> Column:
         return column_from_arrow(cells, name)
     whole = cells.unify_dictionaries().combine_chunks()
     distinct = column_from_arrow(pa.chunked_array([whole.dictionary]), name)
-    return used_values(Column(distinct.values, np.append(distinct.codes, -1)[codes_from_arrow(whole.indices)]))
+    return drop_unused(Column(distinct.values, np.append(distinct.codes, -1)[codes_from_arrow(whole.indices)]))
 
 
 def block_from(columns: Mapping[str, Cells]) -> Block:
@@ -95,28 +95,28 @@ def block_from(columns: Mapping[str, Cells]) -> Block:
     })  # fmt: skip
 
 
-def coded_block(columns: Mapping[str, Cells]) -> Block:
+def encode_block(columns: Mapping[str, Cells]) -> Block:
     """The same for ourselves: cells stay distinct values and codes, so that `cells_in` has nothing to do.
 
-    >>> coded_block({"b": Columns.of({"b": ["x", None]})["b"]}).to_pylist()
+    >>> encode_block({"b": Columns.of({"b": ["x", None]})["b"]}).to_pylist()
     [{'b': 'x'}, {'b': None}]
     """
-    return pa.table({name: _coded(cells) if isinstance(cells, Column) else _array(cells) for name, cells in columns.items()})
+    return pa.table({name: _encode_column(cells) if isinstance(cells, Column) else _array(cells) for name, cells in columns.items()})
 
 
 def _array(cells: NDArray[np.generic] | pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     return numbers_to_arrow(cells) if isinstance(cells, np.ndarray) else cells
 
 
-def _coded(column: Column) -> pa.Array:
+def _encode_column(column: Column) -> pa.Array:
     each = Column(column.values, np.arange(len(column.values), dtype=np.int32))
     return pa.DictionaryArray.from_arrays(codes_to_arrow(column.codes), array_from_column(each))
 
 
-def taken(block: Block, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
+def take_cells(block: Block, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
     """The cells of a column at these places, in their order.
 
-    >>> taken(block_from({"a": np.arange(3)}), "a", np.array([2, 0])).to_pylist()
+    >>> take_cells(block_from({"a": np.arange(3)}), "a", np.array([2, 0])).to_pylist()
     [2, 0]
     """
     return block.column(name).take(numbers_to_arrow(rows))
@@ -145,10 +145,10 @@ def texts_block(columns: Mapping[str, Sequence[str | bytes | None] | NDArray[np.
     })  # fmt: skip
 
 
-def told(block: Block) -> dict[str, list[Any]]:
+def read_lists(block: Block) -> dict[str, list[Any]]:
     """The few rows of a small block as plain lists.
 
-    >>> told(block_from({"a": np.arange(2)}))
+    >>> read_lists(block_from({"a": np.arange(2)}))
     {'a': [0, 1]}
     """
     lists: dict[str, list[Any]] = block.to_pydict()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
-from closeknit.kernels.texts import SPARE, lines, whole_numbers
+from closeknit.kernels.text.csv_lines import SPARE, lines, whole_numbers
 from closeknit.kernels.threads import in_threads
 
 BLOCK_ROWS = 65_536
@@ -25,12 +25,12 @@ def canonical_blocks(columns: Columns) -> Iterator[bytes]:
     [b'age,cost\n', b'"[30, 39]",3\n41,\n']
     """
     alone = len(columns) == 1
-    header = ",".join(_quoted(name, alone) for name in columns)
+    header = ",".join(_quote(name, alone) for name in columns)
     yield (header + "\n").encode()
     if not columns:
         return
     ends = [","] * (len(columns) - 1) + ["\n"]
-    cells = [_written(column, end, alone) for column, end in zip(columns.values(), ends, strict=True)]
+    cells = [_render_values(column, end, alone) for column, end in zip(columns.values(), ends, strict=True)]
     places = np.cumsum([0, *(len(lengths) for lengths, _ in cells)])  # where the texts of each column begin
     starts = np.concatenate([[0], np.cumsum(np.concatenate([lengths for lengths, _ in cells]))])
     texts = np.concatenate([*(written for _, written in cells), np.zeros(SPARE, dtype=np.uint8)])
@@ -109,17 +109,17 @@ def _float_text(value: np.floating) -> str:
     return str(value + 0).removesuffix(".0")  # + 0 turns -0.0 into 0.0
 
 
-def _written(column: Column, end: str, alone: bool) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def _render_values(column: Column, end: str, alone: bool) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The written text of each distinct value and, at the very last place, of no value: lengths, and all of them joined."""
-    nothing = (_quoted("", alone) + end).encode()
+    nothing = (_quote("", alone) + end).encode()
     if column.values.dtype.kind == "i":  # nothing to quote in a whole number
         starts, texts = whole_numbers(column.values.astype(np.int64), np.frombuffer(end.encode(), dtype=np.uint8))
         return np.append(np.diff(starts), len(nothing)), np.append(texts, np.frombuffer(nothing, dtype=np.uint8))
-    pieces = [*((_quoted(text, alone) + end).encode() for text in cell_texts(column)), nothing]
+    pieces = [*((_quote(text, alone) + end).encode() for text in cell_texts(column)), nothing]
     return np.array([len(piece) for piece in pieces]), np.frombuffer(b"".join(pieces), dtype=np.uint8)
 
 
-def _quoted(text: str, alone: bool) -> str:
+def _quote(text: str, alone: bool) -> str:
     if _TO_QUOTE.search(text) or (alone and not text):
         return '"' + text.replace('"', '""') + '"'
     return text

@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 from numpy.typing import NDArray
 
-from closeknit.core.columns import Codes, Column, Columns, joined
+from closeknit.core.columns import Codes, Column, Columns, concat_columns
 from closeknit.core.errors import BadInput
 from closeknit.doors.buffers import codes_from_arrow
 from closeknit.doors.csv_faults import find_fault, records, row_of_byte
 from closeknit.doors.csv_format import PLAIN, CsvFormat, detect_encoding, detect_signs
 from closeknit.doors.csv_numbers import settle_numbers
-from closeknit.doors.faults import refuse_nul, refused
-from closeknit.doors.names import Wanted, check_names, choose
-from closeknit.kernels.cells import MOST_COLUMNS, read_cells
+from closeknit.doors.faults import explain_os_error, refuse_nul
+from closeknit.doors.names import Wanted, check_names, choose_columns
+from closeknit.kernels.text.cell_codes import MOST_COLUMNS, read_cells
 from closeknit.kernels.threads import in_threads
 
 _BLOCK = 1 << 22
@@ -61,13 +61,13 @@ def read_csv_files(files: Sequence[Path], format: CsvFormat | None, columns: Wan
         parts.append(_cells(data, file, format, columns))
         if list(parts[-1]) != list(parts[0]):
             raise BadInput("its columns are not those of the part files before it", file=file, right="make them all alike")
-    return settle_numbers(joined(parts), format, files[0])
+    return settle_numbers(concat_columns(parts), format, files[0])
 
 
 def _cells(data: bytes, file: Path, format: CsvFormat, columns: Wanted) -> Columns:
     """All cells as they are written."""
     names, start = _header(data, file, format)
-    wanted, delimiter = choose(names, columns, file), format.delimiter or ","
+    wanted, delimiter = choose_columns(names, columns, file), format.delimiter or ","
     body = data[start:]
     if not (body if len(names) == 1 else body.strip(b"\r\n")):
         raise BadInput("the file has a header but no rows", file=file, right="give a table with at least one row")
@@ -88,7 +88,7 @@ def file_bytes(file: Path) -> bytes:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise refused(error, file) from None
+        raise explain_os_error(error, file) from None
     if data[:2] == b"\x1f\x8b" or file.suffix == ".gz":
         try:
             data = gzip.decompress(data)

@@ -25,7 +25,7 @@ def find_fault(body: bytes, delimiter: str, quote: str | None, width: int) -> Fa
     Fault(row=2, what='the row has 1 cell, the header has 2', right='give every row as many cells as the header')
     """
     row = 0
-    with _long_cells():
+    with _allow_long_cells():
         try:
             for cells in records(io.StringIO(body.decode(), newline=""), delimiter, quote, strict=True):
                 if not cells and width > 1:
@@ -50,7 +50,7 @@ def row_of_byte(data: bytes, position: int, encoding: str, delimiter: str, quote
     2
     """
     before = io.StringIO(data[:position].decode(encoding, "ignore") + "?", newline="")
-    with _long_cells():
+    with _allow_long_cells():
         header, *rows = records(before, delimiter, quote, strict=False)
     return sum(1 for cells in rows if cells or len(header) == 1)
 
@@ -67,7 +67,7 @@ def records(lines: Iterable[str], delimiter: str, quote: str | None, strict: boo
 
 
 @contextmanager
-def _long_cells() -> Iterator[None]:
+def _allow_long_cells() -> Iterator[None]:
     usual = csv.field_size_limit(sys.maxsize)
     try:
         yield

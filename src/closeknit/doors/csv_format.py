@@ -56,7 +56,7 @@ class CsvFormat:
             raise BadInput(f"there is no encoding {self.encoding!r}", right=right) from None
 
     def form(self, given: CsvFormat | None = None) -> dict[str, Any]:
-        """What a recipe writes down: what a plain CSV file does not have, and what was `given` rather than detected.
+        """What a recipe writes down: what a plain CSV file does not have, and what was `upload_table` rather than detected.
 
         All else is detected again: next month's file may be the first with a thousands separator.
         """
@@ -67,10 +67,10 @@ class CsvFormat:
             if sign not in (None, getattr(PLAIN, name)) or getattr(given, name, None) is not None
         }
 
-    def filled(self, usual: CsvFormat) -> CsvFormat:
+    def fill_defaults(self, usual: CsvFormat) -> CsvFormat:
         """The same format, with what it leaves open taken from another one.
 
-        >>> CsvFormat(delimiter=";").filled(PLAIN).decimal
+        >>> CsvFormat(delimiter=";").fill_defaults(PLAIN).decimal
         '.'
         """
         missing = {field.name: getattr(usual, field.name) for field in fields(self) if getattr(self, field.name) is None}

@@ -138,7 +138,7 @@ def _decimal(found: Sequence[_Numbers], format: CsvFormat, file: object) -> tupl
         return format.decimal, True
     only: dict[str, list[_Numbers]] = {".": [], ",": []}
     for seen in found:
-        signs = {pair[0] for pair in _allowed(seen, format)}
+        signs = {pair[0] for pair in _filter_pairs(seen, format)}
         # between commas '1,5' may be a list: only '1.234,50' shows that a comma is the decimal sign
         listed = format.delimiter == "," and signs == {","} and not any("." in text and "," in text for text in seen.cells)
         if len(signs) == 1 and not listed:
@@ -151,14 +151,14 @@ def _decimal(found: Sequence[_Numbers], format: CsvFormat, file: object) -> tupl
         raise BadInput(what, file=file, column=point.name, row=row, right=right)
     if not only["."] and not only[","] and format.delimiter != ",":
         for seen in found:
-            if {(".", ""), (",", ".")} <= _allowed(seen, format):
+            if {(".", ""), (",", ".")} <= _filter_pairs(seen, format):
                 value, row = seen.first(_PLAIN_POINT)
                 what = f"{_readings(value)}, and nothing in the file decides"
                 raise BadInput(what, file=file, column=seen.name, row=row, right="name the decimal sign: '.' or ','")
     return ("," if only[","] else "."), bool(only["."] or only[","])
 
 
-def _allowed(seen: _Numbers, format: CsvFormat) -> set[Pair]:
+def _filter_pairs(seen: _Numbers, format: CsvFormat) -> set[Pair]:
     return {pair for pair in seen.pairs if format.thousands in (None, pair[1])}
 
 

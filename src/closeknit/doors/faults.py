@@ -25,10 +25,10 @@ _SENTENCES = {
 }
 
 
-def refused(error: OSError, path: str | PathLike[str]) -> BadInput:
+def explain_os_error(error: OSError, path: str | PathLike[str]) -> BadInput:
     """The sentence for an error of the operating system; its traceback helps nobody.
 
-    >>> print(refused(OSError(errno.ENOSPC, "No space left on device"), "out"))
+    >>> print(explain_os_error(OSError(errno.ENOSPC, "No space left on device"), "out"))
     out: the disk is full; free some space, or choose another folder
     """
     spoken = error.strerror or str(error) or type(error).__name__

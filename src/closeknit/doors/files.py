@@ -12,15 +12,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from closeknit.core.columns import Columns, joined
+from closeknit.core.columns import Columns, concat_columns
 from closeknit.core.errors import BadInput
 from closeknit.doors.canonical import canonical_blocks
 from closeknit.doors.csv import PLAIN, CsvFormat, read_csv_files
-from closeknit.doors.faults import refused
+from closeknit.doors.faults import explain_os_error
 from closeknit.doors.folders import write_whole
 from closeknit.doors.frames import from_frame
 from closeknit.doors.ipc import ipc_bytes, read_ipc
-from closeknit.doors.names import Wanted, choose
+from closeknit.doors.names import Wanted, choose_columns
 from closeknit.doors.ndjson import ndjson_blocks, read_ndjson
 from closeknit.doors.parquet import read_parquet, table_from_columns
 
@@ -56,7 +56,7 @@ def read_with_format(source: Any, format: CsvFormat | None = None, columns: Want
     (['1.5'], {'delimiter': ';', 'decimal': ','})
     """
     if isinstance(source, Columns):
-        return Columns({name: source[name] for name in choose(list(source), columns)}, source.rows), None
+        return Columns({name: source[name] for name in choose_columns(list(source), columns)}, source.rows), None
     if not isinstance(source, str | PathLike):
         return from_frame(source, columns), None
     suffix, files = kind_of(source), part_files(source)
@@ -66,7 +66,7 @@ def read_with_format(source: Any, format: CsvFormat | None = None, columns: Want
     for found, where in zip(parts, files, strict=True):
         if list(found) != list(parts[0]):
             raise BadInput("its columns are not those of the part files before it", file=where, right="make them all alike")
-    return joined(parts), None
+    return concat_columns(parts), None
 
 
 def read_written(source: Any, format: CsvFormat | None = None) -> Columns:
@@ -80,7 +80,7 @@ def read_written(source: Any, format: CsvFormat | None = None) -> Columns:
     """
     if isinstance(source, str | PathLike) and kind_of(source) in _CSV:
         usual = PLAIN if kind_of(source) != ".txt" else replace(PLAIN, delimiter=None)
-        format = _by_suffix(kind_of(source), format).filled(usual)
+        format = _by_suffix(kind_of(source), format).fill_defaults(usual)
     return read(source, format)
 
 
@@ -188,4 +188,4 @@ def sha256_of(path: str | PathLike[str]) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise refused(error, path) from None
+        raise explain_os_error(error, path) from None

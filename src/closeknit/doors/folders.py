@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 
 from closeknit.core.errors import BadInput
-from closeknit.doors.faults import refused
+from closeknit.doors.faults import explain_os_error
 
 Writer = Callable[[Path], None]
 Ours = Callable[[str], bool]  # whether a file of this name may be one of an earlier run
@@ -30,7 +30,7 @@ def write_whole(path: str | PathLike[str], content: bytes | Iterable[bytes], mod
     (b'whole', 1)
     """
     place = Path(path)
-    beside = _beside(place, "tmp")
+    beside = _hidden_path(place, "tmp")
     try:
         with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.writelines((content,) if isinstance(content, bytes) else content)
@@ -40,7 +40,7 @@ def write_whole(path: str | PathLike[str], content: bytes | Iterable[bytes], mod
         os.rename(beside, place)
         _sync(place.parent)
     except OSError as error:
-        raise refused(error, place) from None
+        raise explain_os_error(error, place) from None
     finally:
         beside.unlink(missing_ok=True)
 
@@ -92,16 +92,16 @@ def _save(writers: dict[Path, tuple[Writer, tuple[int, int]]], refuse: Callable[
     """Fill each folder beside its place, then put all in their places in the given order."""
     refuse()
     *_, last = writers
-    places = {_beside(place, "tmp"): place for place in writers}
+    places = {_hidden_path(place, "tmp"): place for place in writers}
     try:
         for new, place in places.items():
             write, modes = writers[place]
             _fill(new, write, *modes)
-        with _alone_in(last.parent):  # another run may have put its folders there meanwhile
+        with _lock_folder(last.parent):  # another run may have put its folders there meanwhile
             refuse()
             _put_in_place(places)
     except OSError as error:
-        raise refused(error, last) from None
+        raise explain_os_error(error, last) from None
     except BadInput as error:
         raise _with_final_place(error, places) from None
     finally:
@@ -110,7 +110,7 @@ def _save(writers: dict[Path, tuple[Writer, tuple[int, int]]], refuse: Callable[
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """Only one process at a time; the system lets go of the folder even if it is killed."""
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -170,7 +170,7 @@ def _put_in_place(places: dict[Path, Path]) -> None:
     try:
         for place in reversed(places.values()):
             if os.path.lexists(place):
-                aside[place] = _beside(place, "old")
+                aside[place] = _hidden_path(place, "old")
                 os.rename(place, aside[place])
                 _sync(place.parent)
         for new, place in places.items():
@@ -197,7 +197,7 @@ def _with_final_place(error: BadInput, places: dict[Path, Path]) -> BadInput:
     return error
 
 
-def _beside(place: Path, kind: str) -> Path:
+def _hidden_path(place: Path, kind: str) -> Path:
     return place.parent / f".{place.name}.{kind}-{secrets.token_hex(8)}"
 
 

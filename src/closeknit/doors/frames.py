@@ -11,7 +11,7 @@ import pyarrow as pa
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.doors.arrow import columns_from_arrow
-from closeknit.doors.names import Wanted, check_names, choose
+from closeknit.doors.names import Wanted, check_names, choose_columns
 from closeknit.doors.parquet import table_from_columns
 
 
@@ -40,7 +40,7 @@ def from_frame(frame: Any, columns: Wanted = None) -> Columns:
         return _from_polars(frame, columns)
     names = frame.column_names if library == "pyarrow" else list(frame.columns)
     check_names(names)
-    wanted = choose(names, columns)
+    wanted = choose_columns(names, columns)
     return columns_from_arrow(frame.select(wanted) if library == "pyarrow" else _arrow_from_pandas(frame, wanted))
 
 
@@ -67,7 +67,7 @@ def _from_polars(frame: Any, columns: Wanted) -> Columns:
     try:
         kinds = frame.collect_schema()
         check_names(kinds.names())
-        chosen = frame.select(choose(kinds.names(), columns))
+        chosen = frame.select(choose_columns(kinds.names(), columns))
         frame = chosen.collect() if isinstance(chosen, polars.LazyFrame) else chosen
     except (polars.exceptions.PolarsError, OSError) as error:  # what a LazyFrame waits for happens here
         what = f"the LazyFrame cannot be collected ({str(error).splitlines()[0]})"

@@ -12,8 +12,8 @@ from pyarrow import feather
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.doors.arrow import columns_from_arrow
-from closeknit.doors.faults import refused
-from closeknit.doors.names import Wanted, check_names, choose
+from closeknit.doors.faults import explain_os_error
+from closeknit.doors.names import Wanted, check_names, choose_columns
 from closeknit.doors.parquet import table_from_columns
 
 
@@ -34,9 +34,9 @@ def read_ipc(path: str | PathLike[str], columns: Wanted = None) -> Columns:
     except OSError as error:
         if error.errno is None:  # pyarrow's own word for a file that ends too early
             raise BadInput("this is not a whole Arrow file", file=file, right="write it again") from None
-        raise refused(error, file) from None
+        raise explain_os_error(error, file) from None
     check_names(table.column_names, file)
-    return columns_from_arrow(table.select(choose(table.column_names, columns, file)), file)
+    return columns_from_arrow(table.select(choose_columns(table.column_names, columns, file)), file)
 
 
 def _table(file: Path) -> pa.Table:

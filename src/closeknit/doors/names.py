@@ -34,10 +34,10 @@ def check_names(names: Sequence[object], file: object = None) -> None:
         raise BadInput(f"the name stands at columns {places}", file=file, column=str(twice), right=right)
 
 
-def choose(names: Sequence[str], wanted: Wanted, file: object = None) -> list[str]:
+def choose_columns(names: Sequence[str], wanted: Wanted, file: object = None) -> list[str]:
     """The columns to read: those wanted (all of them must be there), or all.
 
-    >>> choose(["age", "sex"], ["sex"])
+    >>> choose_columns(["age", "sex"], ["sex"])
     ['sex']
     """
     if wanted is None:

@@ -16,7 +16,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.doors.arrow import columns_from_arrow
 from closeknit.doors.csv import file_bytes
-from closeknit.doors.names import Wanted, check_names, choose
+from closeknit.doors.names import Wanted, check_names, choose_columns
 
 BOM = b"\xef\xbb\xbf"
 LARGEST = 2**53  # beyond it neighbours cannot be told apart as numbers
@@ -98,12 +98,12 @@ def lines_of(columns: Columns) -> Iterator[str]:
     parts = []
     for i, (name, column) in enumerate(columns.items()):
         before = ("{" if i == 0 else "") + json.dumps(name, ensure_ascii=False) + ":"
-        texts = [before + _written(value) + ends[i] for value in [*column.values.tolist(), None]]
+        texts = [before + _render_cell(value) + ends[i] for value in [*column.values.tolist(), None]]
         parts.append([texts[code] for code in column.codes.tolist()])
     return ("".join(cells) for cells in zip(*parts, strict=True))
 
 
-def _written(value: Any) -> str:
+def _render_cell(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST:
         return str(int(value))
     return json.dumps(str(value) if isinstance(value, date) else value, ensure_ascii=False)
@@ -151,7 +151,7 @@ def read_ndjson(path: str | PathLike[str], columns: Wanted = None) -> Columns:
         if names is None:
             names = list(found)
             check_names(names, file)
-            wanted = choose(names, columns, file)
+            wanted = choose_columns(names, columns, file)
             cells = {name: [] for name in wanted}
         if list(found) != names:
             _refuse_other_names(found, names, file, row)

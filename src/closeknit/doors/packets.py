@@ -1,7 +1,7 @@
 """Blocks of rows as bytes, for engines that keep or carry something whose columns they need not know.
 
->>> parts = packed(pa.table({"age": [30, 31, 70]}), np.array([0, 1, 0]), 2)
->>> [unpacked([part]).to_pydict() for part in parts], unpacked(parts).num_rows
+>>> parts = pack_groups(pa.table({"age": [30, 31, 70]}), np.array([0, 1, 0]), 2)
+>>> [unpack_blocks([part]).to_pydict() for part in parts], unpack_blocks(parts).num_rows
 ([{'age': [30, 70]}, {'age': [31]}], 3)
 """
 
@@ -18,15 +18,15 @@ from closeknit.doors.batches import Block
 from closeknit.doors.buffers import numbers_to_arrow
 
 
-def packed(block: Block, group_of: NDArray[np.integer], groups: int) -> list[bytes]:
+def pack_groups(block: Block, group_of: NDArray[np.integer], groups: int) -> list[bytes]:
     """The rows of each group; every group has some."""
     order = np.argsort(group_of, kind="stable")
     grouped = block.take(numbers_to_arrow(order)).combine_chunks()
     ends = np.cumsum(np.bincount(group_of, minlength=groups)).tolist()
-    return [packet(grouped.slice(start, end - start)) for start, end in zip([0, *ends], ends, strict=False)]
+    return [pack_block(grouped.slice(start, end - start)) for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def packet(block: Block) -> bytes:
+def pack_block(block: Block) -> bytes:
     """One block."""
     memory = pa.BufferOutputStream()
     with pa.ipc.new_stream(memory, block.schema) as stream:
@@ -35,7 +35,7 @@ def packet(block: Block) -> bytes:
     return content
 
 
-def unpacked(parts: Iterable[bytes]) -> Block:
+def unpack_blocks(parts: Iterable[bytes]) -> Block:
     """Blocks of the same columns, one below the other; there is at least one."""
     return pa.concat_tables([pa.ipc.open_stream(part).read_all() for part in parts])
 

@@ -2,8 +2,8 @@
 
 An engine that moves or keeps packs handles one large thing instead of many rows with many cells.
 
->>> batch = batch_of([(1, packed(pa.table({"age": [30, 31]}))), (0, packed(pa.table({"age": [30_000]})))])
->>> merged(blocks_in([batch])).to_pydict()
+>>> batch = batch_of([(1, pack_narrow(pa.table({"age": [30, 31]}))), (0, pack_narrow(pa.table({"age": [30_000]})))])
+>>> merge_blocks(blocks_in([batch])).to_pydict()
 {'age': [30, 31, 30000]}
 """
 
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from closeknit.doors.batches import Batch, Block
 from closeknit.doors.buffers import numbers_from_arrow, numbers_to_arrow
-from closeknit.doors.packets import packet
+from closeknit.doors.packets import pack_block
 
 TYPES = {"place": "int", "pack": "binary"}  # of a batch of packs
 WIDTHS = (pa.int8(), pa.int16(), pa.int32())
 
 
-def packed(block: Block) -> bytes:
+def pack_narrow(block: Block) -> bytes:
     """One pack; whole numbers without gaps and codes come back narrower, everything else as it was."""
     whole = block.unify_dictionaries().combine_chunks()
-    return packet(pa.table({name: _narrow(whole.column(name)) for name in whole.column_names}))
+    return pack_block(pa.table({name: _narrow(whole.column(name)) for name in whole.column_names}))
 
 
 def batch_of(packs: Sequence[tuple[int, bytes]]) -> Batch:
@@ -61,18 +61,18 @@ def blocks_of(batches: Iterable[Batch], rows: int) -> Iterator[Block]:
         yield pa.Table.from_batches(some)
 
 
-def merged(blocks: Iterable[Block]) -> Block | None:
+def merge_blocks(blocks: Iterable[Block]) -> Block | None:
     """The rows of all of them; None where there are no blocks.
 
     >>> cells = [pa.table({"a": pa.array(range(i, i + 100)).dictionary_encode()}) for i in (0, 100)]
-    >>> whole = merged(block for cell in cells for block in blocks_in([batch_of([(0, packed(cell))])]))
+    >>> whole = merge_blocks(block for cell in cells for block in blocks_in([batch_of([(0, pack_narrow(cell))])]))
     >>> whole.unify_dictionaries().combine_chunks().num_rows
     200
     """
     some = list(blocks)
     if len(some) < 2:
         return some[0] if some else None
-    return pa.table({name: _alike([chunk for block in some for chunk in block.column(name).chunks], name, some[0])
+    return pa.table({name: _widen_arrays([chunk for block in some for chunk in block.column(name).chunks], name, some[0])
                      for name in some[0].column_names})  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def _narrow_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(array.indices.cast(width), array.dictionary)
 
 
-def _alike(arrays: list[pa.Array], name: str, block: Block) -> pa.ChunkedArray:
+def _widen_arrays(arrays: list[pa.Array], name: str, block: Block) -> pa.ChunkedArray:
     """Arrays of one column that were packed apart and have different widths."""
     kinds = {array.type for array in arrays}
     if not kinds:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from closeknit.core.columns import Column, Columns
-from closeknit.doors.arrow import fits_narrow, used_values
+from closeknit.doors.arrow import drop_unused, fits_narrow
 
 
 def pandas_from_columns(columns: Columns, like: pd.DataFrame, text: Collection[str] = ()) -> pd.DataFrame:
@@ -20,7 +20,7 @@ def pandas_from_columns(columns: Columns, like: pd.DataFrame, text: Collection[s
     [False, True]
     """
     kinds = {name: kind for name, kind in like.dtypes.items() if name not in text}
-    made = {name: _series(used_values(column), kinds.get(name)) for name, column in columns.items()}
+    made = {name: _series(drop_unused(column), kinds.get(name)) for name, column in columns.items()}
     return pd.DataFrame(made, index=pd.RangeIndex(columns.rows))
 
 

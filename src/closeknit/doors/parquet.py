@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.doors.arrow import array_from_column, array_like, columns_from_arrow
-from closeknit.doors.faults import refused
-from closeknit.doors.names import Wanted, check_names, choose
+from closeknit.doors.faults import explain_os_error
+from closeknit.doors.names import Wanted, check_names, choose_columns
 
 
 def read_parquet(path: str | PathLike[str], columns: Wanted = None) -> Columns:
@@ -27,24 +27,24 @@ def read_parquet(path: str | PathLike[str], columns: Wanted = None) -> Columns:
     ['f', None]
     """
     file = Path(path)
-    with _whole(file), file.open("rb") as source:
+    with _refuse_broken_file(file), file.open("rb") as source:
         parquet = pq.ParquetFile(source)
         names = parquet.schema_arrow.names
         check_names(names, file)
-        wanted = choose(names, columns, file)
+        wanted = choose_columns(names, columns, file)
         table = parquet.read(columns=wanted, use_pandas_metadata=False).select(wanted)
     return columns_from_arrow(table, file)
 
 
 @contextmanager
-def _whole(file: str | PathLike[str]) -> Iterator[None]:
+def _refuse_broken_file(file: str | PathLike[str]) -> Iterator[None]:
     """A file that is broken, or may not be read, is refused in a sentence."""
     try:
         yield
     except pa.ArrowException:
         raise BadInput("this is not a whole Parquet file", file=file, right="give a Parquet or a CSV file") from None
     except OSError as error:
-        raise refused(error, file) from None
+        raise explain_os_error(error, file) from None
 
 
 def parquet_size(path: str | PathLike[str]) -> tuple[int, int]:
@@ -56,7 +56,7 @@ def parquet_size(path: str | PathLike[str]) -> tuple[int, int]:
     ...     parquet_size(f"{folder}/people.parquet")[0]
     2
     """
-    with _whole(path):
+    with _refuse_broken_file(path):
         told = pq.read_metadata(path)
     return told.num_rows, sum(told.row_group(i).total_byte_size for i in range(told.num_row_groups))
 
@@ -70,7 +70,7 @@ def parquet_types(path: str | PathLike[str]) -> dict[str, pa.DataType]:
     ...     parquet_types(f"{folder}/people.parquet")
     {'age': DataType(int8)}
     """
-    with _whole(path):
+    with _refuse_broken_file(path):
         schema = pq.read_schema(path)
     return dict(zip(schema.names, schema.types, strict=True))
 

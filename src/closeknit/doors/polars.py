@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from closeknit.core.columns import Column, Columns
-from closeknit.doors.arrow import array_from_column, fits_narrow, used_values
+from closeknit.doors.arrow import array_from_column, drop_unused, fits_narrow
 
 
 def polars_from_columns(columns: Columns, like: pl.DataFrame | pl.LazyFrame, text: Collection[str] = ()) -> pl.DataFrame:
@@ -19,7 +19,7 @@ def polars_from_columns(columns: Columns, like: pl.DataFrame | pl.LazyFrame, tex
     ['m']
     """
     kinds = {name: kind for name, kind in like.collect_schema().items() if name not in text}
-    return pl.DataFrame([_series(name, used_values(column), kinds.get(name)) for name, column in columns.items()])
+    return pl.DataFrame([_series(name, drop_unused(column), kinds.get(name)) for name, column in columns.items()])
 
 
 def _series(name: str, column: Column, kind: pl.DataType | None) -> pl.Series:

@@ -28,21 +28,21 @@ from numpy.typing import NDArray
 
 from closeknit.core.disclosure import exact_disclosure, most_alike
 from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.method import Progress, silent
-from closeknit.core.order import groups
+from closeknit.core.method import Progress, ignore_progress
+from closeknit.core.row_sorting import groups
 from closeknit.core.slices import Slices
 from closeknit.core.table import Partition, Table
 from closeknit.core.tree import Int32
-from closeknit.kernels.boxes import Scales
-from closeknit.kernels.diverse_cuts import (
+from closeknit.kernels.geometry.boxes import Scales
+from closeknit.kernels.slicing.diverse_cuts import (
     CROWDED,
     DONE,
     PAUSED,
     UNDECIDED,
+    CutState,
     Rows,
     Rule,
     Scratch,
-    Standing,
     begin,
     holders,
     search,
@@ -53,7 +53,7 @@ PAUSE = 1024  # buckets between two words of progress
 
 
 def diverse_partition(table: Table, known: Int32, place: int, secret: Int32, values: int, geometry: Scales, l: Fraction,  # noqa: E741
-                      weight: str, relaxed: bool, least: int, progress: Progress = silent) -> Partition:  # fmt: skip
+                      weight: str, relaxed: bool, least: int, progress: Progress = ignore_progress) -> Partition:  # fmt: skip
     """Buckets of a table whose release stays diverse. `known` and `place` as in `Slices`; `secret` has codes below `values`.
 
     >>> from closeknit.core.columns import Columns
@@ -70,13 +70,13 @@ def diverse_partition(table: Table, known: Int32, place: int, secret: Int32, val
     """
     rows = _rows(table.quasi, known, place, secret, values)
     rule = Rule(float(1 / l), most_alike(len(table), l), weight == "size", max(least, 1), relaxed)
-    for standing, tried in _cutting(rows, rule, geometry, secret, l, weight, PAUSE):
+    for standing, tried in _cut_buckets(rows, rule, geometry, secret, l, weight, PAUSE):
         progress("cutting", 0.2 + 0.6 * float(tried) / standing.used[0])
     return _partition(standing)
 
 
-def _cutting(rows: Rows, rule: Rule, geometry: Scales, secret: Int32, l: Fraction, weight: str,  # noqa: E741
-             pause: int) -> Iterator[tuple[Standing, int]]:  # fmt: skip
+def _cut_buckets(rows: Rows, rule: Rule, geometry: Scales, secret: Int32, l: Fraction, weight: str,  # noqa: E741
+             pause: int) -> Iterator[tuple[CutState, int]]:  # fmt: skip
     """The buckets after every `pause` of them that were tried, and how many were; in the end all."""
     standing, scratch = _one_bucket(rows), _scratch(rows)
     begin(rows, rule, standing, scratch)
@@ -90,14 +90,14 @@ def _cutting(rows: Rows, rule: Rule, geometry: Scales, secret: Int32, l: Fractio
             standing = standing._replace(fits=np.concatenate([standing.fits, np.empty_like(standing.fits)]))
         elif status == UNDECIDED:
             q = int(standing.fits[standing.fit_first[bucket] + judged])
-            kept = _kept(rows, standing, scratch.left, secret, bucket, q, l, weight)
+            kept = _allows_cut(rows, standing, scratch.left, secret, bucket, q, l, weight)
             turn, judged = (turn, judged + 1) if kept else (turn + 1, 0)
         else:
             until = bucket + pause
             yield standing, bucket
 
 
-def _kept(rows: Rows, standing: Standing, left: Int32, secret: Int32, bucket: int, q: int, l: Fraction,  # noqa: E741
+def _allows_cut(rows: Rows, standing: CutState, left: Int32, secret: Int32, bucket: int, q: int, l: Fraction,  # noqa: E741
           weight: str) -> bool:  # fmt: skip
     """Whether a profile may know what it would after the cut of a bucket, in rationals: its own buckets as a release."""
     members = [standing.order[standing.first[b] : standing.last[b]] for b in holders(standing, q) if b != bucket]
@@ -129,14 +129,14 @@ def _rows(quasi: Int32, known: Int32, place: int, secret: Int32, values: int) ->
     return Rows(np.ascontiguousarray(quasi), coded, pair, part, profiles, starts[:-1] - first, starts, place)
 
 
-def _one_bucket(rows: Rows) -> Standing:
+def _one_bucket(rows: Rows) -> CutState:
     """Room for all buckets to come, and the table as the first of them."""
     n, m = len(rows.known), len(rows.profiles)
 
     def room() -> NDArray[np.int64]:
         return np.zeros(2 * n, dtype=np.int64)
 
-    standing = Standing(
+    standing = CutState(
         np.arange(n, dtype=np.int32), np.argsort(rows.pair, kind="stable").astype(np.int32), room(), room(),
         np.zeros(2 * n, dtype=np.int32), room(), room(), np.resize(np.arange(m, dtype=np.int32), 4 * m + 64), np.array([1, m]),
         np.zeros(rows.starts[-1]), np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m, np.int64), np.zeros(m, np.int64),
@@ -153,7 +153,7 @@ def _scratch(rows: Rows) -> Scratch:
     )  # fmt: skip
 
 
-def _refuse(rows: Rows, standing: Standing, l: Fraction) -> None:  # noqa: E741
+def _refuse(rows: Rows, standing: CutState, l: Fraction) -> None:  # noqa: E741
     """The table as one bucket fails: every profile fits into it, and the one that knows most is named by its level."""
     peaks = np.maximum.reduceat(standing.mass, rows.starts[:-1])
     reached = 1 / float((peaks / standing.total).max())
@@ -161,7 +161,7 @@ def _refuse(rows: Rows, standing: Standing, l: Fraction) -> None:  # noqa: E741
     raise Unsatisfiable(f"{l}-diverse slicing", f"the whole table as one bucket reaches {reached:.6g}", hint)
 
 
-def _partition(standing: Standing) -> Partition:
+def _partition(standing: CutState) -> Partition:
     """Buckets numbered as they stand, from the first row on."""
     alive = np.flatnonzero(standing.alive)
     alive = alive[np.argsort(standing.first[alive])]

@@ -15,7 +15,7 @@ from closeknit.core.params import choice
 from closeknit.fills.hilbert import Hilbert
 from closeknit.fills.knn import Knn
 from closeknit.fills.sweep import Sweep
-from closeknit.kernels.boxes import Scales
+from closeknit.kernels.geometry.boxes import Scales
 
 
 class Fill(Protocol):

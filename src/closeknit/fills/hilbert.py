@@ -16,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.params import choice
-from closeknit.kernels.boxes import Scales
-from closeknit.kernels.filling import nearest_keys
-from closeknit.kernels.seeding import ORDERS, seeds_of
-from closeknit.kernels.shelves import curve, shelves
+from closeknit.kernels.dealing.filling import nearest_keys
+from closeknit.kernels.dealing.seeding import ORDERS, seeds_of
+from closeknit.kernels.geometry.boxes import Scales
+from closeknit.kernels.geometry.sorted_buckets import curve, sort_buckets
 
 
 @dataclass(frozen=True)
 class Hilbert:
     """Neighbours along the curve stand together.
 
-    >>> from closeknit.kernels.boxes import flat_scales
+    >>> from closeknit.kernels.geometry.boxes import flat_scales
     >>> quasi, points = np.array([[0], [4], [1], [3]], np.int32), np.array([[0.0], [1.0], [0.25], [0.75]])
     >>> one_of_each = np.array([[1, 1], [1, 1]])
     >>> found = Hilbert().fill(quasi, flat_scales([5]), points, np.array([0, 0, 1, 1], np.int32), one_of_each, seed=0)
@@ -46,5 +46,5 @@ class Hilbert:
              keys: NDArray[np.uint64] | None = None) -> NDArray[np.int32]:  # fmt: skip
         """Class of each row."""
         keys = curve(points) if keys is None else keys
-        shelf = shelves(keys, bucket_of_row, allotments.shape[1])
+        shelf = sort_buckets(keys, bucket_of_row, allotments.shape[1])
         return nearest_keys(shelf, allotments, quasi, scales, seeds_of(self.seeds, shelf, len(allotments), seed))

@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.joint import Secret
+from closeknit.core.combined_secrets import Secret
 from closeknit.core.method import Method
 from closeknit.core.table import Outcome, Partition, Table
 
 
-def stay_together(table: Table, method: Method) -> bool:
+def must_keep_together(table: Table, method: Method) -> bool:
     """Whether rows of one person have to be kept together for a method that does not see to it."""
     return table.persons is not None and table.schema.person_rows == "together" and not method.keeps_persons
 
 
-def together(table: Table, run: Callable[[Table], Outcome],
+def run_by_person(table: Table, run: Callable[[Table], Outcome],
              references: Mapping[Secret, NDArray[np.int64]] | None = None) -> Outcome:  # fmt: skip
     """Run a method on the first row of every person and take the rest of the rows along.
 

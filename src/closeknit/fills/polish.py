@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from closeknit.core.limits import MOST_PROPOSALS
 from closeknit.core.params import whole
-from closeknit.kernels.boundary import Rules
-from closeknit.kernels.boxes import Scales
-from closeknit.kernels.holdings import Holding
-from closeknit.kernels.sweeps import WIDTH, default_sweeps, swept
+from closeknit.kernels.dealing.boundary import Rules
+from closeknit.kernels.dealing.class_members import ClassMembers
+from closeknit.kernels.dealing.sweeps import WIDTH, default_sweeps, run_sweeps
+from closeknit.kernels.geometry.boxes import Scales
 
 
 @dataclass(frozen=True)
 class Polish:
     """Exchanges within a budget of proposals; `None`: `default_sweeps(n)` sweeps of n * 32 proposals each.
 
-    >>> from closeknit.kernels.boxes import flat_scales
+    >>> from closeknit.kernels.geometry.boxes import flat_scales
     >>> quasi, bucket = np.array([[0], [9], [8], [1]], np.int32), np.array([0, 0, 1, 1], np.int32)
     >>> better = Polish().polish(quasi, flat_scales([10]), bucket, np.array([0, 1, 0, 1], np.int32), seed=0)
     >>> bool(better[0] == better[3]), bool(better[1] == better[2])
@@ -53,6 +53,6 @@ class Polish:
             return class_of
         start = np.concatenate(([0], np.cumsum(np.bincount(class_of))))
         member = np.lexsort((bucket_of_row, class_of)).astype(np.int32)
-        held = Holding(member, start, bucket_of_row[member], quasi, bucket_of_row)
+        held = ClassMembers(member, start, bucket_of_row[member], quasi, bucket_of_row)
         free = Rules.none(int(bucket_of_row.max()) + 1)
-        return swept(held, free, scales, self.passes(len(class_of)), seed)[1]
+        return run_sweeps(held, free, scales, self.passes(len(class_of)), seed)[1]

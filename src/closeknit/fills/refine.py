@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.classes import Classes, Histogram, viewed
+from closeknit.core.classes import Classes, Histogram, parse_view
+from closeknit.core.combined_secrets import Secret
 from closeknit.core.errors import Unsatisfiable
-from closeknit.core.joint import Secret
-from closeknit.core.method import Progress, silent
+from closeknit.core.method import Progress, ignore_progress
 from closeknit.core.model import Model, least_rows
 from closeknit.core.table import Partition, Table
 from closeknit.core.tree import Int32
-from closeknit.kernels.boxes import Scales
-from closeknit.kernels.cuts import offers
-from closeknit.kernels.cutting import count_sides, divided, mark
+from closeknit.kernels.cutting.cut_offers import offers
+from closeknit.kernels.cutting.cut_sides import count_sides, divide_rows, mark
+from closeknit.kernels.geometry.boxes import Scales
 from closeknit.kernels.threads import in_threads, spans
 
 Counts = NDArray[np.int64]
@@ -54,8 +54,8 @@ def root_holds(table: Table, models: Sequence[Model]) -> bool:
     return True
 
 
-def refined(table: Table, partition: Partition, models: Sequence[Model], geometry: Scales, cuts: Cuts | None = None,
-            progress: Progress = silent) -> Partition:  # fmt: skip
+def refine_partition(table: Table, partition: Partition, models: Sequence[Model], geometry: Scales, cuts: Cuts | None = None,
+            progress: Progress = ignore_progress) -> Partition:  # fmt: skip
     """The partition with every cut that the promises allow; its classes keep them. Withheld rows stay withheld."""
     k, way = max(least_rows(models), 1), cuts or Cuts()
     if np.bincount(partition.class_of[partition.class_of >= 0]).max(initial=0) < 2 * k:
@@ -64,7 +64,7 @@ def refined(table: Table, partition: Partition, models: Sequence[Model], geometr
     open_ = _Open.of(table, partition, models)
     while len(open_.rows):
         progress("cutting", 0.8 - 0.6 * len(open_.rows) / len(table))
-        at, offered = _offered(open_, geometry, k, way)
+        at, offered = _offer_cuts(open_, geometry, k, way)
         chosen = _first_allowed(open_, at, offered, models)
         cut = chosen >= 0
         count = _close(open_, np.flatnonzero(~cut), class_of, count)
@@ -72,7 +72,7 @@ def refined(table: Table, partition: Partition, models: Sequence[Model], geometr
     return Partition(class_of, count)
 
 
-def _offered(open_: _Open, geometry: Scales, k: int, way: Cuts) -> tuple[Counts, Int32]:
+def _offer_cuts(open_: _Open, geometry: Scales, k: int, way: Cuts) -> tuple[Counts, Int32]:
     """Cuts of every class, as `offers` gives them."""
 
     def some(span: tuple[int, int]) -> tuple[Counts, Int32]:
@@ -137,7 +137,7 @@ class _Open:
             {name: table.secret(name)[0][rows] for name in names},
             table.persons[rows] if several and table.persons is not None else None,
             frozenset(model.column for model in models if model.column is not None and "persons" in model.needs),
-            table.counted(partition),
+            table.count_classes(partition),
         )  # fmt: skip
 
     @property
@@ -160,22 +160,22 @@ class _Open:
     def sides(self, classes: Counts, cuts: Int32) -> Classes:
         """Left and right side of class `classes[i]` cut by `cuts[i]`, in turns, as the models see them."""
         if self.secrets:
-            counted = {name: self._counted(name, classes, cuts) for name in self.secrets}
+            counted = {name: self._count_secret(name, classes, cuts) for name in self.secrets}
             histograms, sizes = {name: found[0] for name, found in counted.items()}, next(iter(counted.values()))[1]
         else:
             histograms, sizes = {}, mark(self.quasi, self.starts, classes, cuts, np.zeros(len(self.rows), dtype=bool))
         both = np.stack([sizes, self.sizes[classes] - sizes], axis=1).ravel()
         if self.persons is None:
             return Classes(both, both, histograms)
-        places, starts = self._divided(classes, cuts)
+        places, starts = self._split_rows(classes, cuts)
         side_of = np.repeat(np.arange(len(both), dtype=np.int32), np.diff(starts))
         secrets = {name: (self.secrets[name][places], histograms[name].domain) for name in self.by_person}
         # a person may stand on both sides: no subtraction
         heads = Classes.of(side_of, len(both), secrets, self.persons[places])
-        by_person = {view: replace(h, reference=histograms[viewed(view)].reference) for view, h in heads.by_person.items()}
+        by_person = {view: replace(h, reference=histograms[parse_view(view)].reference) for view, h in heads.by_person.items()}
         return replace(heads, histograms=histograms, by_person=by_person)
 
-    def _counted(self, name: Secret, classes: Counts, cuts: Int32) -> tuple[Histogram, Counts]:
+    def _count_secret(self, name: Secret, classes: Counts, cuts: Int32) -> tuple[Histogram, Counts]:
         """Histogram of a secret on both sides, and how many rows go left."""
         whole, codes = self.counted.histograms[name], self.secrets[name]
 
@@ -189,15 +189,15 @@ class _Open:
         values, counts, lefts = (np.concatenate([part[i] for part in found]) for i in (1, 2, 3))
         return Histogram(np.concatenate([[0], np.cumsum(many)]), values, counts, whole.reference, whole.domain), lefts
 
-    def _divided(self, classes: Counts, cuts: Int32) -> tuple[Counts, Counts]:
+    def _split_rows(self, classes: Counts, cuts: Int32) -> tuple[Counts, Counts]:
         """Places of these classes' rows, side by side, and where the sides start."""
         left = np.zeros(len(self.rows), dtype=bool)
         mark(self.quasi, self.starts, classes, cuts, left)
-        return divided(self.starts, classes, left)
+        return divide_rows(self.starts, classes, left)
 
     def cut(self, classes: Counts, cuts: Int32) -> _Open:
         """Both sides of these classes, and no others."""
-        places, starts = self._divided(classes, cuts)
+        places, starts = self._split_rows(classes, cuts)
         return _Open(  # `take` copies a row at once, indexing cell by cell
             self.rows[places], starts, self.quasi.take(places, axis=0),
             {name: codes[places] for name, codes in self.secrets.items()},

@@ -20,9 +20,9 @@ from closeknit.core.classes import Classes
 from closeknit.core.geometry import points, scales
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
-from closeknit.kernels.boxes import Scales, box_losses, boxes
-from closeknit.kernels.hilbert import hilbert_keys
-from closeknit.kernels.histograms import match
+from closeknit.kernels.counting.histograms import match
+from closeknit.kernels.geometry.boxes import Scales, box_losses, boxes
+from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
 
 LOOKED_AT = 1 << 20  # pairs whose joint loss is computed in one round: the fewer classes are broken, the farther each looks
 JUDGED, OFFERED = 1 << 18, 256  # pairs that the models judge in one round, in all and of one class
@@ -33,25 +33,25 @@ Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
 
-def failing(table: Table, partition: Partition, models: Sequence[Model]) -> Flags:
+def find_broken_classes(table: Table, partition: Partition, models: Sequence[Model]) -> Flags:
     """Classes that break at least one promise."""
-    return _failing(table.counted(partition), models)
+    return _find_broken(table.count_classes(partition), models)
 
 
-def _failing(classes: Classes, models: Sequence[Model]) -> Flags:
+def _find_broken(classes: Classes, models: Sequence[Model]) -> Flags:
     broken = np.zeros(len(classes), dtype=bool)
     for model in models:
         broken |= ~model.holds(classes)
     return broken
 
 
-def repaired(table: Table, partition: Partition, models: Sequence[Model]) -> Partition:
+def repair_partition(table: Table, partition: Partition, models: Sequence[Model]) -> Partition:
     """The partition with as many merges as the promises need."""
     while partition.count > 1:
-        classes = table.counted(partition)
-        if not _failing(classes, models).any():
+        classes = table.count_classes(partition)
+        if not _find_broken(classes, models).any():
             return partition
-        partition = partition.merged(_merges(table, partition, classes, models))
+        partition = partition.merge_classes(_merges(table, partition, classes, models))
         if table.persons is None:
             return partition
         # persons of two classes were added up where they may be the same: count them anew
@@ -63,7 +63,7 @@ def _merges(table: Table, partition: Partition, classes: Classes, models: Sequen
     geometry = scales(table)
     shapes = _Shapes.of(table, partition)
     into = np.arange(partition.count)
-    broken = _failing(classes, models)
+    broken = _find_broken(classes, models)
     patience = int(np.clip(PATIENCE // partition.count, 4, 64))
     while len(classes) > 1 and broken.any():
         goes, broken = _one_round(shapes, classes, broken, models, geometry, patience <= 0)
@@ -71,7 +71,7 @@ def _merges(table: Table, partition: Partition, classes: Classes, models: Sequen
         stays, step = np.unique(goes, return_inverse=True)
         classes, shapes, into, broken = classes.merge(step), shapes.merge(step), step[into], broken[stays]
         if (np.bincount(step) > 2).any():  # more than a pair came together: nobody has judged that yet
-            broken = _failing(classes, models)
+            broken = _find_broken(classes, models)
     return into
 
 
@@ -116,7 +116,7 @@ def _one_round(shapes: _Shapes, classes: Classes, broken: Flags, models: Sequenc
     failed = np.flatnonzero(broken)
     values = max((len(histogram.values) for histogram in classes.histograms.values()), default=0) // len(classes) + 1
     one, other, cost = _cheapest(shapes, failed, geometry, min(JUDGED, COUNTED // values))
-    mended = ~_failing(classes.pairs(one, other), models)
+    mended = ~_find_broken(classes.pairs(one, other), models)
     goes, pair_of = match(np.lexsort((other, one, cost, ~mended)), one, other, mended, shapes.sizes, hurry)
     return goes, np.where(pair_of < 0, broken, ~mended[pair_of])  # what was not merged is what it was
 

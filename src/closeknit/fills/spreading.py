@@ -18,9 +18,9 @@ from bisect import bisect_right
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.order import row_order
 from closeknit.core.params import whole
-from closeknit.kernels.spreading import exchanged, held
+from closeknit.core.row_sorting import row_order
+from closeknit.kernels.slicing.spreading import count_values, exchange_rows
 
 Int32 = NDArray[np.int32]
 PASSES = 40
@@ -36,7 +36,7 @@ def spread_buckets(values: Int32, size: int, seed: int) -> Int32:
     """
     size, n = whole("size", size, 1), len(values)
     buckets = max(n // size, 1)
-    ranked = np.column_stack([_ranked(column) for column in values.T]) if n else values
+    ranked = np.column_stack([_rank_values(column) for column in values.T]) if n else values
     bucket_of = np.empty(n, np.int32)
     bucket_of[_widest_first(ranked)] = np.arange(n) % buckets
     rng = np.random.default_rng(seed)
@@ -48,7 +48,7 @@ def spread_buckets(values: Int32, size: int, seed: int) -> Int32:
     return bucket_of
 
 
-def _ranked(column: Int32) -> Int32:
+def _rank_values(column: Int32) -> Int32:
     """Codes by frequency, the most frequent value first."""
     count = np.bincount(column)
     rank = np.empty(len(count), np.int32)
@@ -75,8 +75,8 @@ def _spread(bucket_of: Int32, ranked: Int32, rng: np.random.Generator) -> Int32:
     first = np.concatenate(([0], np.cumsum([len(found) for found, _ in columns])))
     numbered = np.column_stack([code + first[j] for j, (_, code) in enumerate(columns)]).astype(np.int32)
     bucket_of = bucket_of.astype(np.int32)
-    count, width = held(bucket_of, numbered, int(bucket_of.max(initial=-1)) + 1, int(first[-1]))
+    count, width = count_values(bucket_of, numbered, int(bucket_of.max(initial=-1)) + 1, int(first[-1]))
     for _ in range(PASSES):
-        if not exchanged(bucket_of, numbered, count, width, rng.permutation(len(bucket_of))):
+        if not exchange_rows(bucket_of, numbered, count, width, rng.permutation(len(bucket_of))):
             break
     return bucket_of

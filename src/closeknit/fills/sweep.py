@@ -14,15 +14,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.kernels.boxes import Scales
-from closeknit.kernels.shelves import by_rank, curve, shelves
+from closeknit.kernels.geometry.boxes import Scales
+from closeknit.kernels.geometry.sorted_buckets import by_rank, curve, sort_buckets
 
 
 @dataclass(frozen=True)
 class Sweep:
     """Equal ranks stand together.
 
-    >>> from closeknit.kernels.boxes import flat_scales
+    >>> from closeknit.kernels.geometry.boxes import flat_scales
     >>> quasi, points = np.array([[0], [4], [1], [3]], np.int32), np.array([[0.0], [1.0], [0.25], [0.75]])
     >>> one_of_each = np.array([[1, 1], [1, 1]])
     >>> Sweep().fill(quasi, flat_scales([5]), points, np.array([0, 0, 1, 1], np.int32), one_of_each, seed=0).tolist()
@@ -36,4 +36,4 @@ class Sweep:
              keys: NDArray[np.uint64] | None = None) -> NDArray[np.int32]:  # fmt: skip
         """Class of each row; nothing is drawn, so `seed` does not matter."""
         keys = curve(points) if keys is None else keys
-        return by_rank(shelves(keys, bucket_of_row, allotments.shape[1]), allotments)
+        return by_rank(sort_buckets(keys, bucket_of_row, allotments.shape[1]), allotments)

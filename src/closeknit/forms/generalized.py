@@ -25,28 +25,28 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
+from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets
 from closeknit.core.errors import BadInput
-from closeknit.core.joint import CodedSecret, Secret, joined
 from closeknit.core.kinds import Numeric
-from closeknit.core.order import Coded, groups, row_order
 from closeknit.core.params import choice
-from closeknit.core.published import Persons, Reading, secret_codes, without_markers
+from closeknit.core.reading import Persons, Reading, secret_codes, without_markers
+from closeknit.core.row_sorting import Coded, groups, row_order
 from closeknit.core.schema import Schema
 from closeknit.core.steps import with_steps
-from closeknit.core.table import Partition, Table, Written
+from closeknit.core.table import Partition, Table, WrittenTable
 from closeknit.core.tree import Int32
-from closeknit.forms.cells import (
+from closeknit.forms.cell_labels import (
     CANONICAL,
     cell_order,
-    checked_levels,
+    check_levels,
     class_labels,
     compact,
-    hidden_cells,
+    hide_cells,
     label_column,
     refuse_levels,
     tight_note,
 )
-from closeknit.kernels.boxes import boxes
+from closeknit.kernels.geometry.boxes import boxes
 
 CELLS = ("ranges", "stars")
 WITHHELD = ("removed", "hidden", "starred")  # what is written of rows without a class, from nothing to their secrets
@@ -66,7 +66,7 @@ class Generalized:
         choice("snap", self.snap, (True, False))
         choice("cells", self.cells, CELLS)
         choice("withheld", self.withheld, WITHHELD)
-        object.__setattr__(self, "levels", checked_levels(self.levels))
+        object.__setattr__(self, "levels", check_levels(self.levels))
 
     added: ClassVar[tuple[str, ...]] = ()
     advice: ClassVar[str | None] = None
@@ -76,7 +76,7 @@ class Generalized:
         sizes = [domain.size + 1 for domain in table.quasi_domains]
         return with_steps(table, lambda j: np.bincount(table.quasi[:, j], minlength=sizes[j]), self.snap)
 
-    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
         """Rows in the canonical order of their written cells: quasi-identifiers, then sensitive values, then plain cells."""
         table = self.before(table, seed)
         self._check(table)
@@ -95,12 +95,12 @@ class Generalized:
         for j, (name, shown) in enumerate(zip(table.schema.sensitive, table.shown, strict=True)):
             codes = table.sensitive[kept, j]
             said = Column(shown, np.where(hidden | (codes >= len(shown)), -1, codes).astype(np.int32))
-            written[name] = hidden_cells(compact(said), hidden)
+            written[name] = hide_cells(compact(said), hidden)
         written |= {name: compact(column.take(kept)) for name, column in table.plain.items()}
         order = row_order([*keys, *map(cell_order, written.values())], len(kept))
         named = {name: label_column(texts, of_class).take(class_of[order]) for name, (texts, of_class) in labels.items()}
         named |= {name: column.take(order) for name, column in written.items()}
-        return Written(Columns({name: named[name] for name in table.schema.published}, len(kept)), kept[order])
+        return WrittenTable(Columns({name: named[name] for name in table.schema.published}, len(kept)), kept[order])
 
     @property
     def fallbacks(self) -> tuple[Generalized, ...]:
@@ -152,7 +152,7 @@ class Generalized:
         """All cells of a row belong together."""
         return []
 
-    def unsorted(self, columns: Columns, schema: Schema) -> list[str]:
+    def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
         """The first row that is not where its written cells place it."""
         rank, _ = groups([cell_order(column) for column in columns.values()], columns.rows)
         before = np.flatnonzero(np.diff(rank) < 0)
@@ -169,7 +169,7 @@ class Generalized:
         keys = [(column.codes + 1, len(column.values) + 1) for column in cells.values()]
         class_of, count = groups(keys, columns.rows)
         secrets: dict[Secret, CodedSecret] = {name: secret_codes(columns[name], name, schema) for name in schema.sensitive}
-        secrets |= {names: joined([secrets[name] for name in names]) for names in joints}
+        secrets |= {names: join_secrets([secrets[name] for name in names]) for names in joints}
         heads = next(iter(persons.values())) if persons else None  # all cells of a row are of one person
         classes = Classes.of(class_of, count, secrets, heads)
         return Reading(columns, schema, class_of, classes, tuple(schema.quasi), tight=self.tight(schema))

@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
+from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets, parts
 from closeknit.core.errors import BadInput, suggest_name
-from closeknit.core.joint import CodedSecret, Secret, joined, parts
 from closeknit.core.kinds import texts_of
-from closeknit.core.order import Coded, groups, row_order
-from closeknit.core.published import Persons, Reading, known_part, secret_codes, without_markers
+from closeknit.core.reading import Persons, Reading, list_known_columns, secret_codes, without_markers
+from closeknit.core.row_sorting import Coded, groups, row_order
 from closeknit.core.schema import Schema
-from closeknit.core.table import Partition, Table, Written
-from closeknit.forms.cells import cell_order, class_labels, compact, distinct, label_column, refuse_levels
+from closeknit.core.table import Partition, Table, WrittenTable
+from closeknit.forms.cell_labels import cell_order, class_labels, compact, distinct, label_column, refuse_levels
 
 ColumnGroups = tuple[tuple[str, ...], ...]
 Order = NDArray[np.int64]
@@ -80,14 +80,14 @@ class Grouped(ABC):
         """How the files of the groups begin."""
         return [f"slice_{i}" for i in range(1, count + 1)]
 
-    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
         """Buckets in the order of their content, and in each of them every column group sorted by itself."""
         self.check(table.schema)
         refuse_levels(self.levels or {}, table)
         partition = Partition.of(partition.class_of)  # numbers without gaps: an empty bucket is none
         kept = np.flatnonzero(partition.class_of >= 0)
         bucket_of = partition.class_of[kept]
-        cells = {name: written_cells(table, name, kept, (self.levels or {}).get(name)) for name in table.schema.published}
+        cells = {name: write_column(table, name, kept, (self.levels or {}).get(name)) for name in table.schema.published}
         column_groups = self.column_groups(table.schema)
         ranks = [groups([cell_order(cells[name][0]) for name in group], len(kept)) for group in column_groups]
         orders = [row_order([(bucket_of, partition.count), rank], len(kept)) for rank in ranks]
@@ -97,7 +97,7 @@ class Grouped(ABC):
         written = {self.number: Column(np.arange(1, partition.count + 1), numbers.astype(np.int32))}
         order_of = {name: order for group, order in zip(column_groups, orders, strict=True) for name in group}
         written |= {name: column.take(order_of[name]) for name, (column, _) in cells.items()}
-        return Written(Columns(written, len(kept)), kept[orders[0]], {name: kept[order] for name, order in order_of.items()})
+        return WrittenTable(Columns(written, len(kept)), kept[orders[0]], {name: kept[order] for name, order in order_of.items()})
 
     def read(self, columns: Columns, schema: Schema, persons: Persons | None = None,
              joints: Sequence[tuple[str, ...]] = ()) -> Reading:  # fmt: skip
@@ -107,7 +107,7 @@ class Grouped(ABC):
             raise BadInput("is not in the release", column=self.number, right="it tells which rows are in one bucket")
         column_groups = self.column_groups(schema)
         marked = {name: without_markers(column, schema.missing) for name, column in columns.items()}
-        bucket_of, count = groups([_coded(marked[self.number])], columns.rows)
+        bucket_of, count = groups([_encode_column(marked[self.number])], columns.rows)
         heads = None if persons is None else next(iter(persons.values()))
         buckets = Classes.of(bucket_of, count, {}, heads)
         seen: dict[Secret, Reading] = {}
@@ -117,17 +117,17 @@ class Grouped(ABC):
             group = next(group for group in column_groups if names[0] in group)
             if not set(names) <= set(group):
                 continue  # nothing joins them
-            known = [self.number, *known_part(group, secret, schema)]
-            class_of, classes = groups([_coded(marked[name]) for name in known], columns.rows)
+            known = [self.number, *list_known_columns(group, secret, schema)]
+            class_of, classes = groups([_encode_column(marked[name]) for name in known], columns.rows)
             coded: list[CodedSecret] = [secret_codes(columns[name], name, schema) for name in names]
-            codes = {secret: coded[0] if isinstance(secret, str) else joined(coded)}
+            codes = {secret: coded[0] if isinstance(secret, str) else join_secrets(coded)}
             behind = None if persons is None else persons[names[0]]
             seen[secret] = Reading(columns, schema, class_of, Classes.of(class_of, classes, codes, behind), tuple(known))
         return Reading(columns, schema, bucket_of, buckets, (self.number,), column_groups, seen)
 
     def disorder(self, columns: Columns, schema: Schema) -> list[str]:
         """Groups of columns whose cells are not sorted in their buckets: cells that stand in one row may be of one person."""
-        bucket_of, count = groups([_coded(columns[self.number])], columns.rows)
+        bucket_of, count = groups([_encode_column(columns[self.number])], columns.rows)
         in_turn = row_order([(bucket_of, count)], columns.rows)
         same = np.diff(bucket_of[in_turn]) == 0
         found = []
@@ -139,7 +139,7 @@ class Grouped(ABC):
                 found.append(f"{self.number} {bucket}: the cells of {together} are not sorted, so rows may line up with others")
         return found
 
-    def unsorted(self, columns: Columns, schema: Schema) -> list[str]:
+    def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
         """Buckets that are not numbered from 1 in the order of their contents, rows that are not in the order of buckets."""
         numbers = columns[self.number]
         bucket_of, _ = cell_order(numbers)
@@ -180,7 +180,7 @@ class Grouped(ABC):
                 raise BadInput("has a level and is sensitive", column=name, right="levels are those of quasi columns alone")
 
 
-def written_cells(table: Table, name: str, rows: Order, level: int | str | None = None) -> tuple[Column, Coded]:
+def write_column(table: Table, name: str, rows: Order, level: int | str | None = None) -> tuple[Column, Coded]:
     """A column of these rows as it is written, and codes in the order of what is written."""
     schema = table.schema
     if name in schema.sensitive:
@@ -199,18 +199,18 @@ def written_cells(table: Table, name: str, rows: Order, level: int | str | None 
     return label_column(labels, label_of[leaf_of]), (label_of[leaf_of], len(labels))
 
 
-def known_codes(table: Table, form: Grouped, secret: Secret) -> NDArray[np.int32]:
+def encode_known(table: Table, form: Grouped, secret: Secret) -> NDArray[np.int32]:
     """What may be known of every row of a table beside a secret, per group of columns, before anything is written."""
     every = np.arange(len(table))
     codes = []
     for group in form.column_groups(table.schema):
-        known = known_part(group, secret, table.schema)
-        cells = [written_cells(table, name, every, (form.levels or {}).get(name))[1] for name in known]
+        known = list_known_columns(group, secret, table.schema)
+        cells = [write_column(table, name, every, (form.levels or {}).get(name))[1] for name in known]
         codes.append(groups(cells, len(table))[0])
     return np.stack(codes, axis=1)
 
 
-def _coded(column: Column) -> Coded:
+def _encode_column(column: Column) -> Coded:
     return column.codes + 1, len(column.values) + 1
 
 

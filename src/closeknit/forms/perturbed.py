@@ -24,12 +24,12 @@ from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.kinds import Kind, texts_of
-from closeknit.core.order import Coded, row_order
 from closeknit.core.params import choice
 from closeknit.core.perturbation import Law, retention, words_of
-from closeknit.core.published import Persons, Reading
+from closeknit.core.reading import Persons, Reading
+from closeknit.core.row_sorting import Coded, row_order
 from closeknit.core.schema import Schema
-from closeknit.core.table import Partition, Table, Written
+from closeknit.core.table import Partition, Table, WrittenTable
 from closeknit.forms.generalized import WITHHELD, Generalized
 
 
@@ -81,36 +81,36 @@ class Perturbed:
                 right = suggest_name(name, schema.sensitive)
                 raise BadInput("is to be perturbed and is not sensitive", column=name, right=right)
         retain = retention(self.retain)
-        return {name: Law(retain, _declared(name, schema.sensitive[name]) + self.missing) for name in names}
+        return {name: Law(retain, _count_declared(name, schema.sensitive[name]) + self.missing) for name in names}
 
     def before(self, table: Table, seed: int) -> Table:
         """The table with perturbed secrets, in the order of its own cells again: whatever is done with it tells no more.
 
         A method that looks at secrets, or at the order of rows that differ in nothing else, would tell them by its classes.
         """
-        table = self._drawn(self._cells.before(table, seed), np.arange(len(table)), seed)
+        table = self._draw_secrets(self._cells.before(table, seed), np.arange(len(table)), seed)
         keys: list[Coded] = [(table.quasi[:, j], domain.size + 1) for j, domain in enumerate(table.quasi_domains)]
         keys += [(table.sensitive[:, j], domain.size + 1) for j, domain in enumerate(table.sensitive_domains)]
         keys += [(column.codes + 1, len(column.values) + 1) for column in table.plain.values()]
         keys += [] if table.persons is None else [(table.persons, int(table.persons.max()) + 1)]
         return table.take(row_order(keys, len(table)))
 
-    def write(self, table: Table, partition: Partition, seed: int = 0) -> Written:
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
         """Rows sorted by what is written, as in the form `generalized`; secrets are perturbed now where they are not yet."""
         if not table.perturbed:
             # words go to rows in the order they would be written in unperturbed: raw quasi cells and withheld rows move none
-            table = self._drawn(table, self._cells.write(table, partition).rows, seed)
+            table = self._draw_secrets(table, self._cells.write(table, partition).rows, seed)
         return self._cells.write(table, partition)
 
-    def _drawn(self, table: Table, rows: NDArray[np.int64], seed: int) -> Table:
+    def _draw_secrets(self, table: Table, rows: NDArray[np.int64], seed: int) -> Table:
         """Secrets of these rows after the law of their column."""
         sensitive, shown = table.sensitive.copy(), list(table.shown)
         for name, law in self.laws(table.schema).items():
             place = list(table.schema.sensitive).index(name)
             true = table.sensitive[rows, place]
             self._refuse_missing(name, true, table.sensitive_domains[place])
-            sensitive[rows, place] = law.drawn(true, words_of(name, law, seed, true))
-            shown[place] = _all_shown(table.sensitive_domains[place], table.shown[place])
+            sensitive[rows, place] = law.draw_codes(true, words_of(name, law, seed, true))
+            shown[place] = _publish_leaves(table.sensitive_domains[place], table.shown[place])
         return replace(table, sensitive=sensitive, shown=tuple(shown), joints={}, perturbed=True)
 
     def read(self, columns: Columns, schema: Schema, persons: Persons | None = None,
@@ -136,9 +136,9 @@ class Perturbed:
         """All cells of a row belong together."""
         return []
 
-    def unsorted(self, columns: Columns, schema: Schema) -> list[str]:
+    def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
         """The first row that is not where its written cells place it."""
-        return self._cells.unsorted(columns, schema)
+        return self._cells.list_unsorted(columns, schema)
 
     def parts(self, columns: Columns, schema: Schema) -> dict[str, Columns]:
         """It is one table."""
@@ -170,7 +170,7 @@ def _names(columns: object) -> tuple[str, ...] | None:
     return tuple(columns)
 
 
-def _declared(name: str, kind: Kind) -> int:
+def _count_declared(name: str, kind: Kind) -> int:
     """How many values a column has by its declaration."""
     if kind.name not in ("tree", "flat"):
         right = "perturb categories; for numbers choose the form permuted, or declare intervals as a hierarchy"
@@ -182,7 +182,7 @@ def _declared(name: str, kind: Kind) -> int:
     return domain.size
 
 
-def _all_shown(domain: Domain, shown: NDArray[np.generic]) -> NDArray[np.generic]:
+def _publish_leaves(domain: Domain, shown: NDArray[np.generic]) -> NDArray[np.generic]:
     """Every leaf as it is shown, also those that nobody has: in the type of the column if they all have it, else as text."""
     if shown.dtype.kind == "O":
         return shown

@@ -13,7 +13,7 @@ from typing import ClassVar
 from closeknit.core.errors import BadInput
 from closeknit.core.schema import Schema
 from closeknit.forms.bucketized import two_groups
-from closeknit.forms.cells import checked_levels
+from closeknit.forms.cell_labels import check_levels
 from closeknit.forms.grouped import ColumnGroups, Grouped
 
 
@@ -28,7 +28,7 @@ class Sliced(Grouped):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", None if self.columns is None else column_groups_of(self.columns))
-        object.__setattr__(self, "levels", checked_levels(self.levels))
+        object.__setattr__(self, "levels", check_levels(self.levels))
 
     def column_groups(self, schema: Schema) -> ColumnGroups:
         """As asked, in that order."""

@@ -36,7 +36,7 @@ from numba.core.registry import CPUDispatcher
 from closeknit.kernels.caching import KernelCache, cache_folder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Told = Callable[[int, int], None]
+CompileProgress = Callable[[int, int], None]
 
 whole: Callable[[int], int] = cast(Any, np.int64)
 truth: Callable[[bool], bool] = cast(Any, np.bool_)
@@ -128,13 +128,13 @@ class Kernel(CPUDispatcher):
         if cache_folder() is not None and os.path.exists(self.py_func.__code__.co_filename):
             self._cache = KernelCache(self.py_func)
 
-    def called(self) -> list[Kernel]:
+    def list_callees(self) -> list[Kernel]:
         """The kernels that this one calls itself."""
         named = (self.py_func.__globals__.get(name) for name in self.py_func.__code__.co_names)
         return [each for each in named if isinstance(each, Kernel)]
 
 
-def _compiled(**options: Any) -> Callable[[Function], Function]:
+def _build_decorator(**options: Any) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         made = Kernel(function, targetoptions={"nopython": True, "nogil": True, **options}, pipeline_class=_KernelCompiler)
         made.enable_caching()
@@ -143,16 +143,16 @@ def _compiled(**options: Any) -> Callable[[Function], Function]:
     return decorate
 
 
-kernel = _compiled()
-bare: Any = _compiled(_nrt=False)
-inlined = _compiled(forceinline=True)
+kernel = _build_decorator()
+bare: Any = _build_decorator(_nrt=False)
+inlined = _build_decorator(forceinline=True)
 
 
 class _Count(event.Listener):
     """Kernels and parts compiled so far in this process, and those that are known to follow."""
 
     def __init__(self) -> None:
-        self.begun, self.depth, self.known, self.told = 0, 0, set[Any](), list[Told]()
+        self.begun, self.depth, self.known, self.told = 0, 0, set[Any](), list[CompileProgress]()
 
     def on_start(self, event: Any) -> None:
         """A function begins to be compiled."""
@@ -162,25 +162,25 @@ class _Count(event.Listener):
             self.depth += 1
             if isinstance(begun, Kernel):
                 self._foresee(begun)
-            self._tell(self.begun, max(self.begun, len(self.known)))
+            self._report(self.begun, max(self.begun, len(self.known)))
 
     def on_end(self, event: Any) -> None:
         """A function has been compiled."""
         if isinstance(event.data["dispatcher"], (Kernel, _Part)):
             self.depth -= 1
             if self.depth == 0:
-                self._tell(0, 0)
+                self._report(0, 0)
 
     def _foresee(self, begun: Kernel) -> None:
         self.known.add(begun)
-        waiting = begun.called()
+        waiting = begun.list_callees()
         while waiting:
             each = waiting.pop()
             if each.part not in self.known:
                 self.known.add(each.part)
-                waiting += each.called()
+                waiting += each.list_callees()
 
-    def _tell(self, begun: int, known: int) -> None:
+    def _report(self, begun: int, known: int) -> None:
         for told in self.told:
             told(begun, known)
 
@@ -190,7 +190,7 @@ event.register("numba:compile", _count)
 
 
 @contextmanager
-def watch_compiling(tell: Told) -> Iterator[None]:
+def watch_compiling(tell: CompileProgress) -> Iterator[None]:
     """Inside, `tell(i, n)` is called when the i-th kernel of this process begins to be compiled, and `tell(0, 0)` at the end.
 
     `n` is how many there are as far as is known: it grows when a further kernel turns out to be needed.

@@ -14,8 +14,8 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from closeknit.kernels.boxes import Codes
 from closeknit.kernels.compiling import bare
+from closeknit.kernels.geometry.boxes import Codes
 
 LANES = 8
 

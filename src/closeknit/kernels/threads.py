@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from closeknit.kernels.boxes import Ints
+from closeknit.kernels.geometry.boxes import Ints
 
 THREADS = 4  # at most
 

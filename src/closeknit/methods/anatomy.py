@@ -45,12 +45,12 @@ from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.fills.knn import Knn
 from closeknit.fills.sweep import Sweep
-from closeknit.kernels.anatomizing import exchanged
-from closeknit.kernels.dealing import literal, rounds
-from closeknit.kernels.hilbert import hilbert_keys
-from closeknit.kernels.sweeps import default_sweeps
+from closeknit.kernels.dealing.rounds import literal, rounds
+from closeknit.kernels.dealing.sweeps import default_sweeps
+from closeknit.kernels.exchange.anatomy import exchange_rows
+from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
 from closeknit.models import LDiversity
-from closeknit.plans.stack import Stack, stacked
+from closeknit.plans.stack import Stack, build_stack
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -92,10 +92,10 @@ class Anatomy:
         codes, domain = table.secret(self._secret(table.schema))
         known = codes < domain.size
         if known.all():
-            return self._grouped(table, seed, progress)
+            return self._build_groups(table, seed, progress)
         if not known.any():
             return Outcome(Partition(np.zeros(len(table), dtype=np.int32), 1))
-        groups = self._grouped(table.take(np.flatnonzero(known)), seed, progress).partition
+        groups = self._build_groups(table.take(np.flatnonzero(known)), seed, progress).partition
         near = self.rows == "near"
         order = np.argsort(
             hilbert_keys(points(table)) if near else np.random.default_rng(seed).permutation(len(table)), kind="stable"
@@ -106,10 +106,10 @@ class Anatomy:
         class_of[order] = class_of[order[known[order]]][before]
         return Outcome(Partition(class_of, groups.count))
 
-    def _grouped(self, table: Table, seed: int, progress: Progress) -> Outcome:
+    def _build_groups(self, table: Table, seed: int, progress: Progress) -> Outcome:
         """Plan lanes, deal the stack to them, join lanes where a group needs several, exchange rows."""
         column, l = self._secret(table.schema), number("l", self.l)  # noqa: E741
-        table = table.folded(column)
+        table = table.fold_values(column)
         values = table.secret(column)[0]
         most = int(np.bincount(values, minlength=1).max())
         if most * l > len(table):
@@ -118,14 +118,14 @@ class Anatomy:
             raise _too_frequent(self.promises(table.schema)[0], most, len(table))
         progress("grouping", 0.2)
         lanes, joins = lanes_of(len(table), most, l)
-        dealt = self._dealt(table, stacked(table, [column], "value"), lanes, seed)
-        group_of = dealt if joins is None else self._joined(table, dealt, joins, seed)
+        dealt = self._deal_rows(table, build_stack(table, [column], "value"), lanes, seed)
+        group_of = dealt if joins is None else self._join_lanes(table, dealt, joins, seed)
         if self.rows == "near":
             progress("exchanging", 0.4)
             sizes = np.bincount(group_of)
             limits = np.array([int(size / l) for size in range(sizes.max() + 1)], dtype=np.int64)[sizes]
             passes = default_sweeps(len(table)) // 2
-            group_of = exchanged(group_of, values, limits, table.quasi, scales(table), passes, seed)
+            group_of = exchange_rows(group_of, values, limits, table.quasi, scales(table), passes, seed)
         return Outcome(Partition(group_of, int(group_of.max()) + 1))
 
     def _secret(self, schema: Schema) -> str:
@@ -135,7 +135,7 @@ class Anatomy:
             raise BadInput(what, column=self.column, right=suggest_name(self.column, known))
         return self.column or known[0]
 
-    def _dealt(self, table: Table, stack: Stack, lanes: int, seed: int) -> Int32:
+    def _deal_rows(self, table: Table, stack: Stack, lanes: int, seed: int) -> Int32:
         """The lane of each row: rounds of `lanes` rows of the stack, one for each."""
         if self.rows == "near":
             return rounds(stack.rows, stack.values, lanes, table.quasi, scales(table))
@@ -146,7 +146,7 @@ class Anatomy:
         lane_of[shuffled[np.argsort(place[shuffled], kind="stable")]] = literal(len(table), lanes)
         return lane_of
 
-    def _joined(self, table: Table, lane_of: Int32, joins: Int64, seed: int) -> Int32:
+    def _join_lanes(self, table: Table, lane_of: Int32, joins: Int64, seed: int) -> Int32:
         """The group of each row: as many long and short lanes as `joins` says, near ones or the next."""
         _, first, sizes = np.unique(lane_of, return_index=True, return_counts=True)
         short = (sizes < sizes.max()).astype(np.int32)

@@ -28,14 +28,14 @@ from fractions import Fraction
 from typing import ClassVar, cast
 
 from closeknit.core.classes import Histogram
-from closeknit.core.joint import Secret
+from closeknit.core.combined_secrets import Secret
 from closeknit.core.method import Progress
 from closeknit.core.model import Likeness, Model, least_rows
 from closeknit.core.params import choice, number
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Table
 from closeknit.fills.fill import REGISTRY as FILLS
-from closeknit.methods.planned import GAMMAS, largest, planned, planned_for
+from closeknit.methods.plan_search import GAMMAS, choose_target, fill_plans, largest
 from closeknit.plans import Plan, burel_plan
 from closeknit.plans.ranks import Ranks
 
@@ -70,11 +70,11 @@ class Burel:
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Plan, fill, judge."""
-        model, column = planned_for(self, models, self.column)
+        model, column = choose_target(self, models, self.column)
         k = max(least_rows(models), 1)
-        plans = self._plans(table.own(column), cast(Likeness, model), k)
+        plans = self._plans(table.count_values(column), cast(Likeness, model), k)
         codes = table.secret(column)[0]
-        return Outcome(planned(table, models, codes, plans, self.fill, self.polish, seed, progress, whole=self.slack))
+        return Outcome(fill_plans(table, models, codes, plans, self.fill, self.polish, seed, progress, whole=self.slack))
 
     @property
     def by_rank(self) -> bool:
@@ -83,7 +83,7 @@ class Burel:
 
     def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
         """The plan as ranks, for rows that no machine sees whole."""
-        model, column = planned_for(self, models, self.column)
+        model, column = choose_target(self, models, self.column)
         plan = next(self._plans(own(column), cast(Likeness, model), max(least_rows(models), 1)))
         return Ranks.of_plan(column, plan)
 

@@ -32,8 +32,8 @@ from closeknit.core.method import Progress
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Table
-from closeknit.methods.drawn import check_draw, drawn, numbers_of_groups, promised
-from closeknit.plans.fcm import fcm_groups, variant
+from closeknit.methods.group_draw import check_draw, choose_secrets, draw_classes, numbers_of_groups
+from closeknit.plans.fcm import choose_variant, fcm_groups
 from closeknit.plans.groups import Cells
 
 
@@ -66,13 +66,13 @@ class FcmDraw:
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Group, draw, judge; the notes say which grouping ran for which number of groups."""
         counts = numbers_of_groups(len(table), max(least_rows(models), 1), self.groups)
-        cells = Cells.of(table, promised(table, models))
-        ways = [VARIANTS[variant(cells, c, self.grouping)] for c in counts]
+        cells = Cells.of(table, choose_secrets(table, models))
+        ways = [VARIANTS[choose_variant(cells, c, self.grouping)] for c in counts]
         notes = [
             f"{self.name}: {len(cells):,} combinations of secrets, {c:,} groups by {way}"
             for c, way in zip(counts, ways, strict=True)
         ]
-        return drawn(table, models, cells, counts, lambda cells, c: fcm_groups(cells, c, self.grouping), self.fill, self.polish,
+        return draw_classes(table, models, cells, counts, lambda cells, c: fcm_groups(cells, c, self.grouping), self.fill, self.polish,
                      seed, progress, notes)  # fmt: skip
 
 

@@ -28,16 +28,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, cast
 
+from closeknit.core.combined_secrets import Secret
 from closeknit.core.errors import BadInput
-from closeknit.core.joint import Secret
 from closeknit.core.method import Progress
 from closeknit.core.model import Closeness, Model, least_rows
 from closeknit.core.params import choice, number
 from closeknit.core.table import Outcome, Table
 from closeknit.fills.fill import REGISTRY as FILLS
-from closeknit.methods.planned import largest, planned, planned_for
+from closeknit.methods.plan_search import choose_target, fill_plans, largest
 from closeknit.plans.fragment_sizes import SIZINGS, fragment_plan
-from closeknit.plans.fragments import BOUNDS, Fragments, Space, find_fragmentation, finer_and_finer
+from closeknit.plans.fragments import BOUNDS, Fragments, Space, find_fragmentation, refine_fragments
 from closeknit.plans.plan import Plan
 
 NOMINAL = tuple(map(Fraction, (1, 2, 3, 5, 8)))  # times t: thresholds that sizes are tried for
@@ -79,19 +79,19 @@ class Fragmentation:
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Plan, fill, judge."""
-        asked = self._asked(models)
-        space = Space.of([(table.secret(name)[0], table.own(name), model.distance) for model, name in asked])
+        asked = self._choose_targets(models)
+        space = Space.of([(table.secret(name)[0], table.count_values(name), model.distance) for model, name in asked])
         t = [number("t", model.t) for model, _ in asked]
         k = max(least_rows(models), 1)
         plans = self._plans(space, t, k)
-        return Outcome(planned(table, models, space.cell_of, plans, self.fill, self.polish, seed, progress))
+        return Outcome(fill_plans(table, models, space.cell_of, plans, self.fill, self.polish, seed, progress))
 
-    def _asked(self, models: Sequence[Model]) -> list[tuple[Closeness, Secret]]:
+    def _choose_targets(self, models: Sequence[Model]) -> list[tuple[Closeness, Secret]]:
         """The promises that are planned for, and their secrets: all of closeness, or those of `columns`.
 
         Several columns as one secret have too many combinations for boxes: planned for only if nothing else is asked.
         """
-        first = [planned_for(self, models, column) for column in self.columns or (None,)]  # refuses what nobody asked for
+        first = [choose_target(self, models, column) for column in self.columns or (None,)]  # refuses what nobody asked for
         alone = [m for m in models if m.family == self.plans_for and isinstance(m.column, str)]
         chosen = [(m, m.column) for m in alone if self.columns is None or m.column in self.columns]
         return [(cast(Closeness, model), column) for model, column in chosen or first if column is not None]
@@ -102,7 +102,7 @@ class Fragmentation:
         if not self.slack:
             return
         limits = [[factor * limit for limit in t] for factor in FINENESS]
-        finer = list(zip(FINENESS, finer_and_finer(space, limits, self.bound), strict=True))
+        finer = list(zip(FINENESS, refine_fragments(space, limits, self.bound), strict=True))
         for factor in NOMINAL:
             nominal = [factor * limit for limit in t]
             yield largest(self._plan(fragments, nominal, k) for fineness, fragments in finer if fineness <= factor)

@@ -47,7 +47,7 @@ from closeknit.core.params import whole
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.core.tree import STAR
 from closeknit.forms import generalized
-from closeknit.methods.rollup import Groups, Vector, remaining
+from closeknit.methods.rollup import Groups, Vector, select_classes
 
 REMEMBERED = 1 << 25  # numbers kept of groups to roll up from: they cost memory, and change no result
 DIGITS = 12  # losses that agree so far are ties
@@ -127,13 +127,13 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.table, self.ladders = self.bottom.of.table, self.bottom.of.ladders
-        self.room = self.table.withholdable
+        self.room = self.table.suppressible
         self.shape = tuple(len(ladder.levels) for ladder in self.ladders)
         self.size = prod(self.shape)
         weights = np.array(self.table.schema.weights(), dtype=np.float64)
         self.weights = weights / weights.sum()
         # with rows withheld only sizes prune: see "Different from the source"
-        sure = [m for m in self.models if merging_holds(m, self.table.parts_persons)]
+        sure = [m for m in self.models if merging_holds(m, self.table.splits_persons)]
         self.pruning = [m for m in sure if not self.room or m.family == "size"]
         persons = self.table.persons
         self.together = persons is not None and self.table.schema.person_rows == "together"
@@ -150,7 +150,7 @@ class _Search:
         known: dict[tuple[int, ...], Flags] = {(): np.ones((), dtype=bool)}
         for size in range(1, len(every)) if self.pruning or self.together else ():
             self.progress("looking at levels", 0.2 + 0.3 * size / len(every))
-            allowed = {columns: self._allowed(columns, known) for columns in combinations(every, size)}
+            allowed = {columns: self._prune_vectors(columns, known) for columns in combinations(every, size)}
             if sum(int(vectors.sum()) for vectors in allowed.values()) >= left.sum():
                 break
             known = {columns: self._holding(columns, vectors) for columns, vectors in allowed.items()}
@@ -158,7 +158,7 @@ class _Search:
                 left &= np.expand_dims(holding, [column for column in every if column not in columns])
         return left
 
-    def _allowed(self, columns: tuple[int, ...], known: dict[tuple[int, ...], Flags]) -> Flags:
+    def _prune_vectors(self, columns: tuple[int, ...], known: dict[tuple[int, ...], Flags]) -> Flags:
         allowed = np.ones([self.shape[column] for column in columns], dtype=bool)
         for i in range(len(columns)):
             allowed &= np.expand_dims(known[columns[:i] + columns[i + 1 :]], i)
@@ -169,7 +169,7 @@ class _Search:
         holding = np.zeros_like(candidates)
         if not candidates.any():
             return holding
-        seen = _Seen(self.bottom.rolled(columns, (0,) * len(columns)))
+        seen = _GroupCache(self.bottom.roll_up(columns, (0,) * len(columns)))
         vectors = np.argwhere(candidates)
         for vector in vectors[np.argsort(vectors.sum(axis=1), kind="stable")].tolist():
             if holding[tuple(vector)]:
@@ -184,16 +184,16 @@ class _Search:
 
     def _may_hold(self, groups: Groups) -> bool:
         """What has to hold over any columns for it to hold over all of them."""
-        if self.together and self._parted(groups):
+        if self.together and self._splits_person(groups):
             return False
         broken = np.zeros(len(groups), dtype=bool)
         for model in self.pruning:
-            broken |= ~model.holds(_seen_by(model, groups))
+            broken |= ~model.holds(_view_for(model, groups))
             if groups.sizes[broken].sum() > self.room:
                 return False
         return True
 
-    def _parted(self, groups: Groups) -> bool:
+    def _splits_person(self, groups: Groups) -> bool:
         """Whether somebody stands in two groups."""
         mine = groups.group_of_row()[self.by_person]
         return bool((self.same_person & (mine[1:] != mine[:-1])).any())
@@ -206,13 +206,13 @@ class _Search:
         vectors = np.argwhere(candidates)
         order = np.argsort(losses[candidates], kind="stable")
         bounded = not self.room or all(ladder.fixed for ladder in self.ladders)
-        seen, best, found = _Seen(self.bottom), np.inf, None
+        seen, best, found = _GroupCache(self.bottom), np.inf, None
         for vector in map(tuple, vectors[order].tolist()):
             if bounded and (losses[vector] > best or (found is not None and not self.room)):
                 break
             groups = seen.groups(vector)
             self.judged += 1
-            kept = self._published(groups)
+            kept = self._choose_published(groups)
             seen.keep(groups)
             if kept is None:
                 continue
@@ -221,7 +221,7 @@ class _Search:
                 best, found = lost, (groups, kept)
         return found
 
-    def _published(self, groups: Groups) -> Flags | None:
+    def _choose_published(self, groups: Groups) -> Flags | None:
         """The groups that are left when those that break a promise are withheld; None where too many rows are."""
         if not self._may_hold(groups):
             return None
@@ -238,14 +238,14 @@ class _Search:
             kept[np.flatnonzero(kept)[broken]] = False
             if groups.sizes[~kept].sum() > self.room or not kept.any():
                 return None
-            left = remaining(groups.classes, kept, self.table)
+            left = select_classes(groups.classes, kept, self.table)
 
     def _losses(self) -> NDArray[np.float64]:
         """Of every vector, if nothing is withheld."""
         losses = np.zeros(self.shape)
         for axis, (weight, ladder) in enumerate(zip(self.weights, self.ladders, strict=True)):
             rows = np.bincount(self.bottom.nodes[:, axis], weights=self.bottom.sizes)
-            lost = np.array([ladder.lost(step, rows) for step in range(len(ladder.levels))])
+            lost = np.array([ladder.measure_loss(step, rows) for step in range(len(ladder.levels))])
             losses += np.expand_dims(weight * lost, [i for i in range(len(self.shape)) if i != axis])
         return np.round(losses / self.table.weight, DIGITS)
 
@@ -255,12 +255,12 @@ class _Search:
         published = bottom.sizes * kept[group_of]
         lost = float(self.table.weight - published.sum())
         for axis, (weight, ladder, step) in enumerate(zip(self.weights, self.ladders, groups.vector, strict=True)):
-            lost += weight * ladder.lost(step, np.bincount(bottom.nodes[:, axis], weights=published))
+            lost += weight * ladder.measure_loss(step, np.bincount(bottom.nodes[:, axis], weights=published))
         return round(lost / self.table.weight, DIGITS)
 
 
 @dataclass(eq=False)
-class _Seen:
+class _GroupCache:
     """Groups that were looked at: those one step above are rolled up from them."""
 
     bottom: Groups
@@ -272,7 +272,7 @@ class _Seen:
         steps = range(len(vector))
         below = (tuple(vector[i] - (i == down) for i in steps) for down in steps)
         nearest = min((self.known[v] for v in below if v in self.known), key=len, default=self.bottom)
-        return nearest.rolled(self.bottom.columns, vector)
+        return nearest.roll_up(self.bottom.columns, vector)
 
     def keep(self, groups: Groups) -> None:
         """Remember them while there is room."""
@@ -281,7 +281,7 @@ class _Seen:
             self.known[groups.vector] = groups
 
 
-def _seen_by(model: Model, groups: Groups) -> Classes:
+def _view_for(model: Model, groups: Groups) -> Classes:
     """Promises about sizes alone need no histograms."""
     bare = model.column is None and groups.of.table.persons is None
     return Classes(groups.sizes, groups.sizes, {}) if bare else groups.classes

@@ -31,26 +31,26 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.combined_secrets import parts
 from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.joint import parts
 from closeknit.core.limits import MOST_PROPOSALS, MOST_SECONDS
-from closeknit.core.method import Progress, side_by_side, silent
+from closeknit.core.method import Progress, ignore_progress, share_progress
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import number
 from closeknit.core.params import whole as whole_number
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.fills.careful_cuts import cut, recut
-from closeknit.fills.exchange import exchanged
-from closeknit.fills.loom import Loom
+from closeknit.fills.exchange import exchange_rows
+from closeknit.fills.knit_state import KnitState
 from closeknit.fills.refine import root_holds
-from closeknit.fills.repair import repaired
-from closeknit.kernels.knit_exchange import WIDTH
+from closeknit.fills.repair import repair_partition
+from closeknit.kernels.exchange.knit_exchange import WIDTH
 from closeknit.kernels.threads import in_threads
 from closeknit.methods.burel import Burel
 from closeknit.methods.mondrian import Mondrian
 from closeknit.methods.sabre import Sabre
 from closeknit.methods.stack_and_deal import StackAndDeal
-from closeknit.plans.guards import guard_of, tightened
+from closeknit.plans.guards import guard_of, tighten_guard
 
 SLACKS = (0.85, 0.5, 1.0, 0.7)  # share of the room that the first cuts may use
 SMALL = 4_096  # rows up to which there are several starts; larger tables have the first only
@@ -124,27 +124,27 @@ class Knit:
         if len(table) < 2 * max(least_rows(models), 1) or table.quasi.shape[1] == 0:
             return Outcome(whole)
         guarded = guard_of(table, models)
-        loom = Loom.of(table, guarded.guard, guarded.asked)
+        knit_state = KnitState.of(table, guarded.guard, guarded.asked)
         progress("cutting", BEGUN)
-        shards, sweeps = _shards(loom), self.sweeps(len(table))
+        shards, sweeps = _shards(knit_state), self.sweeps(len(table))
         if len(shards) == 1:
-            part, done = _knit(loom, models, sweeps, [seed], progress, self.seconds)
-            return self._outcome(repaired(table, part, models), done)
+            part, done = _knit(knit_state, models, sweeps, [seed], progress, self.seconds)
+            return self._outcome(repair_partition(table, part, models), done)
 
-        tells = side_by_side(progress, len(shards) + (self.seconds is not None), begin=BEGUN)
+        tells = share_progress(progress, len(shards) + (self.seconds is not None), begin=BEGUN)
 
-        def knitted(i: int) -> Partition:
-            part, _ = _knit(loom.part(shards[i]), models, sweeps, [seed, i], tells[i])
+        def knit_shard(i: int) -> Partition:
+            part, _ = _knit(knit_state.part(shards[i]), models, sweeps, [seed, i], tells[i])
             tells[i]("exchanging", ENDED)
             return part
 
         if self.seconds is not None:  # the first shard tells how much can be done in time
-            sweeps = _knit(loom.part(shards[0]), models, sweeps, [seed, 0], tells[-1], self.seconds / (len(shards) + 1))[1]
+            sweeps = _knit(knit_state.part(shards[0]), models, sweeps, [seed, 0], tells[-1], self.seconds / (len(shards) + 1))[1]
         class_of, count = whole.class_of, 0
-        for rows, part in zip(shards, in_threads(knitted, range(len(shards))), strict=True):
+        for rows, part in zip(shards, in_threads(knit_shard, range(len(shards))), strict=True):
             class_of[rows] = part.class_of + count
             count += part.count
-        return self._outcome(repaired(table, Partition(class_of, count), models), sweeps)
+        return self._outcome(repair_partition(table, Partition(class_of, count), models), sweeps)
 
     def _outcome(self, partition: Partition, sweeps: int) -> Outcome:
         """With the count that repeats it, where a clock decided."""
@@ -152,23 +152,23 @@ class Knit:
         return Outcome(partition, repeat=counted)
 
 
-def _shards(loom: Loom) -> list[NDArray[np.int64]]:
+def _shards(knit_state: KnitState) -> list[NDArray[np.int64]]:
     """Rows of each shard: cuts with some slack, until none has too many rows. Judges need the whole table, and so one shard."""
-    shard_of = np.zeros(len(loom.table), dtype=np.int32)
-    if len(loom.table) > SHARD and not loom.asked:
-        shard_of = cut(loom, Partition(shard_of, 1), tightened(loom.guard, SLACKS[1]), SHARD).class_of
+    shard_of = np.zeros(len(knit_state.table), dtype=np.int32)
+    if len(knit_state.table) > SHARD and not knit_state.asked:
+        shard_of = cut(knit_state, Partition(shard_of, 1), tighten_guard(knit_state.guard, SLACKS[1]), SHARD).class_of
     order = np.argsort(shard_of, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(shard_of[order])) + 1)
 
 
-def _knit(loom: Loom, models: Sequence[Model], sweeps: int, seed: Sequence[int], progress: Progress,
+def _knit(knit_state: KnitState, models: Sequence[Model], sweeps: int, seed: Sequence[int], progress: Progress,
           seconds: float | None = None) -> tuple[Partition, int]:  # fmt: skip
     """Start well, then cycle by cycle as long as the budget lasts; and how many sweeps that were.
 
     By the clock a cycle begins only where it should end in time, LONGER times as long as the one before it.
     """
     begun, took = time.monotonic(), 0.0
-    best, loss = _start(loom, models, seed, progress)
+    best, loss = _start(knit_state, models, seed, progress)
     done, length = 0, 1
     while done + SWEEPS * length <= sweeps:
         at = time.monotonic()
@@ -179,49 +179,49 @@ def _knit(loom: Loom, models: Sequence[Model], sweeps: int, seed: Sequence[int],
         def tell(i: int, share: float = share, each: float = each) -> None:
             progress("exchanging", 0.4 + 0.4 * (share + i * each))
 
-        ended = _cycle(loom, best, length, np.random.default_rng([*seed, length]), tell)
-        if loom.loss(ended) < loss:
-            best, loss = ended, loom.loss(ended)
+        ended = _cycle(knit_state, best, length, np.random.default_rng([*seed, length]), tell)
+        if knit_state.loss(ended) < loss:
+            best, loss = ended, knit_state.loss(ended)
         done, length, took = done + SWEEPS * length, LONGER * length, time.monotonic() - at
     return best, done
 
 
-def _start(loom: Loom, models: Sequence[Model], seed: Sequence[int], progress: Progress) -> tuple[Partition, float]:
+def _start(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int], progress: Progress) -> tuple[Partition, float]:
     """The start that loses least after a short exchange."""
-    best, loss = Partition(np.zeros(len(loom.table), dtype=np.int32), 1), np.inf
-    for i, start in enumerate(_starts(loom, models, seed[0])):
+    best, loss = Partition(np.zeros(len(knit_state.table), dtype=np.int32), 1), np.inf
+    for i, start in enumerate(_starts(knit_state, models, seed[0])):
         progress("cutting", 0.4 - 0.2 * 0.7**i)
-        found = [repaired(loom.table, start, models) if loom.asked else start]
-        if loom.loss(found[0]) <= HOPELESS * loss:
-            found.append(exchanged(loom, found[0], SWEEPS, 0.0, np.random.default_rng([*seed, 0, i])))
+        found = [repair_partition(knit_state.table, start, models) if knit_state.asked else start]
+        if knit_state.loss(found[0]) <= HOPELESS * loss:
+            found.append(exchange_rows(knit_state, found[0], SWEEPS, 0.0, np.random.default_rng([*seed, 0, i])))
         for one in found:
-            if loom.loss(one) < loss:
-                best, loss = one, loom.loss(one)
+            if knit_state.loss(one) < loss:
+                best, loss = one, knit_state.loss(one)
     return best, loss
 
 
-def _starts(loom: Loom, models: Sequence[Model], seed: int) -> Iterator[Partition]:
+def _starts(knit_state: KnitState, models: Sequence[Model], seed: int) -> Iterator[Partition]:
     """Careful cuts with more and less slack, Mondrian's cuts, and for a few rows what planning methods make."""
-    whole = Partition(np.zeros(len(loom.table), dtype=np.int32), 1)
-    small = len(loom.table) <= SMALL
+    whole = Partition(np.zeros(len(knit_state.table), dtype=np.int32), 1)
+    small = len(knit_state.table) <= SMALL
     for slack in SLACKS if small else SLACKS[:1]:
-        begun = cut(loom, whole, tightened(loom.guard, slack)) if slack < 1 else whole
-        yield cut(loom, begun, loom.guard)
+        begun = cut(knit_state, whole, tighten_guard(knit_state.guard, slack)) if slack < 1 else whole
+        yield cut(knit_state, begun, knit_state.guard)
     if small:
-        yield Mondrian().run(loom.table, models, 0, silent).partition
+        yield Mondrian().run(knit_state.table, models, 0, ignore_progress).partition
     mentioned = tuple(dict.fromkeys(name for model in models for name in parts(model.column)))[:2]
-    if not mentioned or len(loom.table) > FEW:  # what plans by a value that no guarantee mentions would disclose it
+    if not mentioned or len(knit_state.table) > FEW:  # what plans by a value that no guarantee mentions would disclose it
         return
     for method in (Sabre(), Burel(), StackAndDeal(column=mentioned)):
         with suppress(BadInput, Unsatisfiable):  # it plans for other promises than these
-            yield repaired(loom.table, method.run(loom.table, models, seed, silent).partition, models)
+            yield repair_partition(knit_state.table, method.run(knit_state.table, models, seed, ignore_progress).partition, models)
 
 
-def _cycle(loom: Loom, partition: Partition, length: int, rng: np.random.Generator, tell: Callable[[int], None]) -> Partition:
+def _cycle(knit_state: KnitState, partition: Partition, length: int, rng: np.random.Generator, tell: Callable[[int], None]) -> Partition:
     """Rounds of pooling, cutting and exchanging that cool down."""
-    heat = HEAT * loom.loss(partition)
+    heat = HEAT * knit_state.loss(partition)
     for i in range(length):
         tell(i)
-        partition = recut(loom, partition, POOLED[i % len(POOLED)], rng)
-        partition = exchanged(loom, partition, SWEEPS, heat * (1 - (i + 1) / length), rng)
+        partition = recut(knit_state, partition, POOLED[i % len(POOLED)], rng)
+        partition = exchange_rows(knit_state, partition, SWEEPS, heat * (1 - (i + 1) / length), rng)
     return partition

@@ -41,11 +41,11 @@ from closeknit.core.method import Progress
 from closeknit.core.model import Closeness, Model, least_rows
 from closeknit.core.params import choice, number
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.refine import refined
-from closeknit.fills.repair import repaired
-from closeknit.kernels.microaggregation import Space, mixed_classes, nearest_classes
-from closeknit.kernels.shelves import curve, shelves
-from closeknit.plans.groups import adjusted
+from closeknit.fills.refine import refine_partition
+from closeknit.fills.repair import repair_partition
+from closeknit.kernels.clustering.microaggregation import Space, mixed_classes, nearest_classes
+from closeknit.kernels.geometry.sorted_buckets import curve, sort_buckets
+from closeknit.plans.groups import adjust_k
 from closeknit.plans.metric_tree import ground_distance, secrets_of
 
 TOGETHER = 1 << 16  # rows that are scanned for each other
@@ -54,10 +54,10 @@ TRIALS = 1 << 24  # exchanges tried on a table, and at least 32 a row
 Int32 = NDArray[np.int32]
 
 
-def looked_at(n: int) -> int:
+def count_candidates(n: int) -> int:
     """Rows beyond its k nearest that a class may exchange for, in a table of n.
 
-    >>> looked_at(1_000), looked_at(45_222), looked_at(1_000_000)
+    >>> count_candidates(1_000), count_candidates(45_222), count_candidates(1_000_000)
     (16777, 370, 32)
     """
     return max(32, TRIALS // max(n, 1))
@@ -99,8 +99,8 @@ class Microaggregation:
         close = self._closenesses(table, models)
         progress("microaggregation", 0.2)
         class_of, count = _k_first(table, close, k) if self.first == "k" else _t_first(table, close, k)
-        partition = repaired(table, Partition(class_of, count), models)
-        partition = refined(table, partition, models, scales(table)) if self.refine else partition
+        partition = repair_partition(table, Partition(class_of, count), models)
+        partition = refine_partition(table, partition, models, scales(table)) if self.refine else partition
         runs = _runs(len(table), k)
         return Outcome(partition, notes=(f"rows were cut into {runs} runs along the Hilbert curve",) if runs > 1 else ())
 
@@ -117,7 +117,7 @@ def _k_first(table: Table, close: Sequence[Closeness], k: int) -> tuple[Int32, i
     """Algorithm 2: k nearest rows, then exchanges."""
     space, secrets = _space(table), secrets_of(table, close)
     class_of, count = np.full(len(table), -1, dtype=np.int32), 0
-    limit = looked_at(len(table)) if close else 0
+    limit = count_candidates(len(table)) if close else 0
     for rows in _shards(table, np.zeros(len(table), dtype=np.int32), k):
         count = nearest_classes(space, secrets, rows, k, limit, class_of, count)
     return class_of, count
@@ -127,7 +127,7 @@ def _t_first(table: Table, close: Sequence[Closeness], k: int) -> tuple[Int32, i
     """Algorithm 3: one row of each of k subsets along one secret, an ordered one if there is any, the strictest of these."""
     n = len(table)
     model = min(close, key=lambda m: (ground_distance(table, m) != "ordered", number("t", m.t)), default=None)
-    k = adjusted(n, max(k, 1 if model is None else needed(n, number("t", model.t))))
+    k = adjust_k(n, max(k, 1 if model is None else compute_class_size(n, number("t", model.t))))
     subset_of = np.zeros(n, dtype=np.int32)
     if model is None:  # nothing to be near to: subsets along the curve would keep near rows apart
         return _k_first(table, (), k)
@@ -141,10 +141,10 @@ def _t_first(table: Table, close: Sequence[Closeness], k: int) -> tuple[Int32, i
     return class_of, count
 
 
-def needed(n: int, t: Fraction) -> int:
+def compute_class_size(n: int, t: Fraction) -> int:
     """Rows of a class that takes one of each subset, such that secrets all different are within t: ceil(n / (2(n-1)t + 1)).
 
-    >>> needed(1000, Fraction(1, 10)), needed(1000, Fraction(0))
+    >>> compute_class_size(1000, Fraction(1, 10)), compute_class_size(1000, Fraction(0))
     (5, 1000)
     """
     return max(1, ceil(n / (2 * (n - 1) * t + 1)))
@@ -176,7 +176,7 @@ def _shards(table: Table, subset_of: Int32, k: int) -> list[Int32]:
     runs = _runs(len(table), k)
     if runs == 1:
         return [np.arange(len(table), dtype=np.int32)]
-    shelf = shelves(curve(points(table)), subset_of, int(subset_of.max()) + 1)
+    shelf = sort_buckets(curve(points(table)), subset_of, int(subset_of.max()) + 1)
     size = np.diff(shelf.start)
     rank = np.arange(len(table)) - np.repeat(shelf.start[:-1], size)
     run = rank * runs // np.repeat(size, size)

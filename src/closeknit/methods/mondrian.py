@@ -36,7 +36,7 @@ from closeknit.core.method import Progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.refine import Cuts, refined, root_holds
+from closeknit.fills.refine import Cuts, refine_partition, root_holds
 
 
 @dataclass(frozen=True)
@@ -72,4 +72,4 @@ class Mondrian:
         if not root_holds(table, models):
             return Outcome(whole)
         cuts = Cuts(self.split == "relaxed", self.cut == "best", self.dims == "try-all")
-        return Outcome(refined(table, whole, models, scales(table), cuts, progress))
+        return Outcome(refine_partition(table, whole, models, scales(table), cuts, progress))

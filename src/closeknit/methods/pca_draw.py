@@ -24,7 +24,7 @@ from closeknit.core.method import Progress
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Table
-from closeknit.methods.drawn import check_draw, drawn, numbers_of_groups, promised
+from closeknit.methods.group_draw import check_draw, choose_secrets, draw_classes, numbers_of_groups
 from closeknit.plans.groups import Cells, pca_groups
 
 
@@ -59,7 +59,7 @@ class PcaDraw:
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Sort and cut, draw, judge."""
         counts = numbers_of_groups(len(table), max(least_rows(models), 1), self.groups)
-        cells = Cells.of(table, promised(table, models), self.embedding, self.scaled)
+        cells = Cells.of(table, choose_secrets(table, models), self.embedding, self.scaled)
         tried = " or ".join(f"{c:,}" for c in counts)
         notes = [f"{self.name}: {len(cells):,} combinations of secrets, {tried} groups by the first principal component"]
-        return drawn(table, models, cells, counts, pca_groups, self.fill, self.polish, seed, progress, notes)
+        return draw_classes(table, models, cells, counts, pca_groups, self.fill, self.polish, seed, progress, notes)

@@ -14,12 +14,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.classes import Classes, Histogram, viewed
+from closeknit.core.classes import Classes, Histogram, parse_view
+from closeknit.core.combined_secrets import Secret
 from closeknit.core.domain import Domain
-from closeknit.core.joint import Secret
 from closeknit.core.kinds import Kind
 from closeknit.core.levels import leaf_losses, level_nodes, top_level, tree_of
-from closeknit.core.order import groups
+from closeknit.core.row_sorting import groups
 from closeknit.core.table import Partition, Table
 from closeknit.core.tree import Int32
 
@@ -82,7 +82,7 @@ class Ladder:
         above[self.nodes[low]] = self.nodes[high]
         return above
 
-    def lost(self, step: int, rows: Counts) -> float:
+    def measure_loss(self, step: int, rows: Counts) -> float:
         """What published rows lose together at a step; `rows` of each node of the lowest step."""
         of_leaf = rows[self.nodes[0]]
         if self.fixed or of_leaf.all():
@@ -92,7 +92,7 @@ class Ladder:
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class CountedTable:
     """What all groups of a table share: its columns' steps, the distinct combination of each row, and what models ask for."""
 
     table: Table
@@ -102,9 +102,9 @@ class Counted:
 
     def classes(self, group_of_row: Int32, count: int) -> Classes:
         """Groups as the models see them, counted from the rows."""
-        found = self.table.counted(Partition(group_of_row, count))
+        found = self.table.count_classes(Partition(group_of_row, count))
         histograms = {name: histogram for name, histogram in found.histograms.items() if name in self.secrets}
-        by_person = {view: histogram for view, histogram in found.by_person.items() if viewed(view) in self.secrets}
+        by_person = {view: histogram for view, histogram in found.by_person.items() if parse_view(view) in self.secrets}
         return replace(found, histograms=histograms, by_person=by_person)
 
 
@@ -117,11 +117,11 @@ class Groups:
     >>> from closeknit.core.columns import Columns
     >>> table = schema.encode(Columns.of({"zip": ["470", "471", "480", "480"], "sex": ["f", "f", "m", "m"]}))
     >>> bottom = Groups.of_table(table, ())
-    >>> bottom.sizes.tolist(), bottom.rolled((0,), (1,)).sizes.tolist()
+    >>> bottom.sizes.tolist(), bottom.roll_up((0,), (1,)).sizes.tolist()
     ([1, 1, 2], [2, 2])
     """
 
-    of: Counted
+    of: CountedTable
     columns: tuple[int, ...]
     vector: Vector
     nodes: Int32  # [groups, columns]
@@ -141,19 +141,19 @@ class Groups:
         of_row, count = groups([(c, ladder.width(0)) for c, ladder in zip(cells, ladders, strict=True)], len(table))
         nodes = np.empty((count, len(ladders)), dtype=np.int32)
         nodes[of_row] = np.stack(cells, axis=1)
-        counted = Counted(table, ladders, of_row, frozenset(secrets))
+        counted = CountedTable(table, ladders, of_row, frozenset(secrets))
         columns = tuple(range(len(ladders)))
         sizes = np.bincount(of_row, table.weights, minlength=count).astype(np.int64)
         return cls(counted, columns, (0,) * len(columns), nodes, sizes)
 
-    def rolled(self, columns: tuple[int, ...], vector: Vector) -> Groups:
+    def roll_up(self, columns: tuple[int, ...], vector: Vector) -> Groups:
         """The groups of a more general vector, over some or all of these columns."""
         nodes, widths = [], []
         for column, high in zip(columns, vector, strict=True):
             ladder, place = self.of.ladders[column], self.columns.index(column)
             nodes.append(ladder.up(self.vector[place], high)[self.nodes[:, place]])
             widths.append(ladder.width(high))
-        into, count = _numbered(nodes, widths, len(self))
+        into, count = _number_nodes(nodes, widths, len(self))
         shown = np.empty((count, len(columns)), dtype=np.int32)
         shown[into] = np.stack(nodes, axis=1)
         sizes = np.bincount(into, weights=self.sizes, minlength=count).astype(np.int64)
@@ -187,7 +187,7 @@ class Groups:
         return below.classes.merge(into)
 
 
-def _numbered(nodes: list[Int32], widths: list[int], count: int) -> tuple[Int32, int]:
+def _number_nodes(nodes: list[Int32], widths: list[int], count: int) -> tuple[Int32, int]:
     """Number of each combination of nodes in lexicographic order, and how many there are."""
     limit = prod(widths)
     if limit > DENSE * count:
@@ -202,7 +202,7 @@ def _numbered(nodes: list[Int32], widths: list[int], count: int) -> tuple[Int32,
     return number[keys] - np.int32(1), int(number[-1])
 
 
-def remaining(classes: Classes, kept: Flags, table: Table) -> Classes:
+def select_classes(classes: Classes, kept: Flags, table: Table) -> Classes:
     """These classes alone, judged by a reference and over domains that do not know the withheld ones.
 
     A reference that was given from outside stays what it is.
@@ -211,27 +211,27 @@ def remaining(classes: Classes, kept: Flags, table: Table) -> Classes:
     >>> from closeknit.core.columns import Columns
     >>> table = ck.Schema(sensitive={"ill": ck.flat()}).encode(Columns.of({"ill": ["flu", "flu", "gout"]}))
     >>> classes = table.counted(Partition.of([0, 0, 1]))
-    >>> remaining(classes, np.array([True, False]), table).histograms["ill"].reference.tolist()
+    >>> select_classes(classes, np.array([True, False]), table).histograms["ill"].reference.tolist()
     [2, 0]
     """
-    histograms = {name: _published(histogram, kept) for name, histogram in classes.histograms.items()}
+    histograms = {name: _select_entries(histogram, kept) for name, histogram in classes.histograms.items()}
     given = {name: counts for name, counts in table.references.items() if name in histograms}
     histograms |= {name: replace(histograms[name], reference=counts) for name, counts in given.items()}
     by_person = {
-        view: replace(_published(histogram, kept), reference=histograms[viewed(view)].reference)
+        view: replace(_select_entries(histogram, kept), reference=histograms[parse_view(view)].reference)
         for view, histogram in classes.by_person.items()
     }
     return Classes(
         classes.sizes[kept],
         classes.persons[kept],
-        {name: _bound_anew(name, histogram, table) for name, histogram in histograms.items()},
-        {view: _bound_anew(viewed(view), histogram, table) for view, histogram in by_person.items()},
+        {name: _rebind_domain(name, histogram, table) for name, histogram in histograms.items()},
+        {view: _rebind_domain(parse_view(view), histogram, table) for view, histogram in by_person.items()},
         {view: found[kept] for view, found in classes.matched.items()},
         {view: found[kept] for view, found in classes.heads.items()},
     )
 
 
-def _published(histogram: Histogram, kept: Flags) -> Histogram:
+def _select_entries(histogram: Histogram, kept: Flags) -> Histogram:
     entries = kept[histogram.owner]
     values, counts = histogram.values[entries], histogram.counts[entries]
     starts = np.concatenate([[0], np.cumsum(np.diff(histogram.starts)[kept])])
@@ -239,7 +239,7 @@ def _published(histogram: Histogram, kept: Flags) -> Histogram:
     return replace(histogram, starts=starts, values=values, counts=counts, reference=reference)
 
 
-def _bound_anew(name: Secret, histogram: Histogram, table: Table) -> Histogram:
+def _rebind_domain(name: Secret, histogram: Histogram, table: Table) -> Histogram:
     """A tree that was read off the secrets loses the branches of withheld ones, and with them perhaps a level."""
     domain, present = histogram.domain, np.flatnonzero(histogram.reference[:-1])
     whole = len(present) == domain.size or name in table.references

@@ -6,7 +6,7 @@ of the classes in which a secret is seen: a bucket, and in it the part with the 
 Source: the paper on slicing, sec. 2.2 (diverse slicing), 3 and 4 (attribute partition, column generalization, tuple partition).
 
 Different from the source:
-- the secret stands alone unless `beside` or `columns` say otherwise: a unique value beside it tells it (and correlation drives
+- the secret stands alone unless `extra_models` or `columns` say otherwise: a unique value beside it tells it (and correlation drives
   exactly such columns together). What stands beside it is generalized by whole levels until each of its values, over the whole
   table, keeps the promises (`generalize=False` refuses instead);
 - `rare` does the same for any group: no combination of its cells occurs in fewer rows, so that nobody is found by one group;
@@ -33,27 +33,27 @@ from typing import ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.combined_secrets import Secret, parts
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.exact import Number, fraction
 from closeknit.core.geometry import scales
-from closeknit.core.joint import Secret, parts
-from closeknit.core.method import Progress, silent
+from closeknit.core.method import Progress, ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice, number, whole
-from closeknit.core.published import known_part
+from closeknit.core.reading import list_known_columns
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.beside import judged_beside
 from closeknit.fills.diverse_cuts import diverse_partition
-from closeknit.fills.refine import Cuts, refined, root_holds
-from closeknit.fills.repair import repaired
+from closeknit.fills.known_parts import judge_known_parts
+from closeknit.fills.refine import Cuts, refine_partition, root_holds
+from closeknit.fills.repair import repair_partition
 from closeknit.fills.spreading import spread_buckets
 from closeknit.forms import Generalized, Sliced, sliced
-from closeknit.forms.grouped import ColumnGroups, known_codes
+from closeknit.forms.grouped import ColumnGroups, encode_known
 from closeknit.methods.anatomy import Anatomy
 from closeknit.methods.incognito import Incognito
 from closeknit.models import DiverseSlicing, KAnonymity
-from closeknit.plans.attribute_partition import columns_for
+from closeknit.plans.attribute_partition import choose_columns
 from closeknit.plans.correlation import HOW
 
 DIVERSE = ("local", "size", "paper")
@@ -134,7 +134,7 @@ class Slicing:
         if self.diverse == "local":
             partition = self._local(table, form, models, seed, progress)
         else:
-            partition = self._weighed(table, form, models, seed, progress)
+            partition = self._weigh_buckets(table, form, models, seed, progress)
         notes = (f"columns {groups}, levels {form.levels or 'none'}", f"{partition.count:,} buckets")
         return Outcome(partition, form, notes, settled=self.diverse != "local")
 
@@ -142,7 +142,7 @@ class Slicing:
         for name in table.schema.plain:
             right = "name the columns that stand together, with this one in a group, or drop it"
             raise BadInput("is plain, and slicing does not know where to put it", column=name, right=right)
-        return tuple(tuple(group) for group in columns_for(table, cast(int | None, self.columns), self.beside, self.bins))
+        return tuple(tuple(group) for group in choose_columns(table, cast(int | None, self.columns), self.beside, self.bins))
 
     def _least(self) -> int:
         return max(2, ceil(fraction("l", self.l or 1)), self.min_bucket or 0)
@@ -151,45 +151,45 @@ class Slicing:
         """Column generalization: of each group the finest levels at which no value tells too much."""
         levels: dict[str, int | str] = {}
         for group in form.column_groups(table.schema):
-            known = [name for name in known_part(group, "", table.schema) if name in table.schema.quasi]
+            known = [name for name in list_known_columns(group, "", table.schema) if name in table.schema.quasi]
             asked = [model for model in models if set(parts(model.column)) & set(group)]
             asked += [KAnonymity(self.rare)] if self.rare > 1 else []
             coarser = [name for name in known if name not in table.schema.sensitive]
             if coarser and asked:
-                levels |= self._levels_of(_restricted(table, coarser), asked)
+                levels |= self._levels_of(_restrict_table(table, coarser), asked)
         return levels
 
     def _levels_of(self, table: Table, models: Sequence[Model]) -> dict[str, int | str]:
         if not self.generalize:
-            _refuse_telling(table, models)
+            _refuse_disclosing(table, models)
             return {}
-        form = Incognito().run(table, models, 0, silent).form
+        form = Incognito().run(table, models, 0, ignore_progress).form
         assert isinstance(form, Generalized)
         return {name: level for name, level in (form.levels or {}).items() if level != 0}
 
     def _local(self, table: Table, form: Sliced, models: Sequence[Model], seed: int, progress: Progress) -> Partition:
         """Buckets that keep every promise by themselves."""
-        known = _known_beside(table, form, models)
-        table, judged = judged_beside(table, [*models, KAnonymity(self._least())], known)
+        known = _encode_known(table, form, models)
+        table, judged = judge_known_parts(table, [*models, KAnonymity(self._least())], known)
         if self.cuts not in ("strict", "relaxed"):
-            return repaired(table, self._dealt(table, form, seed, progress), judged)
+            return repair_partition(table, self._deal_buckets(table, form, seed, progress), judged)
         whole_table = Partition(np.zeros(len(table), dtype=np.int32), 1)
         if not root_holds(table, judged):
             return whole_table
-        return refined(table, whole_table, judged, scales(table), Cuts(relaxed=self.cuts == "relaxed"), progress)
+        return refine_partition(table, whole_table, judged, scales(table), Cuts(relaxed=self.cuts == "relaxed"), progress)
 
-    def _weighed(self, table: Table, form: Sliced, models: Sequence[Model], seed: int, progress: Progress) -> Partition:
+    def _weigh_buckets(self, table: Table, form: Sliced, models: Sequence[Model], seed: int, progress: Progress) -> Partition:
         """Buckets whose weighed sum keeps diversity, for everybody."""
         if len(table.schema.sensitive) > 1 or any("release" not in model.needs for model in models):
             right = "ask for nothing else, or choose diverse='local'"
             raise BadInput(f"diverse={self.diverse!r} speaks of one secret and goes with no other promise", right=right)
         (secret,) = table.schema.sensitive
         if self.cuts not in ("strict", "relaxed"):
-            return self._dealt(table, form, seed, progress)
-        codes, domain = table.folded(secret).secret(secret)
+            return self._deal_buckets(table, form, seed, progress)
+        codes, domain = table.fold_values(secret).secret(secret)
         if (codes == domain.size).any():  # weighed shares count every row, and missing values must not: buckets hold alone
             return self._local(table, form, models, seed, progress)
-        known = known_codes(table, form, secret)
+        known = encode_known(table, form, secret)
         place = next(i for i, group in enumerate(form.column_groups(table.schema)) if secret in group)
         assert self.l is not None
         return diverse_partition(
@@ -197,15 +197,15 @@ class Slicing:
             self.cuts == "relaxed", self._least(), progress,
         )  # fmt: skip
 
-    def _dealt(self, table: Table, form: Sliced, seed: int, progress: Progress) -> Partition:
+    def _deal_buckets(self, table: Table, form: Sliced, seed: int, progress: Progress) -> Partition:
         """Buckets of a given size, the last one joined to its neighbour where it is too small; or as Anatomy makes them."""
         if self.cuts == "near":
             assert self.l is not None
             near = Anatomy(self.l).run(table, (), seed, progress).partition
-            return repaired(table, near, [KAnonymity(self._least())])
+            return repair_partition(table, near, [KAnonymity(self._least())])
         size = max(self.bucket or min(USUAL_BUCKET, len(table)), self._least())
         if self.cuts == "spread":
-            bucket_of = spread_buckets(known_codes(table, form, ""), size, seed)
+            bucket_of = spread_buckets(encode_known(table, form, ""), size, seed)
         else:
             bucket_of = np.empty(len(table), dtype=np.int32)
             bucket_of[np.random.default_rng(seed).permutation(len(table))] = np.arange(len(table)) // size
@@ -215,7 +215,7 @@ class Slicing:
         return Partition.of(bucket_of)
 
 
-def _restricted(table: Table, names: Sequence[str]) -> Table:
+def _restrict_table(table: Table, names: Sequence[str]) -> Table:
     """The same rows with these quasi columns alone."""
     places = [list(table.schema.quasi).index(name) for name in names]
     schema = table.schema.model_copy(
@@ -225,14 +225,14 @@ def _restricted(table: Table, names: Sequence[str]) -> Table:
         }
     )
     domains = tuple(table.quasi_domains[place] for place in places)
-    return replace(table, schema=schema, quasi=table.quasi[:, places], quasi_domains=domains, withholdable=0)
+    return replace(table, schema=schema, quasi=table.quasi[:, places], quasi_domains=domains, suppressible=0)
 
 
-def _refuse_telling(table: Table, models: Sequence[Model]) -> None:
+def _refuse_disclosing(table: Table, models: Sequence[Model]) -> None:
     """Values that tell too much by themselves, in every bucket there could be."""
     _, class_of = np.unique(table.quasi, axis=0, return_inverse=True)
     partition = Partition.of(class_of)
-    classes = table.counted(partition)
+    classes = table.count_classes(partition)
     for model in models:
         if len(broken := np.flatnonzero(~model.holds(classes))):
             row = int(np.argmax(partition.class_of == broken[0]))
@@ -244,12 +244,12 @@ def _refuse_telling(table: Table, models: Sequence[Model]) -> None:
             raise Unsatisfiable(model.describe(None), reached, hint)
 
 
-def _known_beside(table: Table, form: Sliced, models: Sequence[Model]) -> dict[Secret, NDArray[np.int32]]:
+def _encode_known(table: Table, form: Sliced, models: Sequence[Model]) -> dict[Secret, NDArray[np.int32]]:
     """What may be known beside each secret that a promise speaks of; nothing where it stands alone."""
     known: dict[Secret, NDArray[np.int32]] = {}
     for secret in dict.fromkeys(model.column for model in models if model.column is not None):
         groups = form.column_groups(table.schema)
         place = next(i for i, group in enumerate(groups) if parts(secret)[0] in group)
-        if known_part(groups[place], secret, table.schema):
-            known[secret] = known_codes(table, form, secret)[:, place]
+        if list_known_columns(groups[place], secret, table.schema):
+            known[secret] = encode_known(table, form, secret)[:, place]
     return known

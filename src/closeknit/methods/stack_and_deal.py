@@ -41,26 +41,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes, Histogram
+from closeknit.core.combined_secrets import CodedSecret, Secret, parts
 from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.geometry import scales
-from closeknit.core.joint import CodedSecret, Secret, parts
 from closeknit.core.method import Progress
 from closeknit.core.model import Closeness, Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.candidates import Candidates
+from closeknit.fills.candidate_search import Candidates
 from closeknit.fills.polish import Polish
-from closeknit.kernels.boxes import partition_loss
-from closeknit.kernels.dealing import literal, rounds, super_rounds
-from closeknit.kernels.halving import halved
-from closeknit.kernels.hilbert import hilbert_keys
-from closeknit.kernels.shelves import curve
-from closeknit.kernels.sweeps import WIDTH, default_sweeps
-from closeknit.methods.planned import ENDINGS, MOST_ENDED
+from closeknit.kernels.dealing.recursive_halving import halve_groups
+from closeknit.kernels.dealing.rounds import literal, rounds, super_rounds
+from closeknit.kernels.dealing.sweeps import WIDTH, default_sweeps
+from closeknit.kernels.geometry.boxes import partition_loss
+from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
+from closeknit.kernels.geometry.sorted_buckets import curve
+from closeknit.methods.plan_search import ENDINGS, MOST_ENDED
 from closeknit.plans.metric_tree import ground_distance
-from closeknit.plans.ranks import Ranks, dealt_classes
-from closeknit.plans.stack import Stack, banded, cells, stack_places, stacked
+from closeknit.plans.ranks import Ranks, deal_classes
+from closeknit.plans.stack import Stack, band_codes, build_stack, number_cells, stack_places
 
 QUICK = 4  # sweeps of a dealing that is only compared with others
 BANDS = (32, 16, 8, 4, 2, 1)  # through which a freer halving sees each secret
@@ -91,7 +91,7 @@ class StackAndDeal:
     def __post_init__(self) -> None:
         choice("order", self.order, ("value", "frequency"))
         choice("dealing", self.dealing, ("aware", "literal", "halving"))
-        names = self._named()
+        names = self._list_named()
         texts = all(isinstance(name, str) for name in names) and (names or self.column is None)
         if not texts or len(set(names)) < len(names):
             raise BadInput(
@@ -113,7 +113,7 @@ class StackAndDeal:
         columns, both = self._columns(table.schema, models), self._two_orders(table, models)
         found = {}
         for names in dict.fromkeys([columns, both or columns]) if self.dealing != "halving" else ():
-            dealer = _Dealer(Candidates(table, models, progress, "dealing"), stacked(table, names, self.order), self.dealing)
+            dealer = _Dealer(Candidates(table, models, progress, "dealing"), build_stack(table, names, self.order), self.dealing)
             found[f"dealing by {' and '.join(names)}"] = dealer.search(k, free and self.dealing == "aware")
         if self.dealing == "halving" or both:
             halver = _Halver(Candidates(table, models, progress, "halving"), self._orders(table, models), seed)
@@ -124,7 +124,7 @@ class StackAndDeal:
     @property
     def by_rank(self) -> bool:
         """Whether a row's class follows from its rank in the stack."""
-        return self.dealing == "literal" and len(self._named()) < 2
+        return self.dealing == "literal" and len(self._list_named()) < 2
 
     def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
         """The literal dealing as ranks, for rows that no machine sees whole; of the smallest classes that hold.
@@ -146,36 +146,36 @@ class StackAndDeal:
 
         def holds(size: int) -> bool:
             e = max(n // size, 1)
-            class_of, buckets = dealt_classes(sizes, e)
+            class_of, buckets = deal_classes(sizes, e)
             secret: dict[Secret, CodedSecret] = {columns[0]: (leaves[buckets].astype(np.int32), whole.domain)}
             classes = Classes.of(class_of, int(class_of.max()) + 1, secret, None, {columns[0]: whole.reference})
             return all(model.holds(classes).all() for model in asked)
 
-        return Ranks.dealt(columns[0], bucket_of, sizes, max(n // smallest_size(k, n, holds), 1))
+        return Ranks.of_deal(columns[0], bucket_of, sizes, max(n // smallest_size(k, n, holds), 1))
 
-    def _named(self) -> tuple[str, ...]:
+    def _list_named(self) -> tuple[str, ...]:
         if self.column is None or isinstance(self.column, str):
             return () if self.column is None else (self.column,)
         return tuple(self.column) if isinstance(self.column, Sequence) else (self.column,)
 
     def _columns(self, schema: Schema, models: Sequence[Model]) -> tuple[str, ...]:
         """The secrets that are stacked: those that were named, else the first promised."""
-        for name in self._named():
+        for name in self._list_named():
             if name not in schema.sensitive:
                 right = suggest_name(name, schema.sensitive)
                 raise BadInput("cannot be stacked, it is not sensitive", column=name, right=right)
         promised = [name for model in models for name in parts(model.column)]
-        return self._named() or (*promised, *schema.sensitive)[:1]
+        return self._list_named() or (*promised, *schema.sensitive)[:1]
 
     def _orders(self, table: Table, models: Sequence[Model]) -> tuple[str, ...]:
         """The secrets that are halved by: those that were named, else the first two, promises of ordered closeness first."""
         promised = [name for model in models for name in parts(model.column)]
-        known = dict.fromkeys([*_ordered(table, models), *promised, *table.schema.sensitive])
-        return self._columns(table.schema, models) if self._named() else tuple(known)[:2]
+        known = dict.fromkeys([*_list_ordered(table, models), *promised, *table.schema.sensitive])
+        return self._columns(table.schema, models) if self._list_named() else tuple(known)[:2]
 
     def _two_orders(self, table: Table, models: Sequence[Model]) -> tuple[str, ...]:
         """Two ordered secrets that are promised to be close, where it was left to us what to look at; else none."""
-        ordered = tuple(_ordered(table, models))
+        ordered = tuple(_list_ordered(table, models))
         return ordered if self.column is None and self.dealing == "aware" and len(ordered) == 2 else ()
 
 
@@ -183,7 +183,7 @@ def _loss(table: Table, partition: Partition) -> float:
     return float(partition_loss(scales(table), table.quasi, partition.class_of, partition.count))
 
 
-def _ordered(table: Table, models: Sequence[Model]) -> list[str]:
+def _list_ordered(table: Table, models: Sequence[Model]) -> list[str]:
     """The secrets with a promise of closeness in their order."""
     close = [cast(Closeness, model) for model in models if model.family == "closeness"]
     return list(dict.fromkeys(str(model.column) for model in close if ground_distance(table, model) == "ordered"))
@@ -219,7 +219,7 @@ class _Dealer:
         if free:
             self.free(k)
         self.finish()
-        return self.candidates.finished()
+        return self.candidates.refine_best()
 
     def deal(self, size: int, g: int, sweeps: int = QUICK) -> bool:
         """Classes of at least `size` rows with the dial at `g`; whether every promise held without repair."""
@@ -262,7 +262,7 @@ class _Halver:
         self.candidates, self.seed = candidates, seed
         table = candidates.table
         self.n = len(table)
-        self.codes = [cells(table, [name]) for name in columns] + [cells(table, [])] * (2 - len(columns))
+        self.codes = [number_cells(table, [name]) for name in columns] + [number_cells(table, [])] * (2 - len(columns))
         keys = curve(candidates.points)
         self.place = np.empty(self.n, dtype=np.int64)
         self.place[np.lexsort(keys.T[::-1])] = np.arange(self.n)
@@ -273,7 +273,7 @@ class _Halver:
         self.enlarge(k)
         for bands in BANDS if free else ():
             self.halve(k, bands)
-        return self.finished()
+        return self.finish()
 
     def halve(self, size: int, bands: int) -> bool:
         """Classes of at least `size` rows; whether every promise held without repair."""
@@ -282,8 +282,8 @@ class _Halver:
 
     def classes(self, size: int, bands: int, sweeps: int) -> tuple[NDArray[np.int32], int]:
         """Class of each row, and how many there are; rows of one cell are exchanged in so many sweeps."""
-        one, other = (banded(codes, bands) if bands < self.n else codes for codes in self.codes)
-        class_of = halved(one, other, self.place, size)
+        one, other = (band_codes(codes, bands) if bands < self.n else codes for codes in self.codes)
+        class_of = halve_groups(one, other, self.place, size)
         cell = np.unique(one * (other.max() + 1) + other, return_inverse=True)[1].astype(np.int32)
         polish = Polish(proposals=sweeps * self.n * WIDTH)
         class_of = polish.polish(self.candidates.table.quasi, self.candidates.scales, cell, class_of, self.seed)
@@ -295,8 +295,8 @@ class _Halver:
         while not self.halve(size, self.n) and size < self.n:
             size = min(2 * size, self.n)
 
-    def finished(self) -> Partition:
+    def finish(self) -> Partition:
         """The best halvings once more, with as many sweeps as the table's size allows, and of these what ends best."""
         endings = int(np.clip(MOST_ENDED // self.n, 1, ENDINGS))
         ranked = sorted(range(len(self.tried)), key=self.candidates.losses.__getitem__)
-        return self.candidates.best_ending(self.classes(*self.tried[i], default_sweeps(self.n)) for i in ranked[:endings])
+        return self.candidates.choose_best(self.classes(*self.tried[i], default_sweeps(self.n)) for i in ranked[:endings])

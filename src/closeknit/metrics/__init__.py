@@ -2,10 +2,10 @@
 
 from closeknit.metrics.distances import ClassDistances, Spread, class_distances, distances_by_class
 from closeknit.metrics.lattice import GroupBy, LatticeDivergence, kl_divergence
-from closeknit.metrics.learning import Learning, Scores, held_out, learning_accuracy
+from closeknit.metrics.learning import Learning, Scores, learning_accuracy, split_train_test
+from closeknit.metrics.privacy_levels import Level, PrivacyLevels, SecretLevels, measure_levels
 from closeknit.metrics.measures import Measures, measures
 from closeknit.metrics.queries import Workload, WorkloadError, actual_counts, estimated_counts, queries, workload_error
-from closeknit.metrics.reached import Level, Reached, SecretReached, reached
 from closeknit.metrics.sizes import (
     Diversity,
     SizeBar,
@@ -16,7 +16,7 @@ from closeknit.metrics.sizes import (
     diversity,
     loss_by_column,
 )
-from closeknit.metrics.windows import WindowErrors, window_errors
+from closeknit.metrics.window_errors import WindowErrors, window_errors
 
 __all__ = [
     "ClassDistances",
@@ -26,9 +26,9 @@ __all__ = [
     "Learning",
     "Level",
     "Measures",
-    "Reached",
+    "PrivacyLevels",
     "Scores",
-    "SecretReached",
+    "SecretLevels",
     "SizeBar",
     "Sizes",
     "Spread",
@@ -43,13 +43,13 @@ __all__ = [
     "distances_by_class",
     "diversity",
     "estimated_counts",
-    "held_out",
     "kl_divergence",
     "learning_accuracy",
     "loss_by_column",
+    "measure_levels",
     "measures",
     "queries",
-    "reached",
+    "split_train_test",
     "window_errors",
     "workload_error",
 ]

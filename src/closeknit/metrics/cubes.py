@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
-from closeknit.core.order import groups
 from closeknit.core.perturbation import Law
+from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
-from closeknit.forms.axes import Axis
-from closeknit.kernels.lattice import spread
-from closeknit.metrics.answers import combinations
+from closeknit.forms.column_axes import Axis
+from closeknit.kernels.counting.cubes import spread
+from closeknit.metrics.query_answers import combinations
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -106,7 +106,7 @@ class Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
+class CubeGroup:
     """Columns that belong together, as `answers.Group` has them: the different combinations of cells in each bucket."""
 
     columns: Columns
@@ -120,7 +120,7 @@ class Together:
 
     @classmethod
     def of(cls, columns: Columns, names: Sequence[str], values: Mapping[str, Values], bucket_of: Int32,
-           buckets: int) -> Together:  # fmt: skip
+           buckets: int) -> CubeGroup:  # fmt: skip
         """Counted from rows."""
         boxes = {name: values[name].boxes(columns[name]) for name in names}
         return cls(columns, tuple(names), *combinations(columns, names, bucket_of, buckets), buckets, boxes)
@@ -153,7 +153,7 @@ class Together:
         return lo[codes], hi[codes], width[codes]
 
 
-def lawful(parts: Parts, law: Law, values: int, sizes: Reals) -> Parts:
+def undo_perturbation(parts: Parts, law: Law, values: int, sizes: Reals) -> Parts:
     """A perturbed secret as its law lets it be estimated: what it adds to every value alike is one more part, below 0."""
     retain = float(law.retain)
     added = -(1 - retain) / (retain * law.values) * sizes
@@ -195,7 +195,7 @@ class Points:
     def __len__(self) -> int:
         return len(self.counts)
 
-    def expected(self, parts: Sequence[Parts], sizes: Reals) -> Reals:
+    def estimate_rows(self, parts: Sequence[Parts], sizes: Reals) -> Reals:
         """How many rows an analyst expects in each cell; a group of columns alone with another says nothing of both."""
         found = np.diff([part.starts for part in parts], axis=1).astype(np.float64)
         large = np.prod(found, axis=0) > max(len(self), FEW)  # boxes: then it is less work to ask each group for every cell
@@ -223,11 +223,11 @@ class Points:
         rows = np.zeros(len(self))
         lengths = [range(widest[name].bit_length()) for name in names[:-1]]
         for shifts in product(*lengths):
-            order, keys, below, strides = self._keyed(names, shifts)
+            order, keys, below, strides = self._sort_by_key(names, shifts)
             rows[order] += spread(keys, below, strides, np.array(shifts, dtype=np.int64), *terms)
         return rows
 
-    def _keyed(self, names: Sequence[str], shifts: Sequence[int]) -> tuple[Int64, Int64, Int32, Int64]:
+    def _sort_by_key(self, names: Sequence[str], shifts: Sequence[int]) -> tuple[Int64, Int64, Int32, Int64]:
         """Points in the order of their blocks and their last place."""
         counts = {name: (self.sizes[name] >> shift) + 2 for name, shift in zip(names[:-1], shifts, strict=True)}
         counts[names[-1]] = self.sizes[names[-1]] + 1

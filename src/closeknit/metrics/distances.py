@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from closeknit.core.certificate import Record, WorstClass
 from closeknit.core.classes import Histogram
 from closeknit.core.errors import BadInput
-from closeknit.core.published import Reading
-from closeknit.forms.reading import Published, reading_of
-from closeknit.metrics.queries import secret_named
-from closeknit.metrics.reached import closeness
+from closeknit.core.reading import Reading
+from closeknit.forms.release_reading import Published, reading_of
+from closeknit.metrics.privacy_levels import closeness
+from closeknit.metrics.queries import choose_secret
 from closeknit.models.t_closeness import TCloseness, default_distance
 
 Reals = NDArray[np.float64]
@@ -72,7 +72,7 @@ def class_distances(published: Published | Reading, secret: str | None = None) -
     ('ordered', True, None)
     """
     reading = reading_of(published)
-    name = secret_named(reading.schema, secret)
+    name = choose_secret(reading.schema, secret)
     arrays, seen = distances_by_class(reading, name), reading.of(name)
     spreads: dict[str, Any] = {"t": None} | {what: _spread(levels, seen) for what, levels in arrays.items()}
     distance = default_distance(seen.classes.histograms[name].domain) if "t" in arrays else None
@@ -92,7 +92,7 @@ def distances_by_class(published: Published | Reading, secret: str) -> dict[str,
     if secret in reading.retained:
         what = "was perturbed: its written values are not those of the class"
         raise BadInput(what, column=secret, right="what it tells is bounded by the gamma of its law")
-    classes = reading.of(secret_named(reading.schema, secret)).classes
+    classes = reading.of(choose_secret(reading.schema, secret)).classes
     histogram = classes.histograms[secret]
     own = default_distance(histogram.domain)
     near = [model.levels(classes) for model in closeness(reading, secret) if model.distance == own]
@@ -113,17 +113,17 @@ def divergences(histogram: Histogram) -> dict[str, Reals]:
     q = histogram.counts / histogram.totals[owner]
     p = histogram.reference[histogram.values] / max(int(histogram.reference.sum()), 1)
 
-    def added(terms: Reals) -> Reals:
+    def sum_by_class(terms: Reals) -> Reals:
         return np.bincount(owner, weights=terms, minlength=count).astype(np.float64)
 
     filled = histogram.totals > 0
-    lacked = np.where(filled, np.maximum(1.0 - added(p), 0.0), 0.0)  # share in the release of what the class does not have
+    lacked = np.where(filled, np.maximum(1.0 - sum_by_class(p), 0.0), 0.0)  # share in the release of what the class does not have
     lacking = filled & (np.diff(histogram.starts) < np.count_nonzero(histogram.reference))
     with np.errstate(divide="ignore", invalid="ignore"):
-        kl = np.where(lacking, np.inf, added(np.where(p > 0, p * np.log2(p / q), 0.0)))
-        gain = added(q * np.log2(q / p))
+        kl = np.where(lacking, np.inf, sum_by_class(np.where(p > 0, p * np.log2(p / q), 0.0)))
+        gain = sum_by_class(q * np.log2(q / p))
         halves = np.where(p > 0, p * np.log2(2 * p / (p + q)), 0.0) + q * np.log2(2 * q / (p + q))
-    js = (added(halves) + np.where(lacking, lacked, 0.0)) / 2
+    js = (sum_by_class(halves) + np.where(lacking, lacked, 0.0)) / 2
     return {name: np.maximum(found, 0.0) for name, found in {"kl": kl, "gain": gain, "js": js}.items()}
 
 
@@ -135,10 +135,10 @@ def _spread(levels: Reals, reading: Reading) -> Spread:
     order = np.argsort(levels, kind="stable")
     reach = np.cumsum(sizes[order])
     places = np.minimum(np.searchsorted(reach, np.array([0.25, 0.5, 0.75]) * reach[-1]), len(order) - 1)
-    lower, median, upper = (_told(levels[order[place]]) for place in places)
+    lower, median, upper = (_replace_infinite(levels[order[place]]) for place in places)
     return Spread(
-        worst=_told(levels[worst]),
-        mean=_told(float(levels @ sizes / sizes.sum())),
+        worst=_replace_infinite(levels[worst]),
+        mean=_replace_infinite(float(levels @ sizes / sizes.sum())),
         lower=lower,
         median=median,
         upper=upper,
@@ -147,5 +147,5 @@ def _spread(levels: Reals, reading: Reading) -> Spread:
     )
 
 
-def _told(level: float) -> float | None:
+def _replace_infinite(level: float) -> float | None:
     return float(level) if np.isfinite(level) else None

@@ -31,13 +31,13 @@ from closeknit.core.certificate import Record
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import whole
 from closeknit.core.perturbation import Law
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
-from closeknit.forms.axes import axes_of, column_groups, original_columns
-from closeknit.forms.reading import Published, reading_of
-from closeknit.metrics.answers import refuse_replaced
-from closeknit.metrics.cubes import Int32, Parts, Points, Reals, Together, Values, lawful
-from closeknit.metrics.queries import secret_named
+from closeknit.forms.column_axes import axes_of, column_groups, original_columns
+from closeknit.forms.release_reading import Published, reading_of
+from closeknit.metrics.cubes import CubeGroup, Int32, Parts, Points, Reals, Values, undo_perturbation
+from closeknit.metrics.queries import choose_secret
+from closeknit.metrics.query_answers import refuse_replaced
 
 FAINT = 1e-9  # rows below which the difference of a perturbed secret and its law is a rounding error
 
@@ -79,7 +79,7 @@ def kl_divergence(published: Published | Reading, original: Any, schema: Schema,
     >>> [round(kl_divergence(release, table, schema, level=1).kl, 2) for release in made]
     [0.0, 6.86, 7.42]
     """
-    level, name, reading = whole("level", level, 1), secret_named(schema, secret), reading_of(published)
+    level, name, reading = whole("level", level, 1), choose_secret(schema, secret), reading_of(published)
     quasi = [other for other in schema.quasi if other != name and other in reading.columns]
     if level > len(quasi):
         raise BadInput(f"level={level} is too large", right=f"the release has {len(quasi)} quasi columns beside '{name}'")
@@ -91,7 +91,7 @@ def kl_divergence(published: Published | Reading, original: Any, schema: Schema,
     values = {one: Values(axes[one]) for one in (*quasi, name)}
     places = {one: values[one].places(columns[one], schema) for one in values}
     cube = Cube(reading, values, name)
-    found = tuple(cube.compared({one: places[one] for one in (*chosen, name)}) for chosen in combinations(quasi, level))
+    found = tuple(cube.compare_group_by({one: places[one] for one in (*chosen, name)}) for chosen in combinations(quasi, level))
     lost = sum(one.lost for one in found) / len(found)
     return LatticeDivergence(secret=name, level=level, kl=sum(one.kl for one in found), lost=lost, group_bys=found)
 
@@ -104,19 +104,19 @@ class Cube:
     values: Mapping[str, Values]
     secret: str
 
-    def compared(self, places: Mapping[str, NDArray[np.int32]]) -> GroupBy:
+    def compare_group_by(self, places: Mapping[str, NDArray[np.int32]]) -> GroupBy:
         """The group-by of these columns, of which the values of every row of the table are given; the secret is the last."""
         points = Points.of(places, {name: self.values[name].size for name in places})
-        n, alpha, beta = len(places[self.secret]), points.counts, self.expected(points)
+        n, alpha, beta = len(places[self.secret]), points.counts, self.estimate_rows(points)
         there = beta > (0.0 if self._law is None else FAINT)
         kl = float((alpha[there] / n * np.log(alpha[there] / beta[there])).sum())
         lost = float(alpha[~there].sum() / n)
         return GroupBy(columns=tuple(places)[:-1], kl=kl, lost=lost, cells=len(points))
 
-    def expected(self, points: Points) -> Reals:
+    def estimate_rows(self, points: Points) -> Reals:
         """Rows that an analyst expects in each cell."""
-        parts = [self._parts(together, names) for together in self._groups if (names := _kept(together, points))]
-        return points.expected(parts, self._sizes)
+        parts = [self._parts(together, names) for together in self._groups if (names := _select_names(together, points))]
+        return points.estimate_rows(parts, self._sizes)
 
     @cached_property
     def _sizes(self) -> Reals:
@@ -130,17 +130,17 @@ class Cube:
         return law
 
     @cached_property
-    def _groups(self) -> list[Together]:
+    def _groups(self) -> list[CubeGroup]:
         grouped = column_groups(self.reading, self.values)
         class_of: Int32 = self.reading.class_of
-        return [Together.of(self.reading.columns, names, self.values, class_of, len(self._sizes)) for names in grouped]
+        return [CubeGroup.of(self.reading.columns, names, self.values, class_of, len(self._sizes)) for names in grouped]
 
-    def _parts(self, together: Together, names: tuple[str, ...]) -> Parts:
+    def _parts(self, together: CubeGroup, names: tuple[str, ...]) -> Parts:
         parts = together.parts(names)
         if self.secret not in names or self._law is None:
             return parts
-        return lawful(parts, self._law, self.values[self.secret].size, self._sizes)
+        return undo_perturbation(parts, self._law, self.values[self.secret].size, self._sizes)
 
 
-def _kept(together: Together, points: Points) -> tuple[str, ...]:
+def _select_names(together: CubeGroup, points: Points) -> tuple[str, ...]:
     return tuple(name for name in together.names if name in points.places)

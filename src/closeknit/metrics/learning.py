@@ -1,6 +1,6 @@
 """Utility for learning: how well a classifier guesses a column that was trained on a release instead of the table.
 
-Protocol. Rows are split first (`held_out`). The release is made of the training rows alone; what it teaches is tested on the
+Protocol. Rows are split first (`split_train_test`). The release is made of the training rows alone; what it teaches is tested on the
 other rows as they are, which no release has seen. Beside it stand a classifier trained on the training rows themselves,
 and the guess of their most frequent value, which needs no release at all.
 
@@ -27,13 +27,13 @@ from closeknit.core.certificate import Record
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number
-from closeknit.core.order import row_order
 from closeknit.core.params import number, whole
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
+from closeknit.core.row_sorting import row_order
 from closeknit.core.schema import Schema
 from closeknit.doors.files import read
-from closeknit.forms.axes import Axis, axes_of, column_groups, original_columns
-from closeknit.forms.reading import Published, reading_of
+from closeknit.forms.column_axes import Axis, axes_of, column_groups, original_columns
+from closeknit.forms.release_reading import Published, reading_of
 
 Reals = NDArray[np.float64]
 TREES, LEAST_LEAF = 50, 10  # of the forest: trees, and rows that a leaf keeps together
@@ -70,17 +70,17 @@ class Learning(Record):
         )
 
 
-def held_out(table: Any, schema: Schema, share: Number = 0.25, seed: int = 0) -> tuple[Columns, Columns]:
+def split_train_test(table: Any, schema: Schema, share: Number = 0.25, seed: int = 0) -> tuple[Columns, Columns]:
     """Training rows and the rows to test on, drawn from a frame, file or `Columns`; the order of its rows does not matter.
 
     >>> import closeknit as ck
-    >>> train, test = held_out(ck.datasets.hospital(100), ck.datasets.hospital_schema())
+    >>> train, test = split_train_test(ck.datasets.hospital(100), ck.datasets.hospital_schema())
     >>> train.rows, test.rows
     (75, 25)
     """
     part, seed = number("share", share, above=0, most=1), whole("seed", seed, least=0)
     columns = read(table)
-    schema.needed(list(columns))
+    schema.list_needed(list(columns))
     canonical = schema.encode(columns).rows
     count = int(part * columns.rows)
     if not 0 < count < columns.rows:
@@ -93,23 +93,23 @@ def held_out(table: Any, schema: Schema, share: Number = 0.25, seed: int = 0) ->
 
 def learning_accuracy(published: Published | Reading, original: Any, tested: Any, schema: Schema, target: str,
                       classifier: Any = None, seed: int = 0) -> Learning:  # fmt: skip
-    """What is learned of `target` from a release of `original`, tested on other rows; both as `held_out` gives them.
+    """What is learned of `target` from a release of `original`, tested on other rows; both as `split_train_test` gives them.
 
     `classifier` is anything with scikit-learn's `fit` and `predict` that takes missing values (NaN); it is copied, not changed.
 
     >>> import closeknit as ck
     >>> schema = ck.datasets.hospital_schema()
-    >>> train, test = held_out(ck.datasets.hospital(400), schema)
+    >>> train, test = split_train_test(ck.datasets.hospital(400), schema)
     >>> learned = learning_accuracy(ck.anonymize(train, schema, [ck.KAnonymity(4)]), train, test, schema, "disease")
     >>> learned.trained, learned.tested, learned.majority.accuracy < learned.original.accuracy
     (300, 100, True)
     """
     seed, reading = whole("seed", seed, least=0), reading_of(published)
     train, test = original_columns(original, schema), original_columns(tested, schema)
-    axes = {name: axis for name, axis in axes_of(_stacked(train, test), schema).items() if name in reading.columns}
+    axes = {name: axis for name, axis in axes_of(_stack_rows(train, test), schema).items() if name in reading.columns}
     _check_target(target, axes)
     rng = np.random.default_rng(seed)
-    from_release = drawn_rows(reading, axes, rng)
+    from_release = draw_rows(reading, axes, rng)
     as_they_are, others = (_points(_leaves(columns, axes, schema), axes, rng) for columns in (train, test))
     features = [name for name in axes if name != target]
 
@@ -126,7 +126,7 @@ def learning_accuracy(published: Published | Reading, original: Any, tested: Any
     )
 
 
-def drawn_rows(published: Published | Reading, axes: Mapping[str, Axis], rng: np.random.Generator) -> dict[str, Reals]:
+def draw_rows(published: Published | Reading, axes: Mapping[str, Axis], rng: np.random.Generator) -> dict[str, Reals]:
     """Rows of single values that a release may stand for: groups of columns put together at random, values out of cells.
 
     A value is a number or the place of a leaf; NaN is missing.
@@ -134,7 +134,7 @@ def drawn_rows(published: Published | Reading, axes: Mapping[str, Axis], rng: np
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
     >>> release = ck.anonymize(table, schema, [ck.KAnonymity(5)])
-    >>> rows = drawn_rows(release, axes_of(table, schema), np.random.default_rng(0))
+    >>> rows = draw_rows(release, axes_of(table, schema), np.random.default_rng(0))
     >>> sorted(rows["stay"]) == sorted(table["stay"].cells()), len(rows["age"])
     (True, 60)
     """
@@ -162,7 +162,7 @@ def _leaves(columns: Columns, axes: Mapping[str, Axis], schema: Schema) -> dict[
     return {name: axis.leaf_column(columns[name], schema) for name, axis in axes.items()}
 
 
-def _stacked(one: Columns, other: Columns) -> Columns:
+def _stack_rows(one: Columns, other: Columns) -> Columns:
     """The rows of both, so that a value which only one of them has has its place too."""
     columns = {}
     for name, above in one.items():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from closeknit.core.certificate import Certificate, Joint, Record
-from closeknit.core.published import Reading
-from closeknit.forms.reading import Published, reading_of
+from closeknit.core.reading import Reading
+from closeknit.forms.release_reading import Published, reading_of
 from closeknit.metrics.distances import ClassDistances, class_distances
-from closeknit.metrics.reached import Reached, reached
+from closeknit.metrics.privacy_levels import PrivacyLevels, measure_levels
 from closeknit.metrics.sizes import Diversity, Sizes, class_sizes, classification_metric, diversity, loss_by_column
 
 
@@ -22,7 +22,7 @@ class Measures(Record):
     loss: float | None
     loss_by_column: dict[str, float]
     sizes: Sizes
-    reached: Reached
+    reached: PrivacyLevels
     distances: dict[str, ClassDistances]
     diversity: dict[str, Diversity]
     outside_majority: dict[str, float]  # `classification_metric` of every sensitive and plain column
@@ -58,7 +58,7 @@ def measures(published: Published | Reading) -> Measures:
         loss=certificate.loss.a if certificate else None,
         loss_by_column=loss_by_column(reading),
         sizes=class_sizes(reading),
-        reached=reached(reading),
+        reached=measure_levels(reading),
         distances={name: class_distances(reading, name) for name in shown},
         diversity={name: diversity(reading, name) for name in shown},
         outside_majority={

@@ -31,12 +31,12 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.params import number, whole
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema, require_schema
-from closeknit.forms.axes import Axis, axes_of, column_groups, original_columns
-from closeknit.forms.reading import Published, reading_of
-from closeknit.kernels.queries import narrowed
-from closeknit.metrics.answers import Group, Perturbed, unperturbed
+from closeknit.forms.column_axes import Axis, axes_of, column_groups, original_columns
+from closeknit.forms.release_reading import Published, reading_of
+from closeknit.kernels.counting.queries import narrow_counts
+from closeknit.metrics.query_answers import Group, PerturbedGroup, undo_perturbation
 
 Int32 = NDArray[np.int32]
 Reals = NDArray[np.float64]
@@ -59,9 +59,9 @@ class Workload:
 
     def another(self, seed: int) -> Workload:
         """As many queries of the same kind, as another seed draws them."""
-        return _drawn(self.schema, self.quasi, self.secret, self.columns.shape[1], self.theta, len(self), seed)
+        return _draw_workload(self.schema, self.quasi, self.secret, self.columns.shape[1], self.theta, len(self), seed)
 
-    def asked(self, i: int) -> dict[str, tuple[float, float]]:
+    def get_ranges(self, i: int) -> dict[str, tuple[float, float]]:
         """The range of each column in query i, on the axis of the column."""
         axes = [*(self.quasi[j] for j in self.columns[i]), self.secret]
         return {axis.name: (float(a), float(b)) for axis, a, b in zip(axes, self.lo[i], self.hi[i], strict=True)}
@@ -97,29 +97,29 @@ def queries(table: Any, schema: Schema, secret: str | None = None, lambda_: int 
     """
     lambda_, count, seed = whole("lambda_", lambda_, 1), whole("count", count, 1), whole("seed", seed, 0)
     number("theta", theta, above=0, most=1)
-    name = secret_named(schema, secret)
+    name = choose_secret(schema, secret)
     others = [other for other in schema.quasi if other != name]
     if lambda_ > len(others):
         right = f"at most {len(others)} quasi columns can be asked for beside '{name}'"
         raise BadInput(f"lambda_={lambda_} is too large", right=right)
     axes = axes_of(original_columns(table, schema), schema)
-    return _drawn(schema, tuple(axes[other] for other in others), axes[name], lambda_, theta, count, seed)
+    return _draw_workload(schema, tuple(axes[other] for other in others), axes[name], lambda_, theta, count, seed)
 
 
-def _drawn(schema: Schema, quasi: tuple[Axis, ...], secret: Axis, lambda_: int, theta: Number, count: int,
+def _draw_workload(schema: Schema, quasi: tuple[Axis, ...], secret: Axis, lambda_: int, theta: Number, count: int,
            seed: int) -> Workload:  # fmt: skip
     share = float(number("theta", theta, above=0, most=1)) ** (1 / (lambda_ + 1))
     rng = np.random.default_rng(seed)
     chosen = np.sort(np.argsort(rng.random((count, len(quasi))), axis=1)[:, :lambda_], axis=1).astype(np.int32)
-    lo, hi = _drawn_ranges([*quasi, secret], np.column_stack([chosen, np.full(count, len(quasi))]), share, rng)
+    lo, hi = _draw_ranges([*quasi, secret], np.column_stack([chosen, np.full(count, len(quasi))]), share, rng)
     return Workload(schema, quasi, secret, chosen, lo, hi, float(number("theta", theta)))
 
 
-def secret_named(schema: Schema, secret: str | None) -> str:
+def choose_secret(schema: Schema, secret: str | None) -> str:
     """The sensitive column that is asked for: the first one unless it is named.
 
     >>> from closeknit.core.kinds import flat
-    >>> secret_named(Schema(quasi={}, sensitive={"wage": flat(), "ward": flat()}), None)
+    >>> choose_secret(Schema(quasi={}, sensitive={"wage": flat(), "ward": flat()}), None)
     'wage'
     """
     if not require_schema(schema).sensitive:
@@ -130,7 +130,7 @@ def secret_named(schema: Schema, secret: str | None) -> str:
     return name
 
 
-def _drawn_ranges(axes: Sequence[Axis], chosen: NDArray[np.integer], share: float,
+def _draw_ranges(axes: Sequence[Axis], chosen: NDArray[np.integer], share: float,
                   rng: np.random.Generator) -> tuple[Reals, Reals]:  # fmt: skip
     """Both ends of each range: whole leaves, at least one; numbers anywhere."""
     low, high = np.array([axis.ends for axis in axes]).T
@@ -191,7 +191,7 @@ def estimated_counts(published: Published | Reading, workload: Workload) -> Real
     parts = [Group.of(reading.columns, names, axes, reading.class_of, len(sizes)) for names in column_groups(reading, axes)]
     law = reading.retained.get(workload.secret.name)
     return _answers(
-        parts if law is None else [unperturbed(part, workload.secret, law, sizes) for part in parts], sizes, workload
+        parts if law is None else [undo_perturbation(part, workload.secret, law, sizes) for part in parts], sizes, workload
     )
 
 
@@ -199,13 +199,13 @@ def _axes(workload: Workload) -> dict[str, Axis]:
     return {axis.name: axis for axis in (*workload.quasi, workload.secret)}
 
 
-def _answers(parts: Sequence[Group | Perturbed], sizes: Reals, workload: Workload) -> Reals:
+def _answers(parts: Sequence[Group | PerturbedGroup], sizes: Reals, workload: Workload) -> Reals:
     """Groups that are not asked for match in every row."""
     answers = np.zeros(len(workload))
     for i in range(len(workload)):
-        asked = workload.asked(i)
+        asked = workload.get_ranges(i)
         found = [rows for part in parts if (rows := part.matching(asked)) is not None]
         for more in found[1:]:
-            narrowed(found[0], more, sizes)
+            narrow_counts(found[0], more, sizes)
         answers[i] = found[0].sum()
     return np.maximum(answers, 0.0)

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from closeknit.core import certifying
 from closeknit.core.certificate import ClassSizes, Record, WorstClass
 from closeknit.core.errors import BadInput, suggest_name
-from closeknit.core.loss import measure
-from closeknit.core.published import Reading, starred
-from closeknit.forms.reading import Published, reading_of
-from closeknit.metrics.answers import combinations
-from closeknit.metrics.queries import secret_named
+from closeknit.core.loss import measure_loss
+from closeknit.core.reading import Reading, find_stars
+from closeknit.forms.release_reading import Published, reading_of
+from closeknit.metrics.queries import choose_secret
+from closeknit.metrics.query_answers import combinations
 from closeknit.models.l_diversity import LDiversity
 
 SINGLE = 24  # different sizes up to which each has a bar of its own
@@ -101,7 +101,7 @@ def diversity(published: Published | Reading, secret: str | None = None) -> Dive
     15
     """
     reading = reading_of(published)
-    name = secret_named(reading.schema, secret)
+    name = choose_secret(reading.schema, secret)
     seen = reading.of(name)
     levels = LDiversity(name, 1).levels(seen.classes)
     shown = np.isfinite(levels)
@@ -129,7 +129,7 @@ def classification_metric(published: Published | Reading, column: str) -> float:
     seen = reading.of(column) if column in reading.schema.sensitive else reading
     shown = np.ones(reading.columns.rows, dtype=bool)
     if column in reading.schema.sensitive:
-        shown = ~starred(reading.columns[column])
+        shown = ~find_stars(reading.columns[column])
     rows = np.flatnonzero(shown)
     if len(rows) == 0:
         return 0.0
@@ -150,4 +150,4 @@ def loss_by_column(published: Published | Reading) -> dict[str, float]:
     (1.0, 0.9)
     """
     reading = reading_of(published)
-    return {name: a for name, (a, _) in measure(reading.columns, reading.schema).columns.items()}
+    return {name: a for name, (a, _) in measure_loss(reading.columns, reading.schema).columns.items()}

@@ -26,7 +26,7 @@ from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import NEAR, Number, at_most, decimal, fraction, log
 from closeknit.core.params import choice, number, whole
-from closeknit.kernels.runs import broken_runs, most_over
+from closeknit.kernels.counting.runs import find_violations, most_over
 from closeknit.models.value_sets import ValueSets, nodes_below, reach_of, single_values
 
 Bools = NDArray[np.bool_]
@@ -199,7 +199,7 @@ class BetaLikeness:
         assert histogram.domain.numbers is not None and self.eps is not None
         reach = reach_of(histogram.domain.numbers, fraction("eps", self.eps), self.relative)
         values, reference = histogram.values.astype(np.int64), histogram.reference.astype(np.int64)
-        broken, unclear = broken_runs(histogram.starts, values, histogram.counts, reach, reference, NEAR)
+        broken, unclear = find_violations(histogram.starts, values, histogram.counts, reach, reference, NEAR)
         return broken, ValueSets(unclear[0], unclear[1], unclear[2])
 
 

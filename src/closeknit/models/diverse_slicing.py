@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
-from closeknit.core.disclosure import WEIGHTS, admitted_profiles, exact_disclosure, keeps_diverse, worst_disclosure
+from closeknit.core.disclosure import WEIGHTS, exact_disclosure, keeps_diverse, list_profiles, worst_disclosure
 from closeknit.core.domain import Domain
 from closeknit.core.exact import Number, fraction
-from closeknit.core.model import Judged
+from closeknit.core.model import Verdict
 from closeknit.core.params import choice, number
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from closeknit.core.slices import Slices
 from closeknit.models.l_diversity import LDiversity
 
@@ -85,18 +85,18 @@ class DiverseSlicing:
         """What one bucket reaches by itself, as a rational."""
         return self._alone.exact_level(classes, index)
 
-    def judged(self, reading: Reading, originals: NDArray[np.int32] | None) -> Judged:
+    def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
         """The promise measured on what was written, at home over the original tuples."""
         classes = reading.of(self.column).classes
-        alone = self._judged_alone(classes)
+        alone = self._judge_alone(classes)
         if self.weight not in WEIGHTS or self.column in classes.by_person:
             return alone
         if originals is not None:
             if alone.held:  # for everybody then, and a level that is attested is not told: no profile has to be looked up
-                return Judged(True, alone.level, "attested", alone.exact, why="it speaks of the original rows")
-            held, level, exact = self._over(self._slices(reading), originals)
-            return Judged(held, level, "attested", exact, why="it speaks of the original rows")
-        return alone if alone.held else self._bounded(self._slices(reading))
+                return Verdict(True, alone.level, "attested", alone.exact, why="it speaks of the original rows")
+            held, level, exact = self._measure_profiles(self._slices(reading), originals)
+            return Verdict(held, level, "attested", exact, why="it speaks of the original rows")
+        return alone if alone.held else self._judge_admitted(self._slices(reading))
 
     @property
     def _alone(self) -> LDiversity:
@@ -107,14 +107,14 @@ class DiverseSlicing:
         slices, missing = reading.slices(self.column), reading.of(self.column).classes.histograms[self.column].domain.size
         return replace(slices, secret=np.where(slices.secret == missing, np.int32(-1), slices.secret))
 
-    def _judged_alone(self, classes: Classes) -> Judged:
+    def _judge_alone(self, classes: Classes) -> Verdict:
         levels = self.levels(classes)
         if not np.isfinite(levels).any():
-            return Judged(True, None, "recomputable")  # no bucket shows any secret
+            return Verdict(True, None, "recomputable")  # no bucket shows any secret
         worst = int(np.argmin(levels))
-        return Judged(bool(self.holds(classes).all()), float(levels[worst]), "recomputable", self.exact_level(classes, worst))
+        return Verdict(bool(self.holds(classes).all()), float(levels[worst]), "recomputable", self.exact_level(classes, worst))
 
-    def _over(self, slices: Slices, profiles: NDArray[np.int32]) -> tuple[bool, float | None, Fraction | None]:
+    def _measure_profiles(self, slices: Slices, profiles: NDArray[np.int32]) -> tuple[bool, float | None, Fraction | None]:
         """Whether the promise holds for these profiles, and the l that the worst of them reaches."""
         _, worst, value = worst_disclosure(slices, profiles, self.weight)
         if worst < 0:
@@ -122,14 +122,14 @@ class DiverseSlicing:
         exact = 1 / exact_disclosure(slices, profiles[worst], self.weight)[value]
         return keeps_diverse(slices, profiles, fraction("l", self.l), self.weight), float(exact), exact
 
-    def _bounded(self, slices: Slices) -> Judged:
+    def _judge_admitted(self, slices: Slices) -> Verdict:
         """For a stranger: the worst of all profiles that the buckets admit, of which the original ones are some."""
-        profiles = admitted_profiles(slices, MOST_PROFILES)
+        profiles = list_profiles(slices, MOST_PROFILES)
         if profiles is None:
             why = f"its buckets admit more than {MOST_PROFILES:,} profiles, and only the original rows tell which of them exist"
-            return Judged(False, None, "not checkable", why=why)
-        held, level, exact = self._over(slices, profiles)
+            return Verdict(False, None, "not checkable", why=why)
+        held, level, exact = self._measure_profiles(slices, profiles)
         if held:
-            return Judged(True, level, "recomputable", exact)
+            return Verdict(True, level, "recomputable", exact)
         why = "some profile that a bucket admits would fail, and only the original rows tell whether it exists"
-        return Judged(False, None, "not checkable", why=why)
+        return Verdict(False, None, "not checkable", why=why)

@@ -24,10 +24,10 @@ from closeknit.core.classes import Classes
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number, fraction
-from closeknit.core.model import Judged
+from closeknit.core.model import Verdict
 from closeknit.core.params import number
 from closeknit.core.perturbation import posterior, retention_of
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 
 WHY = "that secrets were replaced by the stated law cannot be seen in what was written"
 
@@ -85,14 +85,14 @@ class PosteriorBound:
         """Of a class nothing is asked."""
         return None
 
-    def judged(self, reading: Reading, originals: NDArray[np.int32] | None) -> Judged:
+    def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
         """Gamma of the law that the form states; a stranger can see that it is too large, not that it was followed."""
         law = reading.retained.get(self.column)
         if law is None:
-            return Judged(False, None, "recomputable", why="name the column in the form: perturbed(columns=[...])")
+            return Verdict(False, None, "recomputable", why="name the column in the form: perturbed(columns=[...])")
         limit = fraction("gamma", self.gamma)
         if law.gamma <= limit:
-            return Judged(True, float(law.gamma), "attested", law.gamma, WHY)
+            return Verdict(True, float(law.gamma), "attested", law.gamma, WHY)
         most = retention_of(limit, law.values)
         why = f"with {law.values:,} values retain at most {most} (about {float(most):.4g})"
-        return Judged(False, float(law.gamma), "recomputable", law.gamma, why)
+        return Verdict(False, float(law.gamma), "recomputable", law.gamma, why)

@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes, Histogram
+from closeknit.core.combined_secrets import Secret, render_secret, secret_of
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number, at_most, fraction
-from closeknit.core.joint import Secret, named, secret_of
 from closeknit.core.params import choice, number
 from closeknit.core.tree import Tree
-from closeknit.kernels.emd import hierarchical_numerators, ordered_numerators
+from closeknit.kernels.counting.emd import hierarchical_numerators, ordered_numerators
 
 Int64 = NDArray[np.int64]
 DISTANCES = ("ordered", "hierarchical", "equal")
@@ -72,7 +72,7 @@ class TCloseness:
         if self.distance is not None:
             choice("distance", self.distance, DISTANCES)
         if isinstance(self.column, tuple) and self.distance not in (None, "equal"):
-            what = f"distance={self.distance!r} has no meaning for {named(self.column)}"
+            what = f"distance={self.distance!r} has no meaning for {render_secret(self.column)}"
             raise BadInput(what, right="leave it out: combinations are equal or not; or ask for each column alone")
 
     @property
@@ -88,7 +88,7 @@ class TCloseness:
             ground = f"{self.distance} distance" if self.distance else "distance by the kind of the column"
         else:
             ground = f"{self.distance or default_distance(domain)} distance"
-        return f"t-closeness of {named(self.column)}, t = {self.t}, {ground}"
+        return f"t-closeness of {render_secret(self.column)}, t = {self.t}, {ground}"
 
     def refuse(self, classes: Classes) -> None:
         """An ordered distance needs an order and a place for every value; a hierarchical one needs a tree."""
@@ -124,7 +124,7 @@ class TCloseness:
             return Fraction(0)
         surplus = n * class_counts - s * reference
         if ground == "ordered":
-            counted = counted_leaves(histogram)
+            counted = choose_leaves(histogram)
             moved = sum(abs(step) for step in np.cumsum(surplus[counted])[:-1].tolist())
             return Fraction(moved, n * s * max(int(counted.sum()) - 1, 1))
         if ground == "equal":
@@ -154,15 +154,15 @@ class TCloseness:
         if ground == "ordered" and not domain.ordered:
             what = "an ordered distance was asked for a column without an order"
             right = "ask for distance 'hierarchical' or 'equal', or declare the column as numeric()"
-            raise BadInput(what, column=named(self.column), right=right)
+            raise BadInput(what, column=render_secret(self.column), right=right)
         if ground == "ordered" and histogram.reference[-1] > 0:
             what = "an ordered distance has no place for missing values"
             right = "ask for distance 'equal', or for 'hierarchical' with a hierarchy, or leave these rows out"
-            raise BadInput(what, column=named(self.column), right=right)
+            raise BadInput(what, column=render_secret(self.column), right=right)
         if ground == "hierarchical" and domain.tree is None:
             what = "a hierarchical distance was asked for a column without a hierarchy"
             right = "ask for distance 'ordered' or 'equal', or give it a Hierarchy"
-            raise BadInput(what, column=named(self.column), right=right)
+            raise BadInput(what, column=render_secret(self.column), right=right)
         return ground
 
 
@@ -181,7 +181,7 @@ def default_distance(domain: Domain) -> str:
     return "hierarchical" if domain.tree.height[0] > 1 else "equal"
 
 
-def counted_leaves(histogram: Histogram) -> NDArray[np.bool_]:
+def choose_leaves(histogram: Histogram) -> NDArray[np.bool_]:
     """The leaves of an ordered domain: all where they were declared, else those that somebody published has."""
     if histogram.domain.declared:
         counted = np.ones(len(histogram.reference), dtype=bool)
@@ -193,7 +193,7 @@ def counted_leaves(histogram: Histogram) -> NDArray[np.bool_]:
 
 
 def _ordered(histogram: Histogram) -> tuple[Int64, int]:
-    counted = counted_leaves(histogram)
+    counted = choose_leaves(histogram)
     if not counted.any():
         return np.zeros(len(histogram.starts) - 1, dtype=np.int64), 1
     rank = np.cumsum(counted) - 1

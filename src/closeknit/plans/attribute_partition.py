@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from closeknit.core.errors import BadInput
 from closeknit.core.params import choice, whole
 from closeknit.core.table import Table
-from closeknit.plans.correlation import HOW, correlations, discretized, mean_square_contingency, too_many
+from closeknit.plans.correlation import HOW, correlations, discretize, has_too_many, mean_square_contingency
 
 Int64 = NDArray[np.int64]
 
@@ -51,7 +51,7 @@ def attribute_partition(names: Sequence[str], correlation: NDArray[np.float64], 
     by_name = sorted(range(len(names)), key=names.__getitem__)
     distance = UNIT - np.rint(correlation[np.ix_(by_name, by_name)] * UNIT).astype(np.int64)
     few = math.comb(len(names), count) * count * len(names) <= WORK
-    medoids = best_medoids(distance, count) if few else built_medoids(distance, count)
+    medoids = best_medoids(distance, count) if few else build_medoids(distance, count)
     nearest = np.argmin(distance[:, medoids], axis=1)
     nearest[medoids] = np.arange(count)  # one that equals another would leave its own column empty
     medoid_of = dict(zip(by_name, nearest.tolist(), strict=True))
@@ -72,10 +72,10 @@ def best_medoids(distance: Int64, count: int) -> Int64:
     return sets[np.argmin(distance[:, sets].min(axis=2).sum(axis=0))]
 
 
-def built_medoids(distance: Int64, count: int) -> Int64:
+def build_medoids(distance: Int64, count: int) -> Int64:
     """Medoids that no single exchange makes cheaper, ascending.
 
-    >>> built_medoids(np.array([[0, 1, 9], [1, 0, 9], [9, 9, 0]]), 2).tolist()
+    >>> build_medoids(np.array([[0, 1, 9], [1, 0, 9], [9, 9, 0]]), 2).tolist()
     [0, 2]
     """
     medoids = np.empty(0, dtype=np.int64)
@@ -97,10 +97,10 @@ def built_medoids(distance: Int64, count: int) -> Int64:
         medoids.sort()
 
 
-def columns_for(table: Table, count: int | None = None, beside: int = 0, how: str = "frequency") -> list[list[str]]:
+def choose_columns(table: Table, count: int | None = None, beside: int = 0, how: str = "frequency") -> list[list[str]]:
     """The columns of a sliced release of this table: quasi-identifiers by correlation, all secrets together in the last one.
 
-    `beside`: how many quasi-identifiers, the most correlated with the first secret, join it there. A column that is quasi and
+    `extra_models`: how many quasi-identifiers, the most correlated with the first secret, join it there. A column that is quasi and
     sensitive stands alone. Plain columns are left to the caller. `count` columns in all; if none is given, the d attributes
     that are clustered make ceil(sqrt(d)) columns: on Adult 5 with all its fifteen attributes, as the source takes there.
     `how` numbers are put into bins for the correlation: by equal frequency, equal width or kmeans.
@@ -110,7 +110,7 @@ def columns_for(table: Table, count: int | None = None, beside: int = 0, how: st
     >>> from closeknit.core.schema import Schema
     >>> schema = Schema(quasi={"city": flat(), "sex": flat(), "zip": flat()}, sensitive={"disease": flat()})
     >>> rows = {"city": [*"aaaabbbb"], "sex": [*"fmfmfmfm"], "zip": [*"11223344"], "disease": [*"uvuvvuuv"]}
-    >>> columns_for(schema.encode(Columns.of(rows)), count=3)
+    >>> choose_columns(schema.encode(Columns.of(rows)), count=3)
     [['city', 'zip'], ['sex'], ['disease']]
     """
     quasi, sensitive = list(table.schema.quasi), list(table.schema.sensitive)
@@ -121,17 +121,17 @@ def columns_for(table: Table, count: int | None = None, beside: int = 0, how: st
         raise BadInput("one column is the table in clear", right="columns must be at least 2")
     if count is None and not quasi and secrets:
         return [secrets]  # nothing that is known of anybody stands beside them
-    joining = _joining(table, secrets, whole("beside", beside, least=0), how)
+    joining = _choose_joining(table, secrets, whole("beside", beside, least=0), how)
     rest = [name for name in quasi if name not in sensitive and name not in joining]
     last = [[*joining, *secrets]] if secrets else []
-    number = _how_many(count, len(alone) + len(last), len(rest))
-    binned = [_binned(table, name, how) for name in rest]
+    number = _count_columns(count, len(alone) + len(last), len(rest))
+    binned = [_bin_column(table, name, how) for name in rest]
     clustered = attribute_partition(rest, correlations(binned), number) if rest else []
     first = {name: place for place, name in enumerate(quasi)}
     return sorted([*alone, *clustered], key=lambda column: first[column[0]]) + last
 
 
-def _how_many(count: int | None, fixed: int, rest: int) -> int:
+def _count_columns(count: int | None, fixed: int, rest: int) -> int:
     """Columns to be made of the `rest` of the attributes, `fixed` ones being there already."""
     least, most = max(2, fixed + min(rest, 1)), fixed + rest
     if most < 2:
@@ -145,7 +145,7 @@ def _how_many(count: int | None, fixed: int, rest: int) -> int:
     return count - fixed
 
 
-def _joining(table: Table, secrets: list[str], beside: int, how: str) -> list[str]:
+def _choose_joining(table: Table, secrets: list[str], beside: int, how: str) -> list[str]:
     """The quasi columns that stand with the secrets, in the order of the schema."""
     if beside == 0:
         return []
@@ -153,17 +153,17 @@ def _joining(table: Table, secrets: list[str], beside: int, how: str) -> list[st
         right = "beside must be 0: each column that is quasi and sensitive stands alone"
         raise BadInput(f"beside={beside}, but no column is sensitive alone", right=right)
     quasi = {name: table.quasi[:, place] for place, name in enumerate(table.schema.quasi)}
-    able = [name for name, codes in quasi.items() if name not in table.schema.sensitive and not too_many(codes)]
+    able = [name for name, codes in quasi.items() if name not in table.schema.sensitive and not has_too_many(codes)]
     if beside > len(able):
         right = f"it must be at most {len(able)}: the others are secret too, or have more values than a tenth of the rows"
         raise BadInput(f"beside={beside} quasi columns cannot stand with '{secrets[0]}'", right=right)
     codes, domain = table.secret(secrets[0])
-    secret = discretized(codes, domain, how=how)
-    phi2 = {name: round(mean_square_contingency(_binned(table, name, how), secret) * UNIT) for name in able}
+    secret = discretize(codes, domain, how=how)
+    phi2 = {name: round(mean_square_contingency(_bin_column(table, name, how), secret) * UNIT) for name in able}
     chosen = sorted(able, key=lambda name: (-phi2[name], name))[:beside]
     return [name for name in quasi if name in chosen]
 
 
-def _binned(table: Table, name: str, how: str) -> NDArray[np.int32]:
+def _bin_column(table: Table, name: str, how: str) -> NDArray[np.int32]:
     place = list(table.schema.quasi).index(name)
-    return discretized(table.quasi[:, place], table.quasi_domains[place], how=how)
+    return discretize(table.quasi[:, place], table.quasi_domains[place], how=how)

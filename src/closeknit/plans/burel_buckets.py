@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.exact import NEAR, decimal, log
 from closeknit.core.params import choice
-from closeknit.kernels.plans import fewest_groups
+from closeknit.kernels.dealing.bucket_packing import fewest_groups
 from closeknit.plans.plan import Buckets
 
 Int64 = NDArray[np.int64]

@@ -42,14 +42,14 @@ FEW = 1 << 16  # cells of a table of observed pairs that are always affordable
 ROWS_PER_VALUE = 10  # an attribute with fewer says so much of single rows that it must not stand beside a secret
 
 
-def discretized(codes: Int32, domain: Domain, bins: int = BINS, how: str = "frequency") -> Int32:
+def discretize(codes: Int32, domain: Domain, bins: int = BINS, how: str = "frequency") -> Int32:
     """Bin of every row, bins ascending from 0; the missing leaf is a bin of its own, after the others.
 
     Attributes without an order (trees, flat ones) and those with at most `bins` different values keep one bin a value.
 
     >>> ages = Domain(tuple("abcdef"), numbers=np.array([20.0, 21, 22, 40, 41, 90]))
     >>> codes = np.array([0, 1, 2, 3, 4, 5, 6], dtype=np.int32)
-    >>> [discretized(codes, ages, 3, how).tolist() for how in HOW]
+    >>> [discretize(codes, ages, 3, how).tolist() for how in HOW]
     [[0, 0, 1, 1, 2, 2, 3], [0, 0, 0, 0, 0, 1, 2], [0, 0, 0, 1, 1, 2, 3]]
     """
     choice("how", how, HOW)
@@ -58,7 +58,7 @@ def discretized(codes: Int32, domain: Domain, bins: int = BINS, how: str = "freq
     known = int(np.searchsorted(leaves, domain.size))
     bin_of = np.arange(len(leaves))
     if domain.numbers is not None and known > bins:
-        found = _BINNED[how](domain.numbers[leaves[:known]], counts[:known], bins)
+        found = _BINNERS[how](domain.numbers[leaves[:known]], counts[:known], bins)
         bin_of[:known] = np.unique(found, return_inverse=True)[1]
         bin_of[known:] = bin_of[known - 1] + 1
     return bin_of[inverse].astype(np.int32)
@@ -114,13 +114,13 @@ def _cut(ends: Int64, rows: Int64, sums: Reals, more: int) -> Int64:
     return ends
 
 
-_BINNED = {"frequency": _by_frequency, "width": _by_width, "kmeans": kmeans}
+_BINNERS = {"frequency": _by_frequency, "width": _by_width, "kmeans": kmeans}
 
 
-def too_many(codes: Int32) -> bool:
+def has_too_many(codes: Int32) -> bool:
     """Whether an attribute has more different values than a tenth of its rows: it must not stand in a group with a secret.
 
-    >>> too_many(np.arange(20, dtype=np.int32)), too_many(np.arange(20, dtype=np.int32) % 2)
+    >>> has_too_many(np.arange(20, dtype=np.int32)), has_too_many(np.arange(20, dtype=np.int32) % 2)
     (True, False)
     """
     return len(np.unique(codes)) * ROWS_PER_VALUE > len(codes)
@@ -138,13 +138,13 @@ def mean_square_contingency(a: Int32, b: Int32, corrected: bool = True) -> float
     >>> mean_square_contingency(sex, name, corrected=False)
     1.0
     """
-    return _phi2(_observed(a), _observed(b), corrected)
+    return _phi2(_count_values(a), _count_values(b), corrected)
 
 
 Observed = tuple[Int64, Int64]  # values numbered without gaps, and how many rows have each
 
 
-def _observed(codes: Int32) -> Observed:
+def _count_values(codes: Int32) -> Observed:
     _, ranks, counts = np.unique(codes, return_inverse=True, return_counts=True)
     return ranks.astype(np.int64), counts
 
@@ -176,7 +176,7 @@ def correlations(columns: Sequence[Int32], corrected: bool = True) -> Reals:
     >>> correlations([np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0]), np.array([0, 1, 0, 1])]).tolist()
     [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    observed = [_observed(codes) for codes in columns]
+    observed = [_count_values(codes) for codes in columns]
     found = np.eye(len(columns))
     for i, first in enumerate(observed):
         for j in range(i):

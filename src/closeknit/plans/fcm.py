@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.kernels.balanced import assigned, exchanged
-from closeknit.kernels.memberships import means, memberships, squared_distances
+from closeknit.kernels.clustering.balanced_clusters import assign_points, exchange_points
+from closeknit.kernels.clustering.fuzzy_memberships import means, memberships, squared_distances
 from closeknit.plans.groups import Cells, pca_groups
 
 Int64 = NDArray[np.int64]
@@ -27,11 +27,11 @@ MORE = 1e-6  # is added to squared distances, every secret having variance 1: a 
 FUZZY_WORK = 1 << 25  # combinations * groups^2 up to which fuzzy is chosen: 20,000 combinations at 40 groups
 
 
-def variant(cells: Cells, c: int, grouping: str = "auto") -> str:
+def choose_variant(cells: Cells, c: int, grouping: str = "auto") -> str:
     """Which of the two is used: `auto` takes fuzzy c-means where it is affordable.
 
     >>> few = Cells(np.arange(3), np.arange(3.0)[:, None], np.ones(3, np.int64))
-    >>> variant(few, 2), variant(few, 2, "balanced")
+    >>> choose_variant(few, 2), choose_variant(few, 2, "balanced")
     ('fuzzy', 'balanced')
     """
     if grouping != "auto":
@@ -48,10 +48,10 @@ def fcm_groups(cells: Cells, c: int, grouping: str = "auto") -> NDArray[np.int32
     """
     n = len(cells.of_row)
     room = n // c + (np.arange(c) < n % c)
-    if variant(cells, c, grouping) == "fuzzy":
+    if choose_variant(cells, c, grouping) == "fuzzy":
         _, group, rows = _crisp(cells, fuzzy(cells, c)[1], room)
     else:
-        _, group, rows = _balanced(cells, _start(cells, c), room)
+        _, group, rows = _assign_balanced(cells, _start(cells, c), room)
     group_of = np.empty(n, dtype=np.int32)
     group_of[cells.in_order(np.arange(len(cells)))] = np.repeat(group, rows)
     return group_of
@@ -89,19 +89,19 @@ def fuzzy(cells: Cells, c: int) -> tuple[Reals, Reals, list[float]]:
 
 def _crisp(cells: Cells, centres: Reals, room: Int64) -> tuple[Int64, Int64, Int64]:
     """Shares (cell, group, rows) by regret, then exchanged while the sum falls."""
-    cell, group, rows = assigned(cells.points, cells.rows, centres, room)
+    cell, group, rows = assign_points(cells.points, cells.rows, centres, room)
     held = np.zeros((len(cells), len(room)), dtype=np.int64)
     held[cell, group] = rows
-    held = exchanged(cells.points, centres, held, SWEEPS)
+    held = exchange_points(cells.points, centres, held, SWEEPS)
     cell, group = np.nonzero(held)
     return cell, group, held[cell, group]
 
 
-def _balanced(cells: Cells, centres: Reals, room: Int64) -> tuple[Int64, Int64, Int64]:
+def _assign_balanced(cells: Cells, centres: Reals, room: Int64) -> tuple[Int64, Int64, Int64]:
     """Shares (cell, group, rows) of the best round: assigned by regret, centres moved to the means."""
     best, least = (room, room, room), np.inf
     for _ in range(BALANCED_ROUNDS):
-        cell, group, rows = shares = assigned(cells.points, cells.rows, centres, room)
+        cell, group, rows = shares = assign_points(cells.points, cells.rows, centres, room)
         centres = _means(cells, cell, group, rows, len(room))
         total = float(rows @ ((cells.points[cell] - centres[group]) ** 2).sum(axis=1))
         if total >= least * (1 - 1e-9):

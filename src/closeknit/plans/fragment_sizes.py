@@ -45,10 +45,10 @@ LARGER = 16  # numbers of classes above the first one found that are tried: deal
 SIZINGS = ("deal", "halve", "gcd")
 
 
-def dealt(sizes: Int64, e: int, classes: Int64 | None = None) -> Int64:
+def deal_sizes(sizes: Int64, e: int, classes: Int64 | None = None) -> Int64:
     """Rows of each fragment in each of `e` classes (or in some of them).
 
-    >>> dealt(np.array([5, 2, 3]), 3).tolist()
+    >>> deal_sizes(np.array([5, 2, 3]), 3).tolist()
     [[2, 1, 1], [2, 0, 1], [1, 1, 1]]
     """
     ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
@@ -92,14 +92,14 @@ class FragmentTest:
         lines, s = self._lines(a)
         surplus = self.n * lines - s * self._sizes(lines)
         for i, axis in enumerate(self.axes):
-            kept = self._kept(axis.between(surplus), s, i, self.t[i] - self.bounds[i])
+            kept = self._check_costs(axis.between(surplus), s, i, self.t[i] - self.bounds[i])
             if self.best and axis.few_sets and not kept.all():
-                kept |= self._kept(axis.per_cut(lines, s, self.n), s, i, self.t[i])
+                kept |= self._check_costs(axis.per_cut(lines, s, self.n), s, i, self.t[i])
             if not kept.all():
                 return False
         return True
 
-    def _kept(self, costs: Whole, s: Whole, i: int, room: Fraction) -> NDArray[np.bool_]:
+    def _check_costs(self, costs: Whole, s: Whole, i: int, room: Fraction) -> NDArray[np.bool_]:
         if room < 0:
             return np.zeros(len(costs), dtype=bool)
         most = [math.floor(room * self._whole(int(size), i)) for size in s[:, 0].tolist()]
@@ -134,7 +134,7 @@ class _AxisCosts:
         at, rows = fragments.space.cells[:, i], np.zeros(len(axis.codes) + 1, dtype=np.int64)
         np.add.at(rows, at + 1, fragments.space.counts)
         below = np.cumsum(rows)
-        self.expected = below[axis.last + 1] - below[axis.first]
+        self.estimate_rows = below[axis.last + 1] - below[axis.first]
         if self.on_line:  # twice the rank at both ends: their sum is four times the centre, their difference four half widths
             low, high = axis.place[boxes[:, 0]], axis.place[boxes[:, 1]]
             self.order = np.argsort(low + high, kind="stable")
@@ -155,7 +155,7 @@ class _AxisCosts:
         """The sum over sets of the farthest that any choice of rows can get there."""
         rows = lines.astype(np.float64)  # products of floats are fast, and these whole numbers are exact in them
         most, least = (n * (rows @ share).astype(np.int64).astype(lines.dtype) for share in (self.reach, self.inside))
-        expected = s * self.expected.astype(lines.dtype)
+        expected = s * self.estimate_rows.astype(lines.dtype)
         costs: Whole = (np.maximum(most - expected, expected - least) * self.weight).sum(axis=1)
         return costs
 
@@ -171,7 +171,7 @@ def most_classes(sizes: Int64, k: int, allows: Callable[[Int64], bool]) -> int:
     ends = np.cumsum(sizes)
 
     def fine(e: int) -> bool:
-        return e == 1 or allows(dealt(sizes, e, np.unique(np.append(ends % e, 0))))
+        return e == 1 or allows(deal_sizes(sizes, e, np.unique(np.append(ends % e, 0))))
 
     if fine(most):
         return most
@@ -204,7 +204,7 @@ def fragment_plan(fragments: Fragments, t: Sequence[Fraction], k: int = 1, sizin
     else:
         allows = FragmentTest(fragments, t, bound).allows
         halves = sizing == "halve"
-        allotments = halve(sizes, k, allows, balanced=True) if halves else dealt(sizes, most_classes(sizes, k, allows))
+        allotments = halve(sizes, k, allows, balanced=True) if halves else deal_sizes(sizes, most_classes(sizes, k, allows))
     plan = Plan(fragments.fragment_of, sizes, allotments)
     plan.check(fragments.space.counts)
     return plan

@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Histogram
 from closeknit.core.params import choice, number
-from closeknit.kernels.fragments import BEST, ENDS, PRINTED, WORK, Axes, State, descend, whole
+from closeknit.kernels.cutting.fragments import BEST, ENDS, PRINTED, WORK, Axes, State, descend, whole
 from closeknit.models.t_closeness import default_distance
 from closeknit.plans.ground import Branches, Line, ground_of
 
@@ -158,11 +158,11 @@ class Fragments:
         if kind == "best":
             return min(self.bound(i, "grouped"), self.bound(i, "cuts"))
         if (i, kind) not in self._known:
-            worst = self._per_cut(i) if kind == "cuts" else self._summed(i, kind == "grouped")
+            worst = self._per_cut(i) if kind == "cuts" else self._sum_bound(i, kind == "grouped")
             self._known[i, kind] = Fraction(worst, max(self.space.n, 1) * self.space.axes[i].unit)
         return self._known[i, kind]
 
-    def _summed(self, i: int, grouped: bool) -> int:
+    def _sum_bound(self, i: int, grouped: bool) -> int:
         axis, (lo, hi) = self.space.axes[i], self.boxes
         keys = np.column_stack([lo[:, i], hi[:, i], np.zeros(len(lo), np.int64) if grouped else np.arange(len(lo))])
         groups, group_of = np.unique(keys, axis=0, return_inverse=True)
@@ -214,10 +214,10 @@ def find_fragmentation(space: Space, t: Sequence[Fraction], bound: str = "best",
     >>> fragments.fragment_of.tolist(), fragments.bound(0)
     ([0, 0, 1, 1], Fraction(1, 5))
     """
-    return next(finer_and_finer(space, [t], bound, most))
+    return next(refine_fragments(space, [t], bound, most))
 
 
-def finer_and_finer(
+def refine_fragments(
     space: Space, limits: Sequence[Sequence[Fraction]], bound: str = "best", most: int = MOST
 ) -> Iterator[Fragments]:
     """Fragments for each of several limits, loose ones first; the search for the next goes on where the last one ended."""
@@ -256,14 +256,14 @@ def _arrays(space: Space, units: Sequence[int], most: int) -> tuple[Axes, State]
     def ends(lengths: list[int]) -> Int64:
         return np.cumsum([0, *lengths], dtype=np.int64)
 
-    def joined(name: str) -> Int64:
+    def concat(name: str) -> Int64:
         return np.concatenate([getattr(axis, name) for axis in space.axes]).astype(np.int64)
 
     sets, s = ends([len(axis.weight) for axis in space.axes]), len(space.axes)
     axes = Axes(
-        ends([len(axis.codes) for axis in space.axes]), joined("place"), _tops(joined("place")),
+        ends([len(axis.codes) for axis in space.axes]), concat("place"), _tops(concat("place")),
         np.array([axis.on_line for axis in space.axes]), sets,
-        joined("first"), joined("last"), joined("weight"), np.array(units, dtype=np.float64),
+        concat("first"), concat("last"), concat("weight"), np.array(units, dtype=np.float64),
     )  # fmt: skip
 
     def blank(*shape: int) -> Int64:

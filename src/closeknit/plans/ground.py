@@ -17,7 +17,7 @@ from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.params import choice
 from closeknit.core.tree import Tree
-from closeknit.models.t_closeness import DISTANCES, counted_leaves
+from closeknit.models.t_closeness import DISTANCES, choose_leaves
 
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
@@ -38,7 +38,7 @@ class Line:
         if counts[-1] > 0:
             raise BadInput("an ordered distance has no place for missing values", right="ask for distance 'equal'")
         none = np.empty(0, dtype=np.int64)
-        counted = counted_leaves(Histogram(np.zeros(1, np.int64), none.astype(np.int32), none, counts, domain))
+        counted = choose_leaves(Histogram(np.zeros(1, np.int64), none.astype(np.int32), none, counts, domain))
         codes = np.flatnonzero(counts > 0).astype(np.int32)
         ranks = (np.cumsum(counted, dtype=np.int64) - 1)[codes]
         return cls(codes, ranks, counts[codes], max(int(counted.sum()) - 1, 1))

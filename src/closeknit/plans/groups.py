@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.domain import Domain
-from closeknit.core.embedding import embedded
+from closeknit.core.embedding import embed_codes
 from closeknit.core.errors import Unsatisfiable
-from closeknit.core.order import groups as equal_rows
+from closeknit.core.row_sorting import groups as equal_rows
 from closeknit.core.table import Table
-from closeknit.plans.fragment_sizes import dealt
+from closeknit.plans.fragment_sizes import deal_sizes
 from closeknit.plans.plan import Plan
 
 Int64 = NDArray[np.int64]
@@ -30,10 +30,10 @@ DIGITS = 9  # scores are compared to so many digits: the rest differs between ma
 TIED = 1e-6  # eigenvalues that are nearer than this (of the largest) leave the direction open: a rule chooses it
 
 
-def adjusted(n: int, k: int) -> int:
+def adjust_k(n: int, k: int) -> int:
     """k' >= k groups of q = floor(n/k) rows: as many as leave fewer than q rows over, so that no class takes two of them.
 
-    >>> adjusted(45_222, 20), adjusted(19, 10), adjusted(20, 10)
+    >>> adjust_k(45_222, 20), adjust_k(19, 10), adjust_k(20, 10)
     (20, 19, 10)
     """
     if n < k:
@@ -61,7 +61,7 @@ class Cells:
         np.minimum.at(first, of_row, np.arange(len(table)))
         codes = np.stack([codes[first] for codes, _ in secrets], axis=1) if secrets else np.zeros((count, 0), dtype=np.int32)
         domains = [domain for _, domain in secrets]
-        blocks = embedded(codes, domains) if embedding == "tree" else [
+        blocks = embed_codes(codes, domains) if embedding == "tree" else [
             _one_hot(codes[:, j], domain) for j, domain in enumerate(domains)
         ]  # fmt: skip
         blocks = [_unit_variance(block, rows) for block in blocks] if scaled else blocks
@@ -78,7 +78,7 @@ class Cells:
         starts = np.cumsum(self.rows) - self.rows
         rank = np.empty(len(by_cell), dtype=np.int64)
         rank[by_cell] = np.arange(len(by_cell)) - starts[self.of_row[by_cell]]
-        return np.lexsort((_reversed_bits(rank), place[self.of_row]))
+        return np.lexsort((_reverse_bits(rank), place[self.of_row]))
 
 
 def _one_hot(codes: NDArray[np.int32], domain: Domain) -> Reals:
@@ -95,10 +95,10 @@ def _unit_variance(block: Reals, rows: Int64) -> Reals:
     return block / np.sqrt(variance) if variance > 0 else block
 
 
-def _reversed_bits(rank: Int64) -> Int64:
+def _reverse_bits(rank: Int64) -> Int64:
     """Ranks with their bits mirrored: sorting by them spreads neighbours far apart.
 
-    >>> np.argsort(_reversed_bits(np.arange(8))).tolist()
+    >>> np.argsort(_reverse_bits(np.arange(8))).tolist()
     [0, 4, 2, 6, 1, 5, 3, 7]
     """
     width = int(rank.max(initial=0)).bit_length()
@@ -158,18 +158,18 @@ def pca_groups(cells: Cells, c: int) -> NDArray[np.int32]:
     return group_of
 
 
-def drawing(group_of: NDArray[np.int32], cell_of: NDArray[np.int32], k: int = 1) -> Plan:
+def plan_draws(group_of: NDArray[np.int32], cell_of: NDArray[np.int32], k: int = 1) -> Plan:
     """As many classes as the smallest group has rows, or floor(n/k) if that is less; each draws from every group.
 
     What a group has left over is dealt on from class to class, so class sizes differ by one at most.
     Empty groups are dropped. Groups of one and the same cell become one bucket with as many seats: they are interchangeable.
 
-    >>> drawing(np.array([0, 0, 1, 1, 1, 1, 1]), np.arange(7)).class_sizes.tolist()
+    >>> plan_draws(np.array([0, 0, 1, 1, 1, 1, 1]), np.arange(7)).class_sizes.tolist()
     [4, 3]
     """
     sizes = np.bincount(group_of)
     order = np.argsort(np.where(sizes > 0, sizes, len(group_of) + 1), kind="stable")[: int((sizes > 0).sum())]
-    allotments = dealt(sizes[order], min(int(sizes[order[0]]), max(1, len(group_of) // k)))
+    allotments = deal_sizes(sizes[order], min(int(sizes[order[0]]), max(1, len(group_of) // k)))
     bucket_of_group = _buckets(group_of, cell_of, order)
     merged = np.zeros((len(allotments), int(bucket_of_group.max()) + 1), dtype=np.int64)
     for place, group in enumerate(order):

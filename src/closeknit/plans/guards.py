@@ -19,7 +19,7 @@ from closeknit.core.classes import Histogram
 from closeknit.core.model import Closeness, Model, least_rows
 from closeknit.core.params import number
 from closeknit.core.table import Table
-from closeknit.kernels.knit_guard import CAPS, CLOSENESS, ENOUGH, ENTROPY, VALUES, Guard
+from closeknit.kernels.exchange.knit_guard import CAPS, CLOSENESS, ENOUGH, ENTROPY, VALUES, Guard
 from closeknit.plans.ground import Branches, Line, flat_tree, ground_of
 from closeknit.plans.metric_tree import ground_distance
 
@@ -48,14 +48,14 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class Guarded:
+class GuardResult:
     """A guard, and the promises that it does not speak of."""
 
     guard: Guard
     asked: list[Model]
 
 
-def guard_of(table: Table, models: Sequence[Model]) -> Guarded:
+def guard_of(table: Table, models: Sequence[Model]) -> GuardResult:
     """The guard of a table under these promises.
 
     >>> import closeknit as ck
@@ -80,7 +80,7 @@ def guard_of(table: Table, models: Sequence[Model]) -> Guarded:
             else:
                 views.append(view)
                 columns.append(codes)
-    return Guarded(_guard(max(least_rows(models), 1), len(table), views, columns), asked)
+    return GuardResult(_guard(max(least_rows(models), 1), len(table), views, columns), asked)
 
 
 def _view(table: Table, model: Model, secret: Histogram) -> View | None:
@@ -233,22 +233,22 @@ def _guard(k: int, n: int, views: list[View], columns: list[NDArray[np.int32]]) 
 
 def _rational(limits: list[Fraction], n: int, side: int) -> tuple[Int64, Int64]:
     """Numerators and denominators that stay small beside n rows; longer ones are rounded to their safe side."""
-    short = [limit if n * max(limit.numerator, limit.denominator) < ROOM else _rounded(limit, side) for limit in limits]
+    short = [limit if n * max(limit.numerator, limit.denominator) < ROOM else _round_limit(limit, side) for limit in limits]
     return np.array([x.numerator for x in short], dtype=np.int64), np.array([x.denominator for x in short], dtype=np.int64)
 
 
-def _rounded(limit: Fraction, side: int) -> Fraction:
+def _round_limit(limit: Fraction, side: int) -> Fraction:
     scaled = floor(limit * ROUNDED) if side < 0 else -floor(-limit * ROUNDED)
     return Fraction(scaled, ROUNDED)
 
 
-def tightened(guard: Guard, share: float) -> Guard:
+def tighten_guard(guard: Guard, share: float) -> Guard:
     """The guard with only this share of the room that its limits leave beside the reference.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))
     >>> guard = guard_of(table, [ck.TCloseness("disease", 0.2)]).guard
-    >>> bool(tightened(guard, 0.5).most[0, 20] <= guard.most[0, 20] // 2)
+    >>> bool(tighten_guard(guard, 0.5).most[0, 20] <= guard.most[0, 20] // 2)
     True
     """
     top = np.repeat(guard.start[:-1], np.diff(guard.start))

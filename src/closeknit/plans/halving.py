@@ -46,19 +46,19 @@ class _SizeTree:
     def __init__(self, k: int, allows: Callable[[Int64], bool], larger_first: bool, balanced: bool) -> None:
         self.k, self.allows, self.larger_first, self.balanced = max(k, 1), allows, larger_first, balanced
         self.leaves: list[bytes] = []
-        self.grown: dict[bytes, NDArray[np.int32]] = {}
+        self.extend_sets: dict[bytes, NDArray[np.int32]] = {}
         self.allowed: dict[bytes, bool] = {}
 
     def leaves_under(self, a: bytes) -> NDArray[np.int32]:
         """Numbers of the leaves below an allotment, from left to right."""
-        if a not in self.grown:
+        if a not in self.extend_sets:
             halves = self._halves(np.frombuffer(a, dtype=np.int64))
             if halves is None:
-                self.grown[a] = np.array([len(self.leaves)], dtype=np.int32)
+                self.extend_sets[a] = np.array([len(self.leaves)], dtype=np.int32)
                 self.leaves.append(a)
             else:
-                self.grown[a] = np.concatenate([self.leaves_under(half) for half in halves])
-        return self.grown[a]
+                self.extend_sets[a] = np.concatenate([self.leaves_under(half) for half in halves])
+        return self.extend_sets[a]
 
     def _halves(self, a: Int64) -> tuple[bytes, bytes] | None:
         if a.sum() < 2 * self.k or (a < 2).all():
@@ -70,11 +70,11 @@ class _SizeTree:
             pair = (larger, a - larger) if self.larger_first else (a - larger, larger)
             if min(half.sum() for half in pair) >= self.k:
                 keys = pair[0].tobytes(), pair[1].tobytes()
-                if all(self._may(key) for key in keys):
+                if all(self._is_allowed(key) for key in keys):
                     return keys
         return None
 
-    def _may(self, a: bytes) -> bool:
+    def _is_allowed(self, a: bytes) -> bool:
         if a not in self.allowed:
             self.allowed[a] = self.allows(np.frombuffer(a, dtype=np.int64))
         return self.allowed[a]

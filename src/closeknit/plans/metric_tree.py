@@ -18,7 +18,7 @@ from closeknit.core.domain import Domain
 from closeknit.core.model import Closeness
 from closeknit.core.params import number
 from closeknit.core.table import Table
-from closeknit.kernels.exchanges import Secrets, no_secrets
+from closeknit.kernels.exchange.closeness_exchange import Secrets, no_secrets
 from closeknit.models.t_closeness import default_distance
 from closeknit.plans.ground import Branches, Line, ground_of
 

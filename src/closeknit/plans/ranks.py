@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.joint import Secret
-from closeknit.core.order import groups
+from closeknit.core.combined_secrets import Secret
+from closeknit.core.row_sorting import groups
 from closeknit.plans.plan import Plan
 
 Int64 = NDArray[np.int64]
@@ -22,14 +22,14 @@ STRIDE = 4_096  # classes from one place to the next whose first ranks are kept
 @dataclass(frozen=True, eq=False)
 class Ranks:
     """`bucket_of[code]` is the bucket of a secret's leaf. Either a class takes the next rows of every bucket, as many as its
-    kind says, or rows are dealt one by one to `count` classes, bucket after bucket (`firsts` has the rows before each).
+    kind says, or rows are dealt one by one to `count` classes, bucket after bucket (`first_row_tally` has the rows before each).
 
     Kinds are few however many classes there are, so the plan of a large table is one small number a class.
 
     >>> plan = Plan.of([np.array([0])], np.array([3, 0]), np.array([[2], [1]]))
     >>> Ranks.of_plan("disease", plan).class_of(np.zeros(3, np.int32), np.arange(3)).tolist()
     [0, 0, 1]
-    >>> dealt = Ranks.dealt("disease", np.array([0, 1]), np.array([2, 1]), 2)
+    >>> dealt = Ranks.of_deal("disease", np.array([0, 1]), np.array([2, 1]), 2)
     >>> dealt.class_of(np.array([0, 0, 1]), np.array([0, 1, 0])).tolist()
     [0, 1, 0]
     """
@@ -55,7 +55,7 @@ class Ranks:
         return cls(secret, plan.bucket_of, len(allotments), kinds, small, reached)
 
     @classmethod
-    def dealt(cls, secret: Secret | None, bucket_of: NDArray[np.integer], sizes: Int64, count: int) -> Ranks:
+    def of_deal(cls, secret: Secret | None, bucket_of: NDArray[np.integer], sizes: Int64, count: int) -> Ranks:
         """Row z of the stack goes to class z mod count."""
         return cls(secret, bucket_of.astype(np.int32), count, firsts=np.cumsum(sizes) - sizes)
 
@@ -83,12 +83,12 @@ class Ranks:
         return first * STRIDE + np.searchsorted(reached[first] + np.cumsum(rows), ranks, side="right")
 
 
-def dealt_classes(sizes: Int64, count: int) -> tuple[NDArray[np.int32], Int64]:
+def deal_classes(sizes: Int64, count: int) -> tuple[NDArray[np.int32], Int64]:
     """Of classes that a stack is dealt to, each that differs from the one before: the class and bucket of its rows.
 
     From one class to the next the buckets of its rows change only where a bucket begins in the stack.
 
-    >>> classes, buckets = dealt_classes(np.array([4, 2]), 3)
+    >>> classes, buckets = deal_classes(np.array([4, 2]), 3)
     >>> classes.tolist(), buckets.tolist()
     ([0, 0, 1, 1], [0, 0, 0, 1])
     """

@@ -51,12 +51,12 @@ def bucketize(counts: Int64, domain: Domain, distance: str, t: Fraction, bound: 
     return _cut_line(ground, room) if isinstance(ground, Line) else _open_tree(ground, room, bound)
 
 
-def spread(counts: Int64, domain: Domain, distance: str, buckets: list[Int32], bound: str = "exact") -> Fraction:
+def measure_spread(counts: Int64, domain: Domain, distance: str, buckets: list[Int32], bound: str = "exact") -> Fraction:
     """U of any buckets that are runs of a line or subtrees.
 
     >>> from closeknit.core.kinds import numeric
     >>> domain, _ = numeric().bind(np.array([1, 2, 3, 4]))
-    >>> spread(np.array([2, 3, 3, 2, 0]), domain, "ordered", [np.array([0, 1, 2, 3])])
+    >>> measure_spread(np.array([2, 3, 3, 2, 0]), domain, "ordered", [np.array([0, 1, 2, 3])])
     Fraction(1, 2)
     """
     ground = ground_of(counts, domain, distance)

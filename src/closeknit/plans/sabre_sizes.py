@@ -29,7 +29,7 @@ from closeknit.core.domain import Domain
 from closeknit.core.params import choice
 from closeknit.plans.ground import Branches, Int32, Int64, Line, ground_of
 from closeknit.plans.plan import bucket_sizes
-from closeknit.plans.sabre_buckets import BOUNDS, spread
+from closeknit.plans.sabre_buckets import BOUNDS, measure_spread
 
 Whole = NDArray[Any]  # int64, or Python's integers where 64 bits are not enough
 ROOM = 1 << 62
@@ -61,7 +61,7 @@ class ClosenessTest:
     @cached_property
     def u(self) -> Fraction:
         """What choices inside fair buckets can cost at most, by the bound asked for."""
-        return spread(*self._given)
+        return measure_spread(*self._given)
 
     def d(self, a: Int64) -> Fraction:
         """Distance between the buckets' shares in the class and in the release."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.order import groups
+from closeknit.core.row_sorting import groups
 from closeknit.core.table import Table
 
 Int64 = NDArray[np.int64]
@@ -22,7 +22,7 @@ class Stack:
     values: Int64
 
 
-def stacked(table: Table, columns: Sequence[str], order: str) -> Stack:
+def build_stack(table: Table, columns: Sequence[str], order: str) -> Stack:
     """By value, several secrets like words in a dictionary; or by falling frequency.
 
     Among equally frequent values the higher code comes first, as printed for one secret; among equally frequent cells of
@@ -30,11 +30,11 @@ def stacked(table: Table, columns: Sequence[str], order: str) -> Stack:
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))
-    >>> stack = stacked(table, ["disease", "stay"], "frequency")
+    >>> stack = build_stack(table, ["disease", "stay"], "frequency")
     >>> sorted(stack.rows.tolist()) == list(range(20)), bool((np.diff(stack.values) >= 0).all())
     (True, True)
     """
-    codes = cells(table, columns)
+    codes = number_cells(table, columns)
     codes = stack_places(np.bincount(codes, minlength=1), len(columns) > 1, order)[codes]
     rows = np.argsort(codes, kind="stable")
     return Stack(rows, codes[rows])
@@ -54,22 +54,22 @@ def stack_places(counts: Int64, several: bool, order: str) -> Int64:
     return place
 
 
-def cells(table: Table, columns: Sequence[str]) -> Int64:
+def number_cells(table: Table, columns: Sequence[str]) -> Int64:
     """The cell of each row in these secrets, numbered in the order of a dictionary; one cell where there are none.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))
-    >>> cells(table, []).tolist() == [0] * 20
+    >>> number_cells(table, []).tolist() == [0] * 20
     True
     """
     secrets = [table.secret(name) for name in columns]
     return groups([(codes, domain.size + 1) for codes, domain in secrets], len(table))[0].astype(np.int64)
 
 
-def banded(codes: NDArray[np.integer], bands: int) -> Int64:
+def band_codes(codes: NDArray[np.integer], bands: int) -> Int64:
     """Codes seen through about `bands` runs of neighbouring ones with equally many rows; all of them where there are fewer.
 
-    >>> banded(np.array([5, 0, 0, 1, 7, 7]), 2).tolist()
+    >>> band_codes(np.array([5, 0, 0, 1, 7, 7]), 2).tolist()
     [1, 0, 0, 0, 1, 1]
     """
     counts = np.bincount(codes, minlength=1)

@@ -10,7 +10,7 @@ from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
 from closeknit.core.method import Method
 from closeknit.core.model import Model
-from closeknit.core.order import groups
+from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 
 

@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit import __version__
-from closeknit.attacks.at_home import at_home
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.on_release import ON_RELEASE
+from closeknit.attacks.private_attacks import with_original
 from closeknit.core.errors import BadInput
 from closeknit.core.frontier import Frontier
 from closeknit.core.model import Model, ReleaseModel
-from closeknit.forms.reading import reading_of
+from closeknit.forms.release_reading import reading_of
 from closeknit.metrics.queries import queries, workload_error
 from closeknit.release.origin import Origin
-from closeknit.release.public import Plain
-from closeknit.release.samples import one_class
-from closeknit.report.record import AtHome, PrivateReport, PublicReport, QueryError, Sample
+from closeknit.release.public import TextRelease
+from closeknit.release.samples import find_class
+from closeknit.report.record import AttestedLevel, PrivateReport, PublicReport, QueryError, Sample
 
 QUERIES, LAMBDA, THETA = 1000, 3, 0.1
 PARTS = {"sample": "Rows before and after", "queries": "COUNT queries", "findings": "Attacks that need the original"}
@@ -36,7 +36,7 @@ MORE_ATTACKS = (
 )
 
 
-def private_report(texts: Plain, released: PublicReport, origin: Origin | None, partition: NDArray[np.int32] | None,
+def private_report(texts: TextRelease, released: PublicReport, origin: Origin | None, partition: NDArray[np.int32] | None,
                    recipe: Mapping[str, Any] | None, frontier: Frontier | None = None,
                    attacks: Sequence[Finding] | None = None) -> PrivateReport:  # fmt: skip
     """What the private page says of a release; without its original only how it is repeated.
@@ -60,7 +60,7 @@ def private_report(texts: Plain, released: PublicReport, origin: Origin | None, 
     makers: dict[str, Callable[[], Any]] = {
         "sample": lambda: _sample(texts, origin, partition),
         "queries": lambda: _query_errors(texts, origin),
-        "findings": lambda: told or tuple(at_home(texts, origin.columns, origin.schema)),
+        "findings": lambda: told or tuple(with_original(texts, origin.columns, origin.schema)),
     }
     for name, make in makers.items():
         try:
@@ -81,21 +81,21 @@ def _command(recipe: Mapping[str, Any]) -> str:
     return "closeknit anonymize recipe.yaml -o again/"
 
 
-def _levels(texts: Plain, origin: Origin) -> tuple[AtHome, ...]:
+def _levels(texts: TextRelease, origin: Origin) -> tuple[AttestedLevel, ...]:
     """What was measured for each attested guarantee: of classes counted in persons, or of the release as a whole."""
     classes = origin.classes() if origin.classes else None
     found = []
     for model, promise in zip(origin.models, texts.certificate.promises, strict=False):
         said: dict[str, Any] = {"text": promise.text, "asked": promise.asked}
         if promise.status == "attested" and "release" in model.needs:
-            found.append(AtHome(**said, reached=cast(ReleaseModel, model).judged(reading_of(texts), None).level))
+            found.append(AttestedLevel(**said, reached=cast(ReleaseModel, model).judge_release(reading_of(texts), None).level))
         elif promise.status == "attested" and "persons" in model.needs and classes is not None and len(classes):
             reached_by = (np.minimum if model.higher_is_safer else np.maximum).reduce
             levels = reached_by([model.levels(view) for view in classes.views(model.column)])
             index = _worst(model, levels)
             reached = float(levels[index]) if np.isfinite(levels[index]) else None
             rows, persons = int(classes.sizes[index]), int(classes.persons[index])
-            found.append(AtHome(**said, reached=reached, rows=rows, persons=persons))
+            found.append(AttestedLevel(**said, reached=reached, rows=rows, persons=persons))
     return tuple(found)
 
 
@@ -103,8 +103,8 @@ def _worst(model: Model, levels: NDArray[np.float64]) -> int:
     return int(np.argmin(levels) if model.higher_is_safer else np.argmax(levels))
 
 
-def _sample(texts: Plain, origin: Origin, partition: NDArray[np.int32] | None) -> Sample | None:
-    found = None if partition is None else one_class(origin.columns, origin.schema, texts, partition)
+def _sample(texts: TextRelease, origin: Origin, partition: NDArray[np.int32] | None) -> Sample | None:
+    found = None if partition is None else find_class(origin.columns, origin.schema, texts, partition)
     if found is None:
         return None
     raw, written = origin.columns.take(found.raw), texts.columns.take(found.written)
@@ -122,7 +122,7 @@ def _rows(columns: Any, names: list[str]) -> tuple[tuple[str, ...], ...]:
     return tuple(zip(*cells, strict=True))
 
 
-def _query_errors(texts: Plain, origin: Origin) -> tuple[QueryError, ...]:
+def _query_errors(texts: TextRelease, origin: Origin) -> tuple[QueryError, ...]:
     """The same queries put to the table and to the release, for each secret."""
     found = []
     for secret in origin.schema.sensitive:

@@ -17,15 +17,15 @@ from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Column, Columns
 from closeknit.core.schema import Schema
 from closeknit.doors.canonical import cell_texts
-from closeknit.forms.reading import Published, reading_of
+from closeknit.forms.release_reading import Published, reading_of
 from closeknit.metrics.measures import measures
+from closeknit.release.guarantee_meanings import meaning
 from closeknit.release.spreads import secret_spreads
-from closeknit.release.words import meaning
-from closeknit.report.record import PublicReport, ShownColumn, Told
+from closeknit.report.record import ExplainedGuarantee, PublicReport, ShownColumn
 
 
 @dataclass(frozen=True, eq=False)
-class Plain:
+class TextRelease:
     """Written cells as text, with their certificate."""
 
     columns: Columns
@@ -55,17 +55,17 @@ def _text_column(column: Column) -> Column:
     return Column(values, codes)
 
 
-def plain(published: Published) -> Plain:
+def to_text_release(published: Published) -> TextRelease:
     """A release as it would be read from a file."""
-    return Plain(as_text(published.columns), published.certificate)
+    return TextRelease(as_text(published.columns), published.certificate)
 
 
-def public_report(texts: Plain) -> PublicReport:
+def public_report(texts: TextRelease) -> PublicReport:
     """What the public page says of a release.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
-    >>> public_report(plain(release)).promises[0].promise.asked
+    >>> public_report(to_text_release(release)).promises[0].promise.asked
     '>= 5'
     """
     certificate, reading = texts.certificate, reading_of(texts)
@@ -77,7 +77,7 @@ def public_report(texts: Plain) -> PublicReport:
         rows=certificate.rows,
         withheld=certificate.withheld,
         columns=_columns(schema),
-        promises=tuple(Told(promise=promise, means=meaning(promise, word)) for promise in certificate.promises),
+        promises=tuple(ExplainedGuarantee(promise=promise, means=meaning(promise, word)) for promise in certificate.promises),
         classes=certificate.classes,
         loss=certificate.loss,
         secrets=secret_spreads(reading, certificate, word),

@@ -14,7 +14,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from closeknit.core.certificate import Certificate, Paper, ReleaseFile
+from closeknit.core.certificate import Certificate, Document, ReleaseFile
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.formulas import escape, escape_columns
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from closeknit.report.record import PrivateReport, PublicReport
 
 FORMATS = ("csv", "parquet")
-OURS = re.compile(
+OWN_FILES = re.compile(
     r"(release|quasi|sensitive|slice_\d+)\.(csv|parquet)|certificate\.json|recipe\.yaml|classes\.csv|"
     r"report\.(html|json)|README\.txt"
 )
@@ -52,7 +52,7 @@ class Release(Summarized):
                  advice: str | None = None, origin: Origin | None = None) -> None:  # fmt: skip
         self.columns, self.certificate = columns, certificate
         # rendered once: the hash, the file and its hash are all made of it
-        self._text = list(canonical_blocks(self._written(columns)))
+        self._text = list(canonical_blocks(self._escape_cells(columns)))
         self.certificate = certificate.model_copy(update={"content_sha256": hash_of_blocks(iter(self._text))})
         self._partition, self._recipe, self._like = partition, recipe, like
         self._format, self._types = format, types
@@ -79,13 +79,13 @@ class Release(Summarized):
     def frame(self) -> Any:
         """The release in the library the table came in (an Arrow table where it came from a file)."""
         if self._like is None:
-            return table_from_columns(self._written(self.columns))
+            return table_from_columns(self._escape_cells(self.columns))
         text = self.certificate.columns["quasi"]
         if self.certificate.escape_formulas:
             text = [escape(name) for name in text]
-        return to_frame(self._written(self.columns), self._like, text=text)
+        return to_frame(self._escape_cells(self.columns), self._like, text=text)
 
-    def _written(self, columns: Columns) -> Columns:
+    def _escape_cells(self, columns: Columns) -> Columns:
         """The cells as a file or frame has them."""
         return escape_columns(columns) if self.certificate.escape_formulas else columns
 
@@ -95,7 +95,7 @@ class Release(Summarized):
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
         """Write a Parquet file; untouched columns keep the types of a Parquet input."""
-        write_parquet(self._written(self.columns), path, self._types)
+        write_parquet(self._escape_cells(self.columns), path, self._types)
 
     def report(self, private: bool = False, frontier: Frontier | None = None) -> str:
         """A page of HTML: made from release and certificate alone, or (private) one that compares with the original.
@@ -113,9 +113,9 @@ class Release(Summarized):
 
     def public_record(self) -> PublicReport:
         """What the public page says, as data."""
-        from closeknit.release.public import plain, public_report
+        from closeknit.release.public import public_report, to_text_release
 
-        return public_report(plain(self))
+        return public_report(to_text_release(self))
 
     def private_record(self, frontier: Frontier | None = None, attacks: Sequence[Finding] | None = None) -> PrivateReport:
         """What the private page says, as data. Without the original what compares with it is left out, and it says so.
@@ -123,9 +123,9 @@ class Release(Summarized):
         `attacks`: findings of `closeknit.attack`, which may have taken its time and had more than the original.
         """
         from closeknit.release.private import private_report
-        from closeknit.release.public import plain, public_report
+        from closeknit.release.public import public_report, to_text_release
 
-        texts = plain(self)
+        texts = to_text_release(self)
         return private_report(texts, public_report(texts), self._origin, self._partition, self._recipe, frontier, attacks)
 
     def save(self, folder: str | PathLike[str], format: str | None = None, force: bool = False, report: bool = True,
@@ -149,15 +149,15 @@ class Release(Summarized):
             self._write_private(place, format)
             _write_files(place, pages[1])
 
-        save_folders(public, private, write_public, write_private, force, lambda name: OURS.fullmatch(name) is not None)
+        save_folders(public, private, write_public, write_private, force, lambda name: OWN_FILES.fullmatch(name) is not None)
 
     def _pages(self, frontier: Frontier | None) -> tuple[dict[str, str], dict[str, str]]:
         """Files of the public and of the private report."""
         from closeknit.release.private import private_report
-        from closeknit.release.public import plain, public_report
+        from closeknit.release.public import public_report, to_text_release
         from closeknit.report.page import private_page, public_page
 
-        texts = plain(self)
+        texts = to_text_release(self)
         released = public_report(texts)
         home = private_report(texts, released, self._origin, self._partition, self._recipe, frontier)
         return report_files(released, public_page(released)), report_files(home, private_page(home))
@@ -167,9 +167,9 @@ class Release(Summarized):
         for name, columns in {"release": self.columns, **self._parts}.items():
             file = folder / f"{name}.{format}"
             if format == "csv":
-                write_inside(file, self._text if columns is self.columns else canonical_blocks(self._written(columns)))
+                write_inside(file, self._text if columns is self.columns else canonical_blocks(self._escape_cells(columns)))
             else:
-                write_parquet(self._written(columns), file, self._types)
+                write_parquet(self._escape_cells(columns), file, self._types)
             listed.append(ReleaseFile(name=file.name, rows=columns.rows, sha256=sha256_of(file)))
         certificate = self.certificate.model_copy(update={"files": tuple(listed)})
         write_inside(folder / "certificate.json", certificate.to_json().encode())
@@ -208,7 +208,7 @@ class Release(Summarized):
         return str(self.certificate)
 
 
-def report_files(record: Paper, page: str) -> dict[str, str]:
+def report_files(record: Document, page: str) -> dict[str, str]:
     """A report as it is saved: the page, and what it says as data.
 
     >>> [*report_files(Certificate.model_construct(), "<p>")]

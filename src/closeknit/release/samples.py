@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from closeknit.core.columns import Columns
 from closeknit.core.schema import Schema
 from closeknit.doors.canonical import cell_texts
-from closeknit.forms.axes import axes_of
-from closeknit.forms.reading import Published, reading_of
+from closeknit.forms.column_axes import axes_of
+from closeknit.forms.release_reading import Published, reading_of
 
 SAMPLE = 6
 TRIED = 40  # classes, the smallest first; most fit at once
@@ -25,7 +25,7 @@ Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class ClassSample:
     """Rows of the table and of the release, each in its own order, and how many the class has."""
 
     raw: Rows
@@ -33,13 +33,13 @@ class Found:
     rows: int
 
 
-def one_class(table: Columns, schema: Schema, published: Published, partition: NDArray[np.int32]) -> Found | None:
+def find_class(table: Columns, schema: Schema, published: Published, partition: NDArray[np.int32]) -> ClassSample | None:
     """A small class in the table and in the release; None where nothing fits, as where secrets were changed.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
     >>> release = ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.StackAndDeal())
-    >>> one_class(table, schema, release, release.partition).rows
+    >>> find_class(table, schema, release, release.partition).rows
     5
     """
     reading, boxes = reading_of(published), _Boxes(table, schema, published)
@@ -57,7 +57,7 @@ def one_class(table: Columns, schema: Schema, published: Published, partition: N
         for group in alike[tuple(raw.of(members))]:
             rows = rows_of[group]
             if len(rows) == len(members) and (reading.column_groups or boxes.hold(members, rows[0])):
-                return Found(raw.chosen(members), written.chosen(rows), len(members))
+                return ClassSample(raw.choose_rows(members), written.choose_rows(rows), len(members))
     return None
 
 
@@ -78,7 +78,7 @@ class _Texts:
             return [tuple(sorted(column)) for column in columns]
         return sorted(zip(*columns, strict=True))
 
-    def chosen(self, rows: Rows) -> Rows:
+    def choose_rows(self, rows: Rows) -> Rows:
         """A few of them, spread over what they say."""
         columns = [texts[codes[rows]].tolist() for texts, codes in self.cells]
         ordered = sorted(range(len(rows)), key=lambda i: [column[i] for column in columns])

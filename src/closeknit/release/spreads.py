@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from closeknit.core.certificate import Certificate, WorstClass
 from closeknit.core.classes import Histogram
+from closeknit.core.combined_secrets import parts
 from closeknit.core.domain import Domain
-from closeknit.core.joint import parts
-from closeknit.core.published import Reading
+from closeknit.core.reading import Reading
 from closeknit.report.record import ClassSpread, SecretSpread
 
 MOST_VALUES = 15
@@ -27,7 +27,7 @@ def secret_spreads(reading: Reading, certificate: Certificate, word: str) -> tup
 
 def _spread(seen: Reading, name: str, certificate: Certificate, word: str) -> SecretSpread:
     histogram = seen.classes.histograms[name]
-    group_of, values, gathered = _gathered(histogram)
+    group_of, values, gathered = _group_values(histogram)
     overall = _counts(group_of, np.arange(len(histogram.reference)), histogram.reference, len(values))
     worst = []
     for index, why in _worst(seen, name, histogram, certificate, word):
@@ -42,7 +42,7 @@ def _counts(group_of: Int64, values: NDArray[np.integer], counts: Int64, width: 
     return tuple(np.bincount(group_of[values], weights=counts, minlength=width).astype(int).tolist())
 
 
-def _gathered(histogram: Histogram) -> tuple[Int64, tuple[str, ...], str | None]:
+def _group_values(histogram: Histogram) -> tuple[Int64, tuple[str, ...], str | None]:
     """The bar that each leaf goes to, what the bars are called, and how values were put together."""
     domain, reference = histogram.domain, histogram.reference
     used = np.flatnonzero(reference > 0)

@@ -40,10 +40,10 @@ def bars(rows: Rows, *, value: str, title: str, most: float | None = None, label
     return _svg(shape, 22 * len(rows), title, _wider(rows, labels))
 
 
-def standing(rows: Rows, *, name: str, value: str, title: str) -> str:
+def vertical_bars(rows: Rows, *, name: str, value: str, title: str) -> str:
     """Standing bars side by side, in the order of the rows.
 
-    >>> standing([{"name": "5", "value": 3}], name="rows", value="classes", title="Class sizes").startswith("<svg")
+    >>> vertical_bars([{"name": "5", "value": 3}], name="rows", value="classes", title="Class sizes").startswith("<svg")
     True
     """
     import altair as alt
@@ -64,7 +64,7 @@ def shares(rows: Rows, series: Sequence[str], *, title: str) -> str:
     """
     import altair as alt
 
-    names = _apart(str(row["name"]) for row in rows)
+    names = _make_unique(str(row["name"]) for row in rows)
     values = [
         {"name": name, "value": share, "series": told}
         for name, row in zip(names, rows, strict=True)
@@ -84,11 +84,11 @@ def shares(rows: Rows, series: Sequence[str], *, title: str) -> str:
 def _data(rows: Rows) -> Any:
     import altair as alt
 
-    names = _apart(str(row["name"]) for row in rows)
+    names = _make_unique(str(row["name"]) for row in rows)
     return alt.InlineData(values=[{"name": name, "value": row["value"]} for name, row in zip(names, rows, strict=True)])
 
 
-def _apart(names: Iterable[str]) -> list[str]:
+def _make_unique(names: Iterable[str]) -> list[str]:
     """Names that a picture can show; equal ones are told apart by spaces that nobody sees, or their bars would be added up."""
     seen: set[str] = set()
     found = []
@@ -113,15 +113,15 @@ def _svg(chart: Any, height: int, title: str, left: int = 0) -> str:
     looks = looks.configure_view(stroke=None).configure_axis(
         labelFontSize=12, titleFontSize=12, titleFontWeight="normal", labelColor="#222", titleColor="#222", gridColor="#ddd"
     )
-    return labelled(json.dumps(looks.configure_legend(labelFontSize=12, labelColor="#222").to_dict(validate=False)), title)
+    return render_svg(json.dumps(looks.configure_legend(labelFontSize=12, labelColor="#222").to_dict(validate=False)), title)
 
 
 @functools.lru_cache(maxsize=64)
-def labelled(spec: str, title: str) -> str:
+def render_svg(spec: str, title: str) -> str:
     """A description as SVG that says what it shows to whoever cannot see it; both pages of a release share it.
 
     >>> bare = '{"data": {"values": [{}]}, "mark": "point"}'
-    >>> labelled(bare, "A <point>")[:43]
+    >>> render_svg(bare, "A <point>")[:43]
     '<svg role="img" aria-label="A &lt;point&gt;'
     """
     import vl_convert

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from closeknit.report.charts import labelled
+from closeknit.report.charts import render_svg
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
@@ -28,9 +28,9 @@ def frontier_svg(points: Sequence[Mapping[str, Any]], *, level: str, higher_is_s
     >>> frontier_svg(points, level="t", higher_is_safer=False, title="Privacy against loss").startswith("<svg")
     True
     """
-    shown = [_shown(point) for point in points if point["level"] is not None and point["loss"] is not None]
+    shown = [_clean_point(point) for point in points if point["level"] is not None and point["loss"] is not None]
     safer = f"{'larger' if higher_is_safer else 'smaller'} is safer"
-    return labelled(json.dumps(_chart(shown, f"{level} reached ({safer})").to_dict()), title)
+    return render_svg(json.dumps(_chart(shown, f"{level} reached ({safer})").to_dict()), title)
 
 
 def standalone(svg: str) -> bytes:
@@ -43,7 +43,7 @@ def standalone(svg: str) -> bytes:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{paper}\n'.encode()
 
 
-def _shown(point: Mapping[str, Any]) -> dict[str, Any]:
+def _clean_point(point: Mapping[str, Any]) -> dict[str, Any]:
     name = "".join(sign if sign.isprintable() else " " for sign in str(point["method"]))
     name = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
     asked = point.get("asked")
@@ -63,8 +63,8 @@ def _chart(points: list[dict[str, Any]], level: str) -> Any:
     )
     y = alt.Y("level:Q", title=level, axis=alt.Axis(format="~g", tickCount=6), scale=_scale(points))
     front = alt.Chart(alt.InlineData(values=edge)).encode(x=x, y=y)
-    base = alt.Chart(alt.InlineData(values=numbered)).encode(x=x, y=y, color=_named("color", methods))
-    marks = base.encode(shape=_named("shape", methods))
+    base = alt.Chart(alt.InlineData(values=numbered)).encode(x=x, y=y, color=_encode_methods("color", methods))
+    marks = base.encode(shape=_encode_methods("shape", methods))
     layers = alt.layer(
         front.mark_line(interpolate="step-after", color="#bbb", strokeWidth=5, opacity=0.6),
         base.mark_line(strokeWidth=1.5).encode(detail="method:N", order="order:Q"),
@@ -88,7 +88,7 @@ def _scale(points: Sequence[Mapping[str, Any]]) -> Any:
     return alt.Scale(type="log", padding=8) if wide else alt.Scale(zero=False, nice=True)
 
 
-def _named(channel: str, methods: Sequence[str]) -> Any:
+def _encode_methods(channel: str, methods: Sequence[str]) -> Any:
     """A colour or a shape for each method, the same in every picture of the same methods."""
     import altair as alt
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from closeknit.core.joint import named
+from closeknit.core.combined_secrets import render_secret
 from closeknit.report import charts
 from closeknit.report.frontier_chart import frontier_svg
-from closeknit.report.measured import measured
+from closeknit.report.measure_lines import list_measures
 from closeknit.report.record import PrivateReport, PublicReport, SecretSpread
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_CHARTS = 3  # of secrets; the others are shown as tables
 MOST_BARS = 12  # of attacks; the table has all
 LONGEST = 120  # signs of a cell
-BESIDE = "The table beside it has the numbers."
+SEE_TABLE = "The table beside it has the numbers."
 
 
 def public_page(record: PublicReport) -> str:
@@ -60,10 +60,10 @@ def _charts(record: PublicReport) -> dict[str, Any]:
     loss = [{"name": name, "value": a} for name, (a, _) in record.loss.columns.items()]
     drawn: dict[str, Any] = {"findings": findings_chart(record), "sizes": None, "loss": None}
     if sizes:
-        title = f"Bar chart: how many {words} there are of each size. {BESIDE}"
-        drawn["sizes"] = Markup(charts.standing(sizes, name=f"rows of a {word}", value=words, title=title))
+        title = f"Bar chart: how many {words} there are of each size. {SEE_TABLE}"
+        drawn["sizes"] = Markup(charts.vertical_bars(sizes, name=f"rows of a {word}", value=words, title=title))
     if loss:
-        title = f"Bar chart: loss by column, from 0 to 1. {BESIDE}"
+        title = f"Bar chart: loss by column, from 0 to 1. {SEE_TABLE}"
         drawn["loss"] = Markup(charts.bars(loss, value="loss", title=title, most=1))
     drawn["secrets"] = [
         Markup(_spread_chart(spread, word)) if any(spread.overall) else None for spread in record.secrets[:MOST_CHARTS]
@@ -80,7 +80,7 @@ def findings_chart(record: PublicReport | PrivateReport) -> Any:
         {"name": _attack(found.attack, found.column if len(secrets) > 1 else None), "value": found.risk}
         for found in record.findings[:MOST_BARS]
     ]
-    title = f"Bar chart: risk of each attack, from 0 (nothing learned) to 1 (somebody given away). {BESIDE}"
+    title = f"Bar chart: risk of each attack, from 0 (nothing learned) to 1 (somebody given away). {SEE_TABLE}"
     return Markup(charts.bars(rows, value="risk", title=title, most=1)) if len(rows) > 1 else None
 
 
@@ -103,7 +103,7 @@ def _spread_chart(spread: SecretSpread, word: str) -> str:
         for i, value in enumerate(spread.values)
     ]
     series = ["all published rows", *(f"{word} {letter}" for letter in "ABC"[: len(spread.worst)])]
-    title = f"Bar chart: share of each value of {short(spread.column)} in {', '.join(series)}. {BESIDE}"
+    title = f"Bar chart: share of each value of {short(spread.column)} in {', '.join(series)}. {SEE_TABLE}"
     return charts.shares(rows, series, title=title)
 
 
@@ -119,7 +119,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"number": number, "count": lambda value: f"{value:,}", "share": share, "short": short, "span": _span}
-    made.globals |= {"attack": _attack, "named": named, "measured": measured}
+    made.globals |= {"attack": _attack, "named": render_secret, "measured": list_measures}
     return made
 
 
@@ -156,4 +156,4 @@ def _span(least: int, most: int) -> str:
 
 def _attack(name: str, column: str | Sequence[str] | None) -> str:
     said = name.replace("_", " ")
-    return f"{said} of {named(column if isinstance(column, str) else tuple(column))}" if column else said
+    return f"{said} of {render_secret(column if isinstance(column, str) else tuple(column))}" if column else said

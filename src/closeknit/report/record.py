@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from closeknit.attacks.finding import Finding
-from closeknit.core.certificate import ClassSizes, Count, Estimated, Joint, LossRecord, Paper, Promise, Record
+from closeknit.core.certificate import ClassSizes, Count, Document, Joint, LossRecord, Promise, Record, ValueEstimates
 from closeknit.core.frontier import Frontier
 from closeknit.metrics.measures import Measures
 
 
-class Told(Record):
+class ExplainedGuarantee(Record):
     """A promise as the certificate has it, and what it means for the people in the table."""
 
     promise: Promise
@@ -55,7 +55,7 @@ class SecretSpread(Record):
     gathered: str | None = None
 
 
-class PublicReport(Paper):
+class PublicReport(Document):
     """What may leave with a release: everything here can be computed anew from `out/` alone."""
 
     what: ClassVar[str] = "the report"
@@ -65,14 +65,14 @@ class PublicReport(Paper):
     rows: Count
     withheld: Count
     columns: tuple[ShownColumn, ...]
-    promises: tuple[Told, ...]
+    promises: tuple[ExplainedGuarantee, ...]
     classes: ClassSizes
     loss: LossRecord
     secrets: tuple[SecretSpread, ...]
     findings: tuple[Finding, ...] = ()
     measures: Measures
     joint: Joint | None = None
-    estimates: dict[str, Estimated]
+    estimates: dict[str, ValueEstimates]
     notes: tuple[str, ...] = ()
     content_sha256: str
 
@@ -116,7 +116,7 @@ class QueryError(Record):
     mean: float | None
 
 
-class AtHome(Record):
+class AttestedLevel(Record):
     """What was measured for an attested guarantee, which the private report alone states."""
 
     text: str
@@ -126,7 +126,7 @@ class AtHome(Record):
     persons: Count | None = None
 
 
-class PrivateReport(Paper):
+class PrivateReport(Document):
     """The public report and what compares with the original, or tells how the release was made: it stays at home."""
 
     what: ClassVar[str] = "the private report"
@@ -135,7 +135,7 @@ class PrivateReport(Paper):
     released: PublicReport
     input_rows: Count | None = None
     duplicates: Count | None = None  # input rows that repeat another one exactly
-    levels: tuple[AtHome, ...] = ()
+    levels: tuple[AttestedLevel, ...] = ()
     sample: Sample | None = None
     queries: tuple[QueryError, ...] = ()
     findings: tuple[Finding, ...] = ()

@@ -7,6 +7,6 @@ from closeknit.streams.castle import Castle
 from closeknit.streams.knn_stream import KnnStream
 from closeknit.streams.sabre_window import SabreWindow
 from closeknit.streams.stream import Stream
-from closeknit.streams.windows import Windowed
+from closeknit.streams.windowed import Windowed
 
 REGISTRY: dict[str, type[Stream]] = {stream.name: stream for stream in (Castle, KnnStream, SabreWindow, BurelWindow, Windowed)}

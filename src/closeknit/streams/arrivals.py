@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
-from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain, snapped
+from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain, snap_range
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import plain_number
 from closeknit.core.folding import fold_text
@@ -30,7 +30,7 @@ from closeknit.core.params import number
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
 from closeknit.doors.arrow import column_from_cell
-from closeknit.kernels.axes import EQUAL, NUMBER, TREE, Axes
+from closeknit.kernels.geometry.declared_axes import EQUAL, NUMBER, TREE, Axes
 
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,7 +38,7 @@ Cells = NDArray[np.object_]
 FAR = 1e300  # beyond every number that a column may have
 MISSING = -1  # instead of a digest, which is not negative
 MANTISSA = 53  # bits of a digest that a float tells apart
-MOST_MET = 1 << 16  # values whose meaning is remembered
+MOST_KNOWN = 1 << 16  # values whose meaning is remembered
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class Coder:
 
     def __init__(self, schema: Schema, secret: bytes, folds: bool = False) -> None:
         self.schema, self._key, self._folds = schema, secret[:64], folds
-        self.domains = {name: _declared(name, kind) for name, kind in schema.quasi.items()}
+        self.domains = {name: _find_domain(name, kind) for name, kind in schema.quasi.items()}
         self.axes = _axes(schema, self.domains)
         self._known: dict[tuple[str, type, Any], tuple[Any, Any, bool, bool]] = {}
         self._used, self._shown = schema.used, schema.published
@@ -85,7 +85,7 @@ class Coder:
         steps = {name: getattr(schema.quasi[name], "step", None) for name in self._bounds}
         self.steps = {name: float(number("step", step)) for name, step in steps.items() if step is not None}
 
-    def coded(self, columns: Columns, first: int) -> Arrivals:
+    def encode(self, columns: Columns, first: int) -> Arrivals:
         """Rows of a table; `first` is the position of the first one."""
         return self.meanings(columns).rows(0, columns.rows, first)
 
@@ -96,9 +96,9 @@ class Coder:
         plain: list[Cells] = [np.array([*columns[name].values.tolist(), None], dtype=object) for name in self.schema.plain]
         return Meanings(self, columns, quasi, secrets, plain, self._persons(columns))
 
-    def one(self, row: Mapping[str, Any], first: int) -> Arrivals:
+    def encode_row(self, row: Mapping[str, Any], first: int) -> Arrivals:
         """As `coded`, for a single row: what a value means is looked up where it was met before."""
-        met = [self._met(name, row[name]) for name in self._used]
+        met = [self._look_up(name, row[name]) for name in self._used]
         d, s = len(self.schema.quasi), len(self.schema.sensitive)
         quasi = np.array([[meaning[0] for meaning in met[:d]]])
         secrets = np.array([[meaning[0] for meaning in met[d : d + s]]], dtype=np.int64)
@@ -106,7 +106,7 @@ class Coder:
         cells = {name: _single(meaning[1]) for name, meaning in zip(self._shown, met, strict=False) if meaning[3]}
         return Arrivals(quasi, persons, secrets, cells, sum(meaning[2] for meaning in met))
 
-    def _met(self, name: str, value: Any) -> tuple[Any, Any, bool, bool]:
+    def _look_up(self, name: str, value: Any) -> tuple[Any, Any, bool, bool]:
         """Number and text of a value, whether it is unknown, and whether the text is kept."""
         kind = type(value)
         if (kind is int or kind is float) and name in self._bounds and not self.schema.missing:
@@ -116,7 +116,7 @@ class Coder:
         key = (name, kind, value)
         if not isinstance(value, Hashable) or (meaning := self._known.get(key)) is None:
             column = _column(name, value)
-            if len(self._known) >= MOST_MET:
+            if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
             meaning = self._known[key] = self._meaning(name, column, int(column.codes[0]))
         return meaning
@@ -142,17 +142,17 @@ class Coder:
                 written[i][name] = texts[i].get(name, STAR) if cell is None else cell
         return written
 
-    def as_written(self, lo: Reals, hi: Reals) -> tuple[Reals, Reals]:
+    def snap_boxes(self, lo: Reals, hi: Reals) -> tuple[Reals, Reals]:
         """The boxes as their cells say them: ranges of a column with a step end on its grid."""
         lo, hi = lo.copy(), hi.copy()
         for j, name in enumerate(self.schema.quasi):
             if name in self.steps:
                 known = np.flatnonzero(hi[:, j] < self.axes.missing[j])
-                lo[known, j], hi[known, j] = self._on_grid(name, lo[known, j], hi[known, j])
+                lo[known, j], hi[known, j] = self._snap_ranges(name, lo[known, j], hi[known, j])
         return lo, hi
 
-    def _on_grid(self, name: str, lo: Reals, hi: Reals) -> tuple[Reals, Reals]:
-        ends = [snapped(a, b, self.steps[name], self._bounds[name]) for a, b in zip(lo.tolist(), hi.tolist(), strict=True)]
+    def _snap_ranges(self, name: str, lo: Reals, hi: Reals) -> tuple[Reals, Reals]:
+        ends = [snap_range(a, b, self.steps[name], self._bounds[name]) for a, b in zip(lo.tolist(), hi.tolist(), strict=True)]
         low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
         return low, high
 
@@ -165,7 +165,7 @@ class Coder:
             labels: Sequence[str | None] = domain.labels(lo[known].astype(np.int32), hi[known].astype(np.int32))
         elif self.axes.kind[j] == NUMBER:
             ends = lo[known], hi[known]
-            labels = _ranges(*(self._on_grid(name, *ends) if name in self.steps else ends))
+            labels = _ranges(*(self._snap_ranges(name, *ends) if name in self.steps else ends))
         else:
             labels = [None if one else STAR for one in (lo[known] == hi[known]).tolist()]
         for i, label in zip(known.tolist(), labels, strict=True):
@@ -192,7 +192,7 @@ class Coder:
             positions = np.array([self._leaves[name].get(text, -1) for text in texts_of(values[there])], dtype=np.float64)
             bad = positions < 0
         else:
-            _, leaves, bad = _bound(kind, values[there], self.domains[name])
+            _, leaves, bad = _bind_values(kind, values[there], self.domains[name])
             positions = leaves.astype(np.float64)
         places[there], strange[there] = np.where(bad, self.axes.unknown[j], positions), bad
         return places, np.empty(0, dtype=object), strange
@@ -200,13 +200,13 @@ class Coder:
     def _secret(self, column: Column, kind: Kind) -> tuple[Cells, Ints, NDArray[np.bool_]]:
         """What is shown, its digest and whether it was unknown, of each distinct value and of the missing cell."""
         there = np.flatnonzero(~self._missing(column))
-        bad = _bound(kind, column.values[there], None)[2]
+        bad = _bind_values(kind, column.values[there], None)[2]
         strange = np.zeros(len(column.values) + 1, dtype=bool)
         strange[there] = bad
         shown = np.full(len(column.values) + 1, None, dtype=object)
         kept = there[~bad]
         if len(kept):
-            codes, _, leaf_values = self.schema.coded(
+            codes, _, leaf_values = self.schema.encode_column(
                 Column(column.values[kept], np.arange(len(kept), dtype=np.int32)), "", kind
             )
             shown[kept] = leaf_values[codes].tolist()
@@ -302,7 +302,7 @@ def value_text(value: Any) -> str:
     return plain_number(value) if isinstance(value, int | float) else str(value)
 
 
-def _declared(name: str, kind: Kind) -> Domain | None:
+def _find_domain(name: str, kind: Kind) -> Domain | None:
     """The domain of a column that has one before any row comes; None for plain numbers and for values that are equal or not."""
     if kind.name == "flat":
         return None
@@ -330,7 +330,7 @@ def _numbers(values: NDArray[np.generic], low: float, high: float) -> tuple[Real
     return numbers, ~((numbers >= low) & (numbers <= high))
 
 
-def _bound(kind: Kind, values: NDArray[np.generic],
+def _bind_values(kind: Kind, values: NDArray[np.generic],
            domain: Domain | None) -> tuple[Domain, NDArray[np.int32], NDArray[np.bool_]]:  # fmt: skip
     """As `kind.bind`, but values that it refuses are marked instead."""
     bad = np.zeros(len(values), dtype=bool)
@@ -340,7 +340,7 @@ def _bound(kind: Kind, values: NDArray[np.generic],
             found, codes = kind.bind(values[kept])
         except BadValue as refused:
             if not bad.any():  # there may be many
-                bad[:] = [_refused(kind, values[i : i + 1]) for i in range(len(values))]
+                bad[:] = [_is_refused(kind, values[i : i + 1]) for i in range(len(values))]
             bad[kept[refused.index]] = True
             continue
         leaves = np.zeros(len(values), dtype=np.int32)
@@ -351,7 +351,7 @@ def _bound(kind: Kind, values: NDArray[np.generic],
         return found, leaves, bad
 
 
-def _refused(kind: Kind, value: NDArray[np.generic]) -> bool:
+def _is_refused(kind: Kind, value: NDArray[np.generic]) -> bool:
     try:
         kind.bind(value)
     except BadValue:

@@ -18,7 +18,7 @@ from closeknit.core.exact import Number
 from closeknit.core.model import Model
 from closeknit.core.schema import Schema
 from closeknit.methods.burel import Burel
-from closeknit.streams.windows import Windowed
+from closeknit.streams.windowed import Windowed
 
 
 class BurelWindow(Windowed):

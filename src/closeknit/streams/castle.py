@@ -40,20 +40,20 @@ from closeknit.core.exact import fraction
 from closeknit.core.model import Model
 from closeknit.core.params import choice, whole
 from closeknit.core.schema import Schema
-from closeknit.kernels.axes import box_cost, boxes_of
-from closeknit.kernels.castle import NEAR, inside
+from closeknit.kernels.geometry.declared_axes import box_cost, boxes_of
+from closeknit.kernels.streaming.castle import NEAR, inside
 from closeknit.streams.arrivals import Arrivals, Ints
 from closeknit.streams.clusters import Clusters
-from closeknit.streams.delayed import Clock, Delayed, Leavings
+from closeknit.streams.delayed_stream import Clock, DelayedStream, Emissions
 from closeknit.streams.splitting import split_k, split_l
-from closeknit.streams.stored import Omega, Stored
-from closeknit.streams.stream import Leaving
+from closeknit.streams.stored_boxes import Omega, StoredBox
+from closeknit.streams.stream import Emission
 
 MOST = 1_000_000  # clusters, or losses: room is made for all of them at once
 STORED = 10  # generalizations kept for each cluster that may be open
 
 
-class Castle(Delayed):
+class Castle(DelayedStream):
     """Clusters of near rows that leave together.
 
     >>> from closeknit.core.kinds import flat, numeric
@@ -81,7 +81,7 @@ class Castle(Delayed):
         self.omega = Omega(axes, STORED * eta, self.delta)
         self.recent: deque[float] = deque(maxlen=whole("mu", mu, 1, MOST))
         self.tau = 0.0
-        self._kept_back: list[tuple[int, int, Leaving]] = []  # a heap: the batch with the oldest row first
+        self._kept_back: list[tuple[int, int, Emission]] = []  # a heap: the batch with the oldest row first
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -99,26 +99,26 @@ class Castle(Delayed):
     def _take(self, rows: Arrivals, first: int, span: tuple[int, int]) -> None:
         self.clusters.add(rows, first, span, self.tau)
 
-    def _expire(self, y: int) -> Iterator[Leavings]:
-        yield from self._leave(self.clusters.oldest, y)
-        yield from self._released()
+    def _expire(self, y: int) -> Iterator[Emissions]:
+        yield from self._expire_cluster(self.clusters.oldest, y)
+        yield from self._release_held()
 
-    def _leave(self, c: int, y: int) -> Iterator[Leavings]:
+    def _expire_cluster(self, c: int, y: int) -> Iterator[Emissions]:
         """EXPIRE: y, in cluster c, has to leave."""
         if self._valid([c]):
-            yield from self._output(self._taken_along([c]))
-        elif (reused := self._reused(c, y)) is not None:
-            yield from self._ordered([reused])
-        elif (parts := self._merged(c)) is not None:
-            yield from self._output(self._taken_along(parts))
+            yield from self._output(self._add_expiring([c]))
+        elif (reused := self._reuse_stored(c, y)) is not None:
+            yield from self._emit_in_order([reused])
+        elif (parts := self._merge_clusters(c)) is not None:
+            yield from self._output(self._add_expiring(parts))
         else:
             self._remove(c, np.array([y]))
             self._suppress(np.array([y]))
 
-    def _merged(self, c: int) -> list[int] | None:
+    def _merge_clusters(self, c: int) -> list[int] | None:
         """Cluster c and as many others, each enlarging it least, as make a class; None if all of them do not."""
         everything = list(range(len(self.clusters)))
-        if self.clusters.everybody < self.k or (self.judge.grows and not self._valid(everything)):
+        if self.clusters.person_count < self.k or (self.judge.grows and not self._valid(everything)):
             return None
         order = self.clusters.merging_order(c).tolist()
         persons = np.cumsum(self.clusters.open.persons[order])
@@ -127,7 +127,7 @@ class Castle(Delayed):
                 return sorted(order[: last + 1])
         return None
 
-    def _taken_along(self, numbers: list[int]) -> list[int]:
+    def _add_expiring(self, numbers: list[int]) -> list[int]:
         """These clusters and those that would stay behind too few, and expire before k more rows come."""
         rest = [c for c in range(len(self.clusters)) if c not in numbers]
         if self.timed or not rest or self._valid(rest):
@@ -136,7 +136,7 @@ class Castle(Delayed):
         more = sorted([*numbers, *late])
         return more if self.judge.grows or self._valid(more) else numbers
 
-    def _output(self, numbers: list[int]) -> Iterator[Leavings]:
+    def _output(self, numbers: list[int]) -> Iterator[Emissions]:
         """OUTPUT: these clusters, as one, leave in as many classes as they can be split into."""
         positions = self._members(numbers)
         self.clusters.drop(numbers, self.pending)
@@ -150,8 +150,8 @@ class Castle(Delayed):
             self.tau = sum(self.recent) / len(self.recent)
             if self.reuse and (loss <= self.tau + NEAR or not self.omega.all):
                 secrets, oldest = self.pending.secrets(positions[mine]), int(positions[mine][0])
-                self.omega.store(Stored(lo[part], hi[part], self._age, persons[mine], secrets, oldest), self._age)
-        yield from self._ordered([Leaving(positions[mine], at=self.handled) for mine in classes])
+                self.omega.store(StoredBox(lo[part], hi[part], self._age, persons[mine], secrets, oldest), self._age)
+        yield from self._emit_in_order([Emission(positions[mine], at=self.handled) for mine in classes])
 
     def _split(self, positions: Ints) -> tuple[Ints, int]:
         """SPLIT: the class of each row, and how many; one, where some class would not keep the promises."""
@@ -173,13 +173,13 @@ class Castle(Delayed):
         parts = (positions[class_of == part] for part in range(count))
         return all(self.judge(self.pending.persons(part), self.pending.secrets(part)) for part in parts)
 
-    def _reused(self, c: int, y: int) -> Leaving | None:
+    def _reuse_stored(self, c: int, y: int) -> Emission | None:
         """y, or with "held" all who share a stored generalization with it, published with that."""
         if not self.reuse:
             return None
         row = self.pending.quasi(np.array([y]))[0]
         known = self.omega.covering(row, self._age)
-        fit = [(stored, rows) for stored in known if (rows := self._sharing(stored, y)) is not None]
+        fit = [(stored, rows) for stored in known if (rows := self._find_sharing(stored, y)) is not None]
         if not fit:
             return None
         stored, positions = fit[int(self.choice("reuse", y).integers(len(fit)))]
@@ -191,12 +191,12 @@ class Castle(Delayed):
         else:
             for other in range(len(self.clusters) - 1, -1, -1):
                 self._remove(other, positions)
-        return Leaving(positions, (stored.lo, stored.hi), at=self.handled, joins=self.reuse is True)
+        return Emission(positions, (stored.lo, stored.hi), at=self.handled, joins=self.reuse is True)
 
-    def _sharing(self, stored: Stored, y: int) -> Ints | None:
+    def _find_sharing(self, stored: StoredBox, y: int) -> Ints | None:
         """Positions that may leave with a stored generalization now; None where the promises forbid it."""
         if self.reuse is True:
-            if self.pending.here(stored.oldest):  # kept back: nobody has seen it yet
+            if self.pending.is_pending(stored.oldest):  # kept back: nobody has seen it yet
                 return None
             rows = np.array([y])
             persons = np.concatenate([stored.persons, self.pending.persons(rows)])
@@ -206,7 +206,7 @@ class Castle(Delayed):
         rows = rows[inside(self.coder.axes, stored.lo, stored.hi, self.pending.quasi(rows))]
         return rows if self.judge(self.pending.persons(rows), self.pending.secrets(rows)) else None
 
-    def _end(self) -> Iterator[Leavings]:
+    def _end(self) -> Iterator[Emissions]:
         while (small := [c for c in range(len(self.clusters)) if not self._valid([c])]) != []:
             c = min(small, key=lambda number: int(self.clusters.open.head[number]))
             if len(self.clusters) > 1 and self._valid(list(range(len(self.clusters)))):
@@ -215,17 +215,17 @@ class Castle(Delayed):
                 self.clusters.drop([other], self.pending)
                 self.clusters.hold(one, rows, self.pending)
                 continue
-            yield from self._end_of(c)
+            yield from self._flush_cluster(c)
         while len(self.clusters):
             yield from self._output([0])
-        yield from self._released()
+        yield from self._release_held()
 
-    def _end_of(self, c: int) -> Iterator[Leavings]:
+    def _flush_cluster(self, c: int) -> Iterator[Emissions]:
         """Rows that no class can take: reused where they are covered, else suppressed."""
         rows = self.clusters.members(c)
         for y in rows.tolist():
-            if self.reuse is True and (reused := self._reused(c, y)) is not None:
-                yield from self._ordered([reused])
+            if self.reuse is True and (reused := self._reuse_stored(c, y)) is not None:
+                yield from self._emit_in_order([reused])
             else:
                 self._remove(c, np.array([y]))
                 self._suppress(np.array([y]))
@@ -233,7 +233,7 @@ class Castle(Delayed):
     def _valid(self, numbers: list[int]) -> bool:
         """Whether these clusters together keep every promise."""
         everything = len(numbers) == len(self.clusters)
-        persons = self.clusters.everybody if everything else int(self.clusters.open.persons[numbers].sum())
+        persons = self.clusters.person_count if everything else int(self.clusters.open.persons[numbers].sum())
         if persons < self.k:
             return False
         if not self.judge.models and (everything or len(numbers) == 1 or not self.judge.by_person):
@@ -256,7 +256,7 @@ class Castle(Delayed):
     def _age(self) -> float:
         return self.now if self.timed else self.handled
 
-    def _ordered(self, classes: list[Leaving]) -> Iterator[Leavings]:
+    def _emit_in_order(self, classes: list[Emission]) -> Iterator[Emissions]:
         """At once, or with `order="input"` when every older row has left."""
         if self.order == "batch":
             yield from classes if classes[0].box is not None else [classes]
@@ -264,7 +264,7 @@ class Castle(Delayed):
             for each in classes:
                 heappush(self._kept_back, (int(each.positions[0]), 0, each))
 
-    def _released(self) -> Iterator[Leavings]:
+    def _release_held(self) -> Iterator[Emissions]:
         while self._kept_back and self._kept_back[0][0] == self.pending.first:
             yield replace(heappop(self._kept_back)[2], at=self.handled)
 
@@ -280,4 +280,4 @@ class Castle(Delayed):
         self.recent.extend(state["recent"])
         self.tau = sum(self.recent) / len(self.recent) if self.recent else 0.0
         for positions, box, joins in state["kept_back"]:
-            heappush(self._kept_back, (int(positions[0]), 0, Leaving(positions, box, joins=joins)))
+            heappush(self._kept_back, (int(positions[0]), 0, Emission(positions, box, joins=joins)))

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from closeknit.core.certificate import model_form
 from closeknit.core.errors import BadInput, suggest_name
-from closeknit.core.params import made
+from closeknit.core.params import build_from_form
 from closeknit.core.schema import Schema
-from closeknit.doors.faults import refused
+from closeknit.doors.faults import explain_os_error
 from closeknit.doors.folders import write_whole
 from closeknit.methods import REGISTRY as METHODS
 from closeknit.models import REGISTRY as MODELS
@@ -33,22 +33,22 @@ MODE = 0o600
 
 
 def save(stream: Stream, path: str | PathLike[str], beside: Mapping[str, Any] | None = None) -> None:
-    """Write a stream down, with what others want to find `beside` it (offsets of its input and output).
+    """Write a stream down, with what others want to find `extra_models` it (offsets of its input and output).
 
     >>> import tempfile
     >>> from closeknit.core.kinds import numeric
     >>> from closeknit.streams.castle import Castle
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(Castle(Schema(quasi={"age": numeric(0, 100)}), k=2, delta=9), f"{folder}/kept", {"offset": 5})
-    ...     stream, beside = load_beside(f"{folder}/kept", Castle)
+    ...     stream, beside = load_with_metadata(f"{folder}/kept", Castle)
     >>> stream.k, beside
     (2, {'offset': 5})
     """
-    content = {**_held(stream), "asked": asked_forms(stream), "beside": dict(beside or {})}
+    content = {**_collect_state(stream), "asked": dump_params(stream), "beside": dict(beside or {})}
     write_whole(path, to_bytes(content), MODE)
 
 
-def state_of(stream: Stream) -> bytes:
+def save_state(stream: Stream) -> bytes:
     """What a stream holds, without what it was made with: for whoever makes it anew and keeps many such states.
 
     >>> from closeknit.core.kinds import numeric
@@ -56,24 +56,24 @@ def state_of(stream: Stream) -> bytes:
     >>> schema = Schema(quasi={"age": numeric(0, 100)})
     >>> one, other = Castle(schema, k=2, delta=9), Castle(schema, k=2, delta=9)
     >>> _ = one.push({"age": 30})
-    >>> put_back(other, state_of(one))
+    >>> load_state(other, save_state(one))
     >>> other.counters.pending, other.secret == one.secret
     (1, True)
     """
-    return to_bytes(_held(stream))
+    return to_bytes(_collect_state(stream))
 
 
-def put_back(stream: Stream, state: bytes) -> None:
-    """Go on from what `state_of` gave: `stream` is a new one, made with the same parameters."""
-    _put_back(stream, _checked(from_bytes(state), "the state of a stream"))
+def load_state(stream: Stream, state: bytes) -> None:
+    """Go on from what `save_state` gave: `stream` is a new one, made with the same parameters."""
+    _restore_content(stream, _check_content(from_bytes(state), "the state of a stream"))
 
 
-def with_secret(stream: Stream, secret: bytes) -> None:
+def set_secret(stream: Stream, secret: bytes) -> None:
     """A new stream whose choices derive from this secret instead of its own."""
-    _put_back(stream, {**_held(stream), "secret": secret})
+    _restore_content(stream, {**_collect_state(stream), "secret": secret})
 
 
-def _held(stream: Stream) -> dict[str, Any]:
+def _collect_state(stream: Stream) -> dict[str, Any]:
     positions = stream.pending.positions()
     return {
         "mark": MARK,
@@ -92,35 +92,35 @@ def _held(stream: Stream) -> dict[str, Any]:
 
 def load(path: str | PathLike[str], kind: type[Any]) -> Stream:
     """The stream in a file; `kind` is the class that it must have."""
-    return load_beside(path, kind)[0]
+    return load_with_metadata(path, kind)[0]
 
 
-def load_beside(path: str | PathLike[str], kind: type[Any]) -> tuple[Stream, dict[str, Any]]:
+def load_with_metadata(path: str | PathLike[str], kind: type[Any]) -> tuple[Stream, dict[str, Any]]:
     """The stream, and what was written down beside it."""
-    content = _content(Path(path))
+    content = _read_content(Path(path))
     try:
         cls = _class_of(content["stream"], kind, path)
-        stream = cls(**_made(content["asked"]))
-        _put_back(stream, content)
+        stream = cls(**_build_value(content["asked"]))
+        _restore_content(stream, content)
         return stream, content["beside"]
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise _not_one(path) from None
+        raise _not_a_checkpoint(path) from None
 
 
-def asked_forms(stream: Stream) -> dict[str, Any]:
+def dump_params(stream: Stream) -> dict[str, Any]:
     """What a stream was made with, as plain values: schema, models and methods as a recipe writes them.
 
     >>> from closeknit.core.kinds import numeric
     >>> from closeknit.streams.castle import Castle
-    >>> asked_forms(Castle(Schema(quasi={"age": numeric(0, 100)}), k=2, delta=9))
+    >>> dump_params(Castle(Schema(quasi={"age": numeric(0, 100)}), k=2, delta=9))
     {'schema': {'schema of': {'quasi': {'age': {'numeric': {'lo': 0, 'hi': 100}}}}}, 'k': 2, 'delta': 9}
     """
-    return {name: _form(value) for name, value in stream.asked.items()}
+    return {name: _dump_value(value) for name, value in stream.asked.items()}
 
 
 def refuse_other(stream: Stream, asked: Stream, path: str | PathLike[str]) -> None:
     """Refuse the stream of a checkpoint that was not made with what is asked for now."""
-    refuse_changed(stream.name, asked_forms(stream), asked, path)
+    refuse_changed(stream.name, dump_params(stream), asked, path)
 
 
 def refuse_changed(name: str, then: Mapping[str, Any], asked: Stream, path: str | PathLike[str]) -> None:
@@ -128,32 +128,32 @@ def refuse_changed(name: str, then: Mapping[str, Any], asked: Stream, path: str 
     right = "use the recipe that it was made with, or begin with another --checkpoint folder"
     if name != asked.name:
         raise BadInput(f"this checkpoint is one of {name}, and asked is {asked.name}", file=path, right=right)
-    now = asked_forms(asked)
+    now = dump_params(asked)
     for name in sorted({*then, *now}):
         if then.get(name) != now.get(name):
             told = "" if name in ("schema", "models") else f" ({then.get(name)!r}, now {now.get(name)!r})"
             raise BadInput(f"this checkpoint was made with another {name}{told}", file=path, right=right)
 
 
-def _content(path: Path) -> dict[str, Any]:
+def _read_content(path: Path) -> dict[str, Any]:
     try:
-        return _checked(from_bytes(path.read_bytes()), path)
+        return _check_content(from_bytes(path.read_bytes()), path)
     except OSError as error:
-        raise refused(error, path) from None
+        raise explain_os_error(error, path) from None
     except ValueError:
-        raise _not_one(path) from None
+        raise _not_a_checkpoint(path) from None
 
 
-def _checked(content: Any, path: str | PathLike[str]) -> dict[str, Any]:
+def _check_content(content: Any, path: str | PathLike[str]) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("mark") != MARK:
-        raise _not_one(path)
+        raise _not_a_checkpoint(path)
     if content.get("version") != VERSION:
         what = f"this checkpoint has version {content.get('version')}, and this closeknit reads version {VERSION}"
         raise BadInput(what, file=path, right="end the stream with the closeknit that began it, or begin another one")
     return content
 
 
-def _not_one(path: str | PathLike[str]) -> BadInput:
+def _not_a_checkpoint(path: str | PathLike[str]) -> BadInput:
     return BadInput("this is no checkpoint of a stream", file=path, right="name a file that save() or --checkpoint wrote")
 
 
@@ -169,34 +169,34 @@ def _class_of(name: str, kind: type[Any], path: str | PathLike[str]) -> type[Str
     return REGISTRY[name]
 
 
-def _put_back(stream: Stream, content: Mapping[str, Any]) -> None:
+def _restore_content(stream: Stream, content: Mapping[str, Any]) -> None:
     stream.secret = content["secret"]
     stream.coder = Coder(stream.schema, stream.secret, stream.folds)
     stream.position, stream.ended = content["position"], content["ended"]
     stream.counters = Counters(**content["counters"])
     first, end = content["span"]
-    stream.pending.put_back(content["positions"], content["rows"], first, end)
+    stream.pending.restore(content["positions"], content["rows"], first, end)
     stream._restore(content["state"])
 
 
-def _form(value: Any) -> Any:
+def _dump_value(value: Any) -> Any:
     if isinstance(value, Schema):
         return {"schema of": value.forms()}
     for kind, registry in (("model", MODELS), ("method", METHODS)):
         if registry.get(str(getattr(value, "name", None))) is type(value):
             return {f"{kind} of": model_form(value)}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_form(part) for part in value]
-    return {key: _form(part) for key, part in value.items()} if isinstance(value, Mapping) else value
+        return [_dump_value(part) for part in value]
+    return {key: _dump_value(part) for key, part in value.items()} if isinstance(value, Mapping) else value
 
 
-def _made(form: Any) -> Any:
+def _build_value(form: Any) -> Any:
     makers: dict[str, Callable[[Any], Any]] = {
         "schema of": Schema.from_forms,
-        "model of": lambda of: made("model", of, MODELS),
-        "method of": lambda of: made("method", of, METHODS),
+        "model of": lambda of: build_from_form("model", of, MODELS),
+        "method of": lambda of: build_from_form("method", of, METHODS),
     }
     if isinstance(form, Mapping):
         (key, *others) = form or ("",)
-        return makers[key](form[key]) if key in makers and not others else {name: _made(part) for name, part in form.items()}
-    return [_made(part) for part in form] if isinstance(form, list) else form
+        return makers[key](form[key]) if key in makers and not others else {name: _build_value(part) for name, part in form.items()}
+    return [_build_value(part) for part in form] if isinstance(form, list) else form

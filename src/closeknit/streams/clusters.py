@@ -7,8 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from closeknit.kernels.axes import Axes
-from closeknit.kernels.castle import Open, arrive, count_again, forget, members, merging_order, refill, shrink
+from closeknit.kernels.geometry.declared_axes import Axes
+from closeknit.kernels.streaming.castle import (
+    OpenClusters,
+    arrive,
+    forget,
+    members,
+    merging_order,
+    refill,
+    rehash_counts,
+    shrink,
+)
 from closeknit.streams.arrivals import Arrivals, Ints, Reals
 from closeknit.streams.pending import Pending
 
@@ -18,7 +27,7 @@ SMALLEST = 64
 class Clusters:
     """At most `eta` clusters in the order of their age.
 
-    >>> from closeknit.kernels.axes import number_axes
+    >>> from closeknit.kernels.geometry.declared_axes import number_axes
     >>> rows = Arrivals(np.array([[30.0], [80.0], [30.0]]), np.array([7, 8, 7]), np.zeros((3, 0), np.int64), {})
     >>> clusters = Clusters(number_axes([100.0]), 1, eta=5, by_person=True)
     >>> clusters.add(rows, first=0, span=(0, 3), tau=0.0)
@@ -31,7 +40,7 @@ class Clusters:
         lo, hi, cost = (np.zeros((eta, columns)) for _ in range(3))
         persons, rows, ids, head, tail = (np.zeros(eta, np.int64) for _ in range(5))
         rings = _rings(SMALLEST, by_person)
-        self.open = Open(lo, hi, cost, persons, rows, ids, head, tail, np.zeros(3, np.int64), *rings)
+        self.open = OpenClusters(lo, hi, cost, persons, rows, ids, head, tail, np.zeros(3, np.int64), *rings)
 
     def __len__(self) -> int:
         return int(self.open.totals[0])
@@ -47,7 +56,7 @@ class Clusters:
         return int(self.open.head[: len(self)].min()) if len(self) else None
 
     @property
-    def everybody(self) -> int:
+    def person_count(self) -> int:
         """Persons in all clusters together."""
         return int(self.open.totals[2])
 
@@ -102,10 +111,10 @@ class Clusters:
         if span <= len(self.open.links):
             return
         length, old, chains = 1 << (span - 1).bit_length(), self.open, [self.members(c) for c in range(len(self))]
-        self.open = Open(*old[:9], *_rings(length, self.by_person))
+        self.open = OpenClusters(*old[:9], *_rings(length, self.by_person))
         for chain in chains:
             self.open.links[chain[:-1] & (length - 1)] = chain[1:]
-        count_again(self.open, old.who_id, old.who, old.times)
+        rehash_counts(self.open, old.who_id, old.who, old.times)
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps: who is in which cluster."""

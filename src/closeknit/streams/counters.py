@@ -51,7 +51,7 @@ class Counters:
         """Mean loss of the rows that left; 0 before any did."""
         return self.loss_sum / self.rows_out if self.rows_out else 0.0
 
-    def left(self, positions: NDArray[np.integer], persons: NDArray[np.integer] | None, loss: float, now: int) -> None:
+    def count_class(self, positions: NDArray[np.integer], persons: NDArray[np.integer] | None, loss: float, now: int) -> None:
         """A class has left while the row at position `now` was handled; without `persons`, it joins one that left before."""
         rows = len(positions)
         if persons is not None:
@@ -66,12 +66,12 @@ class Counters:
         self.delay_sum += int((now - positions).sum())
         self.loss_sum += rows * loss
 
-    def left_at_once(self, positions: NDArray[np.integer], class_of: NDArray[np.integer], persons: NDArray[np.integer],
+    def count_classes(self, positions: NDArray[np.integer], class_of: NDArray[np.integer], persons: NDArray[np.integer],
                      losses: NDArray[np.float64], now: int) -> None:  # fmt: skip
         """As `left`, for many classes: `class_of` and person of each row, loss of each class.
 
         >>> counters = Counters(rows_in=3)
-        >>> counters.left_at_once(np.array([0, 2, 1]), np.array([0, 0, 1]), np.array([5, 6, 5]), np.array([0.25, 0.0]), now=2)
+        >>> counters.count_classes(np.array([0, 2, 1]), np.array([0, 0, 1]), np.array([5, 6, 5]), np.array([0.25, 0.0]), now=2)
         >>> counters.batches, counters.fewest_persons, counters.largest, counters.delay_sum
         (2, 1, 2, 3)
         """
@@ -90,7 +90,7 @@ class Counters:
         self.delay_sum += int((now - positions).sum())
         self.loss_sum += float(sizes @ losses)
 
-    def lost(self, sizes: Sequence[int], costs: NDArray[np.float64], unknown: int) -> None:
+    def add_losses(self, sizes: Sequence[int], costs: NDArray[np.float64], unknown: int) -> None:
         """Classes have left: rows of each, and what each loses in every column; added up one after the other.
 
         >>> counters = Counters()
@@ -123,7 +123,7 @@ class Counters:
         for name in ("largest", "delay_most", "wait_most"):
             setattr(self, name, max(getattr(self, name), getattr(other, name)))
         for number, level in other.worst.items():
-            self.reached(number, level)
+            self.add_level(number, level)
         for number, windows in other.vacuous.items():
             self.vacuous[number] = self.vacuous.get(number, 0) + windows
         if other.column_losses:
@@ -131,7 +131,7 @@ class Counters:
             self.column_losses = np.add(self.column_losses or [0.0] * columns, other.column_losses).tolist()
             self.column_rows = np.add(self.column_rows or [0] * columns, other.column_rows).tolist()
 
-    def reached(self, number: int, level: float) -> None:
+    def add_level(self, number: int, level: float) -> None:
         """The worst level of classes that left, for one promise: the lowest is the worst."""
         self.worst[number] = min(self.worst.get(number, level), level)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from closeknit.core.combined_secrets import CodedSecret
 from closeknit.core.domain import Domain
 from closeknit.core.folding import first_alike
-from closeknit.core.joint import CodedSecret
 from closeknit.streams.arrivals import MISSING, Cells, Ints, value_text
 
 
@@ -24,10 +24,10 @@ def digest_codes(digests: Ints) -> CodedSecret:
     return leaves, Domain(tuple(map(str, range(len(values)))))
 
 
-def folded_digests(digests: Ints, cells: Cells) -> Ints:
+def fold_digests(digests: Ints, cells: Cells) -> Ints:
     """The same digest for look-alike values; `cells` is what is shown of them.
 
-    >>> folded_digests(np.array([70, 12, 70, MISSING]), np.array(["flu", "Flu", "flu", None], dtype=object)).tolist()
+    >>> fold_digests(np.array([70, 12, 70, MISSING]), np.array(["flu", "Flu", "flu", None], dtype=object)).tolist()
     [12, 12, 12, -1]
     """
     found, first, where = np.unique(digests, return_index=True, return_inverse=True)

@@ -20,13 +20,13 @@ import numpy as np
 
 from closeknit.core.model import Model
 from closeknit.core.schema import Schema
-from closeknit.kernels.castle import distances
+from closeknit.kernels.streaming.castle import distances
 from closeknit.streams.arrivals import Arrivals, Ints
-from closeknit.streams.delayed import Clock, Delayed
-from closeknit.streams.stream import Leaving
+from closeknit.streams.delayed_stream import Clock, DelayedStream
+from closeknit.streams.stream import Emission
 
 
-class KnnStream(Delayed):
+class KnnStream(DelayedStream):
     """A row and its neighbours.
 
     >>> from closeknit.core.kinds import flat, numeric
@@ -52,22 +52,22 @@ class KnnStream(Delayed):
     def _take(self, rows: Arrivals, first: int, span: tuple[int, int]) -> None:
         """All that waits is pending already."""
 
-    def _expire(self, y: int) -> Iterator[Leaving]:
+    def _expire(self, y: int) -> Iterator[Emission]:
         waiting = self._waiting()
-        rows = self._gathered(waiting, 0)
+        rows = self._gather_rows(waiting, 0)
         if rows is None:
             self._suppress(np.array([y]))
         else:
-            yield Leaving(waiting[rows], at=self.handled)
+            yield Emission(waiting[rows], at=self.handled)
 
-    def _end(self) -> Iterator[Leaving]:
+    def _end(self) -> Iterator[Emission]:
         while len(waiting := self._waiting()) and self._holds(waiting):
-            rows = self._gathered(waiting, 0)
+            rows = self._gather_rows(waiting, 0)
             rest = waiting if rows is None else np.delete(waiting, rows)
             enough = rows is not None and (len(rest) == 0 or self._holds(rest))
-            yield Leaving(waiting[rows] if enough and rows is not None else waiting, at=self.handled)
+            yield Emission(waiting[rows] if enough and rows is not None else waiting, at=self.handled)
 
-    def _gathered(self, waiting: Ints, y: int) -> Ints | None:
+    def _gather_rows(self, waiting: Ints, y: int) -> Ints | None:
         """Of the waiting rows y and those that leave with it, ascending; None where no choice keeps the promises."""
         persons, secrets = self.pending.persons(waiting), self.pending.secrets(waiting)
         if self.judge.heads(persons) < self.k or (self.judge.grows and not self.judge(persons, secrets)):
@@ -76,15 +76,15 @@ class KnnStream(Delayed):
         far = distances(self.coder.axes, np.ascontiguousarray(quasi.T), quasi[y])
         far[y] = -1.0
         nearest = np.argsort(far, kind="stable")
-        chosen = self._one_a_person(nearest, persons)[: self.k]
+        chosen = self._first_per_person(nearest, persons)[: self.k]
         while not self.judge(persons[chosen], secrets[chosen]):
             more = self._next_value(nearest, chosen, persons, secrets)
             if more is None:
-                return self._in_turn(nearest, persons, secrets)
+                return self._take_in_turn(nearest, persons, secrets)
             chosen = np.append(chosen, more)
         return np.sort(chosen)
 
-    def _one_a_person(self, nearest: Ints, persons: Ints) -> Ints:
+    def _first_per_person(self, nearest: Ints, persons: Ints) -> Ints:
         if not self.judge.by_person:
             return nearest
         _, first = np.unique(persons[nearest], return_index=True)
@@ -100,7 +100,7 @@ class KnnStream(Delayed):
                     return int(found[0])
         return None
 
-    def _in_turn(self, nearest: Ints, persons: Ints, secrets: Ints) -> Ints | None:
+    def _take_in_turn(self, nearest: Ints, persons: Ints, secrets: Ints) -> Ints | None:
         """The nearest rows, each value in its turn, twice as many each time, until they keep the promises."""
         values = secrets[nearest, self.judge.columns[0][1]]
         by_value = np.argsort(values, kind="stable")

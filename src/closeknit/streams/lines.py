@@ -30,7 +30,7 @@ class Line(NamedTuple):
     end: int
 
 
-class Arrived(NamedTuple):
+class ArrivedRow(NamedTuple):
     """A row, and where it stood."""
 
     row: dict[str, Any]
@@ -38,7 +38,7 @@ class Arrived(NamedTuple):
     end: int
 
 
-class Refused(NamedTuple):
+class RejectedLine(NamedTuple):
     """A line that is no row of this stream, and why."""
 
     line: int
@@ -84,7 +84,7 @@ class Rows(Protocol):
     known: dict[str, Any]  # what the head of the input told, for whoever begins in the middle
     held: list[Line]  # lines that are not a whole row yet
 
-    def read(self, lines: list[Line], last: bool = False) -> Iterator[Arrived | Refused]:
+    def read(self, lines: list[Line], last: bool = False) -> Iterator[ArrivedRow | RejectedLine]:
         """Rows and refusals in the order of the lines; `last` says that no line follows."""
 
 
@@ -99,7 +99,7 @@ class NdjsonRows:
         self.known: dict[str, Any] = {}
         self.held: list[Line] = []
 
-    def read(self, lines: list[Line], last: bool = False) -> Iterator[Arrived | Refused]:
+    def read(self, lines: list[Line], last: bool = False) -> Iterator[ArrivedRow | RejectedLine]:
         """An empty line is nothing."""
         for line in lines:
             if line.text is not None and not line.text.strip():
@@ -107,9 +107,9 @@ class NdjsonRows:
             try:
                 if line.text is None:
                     raise BadLine(f"it is longer than {LONGEST:,} bytes")
-                yield Arrived(row_of(line.text), line.number, line.end)
+                yield ArrivedRow(row_of(line.text), line.number, line.end)
             except BadLine as bad:
-                yield refusal(line, str(bad))
+                yield reject_line(line, str(bad))
 
 
 class CsvRows:
@@ -123,7 +123,7 @@ class CsvRows:
     def __init__(self, format: CsvFormat, known: dict[str, Any] | None = None,
                  check: Callable[[Sequence[str]], None] | None = None) -> None:  # fmt: skip
         usual = replace(PLAIN, delimiter=None, thousands="." if format.decimal == "," else "")
-        points, format = format.thousands != "", format.filled(usual)  # rows come one by one: nothing can be detected of them
+        points, format = format.thousands != "", format.fill_defaults(usual)  # rows come one by one: nothing can be detected of them
         self._encoding, self._pair = format.encoding or "utf-8", (format.decimal or ".", format.thousands or "")
         if self._encoding.lower().startswith(("utf-16", "utf16", "utf-32", "utf32")):
             right = "give UTF-8, or an encoding of one byte a sign"
@@ -133,23 +133,23 @@ class CsvRows:
         self._quote = format.quote.encode() if format.quote else None
         self.held: list[Line] = []
 
-    def read(self, lines: list[Line], last: bool = False) -> Iterator[Arrived | Refused]:
+    def read(self, lines: list[Line], last: bool = False) -> Iterator[ArrivedRow | RejectedLine]:
         """A record that is not whole waits for more lines."""
         todo = deque(lines)
         while todo or (last and self.held):
             if todo:
                 self.held.append(todo.popleft())
-                if (todo or not last) and self._unfinished():
+                if (todo or not last) and self._is_unfinished():
                     continue
             held, self.held = self.held, []
             try:
                 if (row := self._row(held)) is not None:
-                    yield Arrived(row, held[0].number, held[-1].end)
+                    yield ArrivedRow(row, held[0].number, held[-1].end)
             except BadLine as bad:
-                yield refusal(held[0], str(bad))
+                yield reject_line(held[0], str(bad))
                 todo.extendleft(reversed(held[1:]))
 
-    def _unfinished(self) -> bool:
+    def _is_unfinished(self) -> bool:
         texts = [line.text for line in self.held]
         if self._quote is None or texts[-1] is None or len(texts) > MOST_LINES:
             return False
@@ -204,6 +204,6 @@ class CsvRows:
         self.known = {"header": names, "delimiter": delimiter}
 
 
-def refusal(line: Line, why: str) -> Refused:
+def reject_line(line: Line, why: str) -> RejectedLine:
     """A line set aside, with as much of it as helps to find it."""
-    return Refused(line.number, why, (line.text or b"")[:SHOWN].decode("utf-8", "replace"))
+    return RejectedLine(line.number, why, (line.text or b"")[:SHOWN].decode("utf-8", "replace"))

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
+from closeknit.core.combined_secrets import CodedSecret
 from closeknit.core.domain import Domain
-from closeknit.core.joint import CodedSecret
 from closeknit.core.kinds import Kind
 from closeknit.core.model import Model
 from closeknit.streams.arrivals import Arrivals, Ints
@@ -64,29 +64,29 @@ class LongRun:
 
     def refuse(self, classes: Classes) -> None:
         """As the promise itself."""
-        self.model.refuse(self._seen(classes))
+        self.model.refuse(self._select_secret(classes))
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """Distances to the long run."""
-        return self.model.levels(self._seen(classes))
+        return self.model.levels(self._select_secret(classes))
 
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
         """Whether each is at most the limit."""
-        return self.model.holds(self._seen(classes))
+        return self.model.holds(self._select_secret(classes))
 
     def exact_level(self, classes: Classes, index: int) -> Fraction | None:
         """One distance as a rational."""
-        return self.model.exact_level(self._seen(classes), index)
+        return self.model.exact_level(self._select_secret(classes), index)
 
-    def _seen(self, classes: Classes) -> Classes:
+    def _select_secret(self, classes: Classes) -> Classes:
         return Classes(classes.sizes, classes.persons, {self.secret: classes.histograms[self.column]})
 
 
-class Decayed:
+class DecayedCounts:
     """Counts of one secret that fade: with each block of rows what came before loses the share `1 / memory`.
 
     >>> from closeknit.core.kinds import flat
-    >>> counts = Decayed(flat(), memory=2)
+    >>> counts = DecayedCounts(flat(), memory=2)
     >>> for secrets in ([1, 1], [2]):
     ...     counts.add(np.array(secrets), np.array([{1: "flu", 2: "gout"}[s] for s in secrets], dtype=object))
     >>> counts.coded(np.array([2, 1]))[0].tolist(), counts.reference().tolist()
@@ -105,27 +105,27 @@ class Decayed:
         for key, cell, rows in zip(found.tolist(), cells[first].tolist(), counts.tolist(), strict=True):
             self.weights.setdefault(key, [0, cell])[0] += UNIT * rows
 
-    def coded(self, digests: Ints) -> CodedSecret:
+    def encode(self, digests: Ints) -> CodedSecret:
         """Rows in the domain of the long run; all of them are part of it."""
-        keys, codes, domain = self._known()
+        keys, codes, domain = self._bind_values()
         return codes[np.searchsorted(keys, digests)], domain
 
     def reference(self) -> Ints:
         """What is left of every leaf."""
-        keys, codes, domain = self._known()
+        keys, codes, domain = self._bind_values()
         left = np.array([self.weights[key][0] for key in keys.tolist()], dtype=np.int64)
         counts = np.zeros(domain.size + 1, dtype=np.int64)
         np.add.at(counts, codes, left)
         return counts
 
-    def _known(self) -> tuple[Ints, NDArray[np.int32], Domain]:
+    def _bind_values(self) -> tuple[Ints, NDArray[np.int32], Domain]:
         keys = np.array(sorted(self.weights), dtype=np.int64)
         cells = np.empty(len(keys), dtype=object)
         cells[:] = [self.weights[key][1] for key in keys.tolist()]
         return keys, *secret_codes(self.kind, keys, cells)
 
 
-def decayed_secrets(rows: Arrivals, names: list[str], counts: dict[str, Decayed], kept: NDArray[np.bool_]) -> None:
+def add_secrets(rows: Arrivals, names: list[str], counts: dict[str, DecayedCounts], kept: NDArray[np.bool_]) -> None:
     """Add a block of rows to the counts of every secret; rows that count nowhere are left out."""
     for name, decayed in counts.items():
         decayed.add(rows.secrets[kept, names.index(name)], rows.cells[name][kept])

@@ -75,7 +75,7 @@ class Pending:
             here = self._here[ahead & (len(self._here) - 1)]
             self.first += int(np.argmax(here)) if here.any() else len(ahead)
 
-    def here(self, position: int) -> bool:
+    def is_pending(self, position: int) -> bool:
         """Whether the row at a position has not left."""
         return self.first <= position < self.end and bool(self._here[position & (len(self._here) - 1)])
 
@@ -84,7 +84,7 @@ class Pending:
         span = np.arange(max(first, self.first), self.end if end is None else min(end, self.end))
         return span[self._here[span & (len(self._here) - 1)]]
 
-    def put_back(self, positions: Ints, rows: Arrivals | None, first: int, end: int) -> None:
+    def restore(self, positions: Ints, rows: Arrivals | None, first: int, end: int) -> None:
         """Rows of a checkpoint, into an empty ring; none where all had left."""
         assert len(self) == 0
         if rows is not None:

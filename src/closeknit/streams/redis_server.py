@@ -17,13 +17,13 @@ EXAMPLE = "redis://localhost:6379/0/people?group=closeknit&consumer=one"
 
 
 @dataclass(frozen=True)
-class RedisPlace:
+class RedisAddress:
     """A stream in a database of a server, and what its address asks for.
 
-    >>> place = RedisPlace.of("redis://ann:secret@localhost/0/people?group=g&consumer=c", "in")
+    >>> place = RedisAddress.of("redis://ann:secret@localhost/0/people?group=g&consumer=c", "in")
     >>> str(place), place.port, place.options
     ('redis://localhost:6379/0/people', 6379, {'group': 'g', 'consumer': 'c'})
-    >>> RedisPlace.of("redis://localhost/people", "out")
+    >>> RedisAddress.of("redis://localhost/people", "out")
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: ... names no database and stream; write redis://localhost:6379/0/people
     """
@@ -38,7 +38,7 @@ class RedisPlace:
     options: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, url: str, way: str) -> RedisPlace:
+    def of(cls, url: str, way: str) -> RedisAddress:
         """Read an address; `way` is "in" or "out"."""
         right = "write " + (EXAMPLE if way == "in" else EXAMPLE.partition("?")[0])
         parts = urlsplit(url)
@@ -72,12 +72,12 @@ class Server:
 
     An answer that got lost may have had its effect. So nothing is asked twice: whoever is cut off starts again at a checkpoint.
 
-    >>> Server(RedisPlace("localhost", 1, 0, "people"))
+    >>> Server(RedisAddress("localhost", 1, 0, "people"))
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: redis://localhost:1/0/people: no Redis answers there (...); start one, or correct ...
     """
 
-    def __init__(self, place: RedisPlace) -> None:
+    def __init__(self, place: RedisAddress) -> None:
         self.place, redis = place, client_library()
         self.client = redis.Redis(
             host=place.host, port=place.port, db=place.db, ssl=place.tls, username=place.user, protocol=2,
@@ -90,7 +90,7 @@ class Server:
 
     def ask(self, *words: Any) -> Any:
         """One command and its answer."""
-        with said_plainly(self.place):
+        with translate_errors(self.place):
             return self.client.execute_command(*words)
 
     def groups(self) -> list[dict[str, Any]]:
@@ -131,10 +131,10 @@ def as_record(answer: list[Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def said_plainly(place: RedisPlace) -> Iterator[None]:
+def translate_errors(place: RedisAddress) -> Iterator[None]:
     """What a server refuses, said as one sentence.
 
-    >>> with said_plainly(RedisPlace("localhost", 6379, 0, "people")):
+    >>> with translate_errors(RedisAddress("localhost", 6379, 0, "people")):
     ...     raise client_library().ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value")
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: redis://localhost:6379/0/people: this key holds no stream; choose another one

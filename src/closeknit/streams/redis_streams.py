@@ -14,9 +14,9 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.doors.canonical import cell_texts
 from closeknit.doors.ndjson import BadLine, lines_of, row_of
-from closeknit.streams.lines import SHOWN, Arrived, Refused
-from closeknit.streams.redis_server import RedisPlace, Server, as_record, said_plainly
-from closeknit.streams.sinks import told
+from closeknit.streams.lines import SHOWN, ArrivedRow, RejectedLine
+from closeknit.streams.redis_server import RedisAddress, Server, as_record, translate_errors
+from closeknit.streams.sinks import describe_mark
 from closeknit.streams.sources import Block, Mark
 
 LONGEST_WAIT = 0.5  # seconds: so long may a signal wait
@@ -24,17 +24,17 @@ COUNT = 1000  # entries that are read at once
 MANY = 1000  # entries that are acknowledged at once
 OTHERS = 10**12  # an id that Redis makes is a time in milliseconds; so many batches there never are
 BEGINNING = "0-0"
-ANEW = "or begin with another --checkpoint folder"
+NEW_FOLDER = "or begin with another --checkpoint folder"
 
 
 def source(url: str) -> RedisSource:
     """For an address, as every connector has it."""
-    return RedisSource(RedisPlace.of(url, "in"))
+    return RedisSource(RedisAddress.of(url, "in"))
 
 
 def sink(url: str) -> RedisSink:
     """For an address, as every connector has it."""
-    return RedisSink(RedisPlace.of(url, "out"))
+    return RedisSink(RedisAddress.of(url, "out"))
 
 
 class Id(NamedTuple):
@@ -57,12 +57,12 @@ class Id(NamedTuple):
 class RedisSource:
     """The entries of a stream that Redis gives to one consumer of a group, in their order.
 
-    >>> RedisSource(RedisPlace.of("redis://localhost:1/0/people?group=g&consumer=c", "in"))
+    >>> RedisSource(RedisAddress.of("redis://localhost:1/0/people?group=g&consumer=c", "in"))
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: redis://localhost:1/0/people: no Redis answers there (...); start one, or correct ...
     """
 
-    def __init__(self, place: RedisPlace) -> None:
+    def __init__(self, place: RedisAddress) -> None:
         self.place, options = place, place.options
         self._group, self._consumer = options["group"], options["consumer"]
         self._count, self._field, self._end = int(options.get("count", COUNT)), options.get("field"), options.get("end")
@@ -90,10 +90,10 @@ class RedisSource:
                 self._ended = True  # what stands behind it is not of this stream
                 break
             try:
-                block.rows.append(Arrived(self._row(cells), self._entries, self._entries))
+                block.rows.append(ArrivedRow(self._row(cells), self._entries, self._entries))
             except BadLine as bad:
                 text = b" ".join(cells)[:SHOWN].decode("utf-8", "replace")
-                block.refused.append(Refused(self._entries, f"entry {id}: {bad}", text))
+                block.refused.append(RejectedLine(self._entries, f"entry {id}: {bad}", text))
         return block
 
     def mark(self) -> Mark:
@@ -101,19 +101,19 @@ class RedisSource:
         return {"path": str(self.place), "group": self._group, "consumer": self._consumer,
                 "id": self._at, "since": self._kept, "entries": self._entries}  # fmt: skip
 
-    def kept(self) -> None:
+    def commit(self) -> None:
         """As `Source` says: Redis need not keep these entries for us any longer."""
         for first in range(0, len(self._given), MANY):
             self._server.ask("XACK", self.place.key, self._group, *self._given[first : first + MANY])
         self._kept, self._given = self._at, []
 
-    def go_to(self, mark: Mark) -> None:
+    def seek(self, mark: Mark) -> None:
         """As `Source` says: Redis has kept for this consumer whatever came behind the mark."""
         here = self.mark()
         for name in ("path", "group", "consumer"):
             if mark.get(name) != here[name]:
                 what = f"the checkpoint reads from {mark.get(name) or 'a pipe'}, not from {here[name]}"
-                raise BadInput(what, file=self.place, right=f"name the {name} that it was made with, {ANEW}")
+                raise BadInput(what, file=self.place, right=f"name the {name} that it was made with, {NEW_FOLDER}")
         if mark["id"] == BEGINNING:
             return
         reached = {group["name"]: group["last-delivered-id"] for group in self._server.groups()}
@@ -121,7 +121,7 @@ class RedisSource:
             what = (
                 f"the group '{self._group}' has not come to {mark['id']}, where the checkpoint is: this is not the same input"
             )
-            raise BadInput(what, file=self.place, right=f"put it back as it was, {ANEW}")
+            raise BadInput(what, file=self.place, right=f"put it back as it was, {NEW_FOLDER}")
         self._acknowledge(mark["since"], mark["id"])  # a kill may have come between checkpoint and acknowledgement
         self._at = self._kept = mark["id"]
         self._entries, self._begun, self._again = mark["entries"], True, True
@@ -182,12 +182,12 @@ class RedisSource:
 class RedisSink:
     """Rows as entries of a stream, a batch at once or not at all, each exactly once.
 
-    >>> RedisSink(RedisPlace.of("redis://localhost:1/0/out", "out"))
+    >>> RedisSink(RedisAddress.of("redis://localhost:1/0/out", "out"))
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: redis://localhost:1/0/out: no Redis answers there (...); start one, or correct ...
     """
 
-    def __init__(self, place: RedisPlace) -> None:
+    def __init__(self, place: RedisAddress) -> None:
         self.place, self._field, self._server = place, place.options.get("field"), Server(place)
         self._number = 0  # of the last batch that was written
         self._ours: Id | None = None  # the last entry, once this process has written one: none comes again after that
@@ -201,7 +201,7 @@ class RedisSink:
     def write(self, number: int, batch: Columns) -> None:
         """As `Sink` says: the number is in the ids."""
         rows = {Id(number, i): cells for i, cells in enumerate(self._cells(batch), start=1)}
-        with said_plainly(self.place), self._server.client.pipeline(transaction=True) as adding:
+        with translate_errors(self.place), self._server.client.pipeline(transaction=True) as adding:
             adding.watch(self.place.key)
             last = self._last(adding)
             if last >= Id(number, 0) or self._ours not in (None, last):
@@ -218,15 +218,15 @@ class RedisSink:
         """As `Sink` says: what Redis has taken is as safe as its settings make it."""
         return {"path": str(self.place), "batch": self._number, "field": self._field}
 
-    def go_to(self, mark: Mark) -> None:
+    def seek(self, mark: Mark) -> None:
         """As `Sink` says: nothing is taken back, batches that come again are found there."""
         if (mark.get("path"), mark.get("field")) != (str(self.place), self._field):
-            right = f"name the output that it was made with, {ANEW}"
-            raise BadInput(f"the checkpoint writes to {told(mark)}", file=self.place, right=right)
+            right = f"name the output that it was made with, {NEW_FOLDER}"
+            raise BadInput(f"the checkpoint writes to {describe_mark(mark)}", file=self.place, right=right)
         there = self._last(self._server.client).first
         if there < mark["batch"]:
             what = f"the stream has come to batch {there:,}, and the checkpoint has written {mark['batch']:,}"
-            raise BadInput(what, file=self.place, right=f"put it back as it was, {ANEW}")
+            raise BadInput(what, file=self.place, right=f"put it back as it was, {NEW_FOLDER}")
         self._number = mark["batch"]
 
     def empty(self) -> None:
@@ -240,7 +240,7 @@ class RedisSink:
 
     def _last(self, client: Any) -> Id:
         """The greatest id that ever was, also if its entry is gone."""
-        with said_plainly(self.place):
+        with translate_errors(self.place):
             if not client.execute_command("EXISTS", self.place.key):
                 return Id(0, 0)
             return Id.of(as_record(client.execute_command("XINFO", "STREAM", self.place.key))["last-generated-id"])

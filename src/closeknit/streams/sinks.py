@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.doors.canonical import canonical_blocks
-from closeknit.doors.faults import refused
+from closeknit.doors.faults import explain_os_error
 from closeknit.doors.ndjson import lines_of
 
 Mark = dict[str, Any]
@@ -24,9 +24,9 @@ class Sink(Protocol):
         """One batch; after a restart a number may come again, with the same rows."""
 
     def mark(self) -> Mark:
-        """Everything written is safe; plain values by which `go_to` knows it."""
+        """Everything written is safe; plain values by which `seek` knows it."""
 
-    def go_to(self, mark: Mark) -> None:
+    def seek(self, mark: Mark) -> None:
         """What was written behind the mark will be written again: take it back where that can be done."""
 
     def empty(self) -> None:
@@ -46,7 +46,7 @@ class FileSink:
     ...     sink.write(1, Columns.of({"age": ["[30, 39]"]}))
     ...     mark = sink.mark()
     ...     sink.write(2, Columns.of({"age": ["41"]}))
-    ...     sink.go_to(mark)
+    ...     sink.seek(mark)
     ...     Path(folder, "out.csv").read_bytes()
     b'age\n"[30, 39]"\n'
     """
@@ -59,7 +59,7 @@ class FileSink:
                 raise BadInput("this is no file that rows can be put into", file=path, right="choose another name")
             os.fchmod(self._handle, mode)
         except OSError as error:
-            raise refused(error, path) from None
+            raise explain_os_error(error, path) from None
 
     def write(self, number: int, batch: Columns) -> None:
         """As `Sink` says; the number does not stand in the file."""
@@ -70,7 +70,7 @@ class FileSink:
         try:
             _write_all(self._handle, data)
         except OSError as error:
-            raise refused(error, self.path) from None
+            raise explain_os_error(error, self.path) from None
         self._offset += len(data)
 
     def mark(self) -> Mark:
@@ -78,11 +78,11 @@ class FileSink:
         os.fsync(self._handle)
         return {"path": self.path, "offset": self._offset, "csv": self._csv}
 
-    def go_to(self, mark: Mark) -> None:
+    def seek(self, mark: Mark) -> None:
         """As `Sink` says."""
         right = "name the output that the checkpoint was made with, or begin with another --checkpoint folder"
         if (mark.get("path"), mark.get("csv")) != (self.path, self._csv):
-            raise BadInput(f"the checkpoint writes to {told(mark)}", file=self.path, right=right)
+            raise BadInput(f"the checkpoint writes to {describe_mark(mark)}", file=self.path, right=right)
         if (there := os.fstat(self._handle).st_size) < mark["offset"]:
             what = f"the file has {there:,} bytes, and the checkpoint has written {mark['offset']:,}"
             raise BadInput(what, file=self.path, right="put it back as it was, or begin with another --checkpoint folder")
@@ -126,11 +126,11 @@ class PipeSink:
         """As `Sink` says; what went into a pipe is gone."""
         return {"path": None}
 
-    def go_to(self, mark: Mark) -> None:
+    def seek(self, mark: Mark) -> None:
         """As `Sink` says: batches behind the mark come once more."""
         if mark.get("path") is not None:
             right = "name that file as output, or begin with another --checkpoint folder"
-            raise BadInput(f"the checkpoint writes to {told(mark)}, not to a pipe", right=right)
+            raise BadInput(f"the checkpoint writes to {describe_mark(mark)}, not to a pipe", right=right)
         _write_all(self._handle, b"\n")  # the end of a line that was torn when the process was killed
 
     def empty(self) -> None:
@@ -164,10 +164,10 @@ class Rejects:
         """As a sink."""
         return {"path": None} if self._file is None else self._file.mark()
 
-    def go_to(self, mark: Mark) -> None:
+    def seek(self, mark: Mark) -> None:
         """As a sink; a file that was not asked for before begins here."""
         if self._file is not None and mark.get("path") is not None:
-            self._file.go_to(mark)
+            self._file.seek(mark)
         else:
             self.empty()
 
@@ -207,10 +207,10 @@ def _write_all(handle: int, data: bytes) -> None:
         view = view[os.write(handle, view) :]
 
 
-def told(mark: Mark) -> str:
+def describe_mark(mark: Mark) -> str:
     """Where a mark was made.
 
-    >>> told({"path": "rows.csv", "offset": 0, "csv": True}), told({"path": None})
+    >>> describe_mark({"path": "rows.csv", "offset": 0, "csv": True}), describe_mark({"path": None})
     ('rows.csv as CSV', 'a pipe')
     """
     kind = f" as {'CSV' if mark['csv'] else 'NDJSON'}" if "csv" in mark else ""

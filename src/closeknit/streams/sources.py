@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from closeknit.core.errors import BadInput
 from closeknit.doors.csv import CsvFormat
-from closeknit.doors.faults import refused
-from closeknit.streams.lines import Arrived, CsvRows, Lines, NdjsonRows, Refused, Rows
+from closeknit.doors.faults import explain_os_error
+from closeknit.streams.lines import ArrivedRow, CsvRows, Lines, NdjsonRows, RejectedLine, Rows
 
 CHUNK = 1 << 16  # bytes that are read at once: memory does not grow with the speed of the writer
 REREAD = 1 << 12  # bytes before an offset by which an input is known again
@@ -26,8 +26,8 @@ Check = Callable[[Sequence[str]], None]
 class Block:
     """What came at once: rows in their order, and lines that are none."""
 
-    rows: list[Arrived] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    rows: list[ArrivedRow] = field(default_factory=list)
+    refused: list[RejectedLine] = field(default_factory=list)
 
 
 class Source(Protocol):
@@ -37,12 +37,12 @@ class Source(Protocol):
         """What came; an empty block where nothing came for `wait` seconds (None: for ever) or a signal did; None at the end."""
 
     def mark(self) -> Mark:
-        """Plain values by which `go_to` finds the place behind all that `read` gave."""
+        """Plain values by which `seek` finds the place behind all that `read` gave."""
 
-    def kept(self) -> None:
+    def commit(self) -> None:
         """The last mark is in a checkpoint: what stands before it will not be asked for again."""
 
-    def go_to(self, mark: Mark) -> None:
+    def seek(self, mark: Mark) -> None:
         """Go on there; an input that is not the same is refused."""
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ class FileSource:
             if stat.S_ISDIR(os.fstat(self._handle).st_mode):
                 raise BadInput("this is a folder, not a file", file=path, right="name a file in it")
         except OSError as error:
-            raise refused(error, self.name) from None
+            raise explain_os_error(error, self.name) from None
         self._poll = select.poll()
         for handle in (self._handle, wake):
             if handle is not None:
@@ -92,7 +92,7 @@ class FileSource:
         self._remember(data)
         block = Block()
         for found in self._rows.read(self._lines.cut(data, last=self._ended), last=self._ended):
-            (block.rows if isinstance(found, Arrived) else block.refused).append(found)  # type: ignore[arg-type]
+            (block.rows if isinstance(found, ArrivedRow) else block.refused).append(found)  # type: ignore[arg-type]
         return None if self._ended and not block.rows and not block.refused else block
 
     def mark(self) -> Mark:
@@ -104,10 +104,10 @@ class FileSource:
         return {"offset": offset, "lines": number, "known": self._rows.known,
                 "before": len(tail), "digest": hashlib.sha256(tail).hexdigest()}  # fmt: skip
 
-    def kept(self) -> None:
+    def commit(self) -> None:
         """As `Source` says: a file stays as it is."""
 
-    def go_to(self, mark: Mark) -> None:
+    def seek(self, mark: Mark) -> None:
         """As `Source` says."""
         if "offset" not in mark:
             right = "name that as input, or begin with another --checkpoint folder"
@@ -148,7 +148,7 @@ class FileSource:
             except BlockingIOError:
                 self._poll.poll()
             except OSError as error:
-                raise refused(error, self.name) from None
+                raise explain_os_error(error, self.name) from None
 
     def _exactly(self, count: int) -> bytes:
         parts: list[bytes] = []

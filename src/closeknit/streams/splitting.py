@@ -14,21 +14,21 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from closeknit.kernels.axes import Axes, box_costs, boxes_of
-from closeknit.kernels.splitting import split_persons, split_values
+from closeknit.kernels.geometry.declared_axes import Axes, box_costs, boxes_of
+from closeknit.kernels.streaming.splitting import split_persons, split_values
 from closeknit.streams.arrivals import Ints, Reals
 
 
 def split_k(axes: Axes, quasi: Reals, persons: Ints, k: int, chance: np.random.Generator) -> tuple[Ints, int]:
     """Part of each row and their number; each part has at least k persons.
 
-    >>> from closeknit.kernels.axes import number_axes
+    >>> from closeknit.kernels.geometry.declared_axes import number_axes
     >>> ages = np.array([[30.0], [70.0], [31.0], [72.0], [33.0]])
     >>> part_of, parts = split_k(number_axes([100.0]), ages, np.array([7, 8, 9, 5, 7]), 2, np.random.default_rng(1))
     >>> len(set(part_of[[0, 2, 4]].tolist())), len(set(part_of[[1, 3]].tolist())), parts
     (1, 1, 2)
     """
-    person_of, count = numbered(persons)
+    person_of, count = number_codes(persons)
     part_of, parts = split_persons(axes, quasi, person_of, chance.permutation(count), k)
     return part_of[person_of], parts
 
@@ -37,14 +37,14 @@ def split_l(axes: Axes, quasi: Reals, persons: Ints, values: Ints, k: int, l: in
             chance: np.random.Generator) -> list[tuple[Ints, int]]:  # fmt: skip
     """As `split_k`; besides, each part has l values that l different persons carry. Two ways, the one that loses less first.
 
-    >>> from closeknit.kernels.axes import number_axes
+    >>> from closeknit.kernels.geometry.declared_axes import number_axes
     >>> ages = np.array([[20.0], [70.0], [21.0], [71.0]])
     >>> ways = split_l(number_axes([100.0]), ages, np.arange(4), np.array([5, 5, 6, 6]), 2, 2, np.random.default_rng(1))
     >>> [(len(set(part_of[[0, 2]].tolist())), parts) for part_of, parts in ways]
     [(1, 2), (1, 2)]
     """
-    person_of, count = numbered(persons)
-    value_of, kinds = numbered(values)
+    person_of, count = number_codes(persons)
+    value_of, kinds = number_codes(values)
     heads, order = representatives(person_of, count, value_of, kinds), chance.permutation(count)
     ways = [split_values(axes, quasi[heads], value_of[heads], kinds, order, k, l, fair) for fair in (False, True)]
     split = [(part_of[person_of], parts) for part_of, parts in ways if parts > 0]
@@ -55,10 +55,10 @@ def _loss(axes: Axes, quasi: Reals, part_of: Ints, parts: int) -> float:
     return float(np.bincount(part_of, minlength=parts) @ box_costs(axes, *boxes_of(quasi, part_of, parts)))
 
 
-def numbered(codes: Ints) -> tuple[Ints, int]:
+def number_codes(codes: Ints) -> tuple[Ints, int]:
     """The same codes as numbers 0, 1, .. in the order in which they first occur, and how many.
 
-    >>> numbered(np.array([9, 4, 9, 7]))[0].tolist()
+    >>> number_codes(np.array([9, 4, 9, 7]))[0].tolist()
     [0, 1, 0, 2]
     """
     _, first, at = np.unique(codes, return_index=True, return_inverse=True)

@@ -1,6 +1,6 @@
 """`Stream`: what all stream algorithms share. Rows get positions, wait, and leave in whole classes; these are written here.
 
-An algorithm says which rows leave together (`_arrive`, `_due`, `_end` give `Leaving`s); it never writes. A class leaves as one
+An algorithm says which rows leave together (`_arrive`, `_due`, `_end` give `Emission`s); it never writes. A class leaves as one
 batch, its rows in the order of their written cells, so that neither arrival nor person shows. All choices derive from a secret
 of 256 bits that is drawn once and kept in the checkpoint, and from what is decided: unpredictable outside, the same on replay.
 """
@@ -21,22 +21,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.certificate import Certificate
-from closeknit.core.columns import Column, Columns, joined
+from closeknit.core.columns import Column, Columns, concat_columns
 from closeknit.core.dates import with_format
 from closeknit.core.errors import BadInput
 from closeknit.core.model import Model
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema, require_schema
-from closeknit.core.table import Written
+from closeknit.core.table import WrittenTable
 from closeknit.doors.files import read
 from closeknit.doors.frames import to_frame
-from closeknit.kernels.axes import box_cost, box_costs, boxes_of
+from closeknit.kernels.geometry.declared_axes import box_cost, box_costs, boxes_of
 from closeknit.streams.arrivals import Arrivals, Coder, Ints, Reals
-from closeknit.streams.certificate import counted, rolling
+from closeknit.streams.batch_writing import write_classes
 from closeknit.streams.checkpoint import load, save
 from closeknit.streams.counters import Counters
 from closeknit.streams.pending import Pending
-from closeknit.streams.writing import written
+from closeknit.streams.rolling_certificate import build_certificate, count_classes
 
 BLOCK = 4096  # rows of a frame that are taken at once: memory does not grow with the frame
 BASE = frozenset({"schema", "models", "secret", "coder", "pending", "counters", "position", "ended", "asked", "_names"})
@@ -44,7 +44,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Leaving:
+class Emission:
     """A class that leaves now: the positions of its rows, and the box that is written (theirs where none is given)."""
 
     positions: Ints
@@ -64,10 +64,10 @@ class Scope:
 
 
 @dataclass(frozen=True, eq=False)
-class _Left:
+class _PendingWrite:
     """A class that has left `pending` and is not written yet."""
 
-    leaving: Leaving
+    leaving: Emission
     lo: Reals
     hi: Reals
 
@@ -82,7 +82,7 @@ class Stream(ABC):
     asked: Mapping[str, Any]  # what it was made with; kept with the checkpoint
     scope: Scope | None = None
     folds: ClassVar[bool] = False  # whether its rows know sensitive values by what they fold to
-    beside: Sequence[Model] = ()  # promises beside `models`, counted at home
+    extra_models: Sequence[Model] = ()  # promises beside `models`, counted at home
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
         stream = super().__new__(cls)
@@ -95,7 +95,7 @@ class Stream(ABC):
         _refuse(schema)
         schema = schema.with_kinds(with_format)
         self.schema, self.models = schema, tuple(models)
-        self.secret = operating_system.token_bytes(32) if seed is None else _stretched(seed)
+        self.secret = operating_system.token_bytes(32) if seed is None else _derive_secret(seed)
         self.coder = Coder(schema, self.secret, self.folds)
         self.pending = Pending()
         self.counters = Counters()
@@ -109,8 +109,8 @@ class Stream(ABC):
             _check_names(self.schema, row)
             self._names = names
         self._refuse_ended()
-        left = self._all_left(self._come(self.coder.one(row, self.position)))
-        return _as_rows(self._written(left).columns) if left else []
+        left = self._emit_all(self._accept(self.coder.encode_row(row, self.position)))
+        return _as_rows(self._write_classes(left).columns) if left else []
 
     @property
     def due(self) -> float | None:
@@ -125,43 +125,43 @@ class Stream(ABC):
     @property
     def certificate(self) -> Certificate:
         """What holds for all rows that have left so far."""
-        return rolling(self)
+        return build_certificate(self)
 
     def push_many(self, frame: Any) -> Any:
         """All rows of a frame come, one after the other; a frame of the rows that leave."""
-        columns = read(frame, None, self.schema.needed)
-        whole_frame = self._joined(block.columns for block in self.blocks_of(columns))
+        columns = read(frame, None, self.schema.list_needed)
+        whole_frame = self._join_batches(block.columns for block in self.blocks_of(columns))
         return whole_frame if isinstance(frame, Columns) else to_frame(whole_frame, frame, text=self.schema.quasi)
 
     def tick(self, now: float) -> list[Row]:
         """Time has come; the rows whose delay is over leave, also when no row comes."""
-        return _as_rows(self._joined(self.batches_due(now)))
+        return _as_rows(self._join_batches(self.batches_due(now)))
 
     def flush(self) -> list[Row]:
         """The stream has ended; what may still leave, leaves, and the rest is suppressed."""
         self._refuse_ended()
-        return _as_rows(self._joined(block.columns for block in self.blocks_at_end()))
+        return _as_rows(self._join_batches(block.columns for block in self.blocks_at_end()))
 
-    def blocks_of(self, columns: Columns) -> Iterator[Written]:
+    def blocks_of(self, columns: Columns) -> Iterator[WrittenTable]:
         """As `push_many`, block by block, and the position of each row that leaves: that stays at home."""
         self._refuse_ended()
         meanings = self.coder.meanings(columns)
         for a in range(0, columns.rows, BLOCK):
             rows = meanings.rows(a, min(a + BLOCK, columns.rows), self.position)
-            if left := self._all_left(self._come(rows)):
-                yield self._written(left)
+            if left := self._emit_all(self._accept(rows)):
+                yield self._write_classes(left)
 
-    def blocks_at_end(self) -> Iterator[Written]:
+    def blocks_at_end(self) -> Iterator[WrittenTable]:
         """As `flush`, in the same way."""
         self._refuse_ended()
-        if left := self._all_left(self._end()):
-            yield self._written(left)
+        if left := self._emit_all(self._end()):
+            yield self._write_classes(left)
         self._close()
 
     def batches_of(self, columns: Columns) -> Iterator[Columns]:
         """As `push_many`, batch by batch. Rows that are refused leave the stream as it was."""
         self._refuse_ended()
-        yield from self._batches(self._come(self.coder.coded(columns, self.position)))
+        yield from self._batches(self._accept(self.coder.encode(columns, self.position)))
 
     def batches_due(self, now: float) -> Iterator[Columns]:
         """As `tick`, batch by batch."""
@@ -188,14 +188,14 @@ class Stream(ABC):
     # what an algorithm says ------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _arrive(self, rows: Arrivals, first: int) -> Iterable[Leaving | list[Leaving]]:
+    def _arrive(self, rows: Arrivals, first: int) -> Iterable[Emission | list[Emission]]:
         """Rows came (they are pending already); what leaves because of each of them, in order; a list leaves at once."""
 
     @abstractmethod
-    def _end(self) -> Iterable[Leaving | list[Leaving]]:
+    def _end(self) -> Iterable[Emission | list[Emission]]:
         """No row will come."""
 
-    def _due(self, now: float) -> Iterable[Leaving | list[Leaving]]:
+    def _due(self, now: float) -> Iterable[Emission | list[Emission]]:
         """The time is now; nothing to do where a delay is counted in rows."""
         return ()
 
@@ -213,7 +213,7 @@ class Stream(ABC):
 
     # what it may use ---------------------------------------------------------------------------------------------------
 
-    def judged_again(self, rows: Arrivals, positions: Ints, class_of: NDArray[np.integer],
+    def recheck_models(self, rows: Arrivals, positions: Ints, class_of: NDArray[np.integer],
                      windows: Ints | None) -> dict[Model, bool]:  # fmt: skip
         """After a whole stream: which promises that compare with a part of it are kept by these classes of its rows."""
         return {}
@@ -235,7 +235,7 @@ class Stream(ABC):
         if self.ended:
             raise BadInput("the stream has ended", right="nothing can be pushed after flush(); begin another one")
 
-    def _come(self, rows: Arrivals) -> Iterable[Leaving | list[Leaving]]:
+    def _accept(self, rows: Arrivals) -> Iterable[Emission | list[Emission]]:
         """Rows get their positions and wait."""
         first = self.position
         self.pending.add(rows, first)
@@ -244,19 +244,19 @@ class Stream(ABC):
         self.counters.unknown += rows.unknown
         return self._arrive(rows, first)
 
-    def _joined(self, batches: Iterable[Columns]) -> Columns:
-        return joined(list(batches) or [self._empty()])
+    def _join_batches(self, batches: Iterable[Columns]) -> Columns:
+        return concat_columns(list(batches) or [self._empty()])
 
-    def _batches(self, leaving: Iterable[Leaving | list[Leaving]]) -> Iterator[Columns]:
-        return (self._written([one]).columns for each in leaving for one in self._left(each))
+    def _batches(self, leaving: Iterable[Emission | list[Emission]]) -> Iterator[Columns]:
+        return (self._write_classes([one]).columns for each in leaving for one in self._emit(each))
 
-    def _all_left(self, leaving: Iterable[Leaving | list[Leaving]]) -> list[_Left]:
-        return [one for each in leaving for one in self._left(each)]
+    def _emit_all(self, leaving: Iterable[Emission | list[Emission]]) -> list[_PendingWrite]:
+        return [one for each in leaving for one in self._emit(each)]
 
-    def _left(self, leaving: Leaving | list[Leaving]) -> list[_Left]:
-        return [self._leave_pending(leaving)] if isinstance(leaving, Leaving) else self._leave_at_once(leaving)
+    def _emit(self, leaving: Emission | list[Emission]) -> list[_PendingWrite]:
+        return [self._emit_one(leaving)] if isinstance(leaving, Emission) else self._emit_many(leaving)
 
-    def _leave_at_once(self, classes: list[Leaving]) -> list[_Left]:
+    def _emit_many(self, classes: list[Emission]) -> list[_PendingWrite]:
         """As one after the other, but quicker; each is written as the box of its rows."""
         if not classes:
             return []
@@ -265,31 +265,31 @@ class Stream(ABC):
         lo, hi = boxes_of(self.pending.quasi(rows), class_of, len(classes))
         at = self.position - 1 if classes[0].at is None else classes[0].at
         losses = box_costs(self.coder.axes, lo, hi)
-        self.counters.left_at_once(rows, class_of, self.pending.persons(rows), losses, at)
+        self.counters.count_classes(rows, class_of, self.pending.persons(rows), losses, at)
         self.pending.drop(rows)
-        return [_Left(*each) for each in zip(classes, lo, hi, strict=True)]
+        return [_PendingWrite(*each) for each in zip(classes, lo, hi, strict=True)]
 
     def _close(self) -> None:
         self._suppress(self.pending.positions())
         self.ended = True
 
-    def _leave_pending(self, leaving: Leaving) -> _Left:
+    def _emit_one(self, leaving: Emission) -> _PendingWrite:
         """A class is counted and waits no more before the next one is asked for."""
         rows, at = leaving.positions, self.position - 1 if leaving.at is None else leaving.at
         lo, hi = leaving.box or (side[0] for side in boxes_of(self.pending.quasi(rows), np.zeros(len(rows), np.int64), 1))
         loss = float(box_cost(self.coder.axes, lo, hi))
-        self.counters.left(rows, None if leaving.joins else self.pending.persons(rows), loss, at)
+        self.counters.count_class(rows, None if leaving.joins else self.pending.persons(rows), loss, at)
         self.pending.drop(rows)
-        return _Left(leaving, lo, hi)
+        return _PendingWrite(leaving, lo, hi)
 
-    def _written(self, left: Sequence[_Left]) -> Written:
+    def _write_classes(self, left: Sequence[_PendingWrite]) -> WrittenTable:
         """Their cells: they stay in the ring until the next rows come."""
         positions = np.concatenate([each.leaving.positions for each in left])
         rows, sizes = self.pending.take(positions), [len(each.leaving.positions) for each in left]
         lo, hi = np.stack([each.lo for each in left]), np.stack([each.hi for each in left])
-        counted(self, rows, sizes, lo, hi, [each.leaving.joins for each in left])
-        found = written(self.coder, rows, sizes, lo, hi, [each.leaving.window for each in left])
-        return Written(found.columns, positions[found.rows])
+        count_classes(self, rows, sizes, lo, hi, [each.leaving.joins for each in left])
+        found = write_classes(self.coder, rows, sizes, lo, hi, [each.leaving.window for each in left])
+        return WrittenTable(found.columns, positions[found.rows])
 
     def _empty(self) -> Columns:
         return Columns({name: Column(np.empty(0, dtype=object), np.empty(0, np.int32)) for name in self.schema.published}, 0)
@@ -310,7 +310,7 @@ def _refuse(schema: Schema) -> None:
         raise BadInput("is the name of the window's number", column="window", right="give the column another name")
 
 
-def _stretched(seed: int) -> bytes:
+def _derive_secret(seed: int) -> bytes:
     return hashlib.sha256(b"stream" + str(whole("seed", seed, least=0)).encode()).digest()
 
 
@@ -328,7 +328,7 @@ def _check_names(schema: Schema, row: Mapping[str, Any]) -> None:
     if not isinstance(row, Mapping):
         right = "give a mapping of column names to cells; push_many takes tables"
         raise BadInput(f"a {type(row).__name__} is not a row", right=right)
-    for name in schema.needed(list(row)):
+    for name in schema.list_needed(list(row)):
         if name not in row:
             raise BadInput("is not in the row", column=name, right="give every column of the schema; None where it is missing")
 

@@ -16,16 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Columns
+from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets
 from closeknit.core.domain import Domain
-from closeknit.core.joint import CodedSecret, Secret, joined
 from closeknit.core.kinds import Kind, flat
-from closeknit.core.order import groups, row_order
+from closeknit.core.row_sorting import groups, row_order
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table
 from closeknit.core.tree import Int32
-from closeknit.forms.cells import class_labels
-from closeknit.kernels.axes import EQUAL
-from closeknit.kernels.boxes import boxes
+from closeknit.forms.cell_labels import class_labels
+from closeknit.kernels.geometry.boxes import boxes
+from closeknit.kernels.geometry.declared_axes import EQUAL
 from closeknit.streams.arrivals import Arrivals, Cells, Coder, Ints
 
 Flags = NDArray[np.bool_]
@@ -38,7 +38,7 @@ class Waiting:
     table: Table
     strange: Flags  # [n, d]
 
-    def as_written(self, partition: Partition) -> Partition:
+    def merge_alike(self, partition: Partition) -> Partition:
         """Classes in the order of what is written of them; classes that are written alike are one."""
         table, count = self.table, partition.count
         lo, hi = boxes(table.quasi, partition.class_of, count)
@@ -53,7 +53,7 @@ class Waiting:
             ends = [class_labels(domain, lo[:, j], hi[:, j], True)[1]] if domain.snap else [lo[:, j], hi[:, j]]
             keys += [np.where(star, -1, end) for end in ends]
         into, _ = groups([(key + 1, int(key.max(initial=0)) + 2) for key in keys], count)
-        return partition.merged(into)
+        return partition.merge_classes(into)
 
 
 class WindowTables:
@@ -71,24 +71,24 @@ class WindowTables:
 
     def __init__(self, schema: Schema, coder: Coder, joints: Sequence[tuple[str, ...]], placed: Collection[str]) -> None:
         self.schema, self.coder, self.joints = schema, coder, joints
-        self.placed = tuple(placed)  # secrets of which a missing one has no place in what is asked
+        self.repartition = tuple(placed)  # secrets of which a missing one has no place in what is asked
         self._numerals: tuple[str, ...] = ()
 
-    def homeless(self, rows: Arrivals) -> Flags:
+    def flag_missing(self, rows: Arrivals) -> Flags:
         """Rows that what is asked has no place for."""
         found = np.zeros(len(rows), dtype=bool)
-        for name in self.placed:
+        for name in self.repartition:
             found |= np.array([cell is None for cell in rows.cells[name].tolist()], dtype=bool)
         return found
 
     def secrets(self, window: Arrivals) -> dict[Secret, CodedSecret]:
         """Every secret of a whole window, and those that are counted as one; -1 in rows that count nowhere."""
         coded: dict[Secret, CodedSecret] = {}
-        away = self.homeless(window)
+        away = self.flag_missing(window)
         for j, (name, kind) in enumerate(self.schema.sensitive.items()):
             codes, domain = secret_codes(kind, window.secrets[:, j], window.cells[name])
             coded[name] = np.where(away, -1, codes).astype(np.int32), domain
-        return coded | {names: joined([coded[name] for name in names]) for names in self.joints}
+        return coded | {names: join_secrets([coded[name] for name in names]) for names in self.joints}
 
     def waiting(self, window: dict[Secret, CodedSecret], rows: Arrivals, positions: Ints, first: int) -> Waiting:
         """The table of these rows, in the order of their cells; the window begins at position `first`."""
@@ -99,8 +99,8 @@ class WindowTables:
         alone = [secrets[name] for name in self.schema.sensitive]
         table = Table(
             self.schema,
-            _stacked([codes for codes, _ in quasi], order),
-            _stacked([codes for codes, _ in alone], order),
+            _stack_codes([codes for codes, _ in quasi], order),
+            _stack_codes([codes for codes, _ in alone], order),
             tuple(domain for _, domain in quasi),
             tuple(domain for _, domain in alone),
             (),
@@ -156,5 +156,5 @@ def _counts(codes: Int32, domain: Domain) -> Ints:
     return np.bincount(codes[codes >= 0], minlength=domain.size + 1)
 
 
-def _stacked(codes: list[Int32], order: NDArray[np.int64]) -> Int32:
+def _stack_codes(codes: list[Int32], order: NDArray[np.int64]) -> Int32:
     return np.stack([column[order] for column in codes], axis=1) if codes else np.empty((len(order), 0), dtype=np.int32)

@@ -11,10 +11,10 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import Kind
 from closeknit.core.schema import Schema
-from closeknit.suggestion.kinds import guess_kind, refined, snap_cost
+from closeknit.suggestion.kind_guesses import guess_kind, refine_kind, snap_cost
 from closeknit.suggestion.profile import Profile, profile_of
-from closeknit.suggestion.roles import guess_role
-from closeknit.suggestion.text import recipe_text
+from closeknit.suggestion.recipe_writer import recipe_text
+from closeknit.suggestion.role_guesses import guess_role
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def suggest(columns: Columns) -> Suggestion:
         if reasons[name].role == "person" and any(g.role == "person" for n, g in reasons.items() if n != name):
             reasons[name] = Guess("identifier", "", reasons[name].reason + "; another column is the person already", False)
     if not any(guess.role == "person" for guess in reasons.values()):
-        reasons = {name: _unless_repeated(guess, seen[name]) for name, guess in reasons.items()}
+        reasons = {name: _doubt_repeated(guess, seen[name]) for name, guess in reasons.items()}
     return Suggestion(
         _schema(reasons, kinds, seen),
         reasons,
@@ -95,12 +95,12 @@ def _guess(seen: Profile) -> tuple[Guess, Kind]:
     if role.role in ("identifier", "person"):
         return Guess(role.role, "", role.reason, role.sure), kind.kind
     if role.role == "quasi":
-        kind = refined(kind, seen)
-    reason = f"{role.reason}; {kind.reason}{_spelled(seen) if kind.kind.name in ('flat', 'prefix', 'tree') else ''}"
+        kind = refine_kind(kind, seen)
+    reason = f"{role.reason}; {kind.reason}{_note_spellings(seen) if kind.kind.name in ('flat', 'prefix', 'tree') else ''}"
     return Guess(role.role, kind.kind.name, reason, role.sure and kind.sure), kind.kind
 
 
-def _spelled(seen: Profile) -> str:
+def _note_spellings(seen: Profile) -> str:
     """A remark on look-alike values: numbers and dates are read by value, whatever their spelling."""
     if seen.spellings is None:
         return ""
@@ -108,7 +108,7 @@ def _spelled(seen: Profile) -> str:
     return f"; {many:,} spellings of {value!r}: make them one value before publishing"
 
 
-def _unless_repeated(guess: Guess, seen: Profile) -> Guess:
+def _doubt_repeated(guess: Guess, seen: Profile) -> Guess:
     """An identifier that repeats is never sure: `anonymize` refuses it until somebody declares whose rows these are."""
     if guess.role != "identifier" or seen.rows == seen.distinct:
         return guess

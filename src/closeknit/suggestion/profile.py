@@ -67,7 +67,7 @@ class Profile:
         spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", self.name)
         return tuple(re.findall(r"[^\W_]+", spaced.lower()))
 
-    def called(self, vocabulary: Collection[str]) -> str | None:
+    def match_word(self, vocabulary: Collection[str]) -> str | None:
         """The first word of the name (or all words together) that the vocabulary knows."""
         for word in (*self.words, "".join(self.words)):
             for form in (word, word if word.endswith("ss") else word.removesuffix("s")):

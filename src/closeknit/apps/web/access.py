@@ -9,8 +9,8 @@ from starlette.datastructures import Headers as Given
 from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 
-from closeknit.apps.web.answers import refusal
 from closeknit.apps.web.peers import of_another_user
+from closeknit.apps.web.responses import refusal
 from closeknit.apps.web.settings import Settings
 from closeknit.apps.web.tokens import Logins
 
@@ -33,7 +33,7 @@ class Access:
             return
         owner = self.owner(Given(scope=scope))
         if owner is None:
-            await self._refused(scope)(scope, receive, send)
+            await self._build_refusal(scope)(scope, receive, send)
             return
         scope.setdefault("state", {})["owner"] = owner
         await self.app(scope, receive, send)
@@ -47,7 +47,7 @@ class Access:
         cookie = cookie_parser("; ".join(given.getlist("cookie"))).get(cookie_name(self.settings), "")
         return self.logins.by_cookie(cookie)
 
-    def _refused(self, scope: Any) -> Response:
+    def _build_refusal(self, scope: Any) -> Response:
         headers = {"www-authenticate": "Bearer", "connection": "close"}
         if scope["path"].startswith("/api") or scope["method"] != "GET":
             return refusal(scope, 401, NO_TOKEN, headers)

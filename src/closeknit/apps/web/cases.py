@@ -28,11 +28,11 @@ RECORD = "case.json"
 KEPT = (RECORD, "tasks")  # of a case whose work was cut off: enough to say so
 
 
-class NotYours(CloseknitError):
+class CaseNotFound(CloseknitError):
     """There is no such case, or it is somebody else's: the answer is the same."""
 
 
-class TooMuch(CloseknitError):
+class LimitExceeded(CloseknitError):
     """A limit of the server is reached: try again later."""
 
 
@@ -40,7 +40,7 @@ class Gone(CloseknitError):
     """What it needs is no longer there."""
 
 
-class NotYet(CloseknitError):
+class NotReady(CloseknitError):
     """It is still being made, or could not be."""
 
 
@@ -123,14 +123,14 @@ class Cases:
 
     def new(self, owner: str, name: str, stream: IO[bytes] | None, stem: str = "table") -> Case:
         """A case with this table; without a stream one whose table is still to come."""
-        shown = shown_name(name)
+        shown = clean_name(name)
         suffix = suffix_of(shown)
         if shutil.disk_usage(self.settings.home).free < SPACE:
-            raise TooMuch("the disk of this server is nearly full; try again later")
+            raise LimitExceeded("the disk of this server is nearly full; try again later")
         case = self._open(owner, shown, suffix, stem)
         try:
             if stream is not None:
-                copied(stream, case.table)
+                write_upload(stream, case.table)
             case.save()
         except BaseException:
             self.remove(case)
@@ -141,7 +141,7 @@ class Cases:
         """The case of this owner, touched."""
         case = self._cases.get(id)
         if case is None or case.owner != owner:
-            raise NotYours("there is no such case here: it has expired, was removed, or never was")
+            raise CaseNotFound("there is no such case here: it has expired, was removed, or never was")
         case.touch()
         return case
 
@@ -149,7 +149,7 @@ class Cases:
         """For the server itself, which has checked the owner before."""
         return self._cases[id]
 
-    def mine(self, owner: str) -> list[Case]:
+    def list_owned(self, owner: str) -> list[Case]:
         """All of this owner, the newest first."""
         return sorted((case for case in self.all() if case.owner == owner), key=lambda case: -case.made)
 
@@ -162,17 +162,17 @@ class Cases:
         """With everything in its folder; its tasks must have been cancelled."""
         with self._lock:
             self._cases.pop(case.id, None)
-        emptied(case.folder, ())
+        empty_folder(case.folder, ())
         shutil.rmtree(case.folder, ignore_errors=True)
 
-    def expired(self) -> Iterator[Case]:
+    def list_expired(self) -> Iterator[Case]:
         """Those that nobody touched for long."""
         limit = time.time() - self.settings.keep
         yield from (case for case in self.all() if case.touched < limit)
 
-    def cut_off(self, case: Case, why: str) -> None:
+    def delete_data(self, case: Case, why: str) -> None:
         """Delete all but the record of a case that is not finished, so that no raw cell stays behind."""
-        emptied(case.folder, KEPT)
+        empty_folder(case.folder, KEPT)
         for file in (case.folder / "tasks").iterdir():  # results and progress may have cells in them
             if not (file.stem.isdecimal() and file.suffix == ".json"):
                 file.unlink(missing_ok=True)
@@ -183,7 +183,7 @@ class Cases:
         now = time.time()
         with self._lock:
             if sum(case.owner == owner for case in self._cases.values()) >= self.settings.cases:
-                raise TooMuch(f"you have {self.settings.cases} tables here already; remove one of them first")
+                raise LimitExceeded(f"you have {self.settings.cases} tables here already; remove one of them first")
             id = secrets.token_hex(16)
             case = Case(id, owner, name, suffix, now, stem, folder=self.settings.home / id, touched=now)
             case.folder.mkdir(mode=0o700)
@@ -207,10 +207,10 @@ class Cases:
         self._cases[case.id] = case
 
 
-def shown_name(name: str) -> str:
+def clean_name(name: str) -> str:
     """The last part of a name, for people to read.
 
-    >>> shown_name("C:\\\\ward\\\\people.csv"), shown_name("../../etc/passwd"), shown_name("\\x00")
+    >>> clean_name("C:\\\\ward\\\\people.csv"), clean_name("../../etc/passwd"), clean_name("\\x00")
     ('people.csv', 'passwd', 'table')
     """
     last = re.split(r"[/\\]", name)[-1]
@@ -234,13 +234,13 @@ def suffix_of(name: str) -> str:
     return kind + (".gz" if packed else "")
 
 
-def copied(stream: IO[bytes], place: Path) -> None:
+def write_upload(stream: IO[bytes], place: Path) -> None:
     """A file that only its owner can read."""
     with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         shutil.copyfileobj(stream, file, BLOCK)
 
 
-def emptied(folder: Path, kept: Iterable[str]) -> None:
+def empty_folder(folder: Path, kept: Iterable[str]) -> None:
     """Delete what stands in a folder, the table first."""
     for place in sorted(folder.glob("*"), key=lambda place: not place.name.startswith("table")):
         if place.name in kept:

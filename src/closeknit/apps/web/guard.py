@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.datastructures import Headers as Given
 
-from closeknit.apps.web.answers import refusal
+from closeknit.apps.web.responses import refusal
 from closeknit.apps.web.settings import Settings
 
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -23,20 +23,20 @@ class Guard:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
-        if scope["type"] == "http" and (why := self.why_not(scope["method"], Given(scope=scope))) is not None:
+        if scope["type"] == "http" and (why := self.find_fault(scope["method"], Given(scope=scope))) is not None:
             await refusal(scope, 403, why, {"connection": "close"})(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
-    def why_not(self, method: str, given: Given) -> str | None:
+    def find_fault(self, method: str, given: Given) -> str | None:
         """What is wrong with where a request comes from; None where it may pass.
 
         >>> from pathlib import Path
         >>> guard = Guard(None, Settings(home=Path("cases"), port=8000))
-        >>> guard.why_not("GET", Given({"host": "127.0.0.1:8000"}))
-        >>> guard.why_not("GET", Given({"host": "evil.example"}))
+        >>> guard.find_fault("GET", Given({"host": "127.0.0.1:8000"}))
+        >>> guard.find_fault("GET", Given({"host": "evil.example"}))
         'this server is not known by that name'
-        >>> guard.why_not("POST", Given({"host": "127.0.0.1:8000"}))
+        >>> guard.find_fault("POST", Given({"host": "127.0.0.1:8000"}))
         'a request that changes something must come from a page of this server, or carry a token'
         """
         hosts = [host.lower() for host in given.getlist("host")]

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect
 
-from closeknit.apps.web.answers import FAULT, refusal
+from closeknit.apps.web.responses import FAULT, refusal
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; font-src 'self'; "

@@ -9,10 +9,10 @@ from typing import IO, Annotated, Any
 from fastapi import APIRouter, Form, Response, UploadFile
 from starlette.responses import FileResponse
 
-from closeknit.apps.web.cases import Case, Gone, NotYet
+from closeknit.apps.web.cases import Case, Gone, NotReady
 from closeknit.apps.web.headers import DOCUMENT
-from closeknit.apps.web.rest_records import AttackAsked, CompareAsked, Job, Problem, Work
-from closeknit.apps.web.routing import AllCases, AllTasks, LimitedRoute, Mine, Owner
+from closeknit.apps.web.rest_records import AttackRequest, CompareRequest, Job, Problem, Work
+from closeknit.apps.web.routing import AllCases, AllTasks, LimitedRoute, OwnCase, Owner
 from closeknit.apps.web.settings import Settings
 from closeknit.core.errors import BadInput
 from closeknit.doors.folders import write_whole
@@ -45,10 +45,10 @@ def create_job(
 
     What is wrong with recipe or table is told by the job's state, not by this answer.
     """
-    text = small(recipe, cases.settings, "recipe")
+    text = read_small(recipe, cases.settings, "recipe")
     case = cases.new(owner, table.filename or "", table.file)
     write_whole(case.draft, text, 0o600)
-    return _begun(response, case, tasks, cases, "anonymize", report=report)
+    return _start_job(response, case, tasks, cases, "anonymize", report=report)
 
 
 @router.post("/audits", status_code=202, responses=UPLOAD)
@@ -56,13 +56,13 @@ def create_audit(
     response: Response, owner: Owner, cases: AllCases, tasks: AllTasks, release: UploadFile, certificate: UploadFile
 ) -> Job:
     """Check a release made by anyone against its certificate; what was found stands at `/api/jobs/{id}/audit`."""
-    text = small(certificate, cases.settings, "certificate")
+    text = read_small(certificate, cases.settings, "certificate")
     case = cases.new(owner, release.filename or "", release.file, "release")
     write_whole(case.folder / "certificate.json", text, 0o600)
-    return _begun(response, case, tasks, cases, "audit")
+    return _start_job(response, case, tasks, cases, "audit")
 
 
-def _begun(response: Response, case: Case, tasks: AllTasks, cases: AllCases, kind: str, **asked: Any) -> Job:
+def _start_job(response: Response, case: Case, tasks: AllTasks, cases: AllCases, kind: str, **asked: Any) -> Job:
     try:
         tasks.start(case, kind, **asked)
     except BaseException:
@@ -75,86 +75,86 @@ def _begun(response: Response, case: Case, tasks: AllTasks, cases: AllCases, kin
 @router.get("/jobs")
 def list_jobs(owner: Owner, cases: AllCases, tasks: AllTasks) -> list[Job]:
     """All jobs of this user, the newest first."""
-    return [Job.of(case, tasks) for case in cases.mine(owner)]
+    return [Job.of(case, tasks) for case in cases.list_owned(owner)]
 
 
 @router.get("/jobs/{id}", responses=NO_JOB)
-async def show_job(case: Mine, tasks: AllTasks) -> Job:
+async def show_job(case: OwnCase, tasks: AllTasks) -> Job:
     """How far a job is."""
     return Job.of(case, tasks)
 
 
 @router.delete("/jobs/{id}", status_code=204, responses=NO_JOB)
-def delete_job(case: Mine, tasks: AllTasks) -> None:
+def delete_job(case: OwnCase, tasks: AllTasks) -> None:
     """End its work and delete everything of it."""
     tasks.remove(case)
 
 
 @router.get("/jobs/{id}/certificate", responses=NOT_YET)
-def show_certificate(case: Mine) -> dict[str, Any]:
+def show_certificate(case: OwnCase) -> dict[str, Any]:
     """What is promised of the release, and what it reaches."""
-    return dict(json.loads(made(case, case.out / "certificate.json").read_text(encoding="utf-8")))
+    return dict(json.loads(check_file(case, case.out / "certificate.json").read_text(encoding="utf-8")))
 
 
 @router.get("/jobs/{id}/report", responses={200: {"content": {"text/html": {}}}, **NOT_YET}, response_class=FileResponse)
-def show_report(case: Mine) -> FileResponse:
+def show_report(case: OwnCase) -> FileResponse:
     """The page that may leave with the release."""
-    return FileResponse(made(case, case.out / "report.html"), media_type="text/html", headers=DOCUMENT)
+    return FileResponse(check_file(case, case.out / "report.html"), media_type="text/html", headers=DOCUMENT)
 
 
 @router.get("/jobs/{id}/release", responses={200: {"content": {"application/octet-stream": {}}}, **NOT_YET},
             response_class=FileResponse)  # fmt: skip
-def fetch_release(case: Mine) -> FileResponse:
+def fetch_release(case: OwnCase) -> FileResponse:
     """The published table."""
-    files = json.loads(made(case, case.out / "certificate.json").read_text(encoding="utf-8"))["files"]
+    files = json.loads(check_file(case, case.out / "certificate.json").read_text(encoding="utf-8"))["files"]
     return download(case.out / Path(files[0]["name"]).name)
 
 
 @router.get("/jobs/{id}/release.zip", responses={200: {"content": {"application/octet-stream": {}}}, **NOT_YET},
             response_class=FileResponse)  # fmt: skip
-def fetch_all_that_may_leave(case: Mine) -> FileResponse:
+def fetch_public(case: OwnCase) -> FileResponse:
     """Release, certificate and report: what may leave, and nothing else."""
-    return download(made(case, case.folder / "release.zip"))
+    return download(check_file(case, case.folder / "release.zip"))
 
 
 @router.get("/jobs/{id}/private", responses={200: {"content": {"application/octet-stream": {}}}, **NOT_YET},
             response_class=FileResponse)  # fmt: skip
-def fetch_private(case: Mine) -> FileResponse:
+def fetch_private(case: OwnCase) -> FileResponse:
     """Recipe with its seed, classes and the private report: what stays at home."""
-    return download(made(case, case.folder / "private.zip"))
+    return download(check_file(case, case.folder / "private.zip"))
 
 
 @router.post("/jobs/{id}/attack", status_code=202, responses=STARTED)
-def start_attack(case: Mine, tasks: AllTasks, asked: AttackAsked | None = None) -> Work:
+def start_attack(case: OwnCase, tasks: AllTasks, asked: AttackRequest | None = None) -> Work:
     """See what the release still gives away."""
     return Work.of(tasks.start(case, "attack", **({} if asked is None else asked.model_dump())))
 
 
 @router.post("/jobs/{id}/compare", status_code=202, responses=STARTED)
-def start_comparison(case: Mine, tasks: AllTasks, asked: CompareAsked | None = None) -> Work:
+def start_comparison(case: OwnCase, tasks: AllTasks, asked: CompareRequest | None = None) -> Work:
     """See what each method makes of the recipe."""
     return Work.of(tasks.start(case, "compare", **({} if asked is None else asked.model_dump())))
 
 
 @router.get("/jobs/{id}/attack", responses=NOT_YET)
-def show_attack(case: Mine, tasks: AllTasks) -> dict[str, Any]:
+def show_attack(case: OwnCase, tasks: AllTasks) -> dict[str, Any]:
     """What was found, worst first. It was made beside the original and stays at home."""
-    return dict(tasks.made(case, "attack"))
+    return dict(tasks.find_result(case, "attack"))
 
 
 @router.get("/jobs/{id}/compare", responses=NOT_YET)
-def show_comparison(case: Mine, tasks: AllTasks) -> dict[str, Any]:
+def show_comparison(case: OwnCase, tasks: AllTasks) -> dict[str, Any]:
     """What each method reaches, loses and costs. It stays at home."""
-    return dict(tasks.made(case, "compare"))
+    return dict(tasks.find_result(case, "compare"))
 
 
 @router.get("/jobs/{id}/audit", responses=NOT_YET)
-def show_audit(case: Mine, tasks: AllTasks) -> dict[str, Any]:
+def show_audit(case: OwnCase, tasks: AllTasks) -> dict[str, Any]:
     """What holds of the uploaded release."""
-    return dict(tasks.made(case, "audit"))
+    return dict(tasks.find_result(case, "audit"))
 
 
-def small(upload: UploadFile, settings: Settings, what: str) -> bytes:
+def read_small(upload: UploadFile, settings: Settings, what: str) -> bytes:
     """A file that is read whole."""
     file: IO[bytes] = upload.file
     text = file.read(settings.text + 1)
@@ -163,12 +163,12 @@ def small(upload: UploadFile, settings: Settings, what: str) -> bytes:
     return text
 
 
-def made(case: Case, place: Path) -> Path:
+def check_file(case: Case, place: Path) -> Path:
     """A file of a release that is there."""
     if case.gone is not None:
         raise Gone(case.gone)
     if not case.finished or not place.is_file():
-        raise NotYet("there is no release yet; the state of the job says why")
+        raise NotReady("there is no release yet; the state of the job says why")
     return place
 
 

@@ -75,7 +75,7 @@ class Job(BaseModel):
         )
 
 
-class CompareAsked(BaseModel):
+class CompareRequest(BaseModel):
     """Which methods; left out, all that serve the promises of the recipe."""
 
     model_config = ConfigDict(extra="forbid")
@@ -83,7 +83,7 @@ class CompareAsked(BaseModel):
     methods: list[str] | None = Field(None, min_length=1, max_length=40)
 
 
-class AttackAsked(BaseModel):
+class AttackRequest(BaseModel):
     """How often the method is run again to attack its minimality."""
 
     model_config = ConfigDict(extra="forbid")

@@ -12,14 +12,14 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from closeknit.apps.web.answers import refusal
-from closeknit.apps.web.cases import Case, Cases, Gone, NotYet, NotYours, TooMuch
+from closeknit.apps.web.cases import Case, CaseNotFound, Cases, Gone, LimitExceeded, NotReady
+from closeknit.apps.web.responses import refusal
 from closeknit.apps.web.settings import Settings
 from closeknit.apps.web.tasks import Tasks
 from closeknit.core.errors import BadInput, CloseknitError
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
-STATUS = {NotYours: 404, Gone: 410, TooMuch: 429, BadInput: 400, NotYet: 409}
+STATUS = {CaseNotFound: 404, Gone: 410, LimitExceeded: 429, BadInput: 400, NotReady: 409}
 LONGEST_FIELD = 128 * 1024  # bytes of a field beside files, whose form may be large: all fields are held in memory
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 
@@ -58,18 +58,18 @@ async def _case(request: Request, id: Annotated[str, PathParameter(max_length=64
     return (await _cases(request)).of(await _owner(request), id)
 
 
-async def _typed(request: Request) -> dict[str, str]:
+async def _read_form(request: Request) -> dict[str, str]:
     return {key: str(value) for key, value in (await request.form()).items()}
 
 
 Owner = Annotated[str, Depends(_owner)]
-Mine = Annotated[Case, Depends(_case)]  # of a path with {id}
-Typed = Annotated[dict[str, str], Depends(_typed)]  # a form of any fields, so that its route need not run in the loop of all
+OwnCase = Annotated[Case, Depends(_case)]  # of a path with {id}
+FormFields = Annotated[dict[str, str], Depends(_read_form)]  # a form of any fields, so that its route need not run in the loop of all
 AllCases = Annotated[Cases, Depends(_cases)]
 AllTasks = Annotated[Tasks, Depends(_tasks)]
 
 
-async def refused(request: Request, error: Exception) -> Response:
+async def answer_refusal(request: Request, error: Exception) -> Response:
     """Every error that is somebody's mistake as its status and one sentence."""
     if isinstance(error, HTTPException):
         headers = dict(error.headers or {})

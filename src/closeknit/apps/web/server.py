@@ -15,11 +15,11 @@ from starlette.staticfiles import StaticFiles
 
 from closeknit import __version__
 from closeknit.apps.web import access, pages, rest
+from closeknit.apps.web.body_limits import BodyLimits, Turns
 from closeknit.apps.web.cases import Cases
 from closeknit.apps.web.guard import Guard
 from closeknit.apps.web.headers import Headers
-from closeknit.apps.web.limits import BodyLimits, Turns
-from closeknit.apps.web.routing import REFUSED, refused
+from closeknit.apps.web.routing import REFUSED, answer_refusal
 from closeknit.apps.web.settings import Settings
 from closeknit.apps.web.tasks import Tasks
 from closeknit.apps.web.tokens import Logins
@@ -44,7 +44,7 @@ def make_app(settings: Settings, tokens: dict[str, bytes] | None = None) -> Fast
     app.state.cases = Cases(settings)
     app.state.tasks = Tasks(app.state.cases)
     for kind in REFUSED:
-        app.add_exception_handler(kind, refused)
+        app.add_exception_handler(kind, answer_refusal)
     for router in (access.router, *rest.ROUTERS, *pages.ROUTERS):
         app.include_router(router)
     app.mount("/static", Static(directory=Path(__file__).with_name("static")), name="static")

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from closeknit.apps.web.cases import Case, Cases, Gone, NotYet, TooMuch, read_json
+from closeknit.apps.web.cases import Case, Cases, Gone, LimitExceeded, NotReady, read_json
 from closeknit.apps.web.worker_process import WorkerProcess
 from closeknit.doors.folders import write_whole
 
@@ -61,7 +61,7 @@ class Tasks:
         self._running: dict[tuple[str, int], WorkerProcess] = {}
         self._idle: dict[str, WorkerProcess] = {}  # by case, the one that was busy last at the end
         self._spare: WorkerProcess | None = None
-        self._wake, self._stop = threading.Event(), threading.Event()
+        self._set_timer, self._stop = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._oversee, name="tasks", daemon=True)
         self._after_restart()
 
@@ -72,7 +72,7 @@ class Tasks:
     def close(self) -> None:
         """End every process; what was not finished is cut off."""
         self._stop.set()
-        self._wake.set()
+        self._set_timer.set()
         if self._thread.is_alive():
             self._thread.join()
         self._after_restart()
@@ -85,13 +85,13 @@ class Tasks:
             self.cases.of(case.owner, case.id)  # it may have been removed meanwhile
             owners = Counter(self._owner(task) for task in self._waiting)
             if owners[case.owner] >= self.settings.waiting or owners.total() >= self.settings.waiting_all:
-                raise TooMuch("too much work is waiting already; try again when some of it is done")
+                raise LimitExceeded("too much work is waiting already; try again when some of it is done")
             number = 1 + max((task.number for task in self.history(case)), default=0)
             task = Task(case.id, number, kind, asked, made=time.time())
             self._forget(case, kind)
             self._save(case, task)
             self._waiting.append(task)
-        self._wake.set()
+        self._set_timer.set()
         return task
 
     def status(self, case: Case, number: int | None = None) -> Task | None:
@@ -120,13 +120,13 @@ class Tasks:
         """What came of a task that is done, as its worker wrote it."""
         return None if task is None or task.state != DONE else read_json(case.folder / "tasks" / f"{task.number}.result.json")
 
-    def made(self, case: Case, kind: str) -> Any:
+    def find_result(self, case: Case, kind: str) -> Any:
         """What came of the newest task of a kind, or a sentence why there is nothing."""
         task = self.last(case, kind)
         if task is None:
-            raise NotYet(f"nobody has asked for this yet ({kind})")
+            raise NotReady(f"nobody has asked for this yet ({kind})")
         if task.state != DONE:
-            raise NotYet(task.sentence or f"this is not done: {task.words}")
+            raise NotReady(task.sentence or f"this is not done: {task.words}")
         return self.result(case, task)
 
     def cancel(self, case: Case, number: int | None = None) -> None:
@@ -141,7 +141,7 @@ class Tasks:
                     self._over(case, running, state=CANCELLED)
             if number is None and (idle := self._idle.pop(case.id, None)) is not None:
                 idle.end()
-        self._wake.set()
+        self._set_timer.set()
 
     def remove(self, case: Case) -> None:
         """End all work on a case and delete everything of it."""
@@ -151,7 +151,7 @@ class Tasks:
 
     def expire(self) -> None:
         """Remove cases that nobody touched for long and nobody works on."""
-        for case in self.cases.expired():
+        for case in self.cases.list_expired():
             with self._lock:
                 busy = [task.case for task in self._waiting] + [id for id, _ in self._running]
                 if case.id not in busy:
@@ -167,8 +167,8 @@ class Tasks:
                 except Exception as error:  # a full disk, for one: others' work must go on when there is room again
                     log.error("%s while looking after tasks", type(error).__name__)
                 busy = bool(self._running or self._waiting)
-            self._wake.wait(TICK if busy else 1.0)
-            self._wake.clear()
+            self._set_timer.wait(TICK if busy else 1.0)
+            self._set_timer.clear()
         with self._lock:
             for process in [*self._running.values(), *self._idle.values(), *filter(None, [self._spare])]:
                 process.end()
@@ -255,7 +255,7 @@ class Tasks:
             for place in case.folder.glob(".*"):  # what a release was being written into
                 shutil.rmtree(place, ignore_errors=True)
             if not case.finished and case.gone is None:
-                self.cases.cut_off(case, CUT_OFF)
+                self.cases.delete_data(case, CUT_OFF)
 
 
 def _numbers(case: Case) -> list[int]:

@@ -20,10 +20,10 @@ import warnings
 from pathlib import Path
 
 from closeknit.apps.progress import with_compiling
+from closeknit.apps.web.case_tasks import KINDS
 from closeknit.apps.web.cases import Case
-from closeknit.apps.web.desk.table import Limits
-from closeknit.apps.web.work import KINDS
-from closeknit.apps.web.work_at_desk import AT_DESK
+from closeknit.apps.web.desk.table_preview import Limits
+from closeknit.apps.web.page_tasks import PAGE_KINDS
 from closeknit.core.errors import CloseknitError
 from closeknit.doors.folders import write_whole
 
@@ -59,7 +59,7 @@ def work(folder: Path, number: int, limits: Limits) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            do = (KINDS | AT_DESK)[task["kind"]]
+            do = (KINDS | PAGE_KINDS)[task["kind"]]
             with with_compiling(Progress(place / f"{number}.progress")) as tell:
                 said = do(case, task["asked"], limits, tell)
             name = f"{number}.result.json"

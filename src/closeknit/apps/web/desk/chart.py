@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from closeknit.apps.web.desk.choices import ChoicePoint, Choices
-from closeknit.apps.web.desk.table import short
+from closeknit.apps.web.desk.table_preview import short
 from closeknit.report.frontier_chart import COLOURS, NOTE, WIDE
 
 WIDTH, HEIGHT = 640, 380
@@ -38,8 +38,8 @@ def frontier_svg(choices: Choices, link: Callable[[ChoicePoint], str], chosen: i
     shown = [point for point in choices.points if point.level is not None and point.loss is not None]
     if not shown:
         return _svg(60, choices, [_text(20, 35, "there is no release to show")])
-    across = Across([point.loss or 0.0 for point in shown], (LEFT, WIDTH - RIGHT), log=False)
-    up = Across([point.level or 0.0 for point in shown], (HEIGHT - BOTTOM, TOP), log=_wide(shown))
+    across = AxisScale([point.loss or 0.0 for point in shown], (LEFT, WIDTH - RIGHT), log=False)
+    up = AxisScale([point.level or 0.0 for point in shown], (HEIGHT - BOTTOM, TOP), log=_wide(shown))
     methods = list(dict.fromkeys(point.name for point in shown))
     colours = [colour if colour != BLACK else "currentColor" for colour in COLOURS]  # black cannot be seen on a dark page
     signs = {name: (colours[i % len(colours)], i % len(SIGNS)) for i, name in enumerate(methods)}
@@ -51,7 +51,7 @@ def frontier_svg(choices: Choices, link: Callable[[ChoicePoint], str], chosen: i
 
 
 @dataclass(frozen=True)
-class Across:
+class AxisScale:
     """A scale from values to pixels, with some air at both ends."""
 
     values: Sequence[float]
@@ -75,7 +75,7 @@ class Across:
     def ticks(self) -> list[float]:
         """Round values between both ends, or the ends where nothing round lies between them.
 
-        >>> Across([0.11, 0.42], (0, 100), log=False).ticks()
+        >>> AxisScale([0.11, 0.42], (0, 100), log=False).ticks()
         [0.2, 0.3, 0.4]
         """
         low, high = min(self.values), max(self.values)
@@ -97,7 +97,7 @@ def _wide(points: Sequence[ChoicePoint]) -> bool:
     return min(levels) > 0 and max(levels) / min(levels) > WIDE
 
 
-def _axes(across: Across, up: Across, choices: Choices) -> list[str]:
+def _axes(across: AxisScale, up: AxisScale, choices: Choices) -> list[str]:
     parts = [f'<g class="grid">{"".join(_grid(across, up))}</g>', '<g class="ticks" font-size="12">']
     parts += [_text(across(tick), HEIGHT - BOTTOM + 18, f"{tick:.4g}", "middle") for tick in across.ticks()]
     parts += [_text(LEFT - 8, up(tick) + 4, f"{tick:.4g}", "end") for tick in up.ticks()]
@@ -107,12 +107,12 @@ def _axes(across: Across, up: Across, choices: Choices) -> list[str]:
     return [*parts, _text(8, 18, head)]
 
 
-def _grid(across: Across, up: Across) -> list[str]:
+def _grid(across: AxisScale, up: AxisScale) -> list[str]:
     lines = [f'<line x1="{across(t)}" x2="{across(t)}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>' for t in across.ticks()]
     return lines + [f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{up(t)}" y2="{up(t)}"/>' for t in up.ticks()]
 
 
-def _steps(points: Sequence[ChoicePoint], across: Across, up: Across, higher_is_safer: bool) -> list[str]:
+def _steps(points: Sequence[ChoicePoint], across: AxisScale, up: AxisScale, higher_is_safer: bool) -> list[str]:
     """The grey step under the points that no other beats."""
     front = sorted((point for point in points if point.front), key=lambda point: point.loss or 0.0)
     if len(front) < 2:
@@ -122,12 +122,12 @@ def _steps(points: Sequence[ChoicePoint], across: Across, up: Across, higher_is_
     return [f'<path class="front" d="{path}" fill="none" stroke-width="5" opacity="0.6"/>']
 
 
-def _curve(points: Sequence[ChoicePoint], across: Across, up: Across, colour: str) -> str:
+def _curve(points: Sequence[ChoicePoint], across: AxisScale, up: AxisScale, colour: str) -> str:
     corners = " ".join(f"{across(point.loss or 0.0)},{up(point.level or 0.0)}" for point in points)
     return f'<polyline points="{corners}" fill="none" stroke="{colour}" stroke-width="1.5"/>' if len(points) > 1 else ""
 
 
-def _point(point: ChoicePoint, across: Across, up: Across, sign: tuple[str, int], address: str, level: str,
+def _point(point: ChoicePoint, across: AxisScale, up: AxisScale, sign: tuple[str, int], address: str, level: str,
            chosen: bool) -> str:  # fmt: skip
     asked = f", requested {point.asked}" if point.asked else ""
     kept = "" if point.ok else " (a guarantee is not met)"

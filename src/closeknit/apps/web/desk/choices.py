@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from closeknit.api import compare, frontier
-from closeknit.api.comparing import serving
-from closeknit.api.dials import dial_of, strictness
+from closeknit.api.comparing import list_methods
+from closeknit.api.parameter_sweep import choose_sweep, strictness
 from closeknit.apps.web.desk.draft import Draft, recipe_of
 from closeknit.core.certificate import model_form
 from closeknit.core.columns import Columns
@@ -37,7 +37,7 @@ SEED = 1  # of the sample: the same rows for every method and every look
 
 
 @dataclass(frozen=True)
-class Offer:
+class MethodOffer:
     """A method: what it does, and why it cannot serve these promises, where it cannot."""
 
     name: str
@@ -46,7 +46,7 @@ class Offer:
     refused: str | None = None
 
 
-def methods(draft: Mapping[str, Any]) -> list[Offer]:
+def methods(draft: Mapping[str, Any]) -> list[MethodOffer]:
     """Every registered method, those that apply first.
 
     >>> draft = {"schema": {"quasi": {"age": "numeric"}, "sensitive": {"wage": "numeric"}},
@@ -56,13 +56,13 @@ def methods(draft: Mapping[str, Any]) -> list[Offer]:
     """
     recipe = recipe_of({"models": [], **draft})
     name = recipe.form.name if recipe.form else usual_form(recipe.method)
-    served = serving(recipe.models, name)
+    served = list_methods(recipe.models, name)
     families = {"any", *(model.family for model in recipe.models)}
     found = []
     for method, made in REGISTRY.items():
         about = (inspect.getdoc(inspect.getmodule(made)) or "").split("\n\n")[0].partition(": ")[2].replace("\n", " ")
         why = f"it needs a promise of {made.plans_for}" if made.plans_for not in families else f"it is not written as {name}"
-        found.append(Offer(method, about, usual_form(made), None if method in served else why))
+        found.append(MethodOffer(method, about, usual_form(made), None if method in served else why))
     return sorted(found, key=lambda offer: offer.refused is not None)
 
 
@@ -140,13 +140,13 @@ class Choices:
         return cls(**{**record, **listed, "points": points, "snapping": snapping})
 
 
-def compared(draft: Mapping[str, Any], folder: Path | None = None, *, columns: Columns | None = None, rows: int | None = SAMPLE,
+def compare_methods(draft: Mapping[str, Any], folder: Path | None = None, *, columns: Columns | None = None, rows: int | None = SAMPLE,
              names: Sequence[str] | None = None, progress: Progress | None = None) -> Choices:  # fmt: skip
     """What each method makes of the draft's table, or of a sample of it (`rows`; None is all of them).
 
     >>> import closeknit as ck
     >>> draft = {**ck.datasets.hospital_recipe("table.csv"), "models": [{"k_anonymity": {"k": 4}}]}
-    >>> found = compared(draft, columns=ck.datasets.hospital(300), rows=100, names=["mondrian", "burel"])
+    >>> found = compare_methods(draft, columns=ck.datasets.hospital(300), rows=100, names=["mondrian", "burel"])
     >>> found.rows, found.of, [(point.name, point.ok) for point in found.points]
     (100, 300, [('mondrian', True), ('burel', False)])
     """
@@ -154,7 +154,7 @@ def compared(draft: Mapping[str, Any], folder: Path | None = None, *, columns: C
     table = _table(recipe, columns)
     few = table if rows is None else sample(table, recipe.schema, rows)
     name = recipe.form.name if recipe.form else usual_form(recipe.method)
-    asked = serving(recipe.models, name) if names is None else list(names)
+    asked = list_methods(recipe.models, name) if names is None else list(names)
     found = compare(
         few,
         recipe.schema,
@@ -210,13 +210,13 @@ def from_comparison(found: Comparison, of: int) -> Choices:
     return Choices(found.rows, of, found.promises, names, head, higher, points, _best(points))
 
 
-def varied(draft: Mapping[str, Any], folder: Path | None = None, *, columns: Columns | None = None, rows: int | None = SAMPLE,
+def vary_guarantee(draft: Mapping[str, Any], folder: Path | None = None, *, columns: Columns | None = None, rows: int | None = SAMPLE,
            names: Sequence[str] | None = None, vary: Any = None, progress: Progress | None = None) -> Choices:  # fmt: skip
     """What a stricter or looser promise would cost: `vary` as in `frontier`, such as "t" or {"t": [0.1, 0.2]}.
 
     >>> import closeknit as ck
     >>> draft = {**ck.datasets.hospital_recipe("table.csv"), "models": [{"k_anonymity": {"k": 4}}]}
-    >>> found = varied(draft, columns=ck.datasets.hospital(100), names=["mondrian"], vary={"k": [2, 5]})
+    >>> found = vary_guarantee(draft, columns=ck.datasets.hospital(100), names=["mondrian"], vary={"k": [2, 5]})
     >>> [point.models for point in found.points]
     [[{'k_anonymity': {'k': 2}}], [{'k_anonymity': {'k': 5}}]]
     """
@@ -232,11 +232,11 @@ def varied(draft: Mapping[str, Any], folder: Path | None = None, *, columns: Col
 
 def from_frontier(found: Frontier, recipe: Recipe, vary: Any, of: int) -> Choices:
     """A frontier as points, each with the promises it was made under."""
-    dial, _ = dial_of(recipe.models, vary)
+    sweep, _ = choose_sweep(recipe.models, vary)
     head = found.measures[0]
     points = tuple(
         ChoicePoint(
-            number=i, name=point.name, method=point.method, models=[model_form(model) for model in dial.at(point.asked)],
+            number=i, name=point.name, method=point.method, models=[model_form(model) for model in sweep.at(point.asked)],
             asked=f"{point.parameter} = {point.asked}", ok=point.ok, level=point.level,
             loss=point.loss.a if point.loss else None,
             reached=tuple("–" if level is None else f"{level:.4g}" for level in point.reached),
@@ -249,10 +249,10 @@ def from_frontier(found: Frontier, recipe: Recipe, vary: Any, of: int) -> Choice
     return Choices(found.rows, of, found.promises, names, head.name, head.higher_is_safer, points, _best(points))
 
 
-def chosen(draft: Mapping[str, Any], point: ChoicePoint | Mapping[str, Any]) -> Draft:
+def choose_point(draft: Mapping[str, Any], point: ChoicePoint | Mapping[str, Any]) -> Draft:
     """The draft with the method of a point, and with its promises where these were varied.
 
-    >>> chosen({"models": [{"k_anonymity": {"k": 4}}]}, {"method": {"sabre": {"fill": "knn"}}, "models": None})["method"]
+    >>> choose_point({"models": [{"k_anonymity": {"k": 4}}]}, {"method": {"sabre": {"fill": "knn"}}, "models": None})["method"]
     {'sabre': {'fill': 'knn'}}
     """
     told = asdict(point) if isinstance(point, ChoicePoint) else dict(point)

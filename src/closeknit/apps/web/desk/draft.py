@@ -1,7 +1,7 @@
 """A draft: the recipe under way, in the plain forms that a recipe file has. Every change gives a new draft.
 
 A draft that comes from outside may name files: those of hierarchies (`csv: FILE`) and the table itself. On a server that would
-let anybody read anything, so `confined` lets a draft speak of the one table it belongs to and of nothing else.
+let anybody read anything, so `confine_paths` lets a draft speak of the one table it belongs to and of nothing else.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import yaml
 from closeknit.core.errors import BadInput
 from closeknit.core.schema import refuse_files
 from closeknit.doors.csv import CsvFormat
-from closeknit.recipe import EachKeyOnce, Recipe, forms_in
+from closeknit.recipe import Recipe, UniqueKeyLoader, parse_forms
 from closeknit.suggestion import Suggestion
 
 Draft = dict[str, Any]
@@ -27,12 +27,12 @@ SET_ASIDE, CONFIRMED = PAGE_KEYS = ("set_aside", "confirmed")  # what only the p
 LONGEST_TEXT = 8 << 20  # signs of a recipe: a tree with a hundred thousand leaves is shorter
 
 
-def begun(suggestion: Suggestion, path: str, csv: Mapping[str, Any] | None = None) -> Draft:
+def start_draft(suggestion: Suggestion, path: str, csv: Mapping[str, Any] | None = None) -> Draft:
     """The draft to begin with: what `closeknit inspect` prints, as forms.
 
     >>> from closeknit.core.columns import Columns
     >>> from closeknit.suggestion import suggest
-    >>> draft = begun(suggest(Columns.of({"name": ["Ann", "Bob"], "age": [41, 30], "disease": ["flu", "gout"]})), "table.csv")
+    >>> draft = start_draft(suggest(Columns.of({"name": ["Ann", "Bob"], "age": [41, 30], "disease": ["flu", "gout"]})), "table.csv")
     >>> draft["schema"]["quasi"], draft["models"][1]
     ({'age': 'numeric'}, {'t_closeness': {'column': 'disease', 't': 0.2}})
     """
@@ -59,7 +59,7 @@ def read_draft(text: str) -> Draft:
     """
     if len(text) > LONGEST_TEXT:
         raise BadInput(f"the recipe has {len(text):,} signs", right=f"it may have {LONGEST_TEXT:,}")
-    forms = forms_in(text, "the recipe", _NoReferences)
+    forms = parse_forms(text, "the recipe", _NoReferences)
     if not isinstance(forms, Mapping):
         raise BadInput("this is not a recipe", right="it must have the keys data, schema and models")
     return {str(key): _plain(part) for key, part in forms.items()}
@@ -80,12 +80,12 @@ def _plain(form: Any) -> Any:
     return form
 
 
-def confined(forms: Mapping[str, Any], path: str) -> Draft:
+def confine_paths(forms: Mapping[str, Any], path: str) -> Draft:
     """The same request about the table at `path`; forms that would read any other file are refused.
 
-    >>> confined({"data": {"path": "../secret", "delimiter": ";"}, "schema": {}}, "table.csv")["data"]
+    >>> confine_paths({"data": {"path": "../secret", "delimiter": ";"}, "schema": {}}, "table.csv")["data"]
     {'path': 'table.csv', 'delimiter': ';'}
-    >>> confined({"schema": {"quasi": {"job": {"csv": "job.csv"}}}}, "table.csv")
+    >>> confine_paths({"schema": {"quasi": {"job": {"csv": "job.csv"}}}}, "table.csv")
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: column 'job': its hierarchy is a file of its own; import it, so that it stands in the recipe
     """
@@ -115,7 +115,7 @@ def without_page_keys(draft: Mapping[str, Any]) -> Draft:
     return {key: part for key, part in draft.items() if key not in PAGE_KEYS}
 
 
-class _NoReferences(EachKeyOnce):
+class _NoReferences(UniqueKeyLoader):
     """Refuses references: a few lines of them stand for more than any memory holds."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:

@@ -32,11 +32,11 @@ class Field:
         return asdict(self)
 
 
-def typed(fields: Sequence[Field], given: Mapping[str, Any]) -> dict[str, Any]:
+def parse_fields(fields: Sequence[Field], given: Mapping[str, Any]) -> dict[str, Any]:
     """What a person typed, as the values that are meant; empty fields are left out, unknown ones refused.
 
     >>> fields = [Field("k", "whole", "rows"), Field("edges", "list", "ends"), Field("t", "number", "limit")]
-    >>> typed(fields, {"k": " 6 ", "edges": "0, 18 65", "t": "1/6", "other": ""})
+    >>> parse_fields(fields, {"k": " 6 ", "edges": "0, 18 65", "t": "1/6", "other": ""})
     {'k': 6, 'edges': [0, 18, 65], 't': '1/6'}
     """
     known = {field.name: field for field in fields}
@@ -46,14 +46,14 @@ def typed(fields: Sequence[Field], given: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if name not in known:
             raise BadInput(f"there is no field '{name}'", right=suggest_name(name, known))
-        meant[name] = _typed(known[name], value)
+        meant[name] = _parse_field(known[name], value)
     for field in fields:
         if field.needed and field.name not in meant:
             raise BadInput(f"'{field.name}' is empty", right=f"give {field.means}")
     return meant
 
 
-def _typed(field: Field, value: Any) -> Any:
+def _parse_field(field: Field, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = value.strip()

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from closeknit.api.asking import check_whole
+from closeknit.api.request_checks import check_whole
 from closeknit.apps.web.desk.draft import CONFIRMED, SET_ASIDE, Draft, recipe_of
 from closeknit.apps.web.desk.roles import attributes_of, kind_of, role_of, sensitive_of, with_role, without_columns
 from closeknit.core.columns import Columns
+from closeknit.core.combined_secrets import parts
 from closeknit.core.errors import BadInput, Unsatisfiable, Vacuous
-from closeknit.core.joint import parts
 from closeknit.core.schema import Schema
 from closeknit.core.vacuity import vacuity_notes
 from closeknit.recipe import models_from
@@ -31,24 +31,24 @@ def guarantees_of(draft: Forms, name: str) -> list[str]:
     return [_line(form) for form in draft.get("models") or [] if name in attributes_of(form)]
 
 
-def unprotected(draft: Forms) -> list[str]:
+def list_unprotected(draft: Forms) -> list[str]:
     """Sensitive attributes for which no guarantee is requested.
 
-    >>> unprotected({"schema": {"sensitive": {"wage": "numeric"}}, "models": [{"k_anonymity": {"k": 6}}]})
+    >>> list_unprotected({"schema": {"sensitive": {"wage": "numeric"}}, "models": [{"k_anonymity": {"k": 6}}]})
     ['wage']
     """
     named = {name for form in draft.get("models") or [] for name in attributes_of(form)}
     return [name for name in sensitive_of(draft) if name not in named]
 
 
-def unconfirmed(draft: Forms) -> list[str]:
+def list_unconfirmed(draft: Forms) -> list[str]:
     """Those among them that nobody has agreed to publish like that.
 
     >>> draft = {"schema": {"sensitive": {"wage": "numeric"}}, "models": []}
-    >>> unconfirmed(draft), unconfirmed(with_confirmed(draft))
+    >>> list_unconfirmed(draft), list_unconfirmed(with_confirmed(draft))
     (['wage'], [])
     """
-    return [name for name in unprotected(draft) if name not in (draft.get(CONFIRMED) or [])]
+    return [name for name in list_unprotected(draft) if name not in (draft.get(CONFIRMED) or [])]
 
 
 def with_confirmed(draft: Forms) -> Draft:
@@ -57,7 +57,7 @@ def with_confirmed(draft: Forms) -> Draft:
     >>> with_confirmed({"schema": {"sensitive": {"wage": "numeric"}}})["confirmed"]
     ['wage']
     """
-    return {**draft, CONFIRMED: unprotected(draft)}
+    return {**draft, CONFIRMED: list_unprotected(draft)}
 
 
 def refuse_unconfirmed(draft: Forms) -> None:
@@ -67,7 +67,7 @@ def refuse_unconfirmed(draft: Forms) -> None:
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: no guarantee protects wage; request one in step 3, or confirm there that none is wanted
     """
-    if names := unconfirmed(draft):
+    if names := list_unconfirmed(draft):
         right = "request one in step 3, or confirm there that none is wanted"
         raise BadInput(f"no guarantee protects {' and '.join(names)}", right=right)
 
@@ -88,13 +88,13 @@ def set_aside(draft: Forms) -> list[tuple[str, str]]:
     return found
 
 
-def carried(old: Forms, begun: Forms, names: Sequence[str]) -> Draft:
+def carry_over(old: Forms, begun: Forms, names: Sequence[str]) -> Draft:
     """The old draft for a table that was read again: new columns get what is suggested, and no guarantee is lost.
 
     >>> old = {"schema": {"quasi": {"age": "numeric"}, "sensitive": {"wage": "flat"}},
     ...        "models": [{"t_closeness": {"column": "wage", "t": 0.1}}]}
     >>> new = {"data": "b.csv", "schema": {"quasi": {"age": "flat", "sex": "flat"}}, "models": []}
-    >>> changed = carried(old, new, ["age", "sex"])
+    >>> changed = carry_over(old, new, ["age", "sex"])
     >>> changed["schema"], changed["models"], set_aside(changed)[0][1]
     ({'quasi': {'age': 'numeric', 'sex': 'flat'}}, [], 'there is no column wage')
     """

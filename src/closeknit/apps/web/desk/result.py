@@ -12,10 +12,10 @@ from typing import Any
 
 from closeknit.attacks.finding import Finding, worst_first
 from closeknit.core.certificate import Certificate
+from closeknit.core.combined_secrets import parts, render_secret
 from closeknit.core.errors import BadInput
-from closeknit.core.joint import named, parts
-from closeknit.doors.faults import refused
-from closeknit.report.record import PrivateReport, PublicReport, Told
+from closeknit.doors.faults import explain_os_error
+from closeknit.report.record import ExplainedGuarantee, PrivateReport, PublicReport
 
 CERTIFICATE, REPORT, RECIPE = "certificate.json", "report.json", "recipe.yaml"
 SHOWN_RISKS = 12
@@ -24,7 +24,7 @@ HIGH = 0.9  # a risk that is said before anything is downloaded
 
 
 @dataclass(frozen=True)
-class Kept:
+class GuaranteeResult:
     """A promise as the certificate has it."""
 
     text: str
@@ -49,7 +49,7 @@ class Attack:
 
 
 @dataclass(frozen=True)
-class Before:
+class SampleRows:
     """Rows of one class as they were and as they are written, each in its own order."""
 
     rows: int
@@ -73,7 +73,7 @@ class Result:
 
     ok: bool
     lines: tuple[str, ...]  # the certificate as the command line prints it
-    promises: tuple[Kept, ...]
+    promises: tuple[GuaranteeResult, ...]
     rows: int
     withheld: int
     class_word: str
@@ -83,7 +83,7 @@ class Result:
     loss: float
     loss_by_column: tuple[tuple[str, float], ...]
     notes: tuple[str, ...]
-    sample: Before | None
+    sample: SampleRows | None
     attacks: tuple[Attack, ...]  # worst first
     warnings: tuple[str, ...]  # to be read before anything is shared
     missing: tuple[str, ...]  # what could not be shown, and why
@@ -115,7 +115,7 @@ def result(out: Path, name: str = "table.csv") -> Result:
     return Result(
         ok=certificate.ok,
         lines=tuple(str(certificate).splitlines()),
-        promises=tuple(_kept(told) for told in released.promises),
+        promises=tuple(_build_guarantee(told) for told in released.promises),
         rows=certificate.rows,
         withheld=certificate.withheld,
         class_word=released.class_words,
@@ -125,9 +125,9 @@ def result(out: Path, name: str = "table.csv") -> Result:
         loss=certificate.loss.a,
         loss_by_column=tuple((column, a) for column, (a, _) in certificate.loss.columns.items()),
         notes=certificate.notes,
-        sample=_before(private),
+        sample=_build_sample(private),
         attacks=attacks,
-        warnings=(*_unprotected(certificate), *_dangers(attacks)),
+        warnings=(*_warn_unprotected(certificate), *_warn_attacks(attacks)),
         missing=private.missing if private else (),
         command=command(name),
         leaves=_files(out),
@@ -175,14 +175,14 @@ def pictures(out: Path) -> dict[str, str]:
     return {**drawn, **({"risk": charts.bars(risk, value="risk", title=title, most=1, labels=LABELS)} if risk else {})}
 
 
-def _kept(told: Told) -> Kept:
+def _build_guarantee(told: ExplainedGuarantee) -> GuaranteeResult:
     promise = told.promise
     attested = promise.status == "attested"
     reached = "attested" if attested else "no limit" if promise.reached is None else f"{promise.reached:.4g}"
     worst = promise.worst
     cells = None if worst is None else ", ".join(f"{name} {cell or 'missing'}" for name, cell in worst.cells.items())
     rows = None if worst is None else worst.rows
-    return Kept(promise.text, told.means, promise.asked, reached, promise.held, promise.status, cells, rows)
+    return GuaranteeResult(promise.text, told.means, promise.asked, reached, promise.held, promise.status, cells, rows)
 
 
 def _attacks(released: PublicReport, private: PrivateReport | None) -> tuple[Attack, ...]:
@@ -190,7 +190,7 @@ def _attacks(released: PublicReport, private: PrivateReport | None) -> tuple[Att
     return tuple(_attack(found, found in at_home) for found in worst_first([*released.findings, *at_home]))
 
 
-def _unprotected(certificate: Certificate) -> list[str]:
+def _warn_unprotected(certificate: Certificate) -> list[str]:
     """A sentence about the sensitive attributes for which no guarantee was requested."""
     named = {name for promise in certificate.promises for name in parts(promise.column)}
     names = [name for name in certificate.columns.get("sensitive", {}) if name not in named]
@@ -201,7 +201,7 @@ def _unprotected(certificate: Certificate) -> list[str]:
     ]
 
 
-def _dangers(attacks: Sequence[Attack]) -> list[str]:
+def _warn_attacks(attacks: Sequence[Attack]) -> list[str]:
     """A sentence about each attack that nearly always succeeds against the person who is worst off."""
     return [
         f"{attack.title.capitalize()}: an adversary who knows {attack.knows} is right about at least one person with a "
@@ -212,15 +212,15 @@ def _dangers(attacks: Sequence[Attack]) -> list[str]:
 
 
 def _attack(found: Finding, needs_original: bool) -> Attack:
-    of = f" of {named(found.column)}" if found.column else ""
+    of = f" of {render_secret(found.column)}" if found.column else ""
     return Attack(found.attack.replace("_", " ") + of, found.knows, found.risk, found.sentence, needs_original)
 
 
-def _before(private: PrivateReport | None) -> Before | None:
+def _build_sample(private: PrivateReport | None) -> SampleRows | None:
     found = private.sample if private else None
     if found is None:
         return None
-    return Before(found.rows, found.raw_columns, found.raw, found.written_columns, found.written)
+    return SampleRows(found.rows, found.raw_columns, found.raw, found.written_columns, found.written)
 
 
 def _files(folder: Path) -> tuple[File, ...]:
@@ -235,4 +235,4 @@ def _text(file: Path) -> str:
     except UnicodeDecodeError:
         raise BadInput("is not UTF-8 text", file=file.name, right="make the release again") from None
     except OSError as error:
-        raise refused(error, file.name) from None
+        raise explain_os_error(error, file.name) from None

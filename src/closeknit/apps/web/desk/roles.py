@@ -6,18 +6,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from closeknit.api.asking import check_identifier, check_models, check_plain
+from closeknit.api.request_checks import check_identifier, check_models, check_plain
 from closeknit.apps.web.desk.draft import SET_ASIDE, Draft, recipe_of
 from closeknit.core.columns import Columns
+from closeknit.core.combined_secrets import parts
 from closeknit.core.errors import BadInput
-from closeknit.core.joint import parts
 from closeknit.core.kind_forms import kind_form, kind_from
-from closeknit.core.method import promised, usual_form
-from closeknit.core.params import choice, made
+from closeknit.core.method import list_guarantees, usual_form
+from closeknit.core.params import build_from_form, choice
 from closeknit.core.schema import KINDED, ROLES, Schema, refuse_files
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.suggestion import Suggestion
-from closeknit.suggestion.kinds import guess_kind
+from closeknit.suggestion.kind_guesses import guess_kind
 from closeknit.suggestion.profile import profile_of
 
 BOTH = "quasi and sensitive"  # slicing can serve such a column
@@ -36,7 +36,7 @@ Forms = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Suggested:
+class ColumnSuggestion:
     """What a column seems to be, why, and the kind it would have in a role that needs one."""
 
     role: str
@@ -45,19 +45,19 @@ class Suggested:
     sure: bool
 
 
-def suggested(columns: Columns, suggestion: Suggestion) -> dict[str, dict[str, Any]]:
+def list_suggestions(columns: Columns, suggestion: Suggestion) -> dict[str, dict[str, Any]]:
     """The guess about every column with its reason, as plain records to be kept beside the draft.
 
     >>> from closeknit.suggestion import suggest
     >>> table = Columns.of({"name": ["Ann", "Bob"], "age": [41, 30]})
-    >>> suggested(table, suggest(table))["name"]
+    >>> list_suggestions(table, suggest(table))["name"]
     {'role': 'identifier', 'kind': 'flat', 'reason': 'names of people', 'sure': True}
     """
     kinds = {**suggestion.schema.quasi, **suggestion.schema.sensitive}
     found = {}
     for name, guess in suggestion.reasons.items():
         kind = kinds[name] if name in kinds else guess_kind(profile_of(name, columns[name])).kind
-        found[name] = asdict(Suggested(guess.role, kind_form(kind), guess.reason, guess.sure))
+        found[name] = asdict(ColumnSuggestion(guess.role, kind_form(kind), guess.reason, guess.sure))
     return found
 
 
@@ -121,7 +121,7 @@ def missing_of(draft: Forms) -> list[str]:
 
 
 def with_role(draft: Forms, name: str, role: str, usual: object = "flat") -> Draft:
-    """The draft with another role for a column; `usual` is the kind it gets where it has none yet.
+    """The draft with another role for a column; `build_default` is the kind it gets where it has none yet.
 
     What only its old role gave a meaning goes with it: an importance, a place in `allow_unique`. Guarantees about a column that
     is no longer sensitive are set aside, and requested again as soon as it is sensitive again.
@@ -241,7 +241,7 @@ def column_faults(columns: Columns, draft: Forms) -> dict[str, str]:
             _check(columns, schema, name, role_of(draft, name))
         except BadInput as bad:
             found[name] = str(bad)
-    for name in _named(schema):
+    for name in _list_named(schema):
         if name not in columns:
             found[name] = str(BadInput("is named in the draft but not in the table", column=name, right="take it out"))
     return found
@@ -262,7 +262,7 @@ def _check(columns: Columns, schema: Forms, name: str, role: str | None) -> None
     elif role in (*KINDED, BOTH):
         held = KINDED[0] if name in schema["quasi"] else KINDED[1]
         read = Schema.from_forms({held: {name: schema[held][name]}, "missing": schema["missing"]})
-        codes, domain, _ = read.coded(columns[name], name, getattr(read, held)[name])
+        codes, domain, _ = read.encode_column(columns[name], name, getattr(read, held)[name])
         if name in schema["sensitive"] and not (codes < domain.size).any():
             raise BadInput("is sensitive and has no values", column=name, right="drop it, or correct the missing-value codes")
 
@@ -281,8 +281,8 @@ def draft_faults(draft: Forms) -> list[str]:
     try:
         recipe = recipe_of({"models": [], **draft})
         method = recipe.method
-        models = promised(method, recipe.schema, recipe.models)
-        check_models(recipe.schema, models, recipe.form or made("form", usual_form(method), FORMS))
+        models = list_guarantees(method, recipe.schema, recipe.models)
+        check_models(recipe.schema, models, recipe.form or build_from_form("form", usual_form(method), FORMS))
     except BadInput as bad:
         found.append(str(bad))
     return found
@@ -309,7 +309,7 @@ def _with_schema(draft: Forms, schema: Forms) -> Draft:
     return {**draft, "schema": told}
 
 
-def _named(schema: Forms) -> list[str]:
+def _list_named(schema: Forms) -> list[str]:
     return [name for role in ROLES[:-2] for name in schema[role]] + ([schema["person"]] if schema.get("person") else [])
 
 

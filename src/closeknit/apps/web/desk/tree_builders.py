@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from closeknit.apps.web.desk.fields import Field, typed
+from closeknit.apps.web.desk.fields import Field, parse_fields
 from closeknit.core.columns import Column
 from closeknit.core.date_texts import possible_formats
 from closeknit.core.dates import DAY_LEVELS, LEVELS
@@ -76,20 +76,20 @@ BUILDERS: dict[str, tuple[str, tuple[Field, ...]]] = {
 }
 
 
-def built(builder: str, column: Column, name: str, given: Mapping[str, Any], missing: Sequence[str] = ()) -> object:
+def build_kind(builder: str, column: Column, name: str, given: Mapping[str, Any], missing: Sequence[str] = ()) -> object:
     """The kind that a builder makes of what was typed, as the draft writes it.
 
     >>> from closeknit.core.columns import Columns
     >>> ages = Columns.of({"age": ["3", "41", "30", "70"]})["age"]
-    >>> built("intervals", ages, "age", {"lo": "0", "hi": "100", "width": "25"})
+    >>> build_kind("intervals", ages, "age", {"lo": "0", "hi": "100", "width": "25"})
     {'intervals': {'lo': 0, 'hi': 100, 'width': 25}}
-    >>> built("quantiles", ages, "age", {"bins": "2"})
+    >>> build_kind("quantiles", ages, "age", {"bins": "2"})
     {'tree': {'*': ['[3, 30)', '[30, 70]']}, 'from_data': True, 'edges': [3.0, 30.0, 70.0]}
     """
     choice("builder", builder, tuple(BUILDERS))
-    params = typed(BUILDERS[builder][1], given)
+    params = parse_fields(BUILDERS[builder][1], given)
     if builder in ("quantiles", "rare", "balanced"):
-        seen = _present(column, name, missing)
+        seen = _profile_present(column, name, missing)
         return kind_form(_from_data(builder, seen, params))
     form = {"dates": "date"}.get(builder, builder)
     written: object = {form: params} if params else form
@@ -99,18 +99,18 @@ def built(builder: str, column: Column, name: str, given: Mapping[str, Any], mis
     return written
 
 
-def fitting(column: Column, name: str, missing: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+def list_builders(column: Column, name: str, missing: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
     """The builders that suit a column's values, each with what it does and its fields; numbers get round bounds.
 
     >>> from closeknit.core.columns import Columns
-    >>> ages = fitting(Columns.of({"age": ["3", "41", "30", "70"]})["age"], "age")
+    >>> ages = list_builders(Columns.of({"age": ["3", "41", "30", "70"]})["age"], "age")
     >>> list(ages), [field["default"] for field in ages["intervals"]["fields"]]
     (['flat', 'numeric', 'intervals', 'quantiles', 'prefix', 'rare', 'balanced'], [0, 80, 10, None, 2])
     """
-    seen = _present(column, name, missing)
+    seen = _profile_present(column, name, missing)
     numeric = bool(seen.distinct) and _all_numbers(seen)
-    dates = bool(seen.distinct) and (_reads("date", seen) or bool(possible_formats(seen.texts)))
-    suits = {"numeric": numeric, "intervals": numeric, "quantiles": numeric, "dates": dates, "prefix": _reads("prefix", seen)}
+    dates = bool(seen.distinct) and (_can_read("date", seen) or bool(possible_formats(seen.texts)))
+    suits = {"numeric": numeric, "intervals": numeric, "quantiles": numeric, "dates": dates, "prefix": _can_read("prefix", seen)}
     round_ends = _round_ends(seen) if numeric else {}
     found = {}
     for builder, (means, fields) in BUILDERS.items():
@@ -121,7 +121,7 @@ def fitting(column: Column, name: str, missing: Sequence[str] = ()) -> dict[str,
     return found
 
 
-def _present(column: Column, name: str, missing: Sequence[str]) -> Profile:
+def _profile_present(column: Column, name: str, missing: Sequence[str]) -> Profile:
     """The values that occur and are not declared as missing; what only looks like a marker is a value here."""
     texts = texts_of(column.values)
     used = [i for i in np.flatnonzero(column.counts > 0).tolist() if texts[i] not in missing]
@@ -134,10 +134,10 @@ def _from_data(builder: str, seen: Profile, params: dict[str, Any]) -> Hierarchy
     if builder == "balanced":
         key = (lambda text: (float(text), text)) if _all_numbers(seen) else (lambda text: (0.0, text))
         return Hierarchy.balanced(sorted(seen.texts, key=key), from_data=True, **params)
-    return Hierarchy.quantiles(_ranked(seen, whole("bins", params["bins"], least=1, most=MOST_INTERVALS)), **params)
+    return Hierarchy.quantiles(_sample_ranks(seen, whole("bins", params["bins"], least=1, most=MOST_INTERVALS)), **params)
 
 
-def _ranked(seen: Profile, bins: int) -> list[float]:
+def _sample_ranks(seen: Profile, bins: int) -> list[float]:
     """As few values as have the same quantiles: twice as many as intervals, at evenly spread ranks, and the least one."""
     try:
         numbers = numbers_of(seen.values)
@@ -158,7 +158,7 @@ def _all_numbers(seen: Profile) -> bool:
     )
 
 
-def _reads(form: str, seen: Profile) -> bool:
+def _can_read(form: str, seen: Profile) -> bool:
     try:
         kind_from(form).bind(seen.values)
     except BadValue:

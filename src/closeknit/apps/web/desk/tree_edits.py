@@ -15,7 +15,7 @@ from typing import Any
 
 from closeknit.apps.web.desk.draft import Draft
 from closeknit.apps.web.desk.roles import kind_of, missing_of, with_kind
-from closeknit.apps.web.desk.trees import as_hierarchy, bound
+from closeknit.apps.web.desk.trees import as_hierarchy, bind_column
 from closeknit.core.builders import Dicts
 from closeknit.core.columns import Column
 from closeknit.core.domain import RANGE_TEXT
@@ -30,23 +30,23 @@ PASSING = "closeknit-hierarchy-"  # folders that a killed server may leave; the 
 LONGEST_TEXT = 16 << 20
 
 
-def edited(draft: Mapping[str, Any], column: Column, name: str, do: Callable[[Hierarchy], Hierarchy]) -> Draft:
+def edit_tree(draft: Mapping[str, Any], column: Column, name: str, do: Callable[[Hierarchy], Hierarchy]) -> Draft:
     """The draft with a column's tree changed; a tree that was read off the table is written down for it.
 
     >>> from closeknit.core.columns import Columns
     >>> sexes = Columns.of({"sex": ["f", "m"]})["sex"]
     >>> draft = {"schema": {"quasi": {"sex": "flat"}}}
-    >>> edited(draft, sexes, "sex", lambda tree: merged_nodes(tree, [["f"], ["m"]], "any"))["schema"]
+    >>> edit_tree(draft, sexes, "sex", lambda tree: merge_nodes(tree, [["f"], ["m"]], "any"))["schema"]
     {'quasi': {'sex': {'tree': {'*': {'any': ['f', 'm']}}, 'from_data': True}}}
     """
-    seen = bound(column, name, kind_of(draft, name), missing_of(draft))
+    seen = bind_column(column, name, kind_of(draft, name), missing_of(draft))
     return with_kind(draft, name, kind_form(do(as_hierarchy(seen))))
 
 
-def renamed_node(hierarchy: Hierarchy, path: NodePath, label: str) -> Hierarchy:
+def rename_node(hierarchy: Hierarchy, path: NodePath, label: str) -> Hierarchy:
     """Another name for a node.
 
-    >>> renamed_node(Hierarchy({"A": ["a", "b"], "C": ["c"]}), ["A"], "first").nested
+    >>> rename_node(Hierarchy({"A": ["a", "b"], "C": ["c"]}), ["A"], "first").nested
     {'*': {'first': {'a': None, 'b': None}, 'C': {'c': None}}}
     """
     name, top = _name(label), _top(hierarchy)
@@ -58,13 +58,13 @@ def renamed_node(hierarchy: Hierarchy, path: NodePath, label: str) -> Hierarchy:
     entries = [(name if key == old else key, below) for key, below in parent.items()]
     parent.clear()
     parent.update(entries)
-    return _again(hierarchy, top)
+    return _rebuild(hierarchy, top)
 
 
-def moved_nodes(hierarchy: Hierarchy, paths: Sequence[NodePath], under: NodePath) -> Hierarchy:
+def move_nodes(hierarchy: Hierarchy, paths: Sequence[NodePath], under: NodePath) -> Hierarchy:
     """These nodes or values under another node (an empty path is the root); nodes that are left empty go.
 
-    >>> moved_nodes(Hierarchy({"A": ["a", "b"], "C": ["c"]}), [["C", "c"]], ["A"]).nested
+    >>> move_nodes(Hierarchy({"A": ["a", "b"], "C": ["c"]}), [["C", "c"]], ["A"]).nested
     {'*': {'A': {'a': None, 'b': None, 'c': None}}}
     """
     top = _top(hierarchy)
@@ -75,13 +75,13 @@ def moved_nodes(hierarchy: Hierarchy, paths: Sequence[NodePath], under: NodePath
     for path in paths:
         _add(target, path[-1], _parent(top, path).pop(path[-1]))
     _drop_empty(top)
-    return _again(hierarchy, top)
+    return _rebuild(hierarchy, top)
 
 
-def merged_nodes(hierarchy: Hierarchy, paths: Sequence[NodePath], label: str) -> Hierarchy:
+def merge_nodes(hierarchy: Hierarchy, paths: Sequence[NodePath], label: str) -> Hierarchy:
     """One node of this name in place of several, with all that stood under them; values among them become a part of it.
 
-    >>> merged_nodes(Hierarchy({"A": ["a", "b"], "C": ["c"], "d": None}), [["A"], ["d"]], "A or d").nested
+    >>> merge_nodes(Hierarchy({"A": ["a", "b"], "C": ["c"], "d": None}), [["A"], ["d"]], "A or d").nested
     {'*': {'A or d': {'a': None, 'b': None, 'd': None}, 'C': {'c': None}}}
     """
     name, top = _name(label), _top(hierarchy)
@@ -104,13 +104,13 @@ def merged_nodes(hierarchy: Hierarchy, paths: Sequence[NodePath], label: str) ->
     for key in order:
         home.update({name: below} if key == paths[0][-1] else {key: rest[key]} if key in rest else {})
     _drop_empty(top)
-    return _again(hierarchy, top)
+    return _rebuild(hierarchy, top)
 
 
-def dissolved_node(hierarchy: Hierarchy, path: NodePath) -> Hierarchy:
+def dissolve_node(hierarchy: Hierarchy, path: NodePath) -> Hierarchy:
     """Without this node: what stood under it stands in its place.
 
-    >>> dissolved_node(Hierarchy({"A": ["a", "b"], "C": ["c"]}), ["A"]).nested
+    >>> dissolve_node(Hierarchy({"A": ["a", "b"], "C": ["c"]}), ["A"]).nested
     {'*': {'a': None, 'b': None, 'C': {'c': None}}}
     """
     top = _top(hierarchy)
@@ -123,17 +123,17 @@ def dissolved_node(hierarchy: Hierarchy, path: NodePath) -> Hierarchy:
     for key, part in entries:
         for inner, deeper in below.items() if key == old else [(key, part)]:
             _add(parent, inner, deeper)
-    return _again(hierarchy, top)
+    return _rebuild(hierarchy, top)
 
 
 def _top(hierarchy: Hierarchy) -> Dicts:
     """What stands under the root, in a copy."""
     nested: Dicts = hierarchy.nested
-    return _copied(nested[STAR] if set(nested) == {STAR} else nested)
+    return _copy_nested(nested[STAR] if set(nested) == {STAR} else nested)
 
 
-def _copied(nested: Mapping[str, Any]) -> Dicts:
-    return {label: None if below is None else _copied(below) for label, below in nested.items()}
+def _copy_nested(nested: Mapping[str, Any]) -> Dicts:
+    return {label: None if below is None else _copy_nested(below) for label, below in nested.items()}
 
 
 def _name(label: str) -> str:
@@ -177,13 +177,13 @@ def _drop_empty(nested: Dicts) -> None:
                 del nested[label]
 
 
-def _again(hierarchy: Hierarchy, top: Dicts) -> Hierarchy:
+def _rebuild(hierarchy: Hierarchy, top: Dicts) -> Hierarchy:
     """The edited tree; intervals are put back into their order, and must still be neighbours."""
     if hierarchy.edges is None:
-        return Hierarchy(_rooted(hierarchy, top), hierarchy.from_data)
+        return Hierarchy(_add_root(hierarchy, top), hierarchy.from_data)
     ends = dict(zip(hierarchy.tree.leaf_labels, hierarchy.edges, strict=True))
     ordered = _by_edge(top, ends)
-    rooted = _rooted(hierarchy, ordered)
+    rooted = _add_root(hierarchy, ordered)
     leaves = Hierarchy(rooted).tree.leaf_labels
     edges = tuple(ends[leaf] for leaf in leaves)
     if list(edges) != sorted(edges):
@@ -191,7 +191,7 @@ def _again(hierarchy: Hierarchy, top: Dicts) -> Hierarchy:
     return Hierarchy(rooted, hierarchy.from_data, edges)
 
 
-def _rooted(hierarchy: Hierarchy, top: Dicts) -> Dicts:
+def _add_root(hierarchy: Hierarchy, top: Dicts) -> Dicts:
     """A root with a name of its own stays the root; else one branch that is left over must not become it."""
     named = STAR not in hierarchy.nested and len(hierarchy.nested) == 1 and len(top) == 1 and all(top.values())
     return top if named else {STAR: top}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.apps.web.desk.table import short
+from closeknit.apps.web.desk.table_preview import short
 from closeknit.core.columns import Column
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
@@ -48,7 +48,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundColumn:
     """A column that has met its kind: the leaf code of each row (the missing one last) and the tree over the leaves."""
 
     kind: Kind
@@ -71,24 +71,24 @@ class Bound:
         return found
 
 
-def bound(column: Column, name: str, form: object, missing: Sequence[str] = ()) -> Bound:
+def bind_column(column: Column, name: str, form: object, missing: Sequence[str] = ()) -> BoundColumn:
     """A column under the kind that a draft writes; a value that does not fit is named.
 
     >>> from closeknit.core.columns import Columns
-    >>> bound(Columns.of({"sex": ["f", "m", "f", None]})["sex"], "sex", "flat").counts.tolist()
+    >>> bind_column(Columns.of({"sex": ["f", "m", "f", None]})["sex"], "sex", "flat").counts.tolist()
     [2, 1, 1]
     """
     kind = kind_from(form)
-    codes, domain, _ = Schema(missing=list(missing)).coded(column, name, kind)
-    return Bound(kind, domain, tree_of(domain), np.bincount(codes, minlength=domain.size + 1), column, codes)
+    codes, domain, _ = Schema(missing=list(missing)).encode_column(column, name, kind)
+    return BoundColumn(kind, domain, tree_of(domain), np.bincount(codes, minlength=domain.size + 1), column, codes)
 
 
-def tree_view(seen: Bound, under: Sequence[str] = (), *, breadth: int = BREADTH, depth: int = DEPTH, start: int = 0) -> Node:
+def tree_view(seen: BoundColumn, under: Sequence[str] = (), *, breadth: int = BREADTH, depth: int = DEPTH, start: int = 0) -> Node:
     """The tree from a node on (from the root, where none is named), so deep and so broad that a page can show it.
 
     >>> from closeknit.core.columns import Columns
     >>> jobs = Columns.of({"job": ["cook", "cook", "nurse", None]})["job"]
-    >>> root = tree_view(bound(jobs, "job", {"tree": {"service": ["cook", "nurse"], "craft": ["welder"]}}))
+    >>> root = tree_view(bind_column(jobs, "job", {"tree": {"service": ["cook", "nurse"], "craft": ["welder"]}}))
     >>> root.rows, [(node.label, node.rows, node.leaves) for node in root.children]
     (4, [('service', 3, 2), ('craft', 0, 1)])
     """
@@ -110,7 +110,7 @@ def _children(tree: Tree) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class _View:
-    seen: Bound
+    seen: BoundColumn
     children: list[list[int]]
     breadth: int
 
@@ -148,12 +148,12 @@ class Preview:
         return asdict(self)
 
 
-def preview(seen: Bound, values: int = VALUES) -> Preview:
+def preview(seen: BoundColumn, values: int = VALUES) -> Preview:
     """Some values of the column, spread over those that occur, at every level of its hierarchy.
 
     >>> from closeknit.core.columns import Columns
     >>> zips = Columns.of({"zip": ["47605", "47602", "47906", "47605"]})["zip"]
-    >>> found = preview(bound(zips, "zip", "prefix"))
+    >>> found = preview(bind_column(zips, "zip", "prefix"))
     >>> found.values, found.rows[0], found.different
     (('47602', '47605', '47906'), ('47602', '4760*', '476**', '47***', '4****', '*'), (3, 2, 2, 1, 1, 1))
     """
@@ -175,16 +175,16 @@ def preview(seen: Bound, values: int = VALUES) -> Preview:
     )
 
 
-def as_hierarchy(seen: Bound) -> Hierarchy:
+def as_hierarchy(seen: BoundColumn) -> Hierarchy:
     """The tree of any column that has one, as it can be edited; where it was read off the table it stays marked so.
 
     >>> from closeknit.core.columns import Columns
-    >>> as_hierarchy(bound(Columns.of({"sex": ["f", "m"]})["sex"], "sex", "flat"))
+    >>> as_hierarchy(bind_column(Columns.of({"sex": ["f", "m"]})["sex"], "sex", "flat"))
     Hierarchy(nested={'*': {'f': None, 'm': None}}, from_data=True, edges=None)
     """
     if isinstance(seen.kind, Hierarchy):
         return seen.kind
     if seen.domain.tree is None:
         raise BadInput("numbers have no nodes to be changed", right="build intervals or quantiles first")
-    nested = seen.domain.tree.nested()
+    nested = seen.domain.tree.to_nested()
     return Hierarchy(nested if set(nested) == {STAR} else {STAR: nested}, from_data=True)

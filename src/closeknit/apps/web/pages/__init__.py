@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from closeknit.apps.web.pages import columns, elsewhere, methods, promises, release, roles, start, table
+from closeknit.apps.web.pages import (
+    column_editor,
+    guarantees_step,
+    methods_step,
+    redirects,
+    release_step,
+    roles_step,
+    start,
+    table_step,
+)
 
-ROUTERS = tuple(step.router for step in (start, table, roles, columns, promises, methods, release, elsewhere))
+ROUTERS = tuple(step.router for step in (start, table_step, roles_step, column_editor, guarantees_step, methods_step, release_step, redirects))

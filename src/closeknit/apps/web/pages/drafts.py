@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from closeknit.apps.web.case_tasks import draft_of, save_draft
 from closeknit.apps.web.cases import Case
 from closeknit.apps.web.desk.draft import Draft
-from closeknit.apps.web.work import draft_of, keep_draft
 
 KEPT = 50  # earlier drafts
 
@@ -26,7 +26,7 @@ def change(case: Case, draft: Mapping[str, Any]) -> None:
     place.chmod(0o600)
     for number in numbers[: -KEPT + 1]:
         (folder / f"{number}.yaml").unlink(missing_ok=True)
-    keep_draft(case, draft)
+    save_draft(case, draft)
 
 
 def undo(case: Case) -> None:

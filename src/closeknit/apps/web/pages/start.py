@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request, UploadFile
 from starlette.responses import RedirectResponse, Response
 
-from closeknit.apps.web.answers import templates
 from closeknit.apps.web.cases import Case, Cases
-from closeknit.apps.web.pages.shown import STEP_OF, UNFIT, WORKS, address, onward
-from closeknit.apps.web.routing import AllCases, AllTasks, LimitedRoute, Mine, Owner
+from closeknit.apps.web.pages.page_common import STEP_OF, UNFIT, WORKS, address, redirect_to
+from closeknit.apps.web.responses import templates
+from closeknit.apps.web.routing import AllCases, AllTasks, LimitedRoute, OwnCase, Owner
 from closeknit.apps.web.tasks import Tasks
 from closeknit.core.errors import BadInput
 
@@ -36,12 +36,12 @@ def start(request: Request, owner: Owner, cases: AllCases, tasks: AllTasks) -> R
 
 def _page(request: Request, owner: str, cases: Cases, tasks: Tasks, error: str | None = None) -> Response:
     limit = cases.settings.body // (1024 * 1024)
-    told = {"lines": [_line(case, tasks) for case in cases.mine(owner)], "error": error, "limit": limit}
+    told = {"lines": [_line(case, tasks) for case in cases.list_owned(owner)], "error": error, "limit": limit}
     return templates().TemplateResponse(request, "start.html", told, UNFIT if error else 200)
 
 
 @router.post("/tables")
-def given(request: Request, owner: Owner, cases: AllCases, tasks: AllTasks, table: UploadFile) -> Response:
+def upload_table(request: Request, owner: Owner, cases: AllCases, tasks: AllTasks, table: UploadFile) -> Response:
     """An upload, looked at at once."""
     if not table.filename:
         return _page(request, owner, cases, tasks, "no file was chosen; choose a table first")
@@ -49,21 +49,21 @@ def given(request: Request, owner: Owner, cases: AllCases, tasks: AllTasks, tabl
         case = cases.new(owner, table.filename, table.file)
     except BadInput as bad:
         return _page(request, owner, cases, tasks, str(bad))
-    started(cases, tasks, case)
+    start_inspection(cases, tasks, case)
     if "hx-request" in request.headers:  # the browser goes there by itself, so that the address is the page's own
         return Response(status_code=200, headers={"hx-redirect": address(case)})
-    return onward(case)
+    return redirect_to(case)
 
 
 @router.post("/tables/built-in")
-def built_in(owner: Owner, cases: AllCases, tasks: AllTasks) -> Response:
+def start_example(owner: Owner, cases: AllCases, tasks: AllTasks) -> Response:
     """The hospital table that comes along."""
     case = cases.new(owner, "hospital.csv", None)
-    started(cases, tasks, case, builtin=True)
-    return onward(case)
+    start_inspection(cases, tasks, case, builtin=True)
+    return redirect_to(case)
 
 
-def started(cases: Cases, tasks: Tasks, case: Case, **asked: bool) -> None:
+def start_inspection(cases: Cases, tasks: Tasks, case: Case, **asked: bool) -> None:
     """Look at a new table; where that is refused, nothing of it stays."""
     try:
         tasks.start(case, "look", **asked)
@@ -73,7 +73,7 @@ def started(cases: Cases, tasks: Tasks, case: Case, **asked: bool) -> None:
 
 
 @router.post("/tables/{id}/remove")
-def removed(case: Mine, tasks: AllTasks) -> Response:
+def remove_table(case: OwnCase, tasks: AllTasks) -> Response:
     """End its work and delete everything of it."""
     tasks.remove(case)
     return RedirectResponse("/", 303)

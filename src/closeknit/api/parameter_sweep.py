@@ -1,0 +1,203 @@
+"""Which parameter of which promise is turned, how far it can be turned, and what its promise is called in a table.
+
+A newcomer names nothing: the promise that protects secrets most is turned (closeness, else likeness, else disclosure, else
+diversity, else k), over a usual grid and what was asked. Otherwise `vary` is a name (`"t"`, or `"t_closeness.t"` or
+`"disease.t"` where several promises have one) or a name with its values, `{"t": [0.1, 0.2]}`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from closeknit.core.combined_secrets import render_secret
+from closeknit.core.comparison import Measure
+from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.exact import Number, fraction
+from closeknit.core.frontier import Amount
+from closeknit.core.model import Model
+from closeknit.core.params import spec
+from closeknit.core.table import Table
+
+Vary = str | Mapping[str, Iterable[Number]] | None
+
+
+@dataclass(frozen=True)
+class Range:
+    """Of a family of promises: its limit, the values to look at, and how far it can be turned."""
+
+    parameter: str
+    grid: tuple[float, ...]
+    least: float
+    most: float | None  # None: what the table as one class reaches
+
+
+RANGES = {  # the strictest-looking first
+    "closeness": Range("t", (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5), 0.001, 1),
+    "likeness": Range("beta", (0.5, 1, 1.5, 2, 3, 4, 5), 0.01, 100),
+    "disclosure": Range("delta", (0.5, 1, 1.5, 2, 3, 4), 0.01, 100),
+    "diversity": Range("l", (2, 3, 4, 5, 6, 8, 10), 1, None),
+    "size": Range("k", (2, 3, 5, 10, 20, 50), 1, None),
+    "posterior": Range("gamma", (2, 3, 5, 10, 20), 1, 1000),
+}
+
+
+@dataclass(frozen=True)
+class ParameterSweep:
+    """A parameter of one of several promises."""
+
+    models: tuple[Model, ...]
+    place: int
+    parameter: str
+
+    @property
+    def model(self) -> Model:
+        """The promise that is turned."""
+        return self.models[self.place]
+
+    def at(self, value: Number) -> tuple[Model, ...]:
+        """All promises, this one with another value."""
+        turned = replace(cast(Any, self.model), **{self.parameter: value})
+        return (*self.models[: self.place], turned, *self.models[self.place + 1 :])
+
+    @property
+    def name(self) -> str:
+        """What stands over its column: `t of disease`."""
+        return measure_of(self.model, self.parameter).name
+
+    @property
+    def whole(self) -> bool:
+        """Whether it counts rows."""
+        return self.model.family == "size"
+
+    def reach(self, table: Table) -> tuple[float, float]:
+        """The least and the largest value that may have a meaning for this table."""
+        usual = RANGES[self.model.family]
+        return usual.least, usual.most if usual.most is not None else max(_as_one_class(self.model, table), usual.least)
+
+    def usual_grid(self, table: Table) -> list[Number]:
+        """What this family is looked at with, and what was asked; nothing that the whole table as one class does not reach."""
+        asked: Number = getattr(self.model, self.parameter)
+        most = _as_one_class(self.model, table) if self.model.higher_is_safer else float("inf")
+        values = [
+            value
+            for value in RANGES[self.model.family].grid
+            if value <= most and fraction("it", value) != fraction("it", asked)
+        ]
+        return sorted([asked, *(int(value) if self.whole else value for value in values)], key=lambda v: fraction("it", v))
+
+
+def choose_sweep(models: Sequence[Model], vary: Vary) -> tuple[ParameterSweep, list[Number] | None]:
+    """The parameter that is meant, and its values where they are given.
+
+    >>> from closeknit.models import KAnonymity, TCloseness
+    >>> models = [KAnonymity(4), TCloseness("disease", 0.3)]
+    >>> choose_sweep(models, None)[0].name, choose_sweep(models, "k")[0].name, choose_sweep(models, {"t_closeness.t": [0.1]})[1]
+    ('t of disease', 'k', [0.1])
+    """
+    if not models:
+        raise BadInput("no promise was asked for", right="give at least one model, such as KAnonymity(6)")
+    if vary is None:
+        return _strictest(models), None
+    if isinstance(vary, str):
+        return _find_parameter(models, vary, False), None
+    if not isinstance(vary, Mapping) or len(vary) != 1:
+        raise BadInput(
+            f"vary={vary!r} cannot be read", right="write a name such as 't', or one name with its values: {'t': [0.1, 0.2]}"
+        )
+    ((key, given),) = vary.items()
+    sweep, values = _find_parameter(models, key, True), list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+    if not values:
+        raise BadInput(f"vary={vary!r} has no values", right=f"write a list: {{'{key}': [0.1, 0.2]}}")
+    for value in values:
+        sweep.at(value)  # a value that has no meaning is refused before any work is done
+    return sweep, list(dict.fromkeys(values))
+
+
+def measures(groups: Iterable[Sequence[Model]], first: ParameterSweep) -> list[tuple[Measure, Model]]:
+    """Everything that some of these promises measure, each once, the varied one first."""
+    models = [first.model, *(model for models in groups for model in models)]
+    found = {(measure := measure_of(model)).name: (measure, model) for model in reversed(models)}
+    head = measure_of(first.model).name
+    return [found.pop(head), *reversed(found.values())]
+
+
+def measure_of(model: Model, parameter: str | None = None) -> Measure:
+    """What a promise measures, and how that is called.
+
+    >>> from closeknit.models import LDiversity
+    >>> measure_of(LDiversity("disease", 3, kind="entropy")).name
+    'l of disease (kind=entropy)'
+    """
+    parameter = parameter or _limit_of(model)
+    more = {key: value for key, value in spec(model).items() if key not in ("column", parameter)}
+    told = f" ({', '.join(f'{key}={value}' for key, value in more.items())})" if more else ""
+    of = f" of {render_secret(model.column)}" if model.column else ""
+    text = model.describe(None)
+    return Measure(name=f"{parameter}{of}{told}", parameter=parameter, text=text, higher_is_safer=model.higher_is_safer)
+
+
+def strictness(parameter: str) -> int:
+    """Where a parameter stands among those that are looked at first.
+
+    >>> strictness("t") < strictness("beta") < strictness("k")
+    True
+    """
+    order = [usual.parameter for usual in RANGES.values()]
+    return order.index(parameter) if parameter in order else len(order)
+
+
+def amount(value: Number) -> Amount:
+    """A value as a record keeps it."""
+    return value if isinstance(value, int | float | str) else str(value)
+
+
+def _strictest(models: Sequence[Model]) -> ParameterSweep:
+    for family, usual in RANGES.items():
+        for place, model in enumerate(models):
+            if model.family == family:
+                return ParameterSweep(tuple(models), place, usual.parameter)
+    right = "name a parameter and its values: vary={'t': [0.1, 0.2]}"
+    raise BadInput(f"it is not known what to vary in {models[0].name}", right=right)
+
+
+def _find_parameter(models: Sequence[Model], key: str, with_values: bool) -> ParameterSweep:
+    whose, _, parameter = str(key).rpartition(".")
+    known = [ParameterSweep(tuple(models), place, field) for place, model in enumerate(models) for field in _numbers(model)]
+    meant = [
+        sweep
+        for sweep in known
+        if sweep.parameter == parameter and whose in ("", sweep.model.name, render_secret(sweep.model.column) if sweep.model.column else "")
+    ]
+    if len(meant) == 1 and not with_values and _limit_of(meant[0].model) != parameter:
+        raise BadInput(f"there is no usual grid for '{key}'", right=f"give its values: vary={{'{key}': [...]}}")
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        told = ", ".join(f"'{_name_scope(sweep.model)}.{sweep.parameter}'" for sweep in meant)
+        raise BadInput(f"'{key}' is a parameter of several promises", right=f"choose one of {told}")
+    names = dict.fromkeys(f"{_name_scope(sweep.model)}.{sweep.parameter}" for sweep in known)
+    raise BadInput(f"'{key}' is a parameter of no promise", right=suggest_name(key, names))
+
+
+def _name_scope(model: Model) -> str:
+    return render_secret(model.column) if model.column else model.name
+
+
+def _numbers(model: Model) -> list[str]:
+    """The parameters that may be turned."""
+    return [
+        field.name
+        for field in dataclasses.fields(cast(Any, model))
+        if field.init and field.name not in ("column", "kind", "distance")
+    ]
+
+
+def _limit_of(model: Model) -> str:
+    return RANGES[model.family].parameter if model.family in RANGES else model.name
+
+
+def _as_one_class(model: Model, table: Table) -> float:
+    return float(model.levels(table.one_class())[0])

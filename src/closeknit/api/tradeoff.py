@@ -1,0 +1,265 @@
+"""`frontier`: what a stricter or looser promise would cost on a table, for one method or several, point by point.
+
+The table is read and coded once. Points do not need each other, so on a large table they are worked out in several processes;
+what comes out does not depend on how many. With `match` the first method's points set the target, and every other method's own
+parameter is turned until its release comes to the same t (or beta, k, loss): then methods are compared where they are equal.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from typing import Any
+
+from closeknit import __version__
+from closeknit.api.anonymizing import check_guarantees
+from closeknit.api.comparing import build_methods, check_comparison, deduplicate_warnings, list_methods, save_with_chart
+from closeknit.api.level_search import match_level
+from closeknit.api.parameter_sweep import ParameterSweep, Vary, amount, choose_sweep, measures
+from closeknit.api.request_checks import read_table
+from closeknit.api.trials import Setting, TrialResult, Trials
+from closeknit.api.worker_pool import WorkerPool, processes
+from closeknit.core.certificate import model_form
+from closeknit.core.comparison import Measure
+from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.exact import Number
+from closeknit.core.frontier import Frontier, Point, mark_front
+from closeknit.core.method import Method, Progress, ignore_progress
+from closeknit.core.model import Model, list_models
+from closeknit.core.params import number, whole
+from closeknit.core.schema import Schema, require_schema
+from closeknit.core.table import Form, Table
+from closeknit.doors.csv import CsvFormat
+from closeknit.methods import Mondrian
+from closeknit.recipe import FormSpec as FormSpec
+from closeknit.recipe import MethodSpec, ModelSpecs, Recipe, form_of, models_from, usual_method
+from closeknit.report.frontier_chart import frontier_svg
+
+LOSS = "loss"
+FILES = ("frontier.json", "frontier.csv", "frontier.svg")
+# A method, or a method with promises of its own.
+RivalSpecs = Sequence[MethodSpec | tuple[MethodSpec, ModelSpecs]]
+
+
+def frontier(data: Any, schema: Schema, models: ModelSpecs, methods: RivalSpecs | None = None, *, vary: Vary = None,
+             match: str | None = None, suppress: float = 0.0, form: FormSpec | None = None, seed: int | None = None,
+             csv: CsvFormat | None = None, jobs: int | None = None, progress: Progress | None = None) -> Frontier:  # fmt: skip
+    """Privacy against loss over the values of one parameter: one row for each method and value; a refusal is a row too.
+
+    A row whose guarantees exclude nothing on this table is marked vacuous, and is never on the front.
+
+    `vary`: left out, the promise that protects secrets most is varied over a usual grid; else a name such as `"t"`, or a name
+    with its values, `{"t": [0.1, 0.2]}`. `methods` as in `compare`; `(method, models)` works under promises of its own.
+    `match`: `"loss"`, or what the first method's releases measure (`"t"`): others are set so that they come to the same.
+    `anonymize` with the frontier's seed makes any of the releases again.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(200), ck.datasets.hospital_schema()
+    >>> models = [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)]
+    >>> curve = ck.frontier(table, schema, models, ["mondrian"], vary={"t": [0.2, 0.3, 0.5]})
+    >>> [point.asked for point in curve.points], all(point.level <= point.asked for point in curve.points)
+    ([0.2, 0.3, 0.5], True)
+    """
+    asked, tell = form_of(form), progress or ignore_progress
+    number("suppress", suppress, least=0, most=1)
+    seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
+    schema, (sweep, values) = require_schema(schema), choose_sweep(models_from(models), vary)
+    rivals = _build_rivals(_choose_methods(sweep, asked) if methods is None else methods, sweep)
+    for rival in rivals[:1] + [rival for rival in rivals if rival.sweep is not sweep]:  # others say so in their rows
+        check_guarantees(schema, rival.sweep.models, rival.method, asked)
+    measured = measures([rival.sweep.models for rival in rivals], rivals[0].sweep)
+    quantity = None if match is None else _quantity([measure for measure, _ in measured], match)
+    tell("reading", 0.0)
+    table = schema.encode(read_table(data, csv, schema)[0])
+    with deduplicate_warnings():
+        promises = check_comparison(table, rivals[0].sweep.models, [rival.method for rival in rivals])
+    trials = Trials(table, seed, tuple(model for _, model in measured), suppress, asked)
+    with WorkerPool(trials, processes(jobs, len(table))) as workers:
+        points = _points(workers, [(rival, _grid(rival, rivals[0], values, table)) for rival in rivals], quantity, tell)
+    tell("done", 1.0)
+    heads = tuple(measure for measure, _ in measured)
+    name = None if quantity is None else LOSS if quantity.place is None else heads[quantity.place].name
+    return Frontier(
+        closeknit=__version__, rows=len(table), seed=seed, promises=promises, measures=heads, matched=name,
+        points=mark_front(points, heads[0].higher_is_safer),
+    )  # fmt: skip
+
+
+def frontier_recipe(recipe: Recipe, methods: RivalSpecs | None = None, **options: Any) -> Frontier:
+    """The recipe's method and others, on its table and under its promises; options as those of `frontier`."""
+    if recipe.data_path is None:
+        raise BadInput("the recipe names no data", right="add the key data with the path of the table")
+    sweep, _ = choose_sweep(list_models(recipe.models), options.get("vary"))
+    others = _choose_methods(sweep, recipe.form) if methods is None else methods
+    return frontier(
+        recipe.data_path, recipe.schema, recipe.models, [recipe.method, *others],
+        suppress=recipe.suppress, form=recipe.form, seed=recipe.seed, csv=recipe.csv, **options,
+    )  # fmt: skip
+
+
+def save_frontier(found: Frontier, folder: str | PathLike[str], force: bool = False) -> None:
+    """`frontier.json`, `frontier.csv` and the picture `frontier.svg` in a private folder, whole or not at all."""
+    save_with_chart(FILES, found, found.records(), draw_chart(found), folder, force)
+
+
+def draw_chart(found: Frontier) -> str:
+    """The curves as SVG for a page."""
+    head = found.measures[0]
+    title = f"{head.name} reached against loss, {len(found.points)} releases"
+    return frontier_svg(found.records(), level=head.name, higher_is_safer=head.higher_is_safer, title=title)
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A method and the parameter that is turned for it."""
+
+    method: Method
+    sweep: ParameterSweep
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What is matched: the loss, or the measure at a place."""
+
+    place: int | None
+    higher_is_safer: bool = False
+
+    def of(self, tried: TrialResult) -> float | None:
+        """What a release comes to."""
+        return tried.loss if self.place is None else tried.level(self.place)
+
+    @property
+    def rises(self) -> bool:
+        """Whether it grows as promises are loosened: losses and class sizes fall, a reached t grows."""
+        return self.place is not None and not self.higher_is_safer
+
+
+@dataclass(frozen=True)
+class Task:
+    """A point to be worked out: at a value, or matched to a target."""
+
+    rival: Rival
+    value: Number | None = None
+    quantity: Quantity | None = None
+    target: float | None = None
+
+
+def _choose_methods(sweep: ParameterSweep, form: Form | None) -> list[Method]:
+    """The usual method, the one made for what is varied, and a quick one."""
+    name = form.name if form else "generalized"
+    made_for = {"closeness": "sabre", "likeness": "burel"}.get(sweep.model.family)
+    served = list_methods(sweep.models, name)
+    usual = usual_method(form)
+    first = [usual] if usual.name in served else []
+    return build_methods([*first, *([made_for] if made_for in served else []), Mondrian()])
+
+
+def _build_rivals(asked: RivalSpecs, sweep: ParameterSweep) -> list[Rival]:
+    """Each method with its parameter: of the common promises, or of its own."""
+    rivals: list[Rival] = []
+    for given in asked if isinstance(asked, list | tuple) else [asked]:
+        pair = given if isinstance(given, tuple) else (given, None)
+        if len(pair) != 2:
+            raise BadInput(f"{given!r} is no method with its promises", right="write (method, [model, ...])")
+        (method,) = build_methods([pair[0]])
+        own = sweep if pair[1] is None else _choose_own_sweep(models_from(pair[1]), sweep)
+        rivals += [Rival(method, own)] if Rival(method, own) not in rivals else []
+    if not rivals:
+        build_methods([])
+    return rivals
+
+
+def _choose_own_sweep(models: list[Model], sweep: ParameterSweep) -> ParameterSweep:
+    """The same parameter where a method's own promises have it, else what they would be varied by."""
+    try:
+        return choose_sweep(models, sweep.parameter)[0]
+    except BadInput:
+        return choose_sweep(models, None)[0]
+
+
+def _quantity(heads: Sequence[Measure], match: str) -> Quantity:
+    if match == LOSS:
+        return Quantity(None)
+    places = [i for i, measure in enumerate(heads) if match in (measure.parameter, measure.name)]
+    if len(places) != 1:
+        right = suggest_name(match, [LOSS, *(measure.name for measure in heads)])
+        raise BadInput(f"match={match!r} is {'measured twice' if places else 'not measured'} here", right=right)
+    return Quantity(places[0], heads[places[0]].higher_is_safer)
+
+
+def _grid(rival: Rival, first: Rival, values: list[Number] | None, table: Table) -> list[Number]:
+    """The values given, where they are those of its parameter; else the usual ones."""
+    same = rival.sweep.parameter == first.sweep.parameter
+    return values if values is not None and same else rival.sweep.usual_grid(table)
+
+
+def _points(workers: WorkerPool, rivals: Sequence[tuple[Rival, list[Number]]], quantity: Quantity | None,
+            tell: Progress) -> list[Point]:  # fmt: skip
+    """Each method's points in the order of the values; matched ones when the first method's are known."""
+    first = rivals[:1] if quantity else rivals
+    share = len(first) / len(rivals)
+    tasks = [Task(rival, value) for rival, values in first for value in values]
+    points: list[Point] = workers.each(compute_point, tasks, partial(report_points, tell, 0.0, share))
+    if quantity is None or len(rivals) == 1:
+        return points
+    targets = [_read_quantity(point, quantity) for point in points]
+    if any(point.ok for point in points) and all(target is None for target in targets):
+        what = "what is to be matched has no number in the first method's releases: it is attested, or has no bound"
+        raise BadInput(what, right=f"match='{LOSS}', or another measure")
+    tasks = [Task(rival, None, quantity, x) for rival, _ in rivals[1:] for x in dict.fromkeys(targets) if x is not None]
+    return points + workers.each(compute_point, tasks, partial(report_points, tell, share, 1.0))
+
+
+def report_points(tell: Progress, start: float, end: float, done: int, count: int) -> None:
+    """Pieces done as a part of the whole."""
+    tell(f"{done} of {count} points", start + (end - start) * done / max(count, 1))
+
+
+def _read_quantity(point: Point, quantity: Quantity) -> float | None:
+    if quantity.place is None:
+        return point.loss.a if point.loss else None
+    return point.reached[quantity.place] if point.reached else None
+
+
+def compute_point(trials: Trials, task: Task) -> Point:
+    """One point: in whichever process."""
+    rival, quantity, target = task.rival, task.quantity, task.target
+    if task.value is not None or quantity is None or target is None:
+        assert task.value is not None
+        return _point(rival, amount(task.value), trials(Setting(rival.method, rival.sweep.at(task.value))))
+    least, most = rival.sweep.reach(trials.table)
+    strict, loose = (most, least) if rival.sweep.model.higher_is_safer else (least, most)
+    found = match_level(
+        lambda value: trials(Setting(rival.method, rival.sweep.at(value))),
+        quantity.of, target, strict, loose,
+        side="above" if quantity.higher_is_safer else "below",
+        rises=quantity.rises, whole_numbers=rival.sweep.whole,
+    )  # fmt: skip
+    if found is None:
+        reason = f"no setting from {strict:.6g} to {loose:.6g} that was tried comes to the target {target:.4g}"
+        return _point(rival, strict, TrialResult(0.0, reason=reason)).model_copy(update={"target": target, "met": False})
+    more = {"target": target, "met": found.met, "runs": found.runs}
+    return _point(rival, found.value, found.made).model_copy(update=more)
+
+
+def _point(rival: Rival, asked: float | str, tried: TrialResult) -> Point:
+    base: dict[str, Any] = {
+        "method": model_form(rival.method),
+        "parameter": rival.sweep.name,
+        "asked": asked,
+        "seconds": tried.seconds,
+    }
+    if tried.certificate is None:
+        return Point(**base, ok=False, reason=tried.reason)
+    reached = tuple(tried.level(i) for i in range(len(tried.measured)))
+    varied = tried.measured[0]
+    attested = varied is not None and varied.status == "attested"
+    level = Point(**base, ok=True).amount if attested else reached[0]  # what is asked is kept, and no more is told
+    found = tried.certificate
+    return Point(
+        **base, ok=found.ok, reached=reached, level=level, loss=found.loss, classes=found.classes, withheld=found.withheld,
+        vacuous=any(promise.vacuous for promise in found.promises),
+    )  # fmt: skip

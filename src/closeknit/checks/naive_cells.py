@@ -1,0 +1,200 @@
+"""Written cells once more, read in the plainest way: text, rationals, nested mappings; no code of `core` or `forms`.
+
+Kinds of column are known here by their name alone. `covers` says whether a written cell holds a raw value, `place` in which
+order the cells of a column stand, `ground` what an oracle needs to know of a secret.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from closeknit.core.columns import Columns
+
+Row = tuple[str | None, ...]
+FIRST, MIDDLE, LAST = 0, 1, 2
+
+
+def text_of(cell: object) -> str | None:
+    """A cell as its CSV text; None where there is nothing.
+
+    >>> [text_of(cell) for cell in (3.0, 7, True, "a", None)]
+    ['3', '7', 'true', 'a', None]
+    """
+    if cell is None or cell == "":
+        return None
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, float):
+        return str(cell).removesuffix(".0")
+    return str(cell)
+
+
+def raw_text(cell: object, markers: Sequence[str]) -> str | None:
+    """As `text_of`, with declared markers as missing."""
+    text = text_of(cell)
+    return None if text in markers else text
+
+
+def rows_of(columns: Columns, names: Sequence[str], markers: Sequence[str] = ()) -> list[Row]:
+    """The cells of these columns, row by row."""
+    texts = [[raw_text(cell, markers) for cell in columns[name].cells()] for name in names]
+    return list(zip(*texts, strict=True)) if texts else [()] * columns.rows
+
+
+def group_rows(columns: Columns, names: Sequence[str]) -> dict[Row, list[int]]:
+    """Rows with equal cells: the classes that an adversary sees."""
+    groups: dict[Row, list[int]] = {}
+    for i, row in enumerate(rows_of(columns, names)):
+        groups.setdefault(row, []).append(i)
+    return groups
+
+
+def covers(kind: Any, cell: str | None, raw: str | None) -> bool:
+    """Whether a written cell of this kind of column holds the raw value.
+
+    >>> from closeknit.core.kinds import numeric, prefix
+    >>> covers(numeric(), "[20, 30]", "30"), covers(prefix(), "476**", "47906"), covers(numeric(), None, "30")
+    (True, False, False)
+    """
+    if cell == "*":
+        return True
+    if cell is None or raw is None:
+        return cell is None and raw is None
+    if kind.name == "numeric":
+        low, high = ends(cell)
+        return low <= Fraction(raw) <= high
+    if kind.name == "prefix":
+        kept = cell.rstrip("*")
+        return cell == raw or (kept != cell and raw.startswith(kept) and len(raw) > len(kept))
+    if kind.name == "date":
+        return days(cell)[0] <= days(raw)[0] and days(raw)[1] <= days(cell)[1]
+    if kind.name == "tree":
+        return any(cell in path for path in paths(kind.nested) if _is_leaf(kind, path, raw))
+    return cell == raw
+
+
+def values_inside(kind: Any, cell: str | None) -> list[Any]:
+    """Some raw values that a written cell covers, whether they occur or not.
+
+    >>> from closeknit.core.kinds import numeric, prefix
+    >>> values_inside(prefix(), "476**"), values_inside(numeric(), "[20, 31]"), values_inside(numeric(), "20")
+    (['47600', '476zz'], [25], [])
+    """
+    if cell in (None, "*"):
+        return ["unheard of"] if cell and kind.name == "flat" else []
+    cell = str(cell)
+    if kind.name == "prefix":
+        return [cell.replace("*", fill) for fill in "0z" if "*" in cell]
+    if kind.name == "date":
+        return [str(day) for day in days(cell)]
+    if kind.name == "numeric":
+        low, high = ends(cell)
+        return [int((low + high) // 2)] if high - low > 1 else []
+    return [path[-1] for path in paths(kind.nested) if cell in path] if kind.name == "tree" and kind.edges is None else []
+
+
+def ends(cell: str) -> tuple[Fraction, Fraction]:
+    """Both ends of a written number or range.
+
+    >>> ends("[20, 30.5]")
+    (Fraction(20, 1), Fraction(61, 2))
+    """
+    low, _, high = cell.strip("[])").partition(", ")
+    return Fraction(low), Fraction(high or low)
+
+
+def days(cell: str) -> tuple[datetime.date, datetime.date]:
+    """First and last day of a written day, month, quarter, year or decade.
+
+    >>> [day.isoformat() for day in days("2024-Q1")]
+    ['2024-01-01', '2024-03-31']
+    """
+    year = int(cell[:4])
+    if cell.endswith("s"):
+        return datetime.date(year, 1, 1), datetime.date(year + 9, 12, 31)
+    if len(cell) == 4:
+        return datetime.date(year, 1, 1), datetime.date(year, 12, 31)
+    if "Q" in cell:
+        month, months = 3 * int(cell[-1]) - 2, 3
+    elif len(cell) == 7:
+        month, months = int(cell[5:]), 1
+    else:
+        return (datetime.date.fromisoformat(cell),) * 2
+    after = datetime.date(year + (month + months > 12), (month + months - 1) % 12 + 1, 1)
+    return datetime.date(year, month, 1), after - datetime.timedelta(days=1)
+
+
+def paths(nested: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every leaf with the nodes above it, leaf last, in the order of the tree.
+
+    >>> list(paths({"A": {"x": None}, "y": None}))
+    [('A', 'x'), ('y',)]
+    """
+    for label, below in nested.items():
+        if below:
+            yield from paths(below, (*above, label))
+        else:
+            yield (*above, label)
+
+
+def _is_leaf(kind: Any, path: tuple[str, ...], raw: str) -> bool:
+    if path[-1] == raw or kind.edges is None:
+        return path[-1] == raw
+    low, high = (Fraction(end) for end in path[-1].strip("[]()").split(", "))
+    try:
+        return low <= Fraction(raw) < high or (path[-1].endswith("]") and Fraction(raw) == high)
+    except ValueError:
+        return False
+
+
+def place(kind: Any, cell: str | None) -> tuple[Any, ...]:
+    """Where a written cell stands among those of its column: `*` first in trees and last among numbers, missing at the end.
+
+    >>> from closeknit.core.kinds import flat
+    >>> sorted(["b", None, "*", "a"], key=lambda cell: place(flat(), cell))
+    ['*', 'a', 'b', None]
+    """
+    if kind.name == "numeric":
+        return (LAST, cell is None) if cell in (None, "*") else (MIDDLE, *ends(str(cell)))
+    if cell in (None, "*"):
+        return (LAST,) if cell is None else (FIRST,)
+    cell = str(cell)
+    if kind.name == "date":
+        first, last = days(cell)
+        return MIDDLE, first, first - last
+    if kind.name == "tree":
+        order = list(dict.fromkeys(label for path in paths(kind.nested) for label in path))
+        return MIDDLE, order.index(cell)
+    return (MIDDLE, cell.rstrip("*"), cell) if kind.name == "prefix" else (MIDDLE, cell)
+
+
+def ground(kind: Any, distance: str | None, present: Sequence[str | None]) -> Any:
+    """The ground distance of a secret in the oracle's words; `present`: the published values."""
+    chosen = distance or kind.default_distance
+    values = {value for value in present if value is not None}
+    if chosen == "equal":
+        return None
+    if chosen == "ordered":
+        return sorted(values, key=lambda value: place(kind, value))
+    return tree(kind, values)
+
+
+def tree(kind: Any, values: set[str]) -> dict[str, Any]:
+    """The nested mapping over a secret's values: as declared, or made of those that are there."""
+    if kind.name == "tree":
+        return _prune_tree(kind.nested, values) if kind.from_data else kind.nested
+    nested: dict[str, Any] = {}
+    for value in sorted(values):
+        here = nested
+        for kept in range(1, len(value)) if kind.name == "prefix" else ():
+            here = here.setdefault(value[:kept] + "*" * (len(value) - kept), {})
+        here[value] = None
+    return {"*": nested}
+
+
+def _prune_tree(nested: Mapping[str, Any], values: set[str]) -> dict[str, Any]:
+    branches = {label: _prune_tree(below, values) if below else None for label, below in nested.items()}
+    return {label: branch for label, branch in branches.items() if branch or label in values}

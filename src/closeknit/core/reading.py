@@ -1,0 +1,123 @@
+"""`Reading`: the written cells as an adversary sees them, grouped anew into classes; every form reads back to one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.classes import Classes
+from closeknit.core.columns import Column, Columns
+from closeknit.core.combined_secrets import Secret, parts, render_secret
+from closeknit.core.domain import Domain
+from closeknit.core.errors import BadInput
+from closeknit.core.kinds import texts_of
+from closeknit.core.perturbation import Law
+from closeknit.core.row_sorting import groups
+from closeknit.core.schema import Schema
+from closeknit.core.slices import Slices
+from closeknit.core.tree import STAR, Int32
+
+Persons = Mapping[str, NDArray[np.int64]]  # who is behind each written cell of a column: private
+
+
+def find_stars(column: Column) -> NDArray[np.bool_]:
+    """The rows whose written cell is `*`.
+
+    >>> find_stars(Columns.of({"wage": [3, "*", None]})["wage"]).tolist()
+    [False, True, False]
+    """
+    star = np.array([*(str(value) == STAR for value in column.values.tolist()), False])  # the last entry serves code -1
+    rows: NDArray[np.bool_] = star[column.codes]
+    return rows
+
+
+def without_markers(column: Column, markers: tuple[str, ...]) -> Column:
+    """Cells that are declared as missing become empty cells, so that both stand in one class."""
+    if not markers:
+        return column
+    marked = np.array([*(text in markers for text in texts_of(column.values)), True])
+    return Column(column.values, np.where(marked[column.codes], -1, column.codes).astype(np.int32))
+
+
+def secret_codes(column: Column, name: str, schema: Schema) -> tuple[Int32, Domain]:
+    """Leaf codes of a written secret; a withheld one (`*`) is -1 and counts nowhere."""
+    stars = find_stars(column)
+    shown = Column(column.values, np.where(stars, -1, column.codes).astype(np.int32))
+    codes, domain, _ = schema.encode_column(shown, name, schema.sensitive[name])
+    return np.where(stars, -1, codes).astype(np.int32), domain
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Written cells and the classes regrouped from them. `schema` holds only what is published.
+
+    `named_by` are the columns whose cells tell which class a row is in. Where only the cells of one of the `column_groups`
+    belong together, each secret is seen in classes of its own: those of `seen`.
+    """
+
+    columns: Columns
+    schema: Schema
+    class_of: NDArray[np.int32]
+    classes: Classes
+    named_by: tuple[str, ...]
+    column_groups: tuple[tuple[str, ...], ...] = ()  # none: all cells of a row belong together
+    seen: Mapping[Secret, Reading] = field(default_factory=dict)
+    retained: Mapping[str, Law] = field(default_factory=dict)  # secrets that were perturbed, and how
+    tight: tuple[str, ...] = ()  # columns whose ranges end at true values of rows in the class
+    folding: Mapping[str, Int32] = field(default_factory=dict)  # of a folded secret the leaf that each of its leaves counts as
+
+    def of(self, secret: Secret | None) -> Reading:
+        """The classes in which an adversary sees this secret."""
+        if secret is None or not self.column_groups:
+            return self
+        if secret not in self.seen:
+            right = "put them into one group, or ask for each of them alone"
+            raise BadInput(f"{render_secret(secret)}: they stand in different groups of columns, so nothing joins them", right=right)
+        return self.seen[secret]
+
+    def fold_values(self, secret: Secret | None) -> Reading | None:
+        """The same to someone who takes look-alike values of one secret for one; None where none look alike."""
+        if not isinstance(secret, str):
+            return None  # the total variation of several as one only drops when values merge
+        seen = self.of(secret)
+        written, classes = seen.classes.histograms[secret], seen.classes.fold_values(secret)
+        leaf_of = written.domain.folding(written.reference)
+        if classes is None or leaf_of is None:
+            return None
+        folding = {**self.folding, secret: leaf_of}
+        if seen is self:
+            return replace(self, classes=classes, folding=folding)
+        return replace(self, seen={**self.seen, secret: replace(seen, classes=classes)}, folding=folding)
+
+    def joins(self, secret: Secret | None) -> bool:
+        """Whether the release tells which values of several columns belong together."""
+        return not self.column_groups or secret in self.seen
+
+    def slices(self, secret: str) -> Slices:
+        """The release as somebody sees it who knows all quasi-identifiers and plain cells, and not this secret."""
+        known = [self._codes(list_known_columns(group, secret, self.schema)) for group in self.column_groups]
+        place = next(i for i, group in enumerate(self.column_groups) if secret in group)
+        codes, _ = secret_codes(self.columns[secret], secret, self.schema)
+        if secret in self.folding:
+            codes = np.where(codes < 0, codes, self.folding[secret][codes])
+        return Slices(self.class_of, np.stack(known, axis=1), place, codes)
+
+    def _codes(self, names: list[str]) -> NDArray[np.int32]:
+        """Equal numbers for rows with equal cells; markers of missing cells are missing cells."""
+        cells = [without_markers(self.columns[name], self.schema.missing) for name in names]
+        return groups([(column.codes + 1, len(column.values) + 1) for column in cells], self.columns.rows)[0]
+
+    def cells_of(self, index: int) -> dict[str, str]:
+        """The written cells by which one class is known: how a certificate names it."""
+        row = int(np.argmax(self.class_of == index))
+        cells = {name: self.columns[name].take(np.array([row])) for name in self.named_by}
+        return {name: "".join(texts_of(cell.values[cell.codes[cell.codes >= 0]])) for name, cell in cells.items()}
+
+
+def list_known_columns(group: tuple[str, ...], secret: Secret, schema: Schema) -> list[str]:
+    """What somebody may know of a group of columns who wants to learn a secret: all but that and what is only sensitive."""
+    wanted = parts(secret)
+    return [name for name in group if name not in schema.sensitive or (name in schema.quasi and name not in wanted)]

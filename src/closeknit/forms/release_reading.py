@@ -1,0 +1,46 @@
+"""A release as a stranger reads it: its cells, by the form that its certificate names."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from closeknit.core.certificate import Certificate
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.params import build
+from closeknit.core.reading import Reading
+from closeknit.core.schema import Schema
+from closeknit.forms import REGISTRY
+
+
+class Published(Protocol):
+    """What was published, with its certificate: a `Release`."""
+
+    @property
+    def columns(self) -> Columns:
+        """The written cells."""
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is promised of them, and how they were written."""
+
+
+def reading_of(published: Published | Reading) -> Reading:
+    """A release as a stranger reads it, by the form that its certificate names.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
+    >>> reading = reading_of(ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.Mondrian()))
+    >>> len(reading.classes), reading.column_groups
+    (10, ())
+    """
+    if isinstance(published, Reading):
+        return published
+    certificate = getattr(published, "certificate", None)
+    if not isinstance(certificate, Certificate):
+        raise BadInput(f"{type(published).__name__} is no release", right="give a Release, or the Reading of a form")
+    ((name, params),) = certificate.form.items()
+    if name not in REGISTRY:
+        raise BadInput(f"form '{name}' is unknown", right=suggest_name(name, sorted(REGISTRY)))
+    form = build(f"form '{name}'", REGISTRY[name], params)
+    return form.read(published.columns, Schema.from_forms(certificate.columns))

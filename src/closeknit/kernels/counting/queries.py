@@ -1,0 +1,124 @@
+"""COUNT queries over distinct cells: sets of cells as bits, weights of the cells that remain, and their sums by bucket.
+
+Bit t of word t // 64 says whether cell t is still in. Cells that are in or out of any range are asked for whole words at once
+(`below`); only those that are left are looked at one by one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.kernels.compiling import kernel
+
+Words = NDArray[np.uint64]
+Reals = NDArray[np.float64]
+Int32 = NDArray[np.int32]
+
+WORD = 64
+SEQUENCE = np.uint64(0x03F79D71B4CB0A89)  # of de Bruijn: shifted by any place its first six bits are other ones
+PLACES = np.empty(WORD, np.int64)
+PLACES[[((int(SEQUENCE) << place) & 0xFFFFFFFFFFFFFFFF) >> 58 for place in range(WORD)]] = np.arange(WORD)
+
+
+def every(cells: int) -> Words:
+    """All of so many cells.
+
+    >>> [int(word).bit_count() for word in every(70)]
+    [64, 6]
+    """
+    words = np.full((cells + WORD - 1) // WORD, ~np.uint64(0))
+    if cells % WORD:
+        words[-1] = (1 << cells % WORD) - 1
+    return words
+
+
+@kernel
+def below(codes: Int32, size: int) -> Words:
+    """Row v: the cells whose code is less than v, for v = 0 .. size; codes of `size` and more are in none.
+
+    >>> below(np.array([1, 0, 2], np.int32), 2).tolist()
+    [[0], [2], [3]]
+    """
+    words = np.zeros((size + 1, (len(codes) + 63) // 64), np.uint64)
+    for t in range(len(codes)):
+        if codes[t] < size:
+            words[codes[t] + 1, t >> 6] |= np.uint64(1) << np.uint64(t & 63)
+    for v in range(1, size + 1):
+        words[v] |= words[v - 1]
+    return words
+
+
+@kernel
+def _place(bit: np.uint64) -> int:
+    """Position of the only bit of a word."""
+    return PLACES[(bit * SEQUENCE) >> np.uint64(58)]
+
+
+@kernel
+def weigh(left: Words, weights: Reals, codes: Int32, table: Reals, weighed: Reals) -> None:
+    """Write the weight of each cell that is left, times `table[code]`; a cell without weight is not left any more.
+
+    >>> left, weighed = every(3), np.empty(3)
+    >>> weigh(left, np.ones(3), np.array([0, 1, 1], np.int32), np.array([0.0, 0.5]), weighed)
+    >>> left.tolist(), weighed[1:].tolist()
+    ([6], [0.5, 0.5])
+    """
+    for w in range(len(left)):
+        word = left[w]
+        while word:
+            rest = word & (word - np.uint64(1))
+            bit = word ^ rest
+            t = (w << 6) + _place(bit)
+            share = table[codes[t]]
+            weighed[t] = weights[t] * share
+            if share == 0.0:
+                left[w] ^= bit
+            word = rest
+
+
+@kernel
+def sums(left: Words, weights: Reals, bucket_of: Int32, buckets: int) -> Reals:
+    """Weights of the cells that are left, added up in each bucket.
+
+    >>> sums(every(3), np.array([1.0, 2.0, 4.0]), np.array([0, 0, 1], np.int32), 2).tolist()
+    [3.0, 4.0]
+    """
+    total = np.zeros(buckets)
+    for w in range(len(left)):
+        word = left[w]
+        while word:
+            rest = word & (word - np.uint64(1))
+            t = (w << 6) + _place(word ^ rest)
+            total[bucket_of[t]] += weights[t]
+            word = rest
+    return total
+
+
+@kernel
+def rows_below(codes: Int32, size: int, counts: Reals, bucket_of: Int32, buckets: int) -> Reals:
+    """Row v: in each bucket the rows whose code is less than v, for v = 0 .. size.
+
+    >>> rows_below(np.array([0, 1, 1], np.int32), 2, np.array([1.0, 2.0, 4.0]), np.array([0, 0, 1], np.int32), 2).tolist()
+    [[0.0, 0.0], [1.0, 0.0], [3.0, 4.0]]
+    """
+    rows = np.zeros((size + 1, buckets))
+    for t in range(len(codes)):
+        if codes[t] < size:
+            rows[codes[t] + 1, bucket_of[t]] += counts[t]
+    for v in range(1, size + 1):
+        rows[v] += rows[v - 1]
+    return rows
+
+
+@kernel
+def narrow_counts(total: Reals, more: Reals, sizes: Reals) -> None:
+    """Expected rows of each bucket that are in both of two parts which do not line up.
+
+    >>> total = np.array([3.0, 0.0])
+    >>> narrow_counts(total, np.array([2.0, 1.0]), np.array([6.0, 2.0]))
+    >>> total.tolist()
+    [1.0, 0.0]
+    """
+    for b in range(len(total)):
+        total[b] = total[b] * more[b] / sizes[b]

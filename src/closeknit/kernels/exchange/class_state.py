@@ -1,0 +1,186 @@
+"""Classes that rows may leave and enter: members in lists, boxes that know what they shrink to, counts under every node.
+
+Per class and column the smallest code, how many rows have it, and the next larger one; the same from above. So what a box costs
+without one of its rows is known without looking at the others.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from closeknit.kernels.compiling import bare, kernel, whole
+from closeknit.kernels.exchange.knit_guard import Guard, count_row
+from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
+from closeknit.kernels.geometry.ranges import Costs, range_cost
+
+
+class State(NamedTuple):
+    """All classes; changed in place."""
+
+    quasi: Codes  # [n, d]
+    class_of: Codes  # [n]
+    after: Codes  # [n] next member of the class, -1 at its end
+    before: Codes  # [n]
+    first: Codes  # [classes]
+    size: Ints  # [classes]
+    under: Codes  # [classes, nodes]
+    ends: Codes  # [classes, d, 6]: lowest, rows there, next above it; highest, rows there, next below it
+    loss: Reals  # [classes] of one row
+
+
+def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes: int) -> State:
+    """Counted from rows; rows of class -1 stand nowhere.
+
+    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> from closeknit.kernels.exchange.knit_guard import one_cap
+    >>> from closeknit.kernels.geometry.ranges import costs
+    >>> quasi, classes = np.array([[0], [4], [1]], np.int32), np.array([0, 0, 1], np.int32)
+    >>> state = state_of(costs(flat_scales([5])), one_cap(np.array([0, 1, 1], np.int32), 1), quasi, classes, 2)
+    >>> state.size.tolist(), state.loss.tolist(), state.under.tolist()
+    ([2, 1], [1.0, 0.0], [[2, 1, 1], [1, 0, 1]])
+    """
+    n, d = quasi.shape
+    state = State(
+        quasi, class_of.copy(), np.full(n, -1, np.int32), np.full(n, -1, np.int32), np.full(classes, -1, np.int32),
+        np.zeros(classes, np.int64), np.zeros((classes, len(guard.parent)), np.int32), np.zeros((classes, d, 6), np.int32),
+        np.zeros(classes),
+    )  # fmt: skip
+    _take_all(costs, guard, state)
+    return state
+
+
+@kernel
+def _take_all(costs: Costs, guard: Guard, state: State) -> None:
+    """All rows into their classes."""
+    for r in range(len(state.class_of) - 1, -1, -1):
+        c = whole(state.class_of[r])
+        if c >= 0:
+            _link(state, r, c)
+            count_row(guard, state.under, c, r, whole(1))
+    for c in range(len(state.size)):
+        for j in range(state.quasi.shape[1]):
+            _survey(state, c, j)
+        state.loss[c] = _loss(costs, state, c)
+
+
+@bare
+def _link(state: State, row: int, c: int) -> None:
+    old = state.first[c]
+    state.after[row], state.before[row] = old, -1
+    if old >= 0:
+        state.before[old] = row
+    state.first[c] = row
+    state.class_of[row] = c
+    state.size[c] += 1
+
+
+@bare
+def _unlink(state: State, row: int) -> None:
+    c, a, b = state.class_of[row], state.before[row], state.after[row]
+    if a >= 0:
+        state.after[a] = b
+    else:
+        state.first[c] = b
+    if b >= 0:
+        state.before[b] = a
+    state.size[c] -= 1
+
+
+@bare
+def _survey(state: State, c: int, j: int) -> None:
+    """Both ends of one column, from all members."""
+    end = state.ends[c, j]
+    far = np.iinfo(np.int32).max
+    lo, lo_rows, lo_next, hi, hi_rows, hi_next = far, 0, far, -1, 0, -1
+    row = state.first[c]
+    while row >= 0:
+        q = state.quasi[row, j]
+        if q < lo:
+            lo, lo_rows, lo_next = q, 1, lo
+        elif q == lo:
+            lo_rows += 1
+        elif q < lo_next:
+            lo_next = q
+        if q > hi:
+            hi, hi_rows, hi_next = q, 1, hi
+        elif q == hi:
+            hi_rows += 1
+        elif q > hi_next:
+            hi_next = q
+        row = state.after[row]
+    end[0], end[1], end[2], end[3], end[4], end[5] = lo, lo_rows, lo_next, hi, hi_rows, hi_next
+
+
+@bare
+def _loss(costs: Costs, state: State, c: int) -> float:
+    total = 0.0
+    if state.size[c] > 0:
+        for j in range(state.quasi.shape[1]):
+            total += range_cost(costs, j, state.ends[c, j, 0], state.ends[c, j, 3])
+    return total
+
+
+@bare
+def take(costs: Costs, guard: Guard, state: State, row: int, to: int) -> None:
+    """Row `row` leaves its class for another one.
+
+    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> from closeknit.kernels.exchange.knit_guard import one_cap
+    >>> from closeknit.kernels.geometry.ranges import costs
+    >>> quasi, price, guard = np.array([[0], [4], [1]], np.int32), costs(flat_scales([5])), one_cap(np.zeros(3, np.int32), 1)
+    >>> state = state_of(price, guard, quasi, np.array([0, 0, 1], np.int32), 2)
+    >>> take(price, guard, state, 0, 1)
+    >>> state.class_of.tolist(), state.loss.tolist(), total_loss(state)
+    ([1, 0, 1], [0.0, 0.25], 0.5)
+    """
+    c = whole(state.class_of[row])
+    _unlink(state, row)
+    _link(state, row, to)
+    count_row(guard, state.under, c, row, whole(-1))
+    count_row(guard, state.under, to, row, whole(1))
+    for j in range(state.quasi.shape[1]):
+        _shrink(state, c, j, state.quasi[row, j])
+        _stretch(state, to, j, state.quasi[row, j])
+    state.loss[c], state.loss[to] = _loss(costs, state, c), _loss(costs, state, to)
+
+
+@bare
+def _shrink(state: State, c: int, j: int, q: int) -> None:
+    """One row with code q less; all members are looked at only where an end or the code next to it may be gone."""
+    low, high = q == state.ends[c, j, 0], q == state.ends[c, j, 3]
+    gone = (low and state.ends[c, j, 1] == 1) or (high and state.ends[c, j, 4] == 1)
+    next_to = not low and not high and (q == state.ends[c, j, 2] or q == state.ends[c, j, 5])
+    if gone or next_to:
+        _survey(state, c, j)
+    else:
+        state.ends[c, j, 1] -= low
+        state.ends[c, j, 4] -= high
+
+
+@bare
+def _stretch(state: State, c: int, j: int, q: int) -> None:
+    """One more row with code q."""
+    ends = state.ends
+    if q < ends[c, j, 0]:
+        ends[c, j, 2], ends[c, j, 0], ends[c, j, 1] = ends[c, j, 0], q, 1
+    elif q == ends[c, j, 0]:
+        ends[c, j, 1] += 1
+    elif q < ends[c, j, 2]:
+        ends[c, j, 2] = q
+    if q > ends[c, j, 3]:
+        ends[c, j, 5], ends[c, j, 3], ends[c, j, 4] = ends[c, j, 3], q, 1
+    elif q == ends[c, j, 3]:
+        ends[c, j, 4] += 1
+    elif q > ends[c, j, 5]:
+        ends[c, j, 5] = q
+
+
+@kernel
+def total_loss(state: State) -> float:
+    """Sum over all rows of what their classes lose."""
+    total = 0.0
+    for c in range(len(state.size)):
+        total += state.size[c] * state.loss[c]
+    return total

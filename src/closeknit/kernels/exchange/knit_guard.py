@@ -1,0 +1,160 @@
+"""A guard: promises about classes in whole numbers, so that a loop over rows can ask them of every change it tries.
+
+Each promise is a *view* of one secret: a tree whose leaves are the values, with the rows of a class counted under every node. A
+class of `s` rows with `u` of them under a node of `rows` among `n` in all is allowed if
+- it has at least `k` rows,
+- closeness: the sum over nodes of `weight * |n * u - s * rows|` is at most `most[view, s]`,
+- caps: `u * cap_den <= s * cap_num` for every node, and `u * low_den >= s * low_num` where a node must not be rarer either,
+- values: at least `values` leaves have rows, and their entropy is at least `entropy`.
+Whatever the guard allows the model allows: numbers are exact, or rounded to the safe side. It may refuse a little more.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from closeknit.kernels.compiling import bare, whole
+from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
+
+CLOSENESS, CAPS, VALUES, ENTROPY = range(4)
+ENOUGH = 1e-9  # what a sum of logarithms may be off by, and more
+
+
+class Guard(NamedTuple):
+    """All views side by side; a node stands after its parent, a top is its own parent."""
+
+    k: int
+    node: Codes  # [n, views] leaf of each row
+    start: Ints  # [views + 1] where the nodes of a view begin
+    kind: Ints  # [views]
+    parent: Ints  # [nodes]
+    leaf: Ints  # [nodes] 1 where it is one
+    weight: Ints  # [nodes]
+    rows: Ints  # [nodes]
+    most: Ints  # [views, n + 1]
+    cap_num: Ints  # [nodes]
+    cap_den: Ints
+    low_num: Ints
+    low_den: Ints
+    values: Ints  # [views]
+    entropy: Reals  # [views]
+
+
+def one_cap(secret: Codes, k: int) -> Guard:
+    """No value may have more than half of a class: the simplest guard, for examples.
+
+    >>> one_cap(np.array([0, 1, 1], np.int32), 2).rows.tolist()
+    [3, 1, 2]
+    """
+    m, n = int(secret.max()) + 1, len(secret)
+    zeros, ones = np.zeros(m + 1, np.int64), np.ones(m + 1, np.int64)
+    half = np.append(1, ones[1:] * 2)
+    return Guard(
+        k, (secret + 1).reshape(n, 1).astype(np.int32), np.array([0, m + 1]), np.array([CAPS]), zeros, np.append(0, ones[1:]),
+        zeros, np.append(n, np.bincount(secret)), np.zeros((1, n + 1), np.int64), ones, half, zeros, ones, zeros[:1],
+        np.zeros(1),
+    )  # fmt: skip
+
+
+@bare
+def count_row(guard: Guard, under: Codes, c: int, row: int, by: int) -> None:
+    """`by` more rows like this one in line c, under all nodes above it.
+
+    >>> under = np.zeros((1, 3), np.int32)
+    >>> count_row(one_cap(np.array([0, 1], np.int32), 1), under, 0, 1, 5)
+    >>> under.tolist()
+    [[5, 0, 5]]
+    """
+    for v in range(len(guard.kind)):
+        x = guard.node[row, v]
+        under[c, x] += by
+        while guard.parent[x] != x:
+            x = guard.parent[x]
+            under[c, x] += by
+
+
+@bare
+def is_allowed(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size: int) -> bool:
+    """Whether a class of `size` rows, `under[c] + sign * shift` of them under every node, keeps all promises.
+
+    >>> guard, nobody = one_cap(np.array([0, 1], np.int32), 2), np.zeros(3, np.int32)
+    >>> [is_allowed(guard, np.array([[a + b, a, b]], np.int32), 0, nobody, 1, a + b) for a, b in ((2, 2), (2, 1), (1, 0))]
+    [True, False, False]
+    """
+    if size < guard.k:
+        return False
+    for v in range(len(guard.kind)):
+        a, b, kind = guard.start[v], guard.start[v + 1], guard.kind[v]
+        if kind == CLOSENESS:
+            most, n, moved = guard.most[v, size], guard.rows[a], 0
+            for x in range(a, b):
+                moved += guard.weight[x] * abs(n * (under[c, x] + sign * shift[x]) - size * guard.rows[x])
+                if moved > most:
+                    return False
+        elif kind == CAPS:
+            for x in range(a, b):
+                u = whole(under[c, x] + sign * shift[x])
+                if u * guard.cap_den[x] > size * guard.cap_num[x] or u * guard.low_den[x] < size * guard.low_num[x]:
+                    return False
+        elif not _diverse(guard, under, c, shift, sign, size, v):
+            return False
+    return True
+
+
+@bare
+def _diverse(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size: int, v: int) -> bool:
+    values, entropy = 0, 0.0
+    for x in range(guard.start[v], guard.start[v + 1]):
+        u = under[c, x] + sign * shift[x]
+        if guard.leaf[x] == 1 and u > 0:
+            values += 1
+            if guard.kind[v] == ENTROPY:
+                entropy -= u / size * np.log(u / size)
+    return values >= guard.values[v] and entropy >= guard.entropy[v]
+
+
+@bare
+def is_allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in_: int, shift: Codes) -> bool:
+    """Whether class c may lose row `out` and gain row `in_` (-1: none); `shift` is scratch, 0 before and after.
+
+    >>> guard, under = one_cap(np.array([0, 1], np.int32), 2), np.array([[3, 1, 2]], np.int32)
+    >>> [is_allowed_after(guard, under, 0, 3, *change, np.zeros(3, np.int32)) for change in ((1, -1), (-1, 0), (1, 0))]
+    [True, True, False]
+    """
+    size += (in_ >= 0) - (out >= 0)
+    if size < guard.k:
+        return False
+    more, less = whole(1), whole(-1)
+    _shift(guard, shift, out, less)
+    _shift(guard, shift, in_, more)
+    fine = is_allowed(guard, under, c, shift, more, size)
+    _shift(guard, shift, out, more)
+    _shift(guard, shift, in_, less)
+    return fine
+
+
+@bare
+def _shift(guard: Guard, shift: Codes, row: int, by: int) -> None:
+    if row >= 0:
+        for v in range(len(guard.kind)):
+            x = guard.node[row, v]
+            shift[x] += by
+            while guard.parent[x] != x:
+                x = guard.parent[x]
+                shift[x] += by
+
+
+@bare
+def alike(guard: Guard, one: int, other: int) -> bool:
+    """Whether two rows have the same place in every view: exchanged, they change no count.
+
+    >>> guard = one_cap(np.array([0, 1, 1], np.int32), 1)
+    >>> alike(guard, 0, 1), alike(guard, 1, 2)
+    (False, True)
+    """
+    for v in range(len(guard.kind)):  # noqa: SIM110 - compiled
+        if guard.node[one, v] != guard.node[other, v]:
+            return False
+    return True

@@ -1,0 +1,67 @@
+"""What a range of codes costs, looked up: the inner step of filling and polishing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from closeknit.kernels.compiling import bare, kernel, whole
+from closeknit.kernels.geometry.boxes import Ints, Reals, Scales, range_loss
+
+TABLED = 256  # leaves of a column up to which the costs of all its ranges are looked up
+
+
+class Costs(NamedTuple):
+    """Cost of the range lo..hi of every column: by weighted loss, or by squared length on the unit axis."""
+
+    scales: Scales
+    squares: bool
+    table: Reals
+    table_start: Ints  # [d] where column j begins; -1: too large for a table
+
+
+@bare
+def _compute_cost(scales: Scales, squares: bool, j: int, lo: int, hi: int) -> float:
+    if squares:
+        length = scales.position[scales.leaf_start[j] + hi] - scales.position[scales.leaf_start[j] + lo]
+        return length * length
+    return scales.weight[j] * range_loss(scales, j, lo, hi)
+
+
+def costs(scales: Scales, squares: bool = False) -> Costs:
+    """Tables of the small columns; the others are computed when asked for.
+
+    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> costs(flat_scales([2])).table.tolist()
+    [0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    """
+    return Costs(scales, squares, *build_tables(scales, squares))
+
+
+@kernel
+def build_tables(scales: Scales, squares: bool) -> tuple[Reals, Ints]:
+    """The costs of all ranges of the small columns, and where each column begins."""
+    d = len(scales.size)
+    start = np.full(d, -1, np.int64)
+    total = 0
+    for j in range(d):
+        if scales.size[j] <= TABLED:
+            start[j] = total
+            total += (scales.size[j] + 1) ** 2
+    table = np.zeros(total)
+    for j in range(d):
+        if start[j] >= 0:
+            side = scales.size[j] + 1
+            for lo in range(side):
+                for hi in range(lo, side):
+                    table[start[j] + lo * side + hi] = _compute_cost(scales, squares, j, lo, hi)
+    return table, start
+
+
+@bare
+def range_cost(costs: Costs, j: int, lo: int, hi: int) -> float:
+    """Cost of the codes lo..hi of column j."""
+    if costs.table_start[j] >= 0:
+        return costs.table[costs.table_start[j] + lo * (costs.scales.size[j] + 1) + hi]
+    return _compute_cost(costs.scales, costs.squares, j, whole(lo), whole(hi))

@@ -1,0 +1,63 @@
+"""What `FcmDraw` and `PcaDraw` share: groups of like secrets, and classes that draw from every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.combined_secrets import parts
+from closeknit.core.method import Progress
+from closeknit.core.model import Model, least_rows
+from closeknit.core.params import choice, whole
+from closeknit.core.table import Outcome, Table
+from closeknit.fills.fill import REGISTRY as FILLS
+from closeknit.methods.plan_search import fill_plans
+from closeknit.plans.groups import Cells, adjust_k, plan_draws
+from closeknit.plans.plan import Plan
+
+Grouping = Callable[[Cells, int], NDArray[np.int32]]
+TIMES = (Fraction(1), Fraction(2), Fraction(4), Fraction(1, 2), Fraction(1, 4))  # k, the source's own first
+
+
+def check_draw(fill: object, polish: object, groups: object) -> None:
+    """The parameters of both methods."""
+    choice("fill", fill, tuple(FILLS))
+    choice("polish", polish, (True, False))
+    if groups is not None:
+        whole("groups", groups, least=1)
+
+
+def choose_secrets(table: Table, models: Sequence[Model]) -> list[str]:
+    """Secrets with a promise, in the order of the schema; all of them where none has one."""
+    named = {name for model in models for name in parts(model.column)}
+    return [name for name in table.schema.sensitive if name in named] or list(table.schema.sensitive)
+
+
+def numbers_of_groups(n: int, k: int, groups: int | None) -> list[int]:
+    """How many groups are tried: as asked, or k' and from a quarter to four times as many, each adjusted to n like k'.
+
+    >>> numbers_of_groups(45_222, 10, None), numbers_of_groups(100, 1, None)
+    ([10, 20, 40, 5, 3], [2, 4, 8])
+    """
+    if groups is not None:
+        return [min(groups, n)]
+    adjust_k(n, k)  # refuses a table of fewer than k rows
+    some = min(max(k, 2), n)  # one group alone would say nothing of secrets
+    return list(dict.fromkeys(adjust_k(n, min(max(ceil(some * times), 2), n)) for times in TIMES))
+
+
+def draw_classes(table: Table, models: Sequence[Model], cells: Cells, counts: Sequence[int], grouping: Grouping, fill: str,
+          polish: bool, seed: int, progress: Progress, notes: Sequence[str]) -> Outcome:  # fmt: skip
+    """Classes that draw from every group, for each number of groups; the one that loses least is kept."""
+    k = max(least_rows(models), 1)
+
+    def plans() -> Iterator[Plan]:
+        for c in counts:
+            yield plan_draws(grouping(cells, c), cells.of_row, k)
+
+    partition = fill_plans(table, models, np.arange(len(table)), plans(), fill, polish, seed, progress)
+    return Outcome(partition, notes=tuple(notes))

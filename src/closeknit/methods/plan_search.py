@@ -1,0 +1,86 @@
+"""What SABRE and BUREL share: plans are tried in turn and filled with rows; the best outcome is polished and cut further."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.combined_secrets import Secret
+from closeknit.core.errors import BadInput
+from closeknit.core.method import Method, Progress
+from closeknit.core.model import Model
+from closeknit.core.table import Partition, Table
+from closeknit.fills.candidate_search import Candidates
+from closeknit.fills.fill import fill_named
+from closeknit.fills.polish import Polish
+from closeknit.kernels.geometry.sorted_buckets import curve
+from closeknit.plans.plan import Plan
+
+OTHERS = "mondrian"
+GAMMAS = ("1", "0.85", "0.7", "0.55", "0.4", "0.25")  # buckets for gamma * limit leave room for uneven sizes
+
+ENDINGS, MOST_ENDED = 3, 400_000  # plans that run to the end beside the plain one, and rows of all of them together
+
+
+def largest(plans: Iterable[Plan]) -> Plan:
+    """The plan with the most classes; the first of equals."""
+    return max(plans, key=lambda plan: len(plan.allotments))
+
+
+def fill_plans(table: Table, models: Sequence[Model], codes: NDArray[np.integer], plans: Iterable[Plan], fill: str, polish: bool,
+            seed: int, progress: Progress, whole: bool = False) -> Partition:  # fmt: skip
+    """Fill every plan; polish those that lose least after repair, cut them further where the promises allow, take the best.
+
+    `plans`: the plain one, then those for other nominal thresholds, the loosest first: as a rule it loses least.
+    `codes`: what of each row a plan speaks of: the leaf of one secret, a cell of several, or the row itself. With `whole`, one
+    class of all rows is cut first: the plan for a nominal threshold of 0, which leaves all to the cuts. Plans are then made and
+    filled, the plain one last, as long as they may end below that.
+    """
+    candidates = Candidates(table, models, progress, "filling")
+    others = _distinct(plans)
+    plain = next(others)
+    tried = chain(others, [plain]) if whole and candidates.refine_whole() else chain([plain], others)
+    filling, keys = fill_named(fill), curve(candidates.points)
+    filled: list[tuple[NDArray[np.int32], Plan]] = []
+    for plan in tried:
+        buckets, count = plan.bucket_of[codes], len(plan.allotments)
+        class_of = filling.fill(table.quasi, candidates.scales, candidates.points, buckets, plan.allotments, seed, keys)
+        if candidates.is_hopeless(class_of, count):
+            break
+        candidates.add(class_of, count)
+        filled.append((class_of, plan))
+    endings = int(np.clip(MOST_ENDED // len(table), 1, ENDINGS))
+    ranked = sorted(range(len(filled)), key=candidates.losses.__getitem__)
+    first = {i for i, (_, plan) in enumerate(filled) if plan is plain}  # always: slack must not hide it
+
+    def polish_classes(class_of: NDArray[np.int32], plan: Plan) -> NDArray[np.int32]:
+        return Polish().polish(table.quasi, candidates.scales, plan.bucket_of[codes], class_of, seed) if polish else class_of
+
+    ended = sorted(first | {*ranked[:endings]})
+    return candidates.choose_best(
+        (polish_classes(*filled[i]), len(filled[i][1].allotments)) for i in ended if polish or i != ranked[0]
+    )
+
+
+def _distinct(plans: Iterable[Plan]) -> Iterator[Plan]:
+    """Each plan once: neighbouring thresholds often give the same."""
+    seen = set()
+    for plan in plans:
+        key = plan.bucket_of.tobytes(), hash(plan.allotments.tobytes())
+        if key not in seen:
+            seen.add(key)
+            yield plan
+
+
+def choose_target(method: Method, models: Sequence[Model], column: str | None) -> tuple[Model, Secret]:
+    """The promise that the plan is made for, and its secret; a method that was asked for none of its family refuses."""
+    for model in models:
+        if model.family == method.plans_for and model.column is not None and column in (None, model.column):
+            return model, model.column
+    asked = ", ".join(model.name for model in models) or "nothing"
+    of = f" of column '{column}'" if column else ""
+    what = f"{method.name} plans for a promise of {method.plans_for}{of}, and asked was {asked}"
+    raise BadInput(what, right=f"add one, or choose {OTHERS}, which serves any promise")

@@ -1,0 +1,169 @@
+"""Which rows of a bucket match in a group of columns, as far as the cells tell: what answers of COUNT queries are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.core.perturbation import Law
+from closeknit.core.row_sorting import groups
+from closeknit.forms.column_axes import Axis
+from closeknit.kernels.counting.queries import Words, below, every, rows_below, sums, weigh
+
+Int32 = NDArray[np.int32]
+Reals = NDArray[np.float64]
+QueryRanges = Mapping[str, tuple[float, float]]  # the range of each column, on its axis
+WIDE = 1 << 27  # bytes of the bits (or counts) of one column, beyond which its cells are looked at one by one
+
+
+def shares(lo: Reals, hi: Reals, a: float, b: float) -> Reals:
+    """How much of each cell lies between a and b; a cell of no length is in or out, a missing one (NaN) is out.
+
+    >>> shares(np.array([0.0, 3.0, np.nan]), np.array([4.0, 3.0, np.nan]), 3, 9).tolist()
+    [0.25, 1.0, 0.0]
+    """
+    inside = np.minimum(hi, b) - np.maximum(lo, a)
+    width = hi - lo
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(width > 0, np.maximum(inside, 0.0) / width, (inside >= 0).astype(np.float64))
+
+
+def combinations(columns: Columns, names: Sequence[str], bucket_of: Int32,
+                 buckets: int) -> tuple[NDArray[np.int64], Int32, Reals]:  # fmt: skip
+    """A row of every combination of cells that occurs in a bucket, its bucket, and in how many rows; bucket by bucket.
+
+    >>> columns = Columns.of({"age": [30, 30, 41]})
+    >>> [found.tolist() for found in combinations(columns, ["age"], np.array([1, 1, 0], np.int32), 2)]
+    [[2, 1], [0, 1], [1.0, 2.0]]
+    """
+    keys = [(bucket_of, buckets), *((columns[name].codes + 1, len(columns[name].values) + 1) for name in names)]
+    combination, count = groups(keys, columns.rows)
+    row = np.empty(count, dtype=np.int64)
+    row[combination] = np.arange(columns.rows)
+    return row, bucket_of[row], np.bincount(combination, minlength=count).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of one column: which distinct one each different combination has, and their ranges, in ascending order.
+
+    >>> cells = Cells.of(np.array([1, 0, -1], np.int32), np.array([40.0, 30.0, np.nan]), np.array([40.0, 30.0, np.nan]), False)
+    >>> cells.between(35, 50), cells.codes.tolist()
+    ((1, 2), [0, 1, 2])
+    """
+
+    codes: Int32
+    lo: Reals  # the missing cell last
+    hi: Reals
+    marks: Words | None  # of exact cells: those below each distinct one
+
+    @classmethod
+    def of(cls, codes: Int32, lo: Reals, hi: Reals, leaves: bool) -> Cells:
+        """From codes into ranges; -1 is the missing cell, the last one."""
+        order = np.lexsort((hi, lo))  # NaN comes last
+        rank = np.empty(len(lo), dtype=np.int32)
+        rank[order] = np.arange(len(lo), dtype=np.int32)
+        known = int((~np.isnan(lo)).sum())
+        exact = bool((hi - lo <= leaves)[order[:known]].all())
+        ranked = rank[codes]
+        room = (known + 1) * len(codes) // 8 <= WIDE
+        return cls(ranked, lo[order], hi[order], below(ranked, known) if exact and room else None)
+
+    def between(self, a: float, b: float) -> tuple[int, int]:
+        """The exact cells inside a range: the first one, and the first one after them."""
+        known = len(self.marks) - 1 if self.marks is not None else 0
+        first = int(np.searchsorted(self.lo[:known], a, "left"))
+        return first, max(first, int(np.searchsorted(self.hi[:known], b, "right")))
+
+    def narrow(self, left: Words, a: float, b: float) -> bool:
+        """Keep the cells between a and b; False where this cannot be told of whole cells."""
+        if self.marks is not None:
+            first, last = self.between(a, b)
+            left &= self.marks[last] & ~self.marks[first]
+        return self.marks is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Columns that belong together: every combination of cells that occurs in a bucket, and in how many of its rows.
+
+    >>> from closeknit.core.kinds import numeric
+    >>> columns, domain = Columns.of({"age": ["[30, 40]", "35", "90"]}), numeric().bind(np.array([30, 35, 90]))[0]
+    >>> group = Group.of(columns, ["age"], {"age": Axis("age", domain)}, np.array([0, 0, 1], np.int32), 2)
+    >>> group.matching({"age": (30.0, 35.0)}).tolist()
+    [1.5, 0.0]
+    """
+
+    bucket_of: Int32
+    buckets: int
+    counts: Reals
+    cells: Mapping[str, Cells]
+    scratch: Reals
+    rows_below: Reals | None  # of one exact column that stands alone, by bucket: no cell needs to be looked at
+
+    @classmethod
+    def of(cls, columns: Columns, names: Sequence[str], axes: Mapping[str, Axis], bucket_of: Int32, buckets: int) -> Group:
+        """Counted from rows, in the order of the buckets."""
+        row, owner, counts = combinations(columns, names, bucket_of, buckets)
+        cells = {
+            name: Cells.of(columns[name].codes[row], *axes[name].ranges(columns[name]), axes[name].leaves) for name in names
+        }
+        alone = cells[names[0]] if len(names) == 1 else None
+        known = 0 if alone is None or alone.marks is None else len(alone.marks) - 1
+        few = 0 < 8 * known * buckets <= WIDE
+        rows = rows_below(alone.codes, known, counts, owner, buckets) if alone is not None and few else None
+        return cls(owner, buckets, counts, cells, np.empty(len(row)), rows)
+
+    def matching(self, asked: QueryRanges) -> Reals | None:
+        """Rows of each bucket that match in these columns; None where none of them is asked for."""
+        wanted = [(self.cells[name], a, b) for name, (a, b) in asked.items() if name in self.cells]
+        if not wanted:
+            return None
+        if self.rows_below is not None:
+            first, last = wanted[0][0].between(*wanted[0][1:])
+            return self.rows_below[last] - self.rows_below[first]
+        left = every(len(self.counts))
+        coarse = [(cells, a, b) for cells, a, b in wanted if not cells.narrow(left, a, b)]
+        weights = self.counts
+        for cells, a, b in coarse:
+            weigh(left, weights, cells.codes, shares(cells.lo, cells.hi, a, b), self.scratch)
+            weights = self.scratch
+        return sums(left, weights, self.bucket_of, self.buckets)
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedGroup:
+    """A secret that was perturbed: matching rows as its law lets them be estimated, without bias; they may be below 0."""
+
+    group: Group
+    secret: str
+    law: Law
+    sizes: Reals
+
+    def matching(self, asked: QueryRanges) -> Reals | None:
+        """Rows of each class that truly match."""
+        written = self.group.matching(asked)
+        if written is None:
+            return None
+        a, b = asked[self.secret]
+        retain = float(self.law.retain)
+        return (written - (1 - retain) * (b - a) / self.law.values * self.sizes) / retain
+
+
+def undo_perturbation(group: Group, secret: Axis, law: Law, sizes: Reals) -> Group | PerturbedGroup:
+    """The group as it answers where this secret was perturbed."""
+    if secret.name not in group.cells:
+        return group
+    refuse_replaced(secret.name, law)
+    return PerturbedGroup(group, secret.name, law, sizes)
+
+
+def refuse_replaced(secret: str, law: Law) -> None:
+    """A secret of which nothing was kept."""
+    if law.retain == 0:
+        raise BadInput("was replaced in every row: nothing of it can be counted", column=secret, right="ask for another one")

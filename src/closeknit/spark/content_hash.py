@@ -1,0 +1,83 @@
+"""Where sorted rows stand, and the content hash of a release that is spread over partitions.
+
+Partitions of kept packs have known sizes, so each row's place in the whole is known where it lies, and blocks of the
+content hash begin and end where they do in a file. Blocks inside one partition are hashed there; of those that lie across two
+or more only their text moves; what comes to the driver is a digest a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import groupby, pairwise
+from typing import Any
+
+import numpy as np
+
+from closeknit.core.columns import Column, Columns
+from closeknit.doors.batches import Block, block_from, canonical_lines, numbers_in, read_lists, texts_block
+from closeknit.doors.canonical import BLOCK_ROWS, canonical_blocks, digest, hash_of_digests
+from closeknit.spark.maps import partition_number
+from closeknit.spark.packed_frame import PackedFrame
+
+
+def offsets(packs: PackedFrame, name: str | None = None) -> dict[tuple[int, ...], int]:
+    """Rows before each partition of kept packs; with a column's name: of each of its numbers, by partition and number."""
+
+    def count_rows(block: Block) -> Block:
+        numbers, rows = np.unique(numbers_in(block, name) if name else np.zeros(block.num_rows, np.int64), return_counts=True)
+        parts = np.full(len(rows), partition_number(), dtype=np.int64)
+        return block_from({"part": parts, "number": numbers.astype(np.int64), "rows": rows.astype(np.int64)})
+
+    found = read_lists(packs.each(count_rows).rows({"part": "bigint", "number": "bigint", "rows": "bigint"}).toArrow())
+    before: dict[tuple[int, ...], int] = {}
+    running: dict[int, int] = {}
+    for part, number, rows in sorted(zip(found["part"], found["number"], found["rows"], strict=True)):
+        before.setdefault((part, number) if name else (part,), running.get(number, 0))
+        running[number] = running.get(number, 0) + rows
+    return before
+
+
+def content_hash_of(packs: PackedFrame, columns_of: Callable[[Block], Columns], names: list[str],
+                    places: Mapping[tuple[int, ...], int]) -> str:  # fmt: skip
+    """The content hash of kept packs in the order of their partitions.
+
+    `columns_of` shows the cells of a block; `places` are the `offsets` of the packs.
+    """
+    before = packs.frame.sparkSession.sparkContext.broadcast(places)
+
+    def pieces(block: Block) -> Block:
+        return _pieces(columns_of(block), before.value[(partition_number(),)])
+
+    count = len(places)
+    split = packs.whole().each(pieces).repartition(lambda block: numbers_in(block, "block") % count, count)
+    lists = read_lists(split.each(_join_pieces).rows({"block": "bigint", "whole": "binary"}).toArrow())
+    digests: dict[Any, Any] = dict(zip(lists["block"], lists["whole"], strict=True))
+    nothing = Column(np.empty(0, dtype=object), np.empty(0, dtype=np.int32))
+    (header,) = canonical_blocks(Columns(dict.fromkeys(names, nothing), 0))
+    return hash_of_digests([digest(header), *(digests[block] for block in sorted(digests))])
+
+
+def _pieces(columns: Columns, first: int) -> Block:
+    """Digests of the blocks that lie in these rows wholly, the text of those that may go on elsewhere."""
+    last = first + columns.rows
+    cuts = [first, *range((first // BLOCK_ROWS + 1) * BLOCK_ROWS, last, BLOCK_ROWS), last]
+    blocks, wholes, texts = [], [], []
+    for start, end in pairwise(cuts):
+        text = canonical_lines(columns.take(np.arange(start - first, end - first)))
+        whole = end - start == BLOCK_ROWS
+        blocks.append(start // BLOCK_ROWS)
+        wholes.append(digest(text) if whole else None)
+        texts.append(None if whole else text)
+    firsts = np.array(cuts[:-1], dtype=np.int64)
+    return texts_block(
+        {"block": np.array(blocks, np.int64), "first": firsts, "whole": wholes, "text": texts}, ("whole", "text")
+    )
+
+
+def _join_pieces(pieces: Block) -> Block:
+    """The digest of each block, whole or in pieces."""
+    lists, digests = read_lists(pieces), dict[int, Any]()
+    for block, parts in groupby(sorted(range(pieces.num_rows), key=lists["first"].__getitem__), key=lists["block"].__getitem__):
+        some = list(parts)
+        digests[block] = lists["whole"][some[0]] or digest(b"".join(lists["text"][i] for i in some))
+    return texts_block({"block": np.array(list(digests), np.int64), "whole": list(digests.values())}, ("whole",))

@@ -1,0 +1,63 @@
+"""Methods that scale by shards: the space of codes is cut until a shard fits an executor; then the same code as on one machine.
+
+A method that plans makes its plan for the secrets of the shard; its classes are judged against all rows, and merged where they
+break a promise. A shard as one class keeps all of them, so that ends. It does not withhold rows, and its seed is its own. One
+that no cut may part stays whole, and is refused when it has more than `LARGEST` rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from closeknit.core.method import Method, ignore_progress
+from closeknit.core.model import Model
+from closeknit.core.table import Form, Outcome, Table
+from closeknit.doors.batches import Block, codes_in, encode_block, numbers_in
+from closeknit.fills.persons import must_keep_together, run_by_person
+from closeknit.fills.repair import repair_partition
+from closeknit.spark.coding import Coding
+from closeknit.spark.cut_tree import cut_tree
+from closeknit.spark.packed_frame import PackedFrame
+from closeknit.spark.person_marks import references_of_firsts
+from closeknit.spark.row_writing import write_block
+
+SHARD = 1_000_000  # rows of a shard that is not cut further
+LARGEST = 20_000_000  # rows of a shard that an executor can be asked to hold
+
+
+def write_by_shards(coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form,
+            seed: int) -> tuple[PackedFrame, int]:  # fmt: skip
+    """The written rows of every shard, and how many shards there are."""
+    tree = cut_tree(coding, coded, models, SHARD, LARGEST)
+    shared = coded.frame.sparkSession.sparkContext.broadcast((coding, tree))
+    nodes = np.flatnonzero(tree.column < 0)
+    shards, place_of = len(nodes), np.cumsum(tree.column < 0) - 1
+
+    def add_shards(block: Block) -> Block:
+        coding, tree = shared.value
+        numbers = tree.shard_of(codes_in(block, coding.place_names))
+        return encode_block({"shard": numbers, **{name: block.column(name) for name in coding.all_names}})
+
+    def write(block: Block) -> Block:
+        coding, _ = shared.value
+        table, order = coding.table(block)
+        own = seed if shards == 1 else _seed_of(seed, int(numbers_in(block, "shard")[0]))
+        ties = table.tie_order(own)
+        table, order = table.take(ties), order[ties]
+
+        def run(part: Table) -> Outcome:
+            return method.run(part, models, own, ignore_progress)
+
+        keep = must_keep_together(table, method)
+        outcome = run_by_person(table, run, references_of_firsts(coding)) if keep else run(table)
+        partition = repair_partition(table, outcome.partition, models)  # judged here, whatever a method says of its own plan
+        return write_block(coding, outcome.form or form, block, order, table, partition, own)
+
+    return coded.each(add_shards).repartition(lambda block: place_of[numbers_in(block, "shard")], shards).each(write), shards
+
+
+def _seed_of(seed: int, shard: int) -> int:
+    return int.from_bytes(hashlib.sha256(f"{seed} {shard}".encode()).digest()[:16], "big")

@@ -1,0 +1,150 @@
+"""Streams as a stateful operator of Structured Streaming: a shard of the rows is a stream of its own, its state is Spark's.
+
+Rows are packed to blocks of their shard, `applyInPandasWithState` hands each shard the blocks of a micro-batch with the state
+that the last one left (the bytes of a checkpoint), and what leaves is unpacked into cells. pandas carries bytes only. This
+operator was taken because it needs neither RocksDB nor protobuf, because one timer for each shard is all that a delay needs,
+and because Spark writes the time of a micro-batch into its log: one that is repeated sees the same rows, the same state and
+the same clock, and the secret in the checkpoint gives the same choices.
+
+Rows of a shard in one micro-batch have no order that would come again. They come in the order of the columns that are named
+for it, and rows that these do not part in an order that the secret draws from their content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from hashlib import sha256
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.columns import Column, Columns, concat_columns
+from closeknit.core.row_sorting import row_order
+from closeknit.core.schema import sort_values
+from closeknit.doors.batches import Block, block_from, cells_in, numbers_in
+from closeknit.doors.packets import bytes_in, cast_to, frame_of_bytes, pack_block, unpack_blocks
+from closeknit.spark.maps import ddl, each_batch
+from closeknit.spark.stream_shards import PACKETS, TIME, Shards
+from closeknit.streams.checkpoint import load_state, save_state, set_secret
+from closeknit.streams.delayed_stream import TICK
+from closeknit.streams.stream import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SHARD = "shard"  # beside the number of a window: windows of different shards are different windows
+EMITTED = {"left": "binary"}
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """What an executor needs to go on with any shard."""
+
+    stream: Stream  # as it begins
+    secret: bytes
+    shards: Shards
+    types: dict[str, str]  # of the published columns, in Spark's words
+    orders: Sequence[str] = ()  # columns by which rows of a micro-batch stand
+    event_time: bool = False  # whether rows tell the time
+    shown: Any = field(default=None)  # the types in Arrow's words
+
+    def apply(self, frame: DataFrame, late: float) -> DataFrame:
+        """A streaming frame of what leaves; `frame` has the used columns, and those that tell order, shard and time.
+
+        Where rows tell the time, one that is `late` seconds older than the latest of an earlier micro-batch still comes.
+        """
+        from pyspark.sql import functions as F
+
+        packets = each_batch(frame, lambda block: self.shards.packets(block, self.secret, self.event_time), PACKETS)
+        timeout = "ProcessingTimeTimeout" if self.stream.timed else "NoTimeout"
+        if self.event_time:
+            kept = f"{round(1000 * (late + 1))} milliseconds"  # packets hold whole seconds; Spark drops what is as late as that
+            packets = packets.withColumn("second", F.timestamp_seconds("second")).withWatermark("second", kept)
+            timeout = "EventTimeTimeout"
+        left = packets.groupBy("shard").applyInPandasWithState(self.step, ddl(EMITTED), "held binary", "append", timeout)
+        return self.unpack_cells(left)
+
+    def unpack_cells(self, left: DataFrame) -> DataFrame:
+        """Cells of what has left."""
+        return each_batch(left, lambda block: unpack_blocks(block.column("left").to_pylist()), self.types)
+
+    def step(self, key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
+        """One shard in one micro-batch: its rows come, or its time has."""
+        stream = self.open_shard(str(key[0]), state.get[0] if state.exists else None)
+        now = self._now(state)
+        if state.hasTimedOut:
+            left = list(stream.batches_due(now))
+        else:
+            left = list(self._take_rows(stream, unpack_blocks(bytes_in(frames, "rows")), now))
+        state.update((save_state(stream),))
+        self._set_timer(stream, state, now)
+        if left:
+            yield frame_of_bytes("left", [self.pack_cells(left, str(key[0]))])
+
+    def open_shard(self, shard: str, held: bytes | None) -> Stream:
+        """The stream of a shard, at its beginning or as it was left."""
+        stream = deepcopy(self.stream, {id(self.stream.schema): self.stream.schema})
+        if stream.timed:
+            stream.clock = TICK
+        if held is not None:
+            load_state(stream, bytes(held))
+        else:
+            own = self.secret if self.shards.single else sha256(self.secret + b"shard" + shard.encode()).digest()
+            set_secret(stream, own)
+        return stream
+
+    def pack_cells(self, left: Sequence[Columns], shard: str) -> bytes:
+        """What has left of a shard, packed in the types of all shards: where every cell is missing it has none of its own."""
+        written = concat_columns(left)
+        told = {SHARD: Column(np.array([shard], dtype=object), np.zeros(written.rows, np.int32))} if SHARD in self.types else {}
+        return pack_block(cast_to(block_from({**written, **told}), self.shown))
+
+    def _take_rows(self, stream: Stream, block: Block, now: float) -> Iterator[Columns]:
+        """Rows come; where they tell the time, it is told to the stream before they do."""
+        times = numbers_in(block, TIME).astype(np.float64) if self.event_time else np.full(block.num_rows, now)
+        rows = self._order(stream, block, times)
+        columns, times = cells_in(block, stream.schema.used).take(rows), times[rows]
+        if not stream.timed:
+            yield from (written.columns for written in stream.blocks_of(columns))
+            return
+        yield from stream.batches_due(max(now, 0.0))
+        starts = np.flatnonzero(np.append(True, times[1:] != times[:-1])).tolist()
+        for start, end in zip(starts, [*starts[1:], len(times)], strict=True):
+            yield from stream.batches_due(float(times[start]))
+            yield from (written.columns for written in stream.blocks_of(columns.take(np.arange(start, end))))
+
+    def _order(self, stream: Stream, block: Block, times: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The order in which rows of a micro-batch come, however Spark has parted them."""
+        same = _by_content(cells_in(block, stream.schema.used))
+        drawn = same[stream.choice("arrival", stream.position).permutation(len(same))]
+        keys = [(np.unique(times, return_inverse=True)[1].astype(np.int32), len(times))]
+        keys += [_key(column) for column in cells_in(block, list(self.orders)).values()]
+        return drawn[row_order([(codes[drawn], size) for codes, size in keys], len(drawn))]
+
+    def _now(self, state: Any) -> float:
+        """Seconds; of the rows what Spark's watermark says, else the time that Spark has noted for this micro-batch."""
+        told = state.getCurrentWatermarkMs() if self.event_time else state.getCurrentProcessingTimeMs()
+        return float(told) / 1000
+
+    def _set_timer(self, stream: Stream, state: Any, now: float) -> None:
+        """Come back when the next row is due, also if none comes."""
+        if (due := stream.due) is None:
+            return
+        if self.event_time:
+            state.setTimeoutTimestamp(max(ceil(due * 1000), int(now * 1000) + 1, 1))
+        else:
+            state.setTimeoutDuration(max(ceil((due - now) * 1000), 1))
+
+
+def _by_content(columns: Columns) -> NDArray[np.int64]:
+    """Rows in the order of their cells; rows that are equal in all of them are interchangeable."""
+    return row_order([_key(column) for column in columns.values()], columns.rows)
+
+
+def _key(column: Column) -> tuple[NDArray[np.int32], int]:
+    ordered = sort_values(column)
+    return np.where(ordered.codes < 0, len(ordered.values), ordered.codes).astype(np.int32), len(ordered.values) + 1

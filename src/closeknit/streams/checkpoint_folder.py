@@ -1,0 +1,125 @@
+"""The folder of a running stream: its checkpoint and, where a delay is one in seconds, the log of ticks since then.
+
+A tick changes what leaves, and no input tells when it came. So each one that matters is in the log, synced, before a batch
+that follows from it is written; after a crash the ticks are repeated from there, at the same rows.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from closeknit.core.errors import BadInput
+from closeknit.doors.faults import explain_os_error
+from closeknit.streams.checkpoint import load_with_metadata, save
+from closeknit.streams.stream import Stream
+
+CHECKPOINT, TICKS = "checkpoint", "ticks-"
+
+
+class Tick(NamedTuple):
+    """What time it was, and where: `position` rows had been taken and `batch` batches written (None: while rows came)."""
+
+    now: float
+    position: int
+    batch: int | None
+    offset: int | None = None  # of the input, for people
+    end: bool = False  # the input had ended
+
+
+class CheckpointFolder:
+    """A private folder that one process at a time may use.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = CheckpointFolder(f"{place}/ck")
+    ...     CheckpointFolder(f"{place}/ck")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: ...: another process uses this checkpoint; stop it first, or choose another folder
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(os.path.abspath(path))
+        try:
+            self.path.mkdir(mode=0o700, exist_ok=True)
+            self._lock = os.open(self.path, os.O_RDONLY)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            right = "stop it first, or choose another folder"
+            raise BadInput("another process uses this checkpoint", file=path, right=right) from None
+        except OSError as error:
+            raise explain_os_error(error, path) from None
+        self._log: int | None = None
+        self._unsynced = False
+        for left in self.path.glob(f".{CHECKPOINT}.tmp-*"):  # of a run that was killed
+            left.unlink()
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is something to go on from."""
+        return (self.path / CHECKPOINT).exists()
+
+    def load(self) -> tuple[Stream, dict[str, Any], list[Tick]]:
+        """The stream, what was kept beside it, and the ticks since."""
+        stream, beside = load_with_metadata(self.path / CHECKPOINT, Stream)
+        if "number" not in beside:
+            right = "load it with load(), or choose another --checkpoint folder"
+            raise BadInput("this checkpoint tells no place of an input", file=self.path / CHECKPOINT, right=right)
+        log = self.path / f"{TICKS}{beside['number']}"
+        ticks = _read_ticks(log)
+        self._open(log, os.O_APPEND)
+        return stream, beside, ticks
+
+    def save(self, stream: Stream, beside: dict[str, Any]) -> None:
+        """A new checkpoint; the log of the one before it ends."""
+        save(stream, self.path / CHECKPOINT, beside)
+        self._close()
+        for old in self.path.glob(f"{TICKS}*"):
+            old.unlink()
+        self._open(self.path / f"{TICKS}{beside['number']}", os.O_TRUNC)
+
+    def log_tick(self, tick: Tick) -> None:
+        """Write a tick down; it is safe after `sync`."""
+        assert self._log is not None
+        os.write(self._log, (json.dumps(tick._asdict()) + "\n").encode())
+        self._unsynced = True
+
+    def sync(self) -> None:
+        """Whatever was noted is on the disk."""
+        if self._unsynced:
+            assert self._log is not None
+            os.fsync(self._log)
+            self._unsynced = False
+
+    def close(self) -> None:
+        """Let others use the folder."""
+        self._close()
+        os.close(self._lock)
+
+    def _open(self, log: Path, how: int) -> None:
+        self._log = os.open(log, os.O_WRONLY | os.O_CREAT | how, 0o600)
+        os.fsync(self._lock)  # the handle of the folder: the log's name must survive as well
+
+    def _close(self) -> None:
+        if self._log is not None:
+            os.close(self._log)
+            self._log = None
+
+
+def _read_ticks(log: Path) -> list[Tick]:
+    """Whole lines only: one that was being written when the process was killed has had no effect."""
+    if not log.exists():
+        return []
+    text = log.read_bytes()
+    whole = text[: text.rfind(b"\n") + 1]
+    if len(whole) < len(text):
+        os.truncate(log, len(whole))
+    try:
+        return [Tick(**json.loads(line)) for line in whole.splitlines()]
+    except (ValueError, TypeError):
+        right = "put it back as it was, or begin with another --checkpoint folder"
+        raise BadInput("this is no log of ticks", file=log, right=right) from None

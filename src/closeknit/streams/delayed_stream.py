@@ -1,0 +1,207 @@
+"""Streams whose rows leave within a delay, in positions or in seconds, under promises about single classes.
+
+With a delay of `delta` positions the row at p leaves at the latest while the row at p + delta is handled. In seconds, a row
+leaves at the first push or tick that comes `delta` seconds after it or later; a push first lets leave what is due, then takes
+its row.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from closeknit.core.classes import Classes
+from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.model import Model, least_rows, list_models, merging_holds
+from closeknit.core.params import whole
+from closeknit.core.schema import Schema, require_schema
+from closeknit.models import KAnonymity, LDiversity
+from closeknit.streams.arrivals import Arrivals, Ints
+from closeknit.streams.digests import digest_codes
+from closeknit.streams.stream import Emission, Stream, seconds
+
+SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+Clock = Callable[[], float]
+Emissions = Emission | list[Emission]
+TICK = "tick"  # instead of a clock: it is as late as the last tick said
+
+
+class DelayedStream(Stream):
+    """What `Castle` and `KnnStream` share: the delay, the clock, and who may stand in one class.
+
+    Look-alike sensitive values count as one: what is diverse then is diverse as written, too.
+    """
+
+    folds: ClassVar[bool] = True
+
+    def __init__(self, schema: Schema, k: int | None, delta: int | str, l: int | None,  # noqa: E741 - the source's symbol
+                 models: Sequence[Model] | None, seed: int | None, clock: Clock | str | None) -> None:  # fmt: skip
+        super().__init__(schema, _list_models(schema, k, l, models), seed)
+        self.asked = {name: value for name, value in self.asked.items() if not callable(value)}  # no file holds a clock
+        self.judge = Judge(schema, self.models)
+        self.k = self.judge.k
+        self.delta, self.timed = delay_of(delta)
+        self.clock = clock if clock is not None else time.time
+        if not callable(self.clock) and self.clock != TICK:
+            raise BadInput(f"clock={clock!r} is no clock", right="give a function that tells seconds, or 'tick'")
+        if not self.timed and self.delta + 1 < self.k:
+            few = f"with delta={delta} at most {self.delta + 1:.0f} rows wait, fewer than k={self.k}"
+            warnings.warn(f"{few}: every row will be suppressed", stacklevel=3)
+        self.now = -np.inf  # seconds; never goes back
+        self.handled = -1  # the position that is being handled
+        self._times: deque[tuple[int, float]] = deque()  # position and time of rows that may still wait
+
+    @abstractmethod
+    def _oldest(self) -> int | None:
+        """Position of the oldest row that waits for its class."""
+
+    @abstractmethod
+    def _take(self, rows: Arrivals, first: int, span: tuple[int, int]) -> None:
+        """These rows of a block wait from now on."""
+
+    @abstractmethod
+    def _expire(self, y: int) -> Iterator[Emissions]:
+        """The row at position y, the oldest, has to leave now."""
+
+    @property
+    def due(self) -> float | None:
+        """When the oldest row has to leave."""
+        if not self.timed or (y := self._oldest()) is None:
+            return None
+        return self._time_of(y) + self.delta
+
+    def _arrive(self, rows: Arrivals, first: int) -> Iterator[Emissions]:
+        i, times = 0, self._read_clock(len(rows), first)
+        while i < len(rows):
+            if times is not None:
+                yield from self._due(times[i])
+            stop = self._until_next(i, first, times, len(rows))
+            self._take(rows, first, (i, stop))
+            i, self.handled = stop, first + stop - 1
+            if times is None:
+                while (y := self._oldest()) is not None and y + self.delta <= self.handled:
+                    yield from self._expire(y)
+
+    def _until_next(self, i: int, first: int, times: list[float] | None, rows: int) -> int:
+        """How far a block can be taken before a row has to leave."""
+        y = self._oldest()
+        if times is None:
+            return min(rows, (first + i if y is None else y) + int(self.delta) - first + 1)
+        late = (times[i] if y is None else self._time_of(y)) + self.delta
+        return max(i + 1, int(np.searchsorted(times, late)))
+
+    def _due(self, now: float) -> Iterator[Emissions]:
+        if not self.timed:
+            return
+        self.now = max(self.now, now)
+        while (y := self._oldest()) is not None and (came := self._time_of(y)) + self.delta <= self.now:
+            self.counters.wait_most = max(self.counters.wait_most, self.now - came)
+            yield from self._expire(y)
+
+    def _read_clock(self, rows: int, first: int) -> list[float] | None:
+        """When each row came."""
+        if not self.timed:
+            return None
+        times, now = [], self.now
+        for position in range(first, first + rows):
+            now = max(now, seconds(self.clock())) if callable(self.clock) else max(now, 0.0)
+            times.append(now)
+            self._times.append((position, now))
+        return times
+
+    def _time_of(self, y: int) -> float:
+        """When the oldest waiting row came; what is older is forgotten."""
+        while self._times[0][0] < y:
+            self._times.popleft()
+        return self._times[0][1]
+
+    def _state(self) -> dict[str, Any]:
+        positions, times = zip(*self._times, strict=True) if self._times else ((), ())
+        return {"now": self.now, "handled": self.handled, "positions": np.array(positions, np.int64), "times": np.array(times)}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.now, self.handled = state["now"], state["handled"]
+        self._times = deque(zip(state["positions"].tolist(), state["times"].tolist(), strict=True))
+
+
+class Judge:
+    """Whether rows may stand as one class: the promises of a stream, asked of persons and secrets.
+
+    >>> from closeknit.core.kinds import flat, numeric
+    >>> schema = Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()}, person="name")
+    >>> judge = Judge(schema, [KAnonymity(2), LDiversity("ill", 2)])
+    >>> judge(np.array([1, 2, 2]), np.array([[5], [5], [6]])), judge(np.array([1, 2]), np.array([[5], [5]]))
+    (True, False)
+    """
+
+    def __init__(self, schema: Schema, models: Sequence[Model]) -> None:
+        self.models = tuple(model for model in models if model.family != "size")
+        self.k = least_rows(models)
+        self.by_person = schema.person is not None
+        self.columns = [(name, j) for j, name in enumerate(schema.sensitive) if any(name == m.column for m in self.models)]
+        self.grows = all(merging_holds(model, self.by_person) or _is_distinct(model) for model in models)
+
+    def heads(self, persons: Ints) -> int:
+        """Different persons."""
+        return len(np.unique(persons)) if self.by_person else len(persons)
+
+    def __call__(self, persons: Ints, secrets: Ints) -> bool:
+        if self.heads(persons) < self.k:
+            return False
+        if not self.models:
+            return True
+        coded: dict[Any, Any] = {}
+        for name, j in self.columns:
+            coded[name] = digest_codes(secrets[:, j])
+        one = np.zeros(len(persons), dtype=np.int32)
+        classes = Classes.of(one, 1, coded, persons if self.by_person else None)
+        return all(bool(model.holds(classes)[0]) for model in self.models)
+
+
+def _is_distinct(model: Model) -> bool:
+    """Distinct values matched to persons only grow when classes merge, also where a person stands in both."""
+    return model.family == "diversity" and getattr(model, "kind", None) == "distinct"
+
+
+def _list_models(schema: Schema, k: int | None, l: int | None, models: Sequence[Model] | None) -> list[Model]:  # noqa: E741
+    """All that is asked, `k` and `l` as models."""
+    asked: list[Model] = [] if k is None else [KAnonymity(k)]
+    if l is not None:
+        if len(require_schema(schema).sensitive) != 1:
+            right = "name the column: models=[LDiversity(column, l)]"
+            raise BadInput(f"l={l} needs a single sensitive column, and there are {len(schema.sensitive)}", right=right)
+        asked.append(LDiversity(next(iter(schema.sensitive)), l))
+    for model in list_models(models or ()):
+        if model.family in ("closeness", "likeness", "disclosure"):
+            right = "SabreWindow and BurelWindow have the windows as one"
+            raise BadInput(f"{model.name} compares with a reference, and a stream without windows has none", right=right)
+        if "generalized" not in model.forms:
+            raise BadInput(f"{model.name} has no meaning for generalized rows", right="ask for k_anonymity or l_diversity")
+        if model.column is not None and model.column not in schema.sensitive:
+            right = suggest_name(model.column, schema.sensitive)
+            raise BadInput("is no sensitive column", column=str(model.column), right=right)
+        asked.append(model)
+    if not least_rows(asked):
+        raise BadInput("the stream has no k", right="give k, the fewest persons of a class")
+    return asked
+
+
+def delay_of(delta: int | str) -> tuple[float, bool]:
+    """The delay, and whether it is one in seconds.
+
+    >>> delay_of("1.5m"), delay_of(100)
+    ((90.0, True), (100, False))
+    """
+    if not isinstance(delta, str):
+        return whole("delta", delta, least=1), False
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*", delta)
+    if not found or float(found[1]) == 0:
+        raise BadInput(f"delta={delta!r} is no delay", right="write rows (10_000) or a time: '30s', '5m', '2h'")
+    return float(found[1]) * SECONDS[found[2]], True

@@ -1,0 +1,181 @@
+"""The rolling certificate of a stream: what holds for all rows that have left so far, from counters that do not grow.
+
+Levels are those of the worst batch. A generalization that several batches share has at least the persons and the diversity of
+the worst of them, so what holds for every batch holds for what a stranger sees. Rows that wait are not told of. Whatever is
+counted in persons, or compared with a window that stays at home, is attested: it is told only whether it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from closeknit import __version__
+from closeknit.core.certificate import Certificate, ClassSizes, LossRecord, Promise, model_form
+from closeknit.core.certifying import list_unprotected, persons_note
+from closeknit.core.classes import Classes
+from closeknit.core.combined_secrets import CodedSecret, Secret, parts
+from closeknit.core.dates import without_format
+from closeknit.core.kinds import Kind, Numeric, flat, numeric
+from closeknit.core.model import Model, least_rows
+from closeknit.core.schema import Schema
+from closeknit.core.vacuity import vacuity_notes
+from closeknit.forms.cell_labels import tight_note
+from closeknit.kernels.geometry.declared_axes import NUMBER, TREE, range_costs
+from closeknit.streams.arrivals import Arrivals, Reals
+from closeknit.streams.digests import digest_codes, fold_digests
+
+if TYPE_CHECKING:
+    from closeknit.streams.stream import Stream
+
+WINDOW = "window"
+REFERENCE_FAMILIES = ("closeness", "likeness", "disclosure", "long run")  # promises that compare a class with something else
+
+
+def build_certificate(stream: Stream) -> Certificate:
+    """The certificate of what a stream has published so far.
+
+    >>> from closeknit.core.kinds import flat, numeric
+    >>> from closeknit.streams.castle import Castle
+    >>> stream = Castle(Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()}), k=2, delta=2, l=2)
+    >>> left = [stream.push({"age": age, "ill": ill}) for age, ill in ((30, "flu"), (40, "gout"), (90, "flu"))]
+    >>> print("\\n".join(str(stream.certificate).splitlines()[:4]))
+    kept    k-anonymity, k = 2: reached 2
+    kept    distinct l-diversity of ill, l = 2: reached 2
+    rows    2 published, 0 withheld, 1 classes of 2 to 2 rows
+    loss    0.1000 (General Loss Metric A; B: 0.1000)
+    """
+    counters, k = stream.counters, least_rows(stream.models)
+    mean = counters.rows_out / counters.batches if counters.batches else 0.0
+    promises = [_build_guarantee(stream, number, model) for number, model in enumerate(stream.models)]
+    return Certificate(
+        closeknit=__version__,
+        form={"generalized": {}},
+        columns=render_schema(stream, stream.schema.sensitive).forms(),
+        rows=counters.rows_out,
+        withheld=counters.suppressed,
+        promises=(*promises, *(attest_model(stream, model) for model in stream.extra_models)),
+        classes=ClassSizes(
+            count=counters.batches, smallest=counters.smallest, mean=mean, largest=counters.largest,
+            discernibility=counters.squares, average_ratio=mean / k if k else None,
+        ),
+        loss=_loss(stream),
+        notes=("so far: it speaks of the rows that have left; levels and sizes are those of batches", *notes(stream)),
+    )  # fmt: skip
+
+
+def count_classes(stream: Stream, rows: Arrivals, sizes: Sequence[int], lo: Reals, hi: Reals, alone: Sequence[bool]) -> None:
+    """Classes leave, one below the other: what they lose and reach goes into the counters.
+
+    `count_singletons`: which of them are rows that join a class published before, and keep nothing by themselves.
+    """
+    unknown = int((rows.quasi == stream.coder.axes.unknown).sum())
+    stream.counters.add_losses(sizes, range_costs(stream.coder.axes, *stream.coder.snap_boxes(lo, hi)), unknown)
+    measured = [(i, model) for i, model in enumerate(stream.models) if model.family == "diversity"]
+    judged = ~np.repeat(np.array(alone, dtype=bool), sizes)
+    if not measured or not judged.any():
+        return
+    class_of = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[judged]
+    kept, class_of = np.unique(class_of, return_inverse=True)
+    names = list(stream.schema.sensitive)
+    secrets: dict[Secret, CodedSecret] = {
+        name: digest_codes(
+            fold_digests(rows.secrets[judged, names.index(name)], rows.cells[name][judged])  # the worse of the two
+        )
+        for _, model in measured
+        for name in parts(model.column)
+    }
+    persons = None if stream.schema.person is None else rows.persons[judged]
+    classes = Classes.of(class_of.astype(np.int32), len(kept), secrets, persons)
+    for i, model in measured:
+        levels = model.levels(classes)
+        stream.counters.add_level(i, float(levels.min() if model.higher_is_safer else -levels.max()))
+        stream.counters.broken += int((~model.holds(classes)).sum())
+
+
+def _build_guarantee(stream: Stream, number: int, model: Model) -> Promise:
+    counters = stream.counters
+    if model.family in REFERENCE_FAMILIES or (stream.schema.person is not None and "persons" in model.needs):
+        return attest_model(stream, model, counters.broken == 0 and _meets_size(stream))
+    level = counters.worst.get(number) if model.family != "size" else counters.fewest_persons
+    reached = None if level is None or counters.batches == 0 or not np.isfinite(level) else abs(float(level))
+    held = _meets_size(stream) if model.family == "size" else counters.broken == 0
+    return Promise(**_base(stream, model), held=held, status="recomputable", reached=reached)
+
+
+def _meets_size(stream: Stream) -> bool:
+    return stream.counters.batches == 0 or stream.counters.fewest_persons >= least_rows(stream.models)
+
+
+def attest_model(stream: Stream, model: Model, held: bool = True) -> Promise:
+    """A promise that only the owner can judge: every class was, before it left."""
+    why = stream.scope.why if model.family in REFERENCE_FAMILIES and stream.scope else None
+    why = "its reference, the long run, stays at home" if model.family == "long run" else why
+    return Promise(**_base(stream, model), held=held, status="attested", why=why)
+
+
+def _base(stream: Stream, model: Model) -> dict[str, Any]:
+    asked: Model = getattr(model, "model", model)  # closeness to the long run is asked for as closeness
+    kind = stream.schema.sensitive.get(asked.column) if isinstance(asked.column, str) else None
+    domain = None if kind is None else replace(kind.bind(np.array([], dtype=object))[0], default_distance=kind.default_distance)
+    scope = stream.scope.text if asked is model and model.family in REFERENCE_FAMILIES and stream.scope else ""
+    return {"model": model_form(asked), "text": model.describe(domain) + scope, "column": asked.column, "asked": model.asked}
+
+
+def _loss(stream: Stream) -> LossRecord:
+    """Both variants; what a tree's node loses in B follows from A and the number of leaves."""
+    counters, axes = stream.counters, stream.coder.axes
+    d, rows = len(stream.schema.quasi), max(counters.rows_out, 1)
+    a = np.array(counters.column_losses or [0.0] * d)
+    some = np.array(counters.column_rows or [0] * d)
+    leaves = np.array([getattr(domain, "size", 0) for domain in stream.coder.domains.values()])
+    nodes = (axes.kind == TREE) & (leaves > 1)
+    b = np.where(nodes, (leaves * a - some) / np.maximum(leaves - 1, 1), a)
+    columns = {name: (x / rows, y / rows) for name, x, y in zip(stream.schema.quasi, a.tolist(), b.tolist(), strict=True)}
+    every = counters.rows_out + counters.suppressed
+    total = [float((axes.weight @ part + counters.suppressed) / max(every, 1)) for part in (a, b)]
+    shown = {**columns, WINDOW: (0.0, 0.0)} if stream.scope else columns
+    return LossRecord(a=total[0], b=total[1], columns=shown)
+
+
+def render_schema(stream: Stream, sensitive: dict[str, Kind]) -> Schema:
+    """What a certificate says of the columns. The number of a window tells rows apart, and costs nothing."""
+    schema = stream.schema.with_kinds(without_format)
+    snapped: Any = {name: replace(cast(Numeric, schema.quasi[name]), snap=True) for name in stream.coder.steps}
+    quasi, importance = {**schema.quasi, **snapped}, dict(schema.importance)
+    if stream.scope:
+        quasi, importance = {**quasi, WINDOW: numeric()}, {**importance, WINDOW: 0}
+    told = {name: flat() if getattr(kind, "from_data", False) else without_format(kind) for name, kind in sensitive.items()}
+    return Schema(quasi=quasi, sensitive=told, plain=schema.plain, importance=importance)
+
+
+def _list_vacuous(stream: Stream) -> list[str]:
+    """Guarantees that exclude nothing: in how many windows, or, where nothing is compared with a window, at all."""
+    if stream.scope is None:
+        two = Classes.of(np.zeros(2, dtype=np.int32), 1, {name: digest_codes(np.arange(2)) for name in stream.schema.sensitive})
+        return vacuity_notes([model for model in stream.models if model.column], lambda _: two, allowed=True)
+    counted = stream.counters.vacuous
+    texts = [(_base(stream, model)["text"], counted[number]) for number, model in enumerate(stream.models) if number in counted]
+    return [f"{text} is vacuous in {windows:,} windows: in them it excludes nothing" for text, windows in texts]
+
+
+def notes(stream: Stream, checked: bool = False) -> list[str]:
+    """What a reader has to know in addition to the numbers. `check_comparison`: all rows were there, and no identifier repeats."""
+    schema, counters = stream.schema, stream.counters
+    said = ["promises cover the published rows only" + (stream.scope.note if stream.scope else "")]
+    said.append(persons_note(schema, checked))
+    if counters.suppressed:
+        said.append(f"{counters.suppressed:,} rows were suppressed: no class could take them in time")
+    if counters.unknown_out:
+        said.append(f"{counters.unknown_out:,} cells were outside the declared domains: their classes write `*` there")
+    said += [*stream.remarks, *_list_vacuous(stream)]
+    number = stream.coder.axes.kind == NUMBER
+    said += [
+        tight_note(name)
+        for name, by_value in zip(schema.quasi, number.tolist(), strict=True)
+        if by_value and stream.coder.domains[name] is None and name not in stream.coder.steps
+    ]
+    return said + list_unprotected(schema, stream.models)

@@ -1,0 +1,88 @@
+"""A stream as a recipe asks for it: `stream: {castle: {k: 100, delta: 10000}, position: number, time: seen}`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.model import Model
+from closeknit.core.schema import Schema
+from closeknit.streams import REGISTRY
+from closeknit.streams.stream import Stream
+
+COLUMN_KEYS = ("position", "time")
+OTHER_PARAMS = ("self", "schema", "models", "seed", "clock")  # parameters that stand elsewhere in a recipe, or in none
+
+
+@dataclass(frozen=True)
+class StreamRequest:
+    """An algorithm by its name, its parameters, and the columns that tell a row's position and time, if any.
+
+    >>> StreamRequest.of({"castle": {"k": 100, "delta": 10000}, "position": "number"})
+    StreamAsked(name='castle', params={'k': 100, 'delta': 10000}, position='number', time=None)
+    >>> StreamRequest.of({"castle": {"kay": 100}})
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: stream 'castle' has no parameter 'kay'; choose one of: k, delta, ...
+    """
+
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    position: str | None = None
+    time: str | None = None
+
+    @classmethod
+    def of(cls, form: Any) -> StreamRequest:
+        """From what stands under the key `stream`."""
+        right = f"write {{castle: {{k: 100, delta: 10000}}}}; known are: {', '.join(sorted(REGISTRY))}"
+        form = {form: {}} if isinstance(form, str) else form
+        if not isinstance(form, Mapping) or len(names := [key for key in form if key not in COLUMN_KEYS]) != 1:
+            raise BadInput(f"stream {form!r} cannot be read", right=right)
+        (name,) = names
+        if name not in REGISTRY:
+            raise BadInput(f"stream '{name}' is unknown", right=suggest_name(name, sorted(REGISTRY)))
+        params = form[name] or {}
+        if not isinstance(params, Mapping):
+            raise BadInput(f"stream '{name}' has {params!r} for its parameters", right="write {parameter: value}")
+        for key in COLUMN_KEYS:
+            if not isinstance(form.get(key), str | None):
+                raise BadInput(f"stream has {key}={form[key]!r}, which is no column", right="name a column of the rows")
+        asked = cls(name, {str(key): value for key, value in params.items()}, *(form.get(key) for key in COLUMN_KEYS))
+        asked._check_names()
+        return asked
+
+    def build(self, schema: Schema, models: Sequence[Model], seed: int | None) -> Stream:
+        """The stream, at its beginning. Its clock is `tick`: whoever runs it says what time it is."""
+        cls = REGISTRY[self.name]
+        takes = inspect.signature(cls.__init__).parameters
+        if models and "models" not in takes:
+            raise BadInput(f"stream '{self.name}' takes no models", right="leave the key models out")
+        given = dict(self.params)
+        if models or _is_required(takes, "models"):
+            given["models"] = list(models)
+        if seed is not None:
+            given["seed"] = seed
+        stream = cls(schema=schema, **given)
+        if self.time is not None and not stream.timed:
+            raise BadInput("stream has a column for the time, and its delay is counted in rows", right="leave time out")
+        for name in (self.position, self.time):
+            if name is not None and name in schema.plain:
+                right = "leave the column without a role: it is read, but must not be published"
+                raise BadInput("tells position or time, and is plain", column=name, right=right)
+        return stream
+
+    def _check_names(self) -> None:
+        takes = inspect.signature(REGISTRY[self.name].__init__).parameters
+        own = [name for name in takes if name not in OTHER_PARAMS]
+        for name in self.params:
+            if name not in own:
+                raise BadInput(f"stream '{self.name}' has no parameter '{name}'", right=suggest_name(name, own))
+        for name in own:
+            if name not in self.params and _is_required(takes, name):
+                raise BadInput(f"stream '{self.name}' needs the parameter '{name}'")
+
+
+def _is_required(takes: Mapping[str, inspect.Parameter], name: str) -> bool:
+    return name in takes and takes[name].default is inspect.Parameter.empty

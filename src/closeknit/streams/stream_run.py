@@ -1,0 +1,220 @@
+"""Source -> stream -> sink, so that a kill at any instant loses nothing and repeats nothing that can be taken back.
+
+A checkpoint names a place of the input, a place of the output and the state between them, at one instant. What is done after
+it is done again after a kill, in the same way: positions, batch numbers and choices come out the same.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.streams.arrival_order import ArrivalOrder, cells_of
+from closeknit.streams.checkpoint_folder import CheckpointFolder, Tick
+from closeknit.streams.lines import ArrivedRow, RejectedLine
+from closeknit.streams.sinks import Rejects, Sink
+from closeknit.streams.sources import Block, Source
+from closeknit.streams.stream import Stream
+
+PATIENCE = 0.2  # seconds of silence after which a stream with a delay in seconds is told the time
+
+
+@dataclass
+class StreamRun:
+    r"""One run of a stream. `go` works until the input ends or `stopping` says so, and tells which it was.
+
+    >>> import tempfile, time
+    >>> from pathlib import Path
+    >>> from closeknit.core.kinds import numeric
+    >>> from closeknit.core.schema import Schema
+    >>> from closeknit.streams.castle import Castle
+    >>> from closeknit.streams.sinks import FileSink
+    >>> from closeknit.streams.sources import FileSource
+    >>> schema = Schema(quasi={"age": numeric(0, 100)})
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     _ = Path(place, "in.ndjson").write_text('{"age": 41}\n{"age": 30}\n', encoding="utf-8")
+    ...     source, sink = FileSource(f"{place}/in.ndjson"), FileSink(f"{place}/out.ndjson")
+    ...     run = StreamRun(Castle(schema, k=2, delta=9), source, sink, ArrivalOrder(schema), Rejects(None), time.time)
+    ...     run.begin()
+    ...     run.run(), Path(place, "out.ndjson").read_text(encoding="utf-8")
+    (True, '{"age":"[30, 41]"}\n{"age":"[30, 41]"}\n')
+    """
+
+    stream: Stream
+    source: Source
+    sink: Sink
+    order: ArrivalOrder
+    rejects: Rejects
+    clock: Callable[[], float]
+    folder: CheckpointFolder | None = None
+    every: int = 100_000  # rows between checkpoints
+    strict: bool = False
+    stopping: Callable[[], bool] = lambda: False
+    watch: Callable[[StreamRun, bool], None] = lambda run, kept: None  # told after each block, and after each checkpoint
+    number: int = 0  # of the checkpoint
+    batches: int = 0  # written; the number of the last one
+    set_aside: int = 0
+    _replay: deque[Tick] = field(default_factory=deque)
+    _now: float = 0.0
+    _saved_at: int = 0
+    _offset: int | None = None  # of the input
+
+    def begin(self) -> None:
+        """A new stream: the first checkpoint stands before anything is written."""
+        if self.folder is not None:
+            self._save_checkpoint()
+        self.sink.empty()
+        self.rejects.empty()
+
+    def resume(self, beside: dict[str, Any], ticks: Sequence[Tick]) -> None:
+        """Go back to where a checkpoint was made; `ticks` came after it."""
+        self.source.seek(beside["source"])
+        self.sink.seek(beside["sink"])
+        self.rejects.seek(beside["rejects"])
+        self.order.last = beside["last"]
+        self.number, self.batches, self.set_aside = beside["number"], beside["batches"], beside["set_aside"]
+        self._now = beside["now"]
+        self._replay, self._saved_at = deque(ticks), self.stream.position
+
+    def run(self) -> bool:
+        """True if the input has ended and all has left; False if it was stopped, and waits in its checkpoint."""
+        while not self.stream.ended:
+            if self.stopping() and self.folder is not None:
+                self._save_checkpoint()
+                return False
+            block = None if self.stopping() else self.source.read(PATIENCE if self._by_clock else None)
+            if block is None:
+                self._finish()
+            else:
+                self._take(block)
+                if self._by_clock and not self._replay:
+                    self._tick(self._time(), silent=True)
+                if self.folder is not None and self.stream.position - self._saved_at >= self.every and not self._replay:
+                    self._save_checkpoint()
+            self.watch(self, False)
+        return True
+
+    def _take(self, block: Block) -> None:
+        good, bad = self.order.check_rows(block.rows)
+        for each in sorted([*block.refused, *bad]):  # by their lines
+            self._reject_line(each)
+        if self.order.time is not None:
+            for now, rows in groupby(good, key=lambda found: self.order.time_of(found.row)):
+                self._tick(now, noted=True)
+                self._push(list(rows))
+        else:
+            self._push_by_clock(good)
+
+    def _push_by_clock(self, rows: list[ArrivedRow]) -> None:
+        while rows:
+            self._repeat_ticks()
+            count = len(rows)
+            if self._replay:
+                count = min(count, self._replay[0].position - self.stream.position)
+            elif self.stream.timed:
+                self._tick(self._time())
+            self._push(rows[:count])
+            rows = rows[count:]
+        self._repeat_ticks()
+
+    def _push(self, rows: list[ArrivedRow]) -> None:
+        if not rows:
+            return
+        before, self._offset = self.stream.position, rows[-1].end
+        batches = self.stream.batches_of(cells_of([found.row for found in rows], self.stream.schema.used))
+        try:
+            self._emit(batches, Tick(self._now, before + len(rows), None, self._offset))
+        except BadInput as bad:
+            if self.stream.position != before:
+                raise
+            if len(rows) == 1:  # which was not taken
+                self._reject_line(RejectedLine(rows[0].line, str(bad), ""))
+            for found in rows if len(rows) > 1 else ():
+                self._push([found])
+
+    def _repeat_ticks(self) -> None:
+        """Ticks of the log that came at this row."""
+        while self._replay and self._replay[0].position <= self.stream.position and not self._replay[0].end:
+            tick = self._replay.popleft()
+            if tick.position < self.stream.position or tick.batch not in (None, self.batches):
+                logged, found = (tick.position, tick.batch), (self.stream.position, self.batches)
+                what = f"the log of ticks has row and batch {logged}, the stream has {found}"
+                raise BadInput(what, right="give the same input again")
+            self._tick(tick.now, noted=True)
+
+    def _tick(self, now: float, silent: bool = False, noted: bool = False) -> None:
+        """Tell the time; `noted` says that it will be known again after a crash, `ignore_progress` that no row hangs on it."""
+        counters, self._now = self.stream.counters, now
+        tick = Tick(now, self.stream.position, self.batches, self._offset)
+        before = counters.suppressed, self.batches
+        if not silent and not noted:
+            self._log_tick(tick)
+        self._emit(self.stream.batches_due(now), tick if silent else None)
+        if silent and counters.suppressed != before[0] and self.batches == before[1]:
+            self._log_tick(tick)
+
+    def _log_tick(self, tick: Tick) -> None:
+        if self.folder is not None:
+            self.folder.log_tick(tick)
+
+    def _emit(self, batches: Iterable[Columns], cause: Tick | None = None) -> None:
+        """Write batches; the time that made them leave, where no input tells it, is safe before the first one."""
+        if cause is not None and self._by_clock and not self._replay:
+            batches = self._log_first(batches, cause)
+        for batch in batches:
+            if self.folder is not None:
+                self.folder.sync()
+            self.sink.write(self.batches + 1, batch)
+            self.batches += 1
+
+    def _log_first(self, batches: Iterable[Columns], cause: Tick) -> Iterator[Columns]:
+        for i, batch in enumerate(batches):
+            if i == 0:
+                self._log_tick(cause)
+            yield batch
+
+    @property
+    def _by_clock(self) -> bool:
+        return self.stream.timed and self.order.time is None
+
+    def _reject_line(self, bad: RejectedLine) -> None:
+        if self.strict:
+            right = "correct it, or leave --strict out to set such lines aside"
+            raise BadInput(f"line {bad.line:,}: {bad.why}", right=right)
+        self.set_aside += 1
+        self.rejects.write(bad.line, bad.why, bad.text)
+
+    def _finish(self) -> None:
+        self._repeat_ticks()
+        end = Tick(self._now, self.stream.position, None, self._offset, end=True)
+        self._emit(self.stream.batches_at_end(), end)
+        if self.folder is not None:
+            self._save_checkpoint()
+
+    def _save_checkpoint(self) -> None:
+        """A checkpoint, after all that it tells of is safe."""
+        assert self.folder is not None
+        self.number += 1
+        beside = {
+            "number": self.number,
+            "source": self.source.mark(),
+            "sink": self.sink.mark(),
+            "rejects": self.rejects.mark(),
+            "batches": self.batches,
+            "last": self.order.last,
+            "set_aside": self.set_aside,
+            "now": self._now,
+        }
+        self.folder.save(self.stream, beside)
+        self.source.commit()
+        self._saved_at = self.stream.position
+        self.watch(self, True)
+
+    def _time(self) -> float:
+        """Never earlier than it was, also after a restart."""
+        return max(self._now, self.clock())

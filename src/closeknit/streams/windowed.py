@@ -1,0 +1,344 @@
+"""Windows: rows leave in classes that are close to a window of the stream, whichever static method parts them.
+
+Promises. Every class lies in one window: `omega` rows that begin at a multiple of `advance`, or the last `omega` rows of a
+stream that has ended. There it keeps every model with all rows of that window, published or not, as the reference: with
+t-closeness this is (omega, t)-closeness. The window's number is published with each row; two classes with the same cells
+are classes of their own where their windows differ. The row at position p has left or was suppressed when
+`floor(p / advance) * advance + omega + advance` rows have come. Each row leaves once, or is suppressed and counted.
+
+Source: the thesis on SABRE and BUREL, ch. 6.
+
+Different from the source:
+- classes are judged directly and exactly against the window, so no budget is set aside for the distance D between what waits
+  and the window, and the step is taken for D <= t (as printed, t = 0 never lets a row out);
+- the ground distance is that of the window, never that of the rows that wait (as printed, classes miss t);
+- any models and any static method that makes classes may serve a window; what it returns is judged again, merged where it
+  breaks a promise, and replaced by one class of all that waits where nothing else helps;
+- k counts persons; where a window cannot keep it, what expires leaves with the classes of an earlier window or is suppressed;
+- a stream may end (as printed, its last rows never leave): the last `omega` rows are a window;
+- `long_run=t` asks of each class to be near the long run too: a homogeneous window is close to itself.
+
+Cost: of memory `omega + advance` rows; of time the method's on the rows that wait, about once for every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.classes import Classes, Histogram
+from closeknit.core.columns import Column, Columns
+from closeknit.core.combined_secrets import parts, render_secret
+from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
+from closeknit.core.exact import Number
+from closeknit.core.look_alikes import fold_model, with_folded
+from closeknit.core.method import Method, ignore_progress, usual_form
+from closeknit.core.model import Model, joints, least_rows, list_models
+from closeknit.core.params import number, take, whole
+from closeknit.core.schema import Schema
+from closeknit.core.table import Outcome, Partition
+from closeknit.core.vacuity import find_stand_alone
+from closeknit.fills.persons import must_keep_together, run_by_person
+from closeknit.fills.repair import find_broken_classes, repair_partition
+from closeknit.methods import REGISTRY as METHODS
+from closeknit.models import KAnonymity, TCloseness
+from closeknit.streams.arrivals import Arrivals, Ints
+from closeknit.streams.long_run import DecayedCounts, LongRun, add_secrets
+from closeknit.streams.pending import Pending
+from closeknit.streams.stream import Emission, Scope, Stream
+from closeknit.streams.thinning import thin_rows
+from closeknit.streams.window_tables import Waiting, WindowTables
+
+MEMORY = 10  # windows after which a row counts about a third in the long run
+
+
+class Windowed(Stream):
+    """Any static method in windows of `omega` rows that move on by `advance`.
+
+    >>> import closeknit as ck
+    >>> schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"ill": ck.flat()})
+    >>> stream = Windowed(ck.Mondrian(), schema, [ck.TCloseness("ill", 0.5)], omega=4, advance=2, k=2)
+    >>> left = [row for i in range(8) for row in stream.push({"age": 10 * i, "ill": ["flu", "gout"][i % 2]})]
+    >>> left[0], len(left + stream.flush())
+    ({'age': '[0, 10]', 'ill': 'flu', 'window': 0}, 8)
+    """
+
+    name: ClassVar[str] = "windowed"
+
+    def __init__(self, method: Method | str | Mapping[str, Any], schema: Schema, models: Sequence[Model],
+                 omega: int = 20_000, advance: int = 5_000, seed: int | None = None, k: int | None = None,
+                 long_run: Number | None = None) -> None:  # fmt: skip
+        asked = [*list_models(models), *([] if k is None else [KAnonymity(k)])]
+        super().__init__(schema, asked, seed)
+        self.omega, self.advance = whole("omega", omega, least=1), whole("advance", advance, least=1)
+        if self.omega % self.advance:
+            right = "windows begin at multiples of advance: choose omega as one of them"
+            raise BadInput(f"omega={omega} is not a multiple of advance={advance}", right=right)
+        self.method: Method = take("method", method, METHODS, "run")
+        if "method" in self.asked:
+            self.asked = {**self.asked, "method": self.method}  # a checkpoint keeps the method, however it was written
+        _check(self.method, schema, asked)
+        self.beside = _long_runs(asked, long_run)
+        # the long run has look-alike values of its own, which may not be in the window
+        folded = (LongRun(fold_model(long_run.model)) for long_run in self.beside)
+        self.judges: tuple[Model, ...] = (*asked, *self.beside, *folded)
+        self.scope = Scope(
+            f", to its window of {self.omega:,} rows",
+            f", in windows of {self.omega:,} rows that move on by {self.advance:,}, or fewer at the end; a window that is"
+            " homogeneous is close to itself",
+            "its reference, all rows of its window, stays at home",
+        )
+        self.recent = Pending()  # secrets of all rows from `start` on, also of those that left
+        self.start = 0  # of the window
+        self.held: list[Ints] = []  # classes of the last window that was parted, not yet out
+        self.held_window = 0
+        self.cases = [0, 0, 0]  # how often each happened
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """What follows from what was asked."""
+        placed = [name for model in self.judges for name in _without_missing(model, self.schema)]
+        self.tables = WindowTables(self.schema, self.coder, joints(self.models), dict.fromkeys(placed))
+        memory = MEMORY * self.omega // self.advance
+        names = [model.secret for model in self.judges if isinstance(model, LongRun)]
+        self.decayed = {name: DecayedCounts(self.schema.sensitive[name], memory) for name in names}
+        self.decayed_to = 0
+
+    # How rows come and leave ----------------------------------------------------------------------------------------------
+
+    def _arrive(self, rows: Arrivals, first: int) -> Iterator[list[Emission]]:
+        at, end = first, first + len(rows)
+        while at < end:
+            due = self.start + self.omega + self.advance
+            upto = min(end, due)
+            self._remember(rows.take(np.arange(at - first, upto - first)), at)
+            at = upto
+            if at == due:
+                yield from self._step(self.start + self.advance, at - 1)
+                self.recent.drop(np.arange(self.start, self.start + self.advance))
+                self.start += self.advance
+
+    def _remember(self, rows: Arrivals, first: int) -> None:
+        cells = {name: rows.cells[name] for name in self.schema.sensitive}
+        self.recent.add(Arrivals(np.zeros((len(rows), 0)), rows.persons, rows.secrets, cells), first)
+        self._suppress(first + np.flatnonzero(self.tables.flag_missing(rows)))
+
+    def _step(self, expires: int, at: int) -> Iterator[list[Emission]]:
+        """Rows before position `expires` have to go; the row at position `at` is the last that came."""
+        self._remember_long(self.start + self.omega)
+        if len(self.pending.positions(self.start, expires)) == 0:  # case 1
+            self.cases[0] += 1
+            return
+        window = self.start // self.advance
+        classes = self._split_window(self.start, self.start + self.omega, window)
+        self.cases[1 if classes is not None else 2] += 1
+        if classes is not None:  # case 2
+            self.held = [rows for rows in classes if rows[0] >= expires]
+            self.held_window = window
+            yield _build_emissions([rows for rows in classes if rows[0] < expires], window, at)
+        else:  # case 3
+            yield from self._emit_held(at)
+            self._suppress(self.pending.positions(self.start, expires))
+
+    def _emit_held(self, at: int) -> Iterator[list[Emission]]:
+        held, self.held = self.held, []
+        yield _build_emissions(held, self.held_window, at)
+
+    def _end(self) -> Iterator[list[Emission]]:
+        cut, at = max(0, self.position - self.omega), self.position - 1
+        if self.position >= self.omega:
+            yield from self._step(cut, at)
+        self._remember_long(self.position)
+        window = -(-cut // self.advance)
+        classes = self._split_window(cut, self.position, window)
+        if classes is None:
+            yield from self._emit_held(at)
+            classes = self._split_window(cut, self.position, window)
+        if classes is None:
+            classes = self._split_window(cut, self.position, window, thin=True)
+        yield _build_emissions(classes or [], window, at)
+
+    # Who leaves together ----------------------------------------------------------------------------------------------------
+
+    def _split_window(self, first: int, end: int, window: int, thin: bool = False) -> list[Ints] | None:
+        """The rows of a window that wait, in classes that keep every promise there, oldest first; None where there are none.
+
+        `thin`: rows are left out until the rest keeps them.
+        """
+        positions = self.pending.positions(first, end)
+        if len(positions) == 0:
+            return []
+        waiting = self._waiting(positions, first, end)
+        judges = with_folded(self.judges, waiting.table)
+        if thin:
+            kept = thin_rows(waiting.table, judges)
+            waiting = Waiting(waiting.table.take(kept), waiting.strange[kept])
+        table, one = waiting.table, Partition(np.zeros(len(waiting.table), dtype=np.int32), 1)
+        if len(table) == 0 or find_broken_classes(table, one, judges).any():
+            return None
+        partition = waiting.merge_alike(self._partition(waiting, window, one, judges))
+        if (partition.class_of < 0).any() or find_broken_classes(table, partition, judges).any():
+            partition = one
+        self._count_vacuous(table.count_classes(one))
+        rows = table.rows[np.lexsort((table.rows, partition.class_of))]
+        ends = np.cumsum(np.bincount(partition.class_of)).tolist()
+        return [rows[start:end] for start, end in pairwise([0, *ends])]
+
+    def _count_vacuous(self, classes: Classes) -> None:
+        """A window in which a guarantee excludes nothing is counted and noted: to stop there would itself disclose."""
+        for i, model in enumerate(self.models):
+            found = find_stand_alone(model, classes, least_rows(self.models))
+            if found is not None and found.vacuous:
+                self.counters.vacuous[i] = self.counters.vacuous.get(i, 0) + 1
+
+    def _partition(self, waiting: Waiting, window: int, one: Partition, judges: Sequence[Model]) -> Partition:
+        """What the method makes of it, with the rows of a person together, merged where it breaks a promise."""
+        table, seed = waiting.table, int(self.choice("window", window).integers(2**63))
+        keep = must_keep_together(table, self.method)
+
+        def run(part: Any) -> Outcome:
+            return self.method.run(part, judges, seed, ignore_progress)
+
+        try:
+            outcome = run_by_person(table, run) if keep else run(table)
+        except Unsatisfiable:  # of its kind of partition there is none; one class of all that waits holds
+            return one
+        return repair_partition(table, outcome.partition, judges)
+
+    def _waiting(self, positions: Ints, first: int, end: int) -> Waiting:
+        secrets = self.tables.secrets(self.recent.take(np.arange(first, end)))
+        canonical = self.tables.waiting(secrets, self.pending.take(positions), positions, first)
+        ties = canonical.table.tie_order(int(self.choice("ties", first).integers(2**63)))
+        waiting = Waiting(canonical.table.take(ties), canonical.strange[ties])
+        if not self.decayed:
+            return waiting
+        table, names = waiting.table, list(self.schema.sensitive)
+        digests = self.recent.take(table.rows).secrets
+        secrets_too, references = dict(table.joints), dict(table.references)
+        for name, counts in self.decayed.items():
+            secrets_too["", name] = counts.encode(digests[:, names.index(name)])
+            references["", name] = counts.reference()
+        return Waiting(replace(table, joints=secrets_too, references=references), waiting.strange)
+
+    def _remember_long(self, end: int) -> None:
+        """All rows before a position are part of the long run, block by block."""
+        while self.decayed and self.decayed_to < end:
+            block = np.arange(self.decayed_to, min(self.decayed_to + self.advance, end))
+            rows = self.recent.take(block)
+            add_secrets(rows, list(self.schema.sensitive), self.decayed, ~self.tables.flag_missing(rows))
+            self.decayed_to += len(block)
+
+    def recheck_models(self, rows: Arrivals, positions: Ints, class_of: NDArray[np.integer],
+                     windows: Ints | None) -> dict[Model, bool]:  # fmt: skip
+        """Every class once more against its window, of all rows that came; closeness to the long run is not repeated."""
+        held = dict.fromkeys((model for model in self.models if model.column is not None), True)
+        assert windows is not None
+        for window in np.unique(windows).tolist():
+            whole = window * self.advance + self.omega <= len(rows)
+            first = window * self.advance if whole else max(0, len(rows) - self.omega)
+            secrets = self.tables.secrets(rows.take(np.arange(first, min(first + self.omega, len(rows)))))
+            mine = windows == window
+            numbers, renumbered = np.unique(class_of[mine], return_inverse=True)
+            coded = {name: (codes[positions[mine] - first], domain) for name, (codes, domain) in secrets.items()}
+            references = {name: np.bincount(codes[codes >= 0], minlength=d.size + 1) for name, (codes, d) in secrets.items()}
+            persons = None if self.schema.person is None else rows.persons[positions[mine]]
+            classes = Classes.of(renumbered.astype(np.int32), len(numbers), coded, persons, references)
+            for model in held:
+                alone = [model, *([fold_model(model)] if isinstance(model.column, str) else [])]
+                held[model] &= all(bool(judge.holds(classes).all()) for judge in alone)
+        return held
+
+    # What stays ---------------------------------------------------------------------------------------------------------------
+
+    def _empty(self) -> Columns:
+        cells = dict(super()._empty())
+        return Columns({**cells, "window": Column(np.empty(0, dtype=np.int64), np.empty(0, np.int32))}, 0)
+
+    def _state(self) -> dict[str, Any]:
+        positions = self.recent.positions()
+        return {
+            "start": self.start,
+            "held": self.held,
+            "held_window": self.held_window,
+            "cases": self.cases,
+            "span": (self.recent.first, self.recent.end),
+            "recent": self.recent.take(positions) if len(positions) else None,
+            "decayed": {name: counts.weights for name, counts in self.decayed.items()},
+            "decayed_to": self.decayed_to,
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._prepare()  # digests have another key now
+        self.start, self.held, self.held_window = state["start"], state["held"], state["held_window"]
+        self.cases, self.decayed_to = state["cases"], state["decayed_to"]
+        first, end = state["span"]
+        self.recent.restore(np.arange(first, end), state["recent"], first, end)
+        for name, weights in state["decayed"].items():
+            self.decayed[name].weights = weights
+
+
+def _build_emissions(classes: Iterable[Ints], window: int, at: int) -> list[Emission]:
+    return [Emission(rows, window=window, at=at) for rows in classes]
+
+
+def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
+    """Refuse what has no meaning in a window before the first row comes."""
+    if usual_form(method) != "generalized":
+        raise BadInput(f"{method.name} does not make classes of generalized cells", right="choose another, such as Mondrian()")
+    if not models:
+        raise BadInput("no promise was asked for", right="give at least one model, such as TCloseness(column, 0.2)")
+    for model in models:
+        for name in parts(model.column):
+            if name not in schema.sensitive:
+                right = suggest_name(name, schema.sensitive)
+                raise BadInput(f"{model.name} is asked for a column that is not sensitive", column=name, right=right)
+        if isinstance(model.column, tuple) and model.family != "closeness":
+            right = "ask for it of each column alone, or for t_closeness of them together"
+            raise BadInput(f"{model.name} cannot speak of {render_secret(model.column)}", right=right)
+        if "generalized" not in model.forms or "release" in model.needs:
+            raise BadInput(f"{model.name} has no meaning in a window", right="ask for a promise about classes")
+    if method.plans_for != "any" and all(model.family != method.plans_for for model in models):
+        right = "add one, or choose Windowed(Mondrian(), ...), which serves any promise"
+        raise BadInput(f"{method.name} plans for a promise of {method.plans_for}, and none was asked", right=right)
+
+
+def _long_runs(models: Sequence[Model], limit: Number | None) -> list[LongRun]:
+    """Closeness to the long run of every secret that a promise speaks of, in the distance that is asked for it."""
+    if limit is None:
+        return []
+    number("long_run", limit, least=0, most=1)
+    distances: dict[str, str | None] = {}
+    for model in models:
+        for name in parts(model.column):
+            distance = getattr(model, "distance", None) if isinstance(model.column, str) else None
+            distances[name] = distances.get(name) or distance
+    if not distances:
+        raise BadInput("long_run was given, and no promise speaks of a secret", right="leave it out, or ask for a t_closeness")
+    return [LongRun(TCloseness(name, limit, distance)) for name, distance in distances.items()]
+
+
+def _without_missing(model: Model, schema: Schema) -> list[str]:
+    """The secret, if the promise has no place for a missing one; a promise that its kind cannot carry at all is refused."""
+    inner = model.model if isinstance(model, LongRun) else model
+    if not isinstance(inner.column, str):
+        return []
+    kind = schema.sensitive[inner.column]
+    domain = replace(kind.bind(np.array([], dtype=object))[0], default_distance=kind.default_distance)
+
+    def refuse(codes: list[int]) -> None:
+        rows = np.array(codes, dtype=np.int32)
+        histogram = Histogram.of(np.zeros(len(rows), dtype=np.int32), 1, rows, domain)
+        sizes = np.array([len(rows)], dtype=np.int64)
+        inner.refuse(Classes(sizes, sizes, {inner.column: histogram}))  # type: ignore[dict-item]
+
+    refuse([])
+    try:
+        refuse([domain.size])
+    except BadInput:
+        return [inner.column]
+    return []
