@@ -42,6 +42,13 @@ def _line(source: tables.Source, models: list[Model], dealing: str) -> list[str]
     made = release.certificate
     asked = ", ".join(f"t={model.t}" if isinstance(model, ck.TCloseness) else f"k={model.least_size}" for model in models)
     return [
-        asked, dealing, f"{made.loss.a:.4f}", f"{made.loss.b:.4f}", f"{made.classes.count:,}", f"{made.classes.mean:.1f}",
-        f"{by_tree:.4f}", f"{equal:.4f}", f"{took:.2f} s",
-    ]  # fmt: skip
+        asked,
+        dealing,
+        f"{made.loss.a:.4f}",
+        f"{made.loss.b:.4f}",
+        f"{made.classes.count:,}",
+        f"{made.classes.mean:.1f}",
+        f"{by_tree:.4f}",
+        f"{equal:.4f}",
+        f"{took:.2f} s",
+    ]

@@ -38,7 +38,7 @@ def release(question: dict) -> dict[str, float]:
     """Memory of the whole way from CSV file to saved folder, `imports` being what the libraries alone take."""
     ready = imports()["megabytes"]
     from closeknit.api import run
-    from closeknit.recipe import Recipe
+    from closeknit.api.recipe import Recipe
 
     made = run(Recipe.of(question["recipe"]))
     with tempfile.TemporaryDirectory() as folder:

@@ -19,10 +19,7 @@ from sections import Section
 from trials import Grid, Made, filled, part, warm
 
 BETAS, BETA, WIDTHS = (1, 2, 3, 4, 5), 4, (2, 4, 6, 8)
-QUASI = {
-    "three": ("age", "sex", "education"),
-    "five": ("age", "sex", "education", "marital-status", "work-class"),
-}
+QUASI = {"three": ("age", "sex", "education"), "five": ("age", "sex", "education", "marital-status", "work-class")}
 DEALT, SLACK = "Stack & Deal, k=2", "+ cuts + slack"
 
 

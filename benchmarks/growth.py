@@ -46,9 +46,17 @@ def run(section: Any, rows: int | None) -> None:
                 before[method, options, size] = answer["seconds"]
                 growth = grown(before, method, options, size)
                 lines.append(
-                    [f"{method}, {options}", f"{size:,}", f"{answer['seconds']:.2f} s", growth, f"{answer['peak']:,.0f} MB",
-                     f"{answer['start']:,.0f} MB", f"{answer['loss']:.4f}", f"{answer['classes']:,}"]
-                )  # fmt: skip
+                    [
+                        f"{method}, {options}",
+                        f"{size:,}",
+                        f"{answer['seconds']:.2f} s",
+                        growth,
+                        f"{answer['peak']:,.0f} MB",
+                        f"{answer['start']:,.0f} MB",
+                        f"{answer['loss']:.4f}",
+                        f"{answer['classes']:,}",
+                    ]
+                )
     section.table(["method", "rows", "time", "growth", "peak memory", "of it before", "loss A", "classes"], lines)
 
 

@@ -33,9 +33,20 @@ TWO = {"age": "0.15", "occupation": "0.25"}
 # The line whose secret is age was quoted apart from those that `arx.py` has methods for.
 QUOTED: dict[str, tuple[float, int, str]] = {**arx.QUOTED, f"ordered t={ORDERED_T}": (0.154, 0, "15")}
 HEAD = [
-    "asked", "Mondrian", "best of SABRE, BUREL, Stack & Deal", "ARX (rows withheld; seconds)", "Knit", "processor s", "classes",
-    "of the best other", "long Knit", "processor s", "query error of Mondrian", "of the best of the three", "of Knit",
-]  # fmt: skip
+    "asked",
+    "Mondrian",
+    "best of SABRE, BUREL, Stack & Deal",
+    "ARX (rows withheld; seconds)",
+    "Knit",
+    "processor s",
+    "classes",
+    "of the best other",
+    "long Knit",
+    "processor s",
+    "query error of Mondrian",
+    "of the best of the three",
+    "of Knit",
+]
 
 
 @dataclass(frozen=True)
@@ -176,11 +187,17 @@ def _line(asked: Problem, rows: int | None) -> list[str]:
     rival = min(quoted, mondrian.release.loss, best.release.loss)
     errors = [made.error(asked, _count(rows)) for made in (mondrian, best, knit)]
     return [
-        asked.name, f"{mondrian.release.loss:.3f}", f"{best.release.loss:.3f}",
-        f"{quoted:.3f} ({withheld:,}; {seconds})" if seconds else "", f"{knit.release.loss:.3f}",
-        f"{knit.seconds:.1f}", f"{knit.release.certificate.classes.count:,}", f"{knit.release.loss / max(rival, 1e-9):.0%}",
-        *([f"{long.release.loss:.3f}", f"{long.seconds:.1f}"] if long else ["", ""]), *errors,
-    ]  # fmt: skip
+        asked.name,
+        f"{mondrian.release.loss:.3f}",
+        f"{best.release.loss:.3f}",
+        f"{quoted:.3f} ({withheld:,}; {seconds})" if seconds else "",
+        f"{knit.release.loss:.3f}",
+        f"{knit.seconds:.1f}",
+        f"{knit.release.certificate.classes.count:,}",
+        f"{knit.release.loss / max(rival, 1e-9):.0%}",
+        *([f"{long.release.loss:.3f}", f"{long.seconds:.1f}"] if long else ["", ""]),
+        *errors,
+    ]
 
 
 def _long(asked: Problem, usual: Made, rows: int | None) -> Made | None:

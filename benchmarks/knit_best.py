@@ -14,7 +14,7 @@ from closeknit.core.table import Partition, Table
 from closeknit.kernels.exchange.knit_guard import Guard, count_row, is_allowed
 from closeknit.kernels.geometry.boxes import partition_loss
 from closeknit.kernels.geometry.ranges import Costs, costs, range_cost
-from closeknit.plans.guards import LONGEST, guard_of
+from closeknit.search.guards import LONGEST, guard_of
 
 TINY = 16  # rows of which all sets are looked at
 

@@ -42,9 +42,12 @@ def report(section: Section, rows: int | None, ts: Sequence[str]) -> None:
         frame = pl.read_csv(source.path, infer_schema=False)
     section.say(f"{source.remark} Salary ordered, seven quasi columns, k = {K}. Processor seconds of all threads in brackets.")
     methods = {
-        "Mondrian": ck.Mondrian(), "Stack & Deal": ck.StackAndDeal(), "SABRE": ck.Sabre(),
-        "Knit, start only": ck.Knit(proposals=0), "Knit": ck.Knit(),
-    }  # fmt: skip
+        "Mondrian": ck.Mondrian(),
+        "Stack & Deal": ck.StackAndDeal(),
+        "SABRE": ck.Sabre(),
+        "Knit, start only": ck.Knit(proposals=0),
+        "Knit": ck.Knit(),
+    }
     found = []
     for t in ts:
         asked = Problem(t, frame, source.schema, [ck.KAnonymity(K), ck.TCloseness(source.secret, t)])
@@ -82,9 +85,14 @@ def _answer(rows: int | None) -> dict[str, Any]:
     whose = "SAL" if rows is None and tables.data_folder() else "a generated table"
     remark = f"each row of {whose} {times} times"
     return {
-        "rows": len(frame), "remark": remark, "loss": made.loss.a, "classes": made.classes.count, "peak": peak(),
-        "start": held, **took,
-    }  # fmt: skip
+        "rows": len(frame),
+        "remark": remark,
+        "loss": made.loss.a,
+        "classes": made.classes.count,
+        "peak": peak(),
+        "start": held,
+        **took,
+    }
 
 
 def main(ts: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from closeknit.core.errors import CloseknitError
 from closeknit.core.method import Method, ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Table
-from closeknit.fills.repair import repair_partition
+from closeknit.search.repair import repair_partition
 from knit import Problem, lines
 from knit_best import loss_of, optimum
 from knit_bound import by_parts, relaxed
@@ -164,8 +164,12 @@ def encoded(asked: Problem, quasi: Sequence[str], count: int | None = None) -> T
 
 
 PARTS_OF_IT: dict[str, Callable[[Section, int | None], None]] = {
-    "tiny": tiny, "samples": samples, "columns": columns, "boxes": fixed_boxes, "all": whole,
-}  # fmt: skip
+    "tiny": tiny,
+    "samples": samples,
+    "columns": columns,
+    "boxes": fixed_boxes,
+    "all": whole,
+}
 
 
 def main(names: Sequence[str]) -> None:

@@ -28,10 +28,7 @@ def run(section: Section, rows: int | None) -> None:
         f"cycle that fits into {LONG:.0f} s. A budget of so many sweeps is enough for it; the default has {usual}."
     )
     sweeps = sorted({count for points in found.values() for count in points})
-    section.table(
-        ["sweeps", *found],
-        [[count, *(_cell(points.get(count)) for points in found.values())] for count in sweeps],
-    )
+    section.table(["sweeps", *found], [[count, *(_cell(points.get(count)) for points in found.values())] for count in sweeps])
     if rows is None:
         draw(found, usual, PICTURE)
         section.say("docs/pictures/knit_time.png shows the same.")

@@ -11,8 +11,8 @@ from typing import Any
 import closeknit as ck
 import tables
 from closeknit.core.columns import Columns
-from closeknit.doors.files import read
 from closeknit.forms.release_reading import reading_of
+from closeknit.io.files import read
 from closeknit.metrics import class_distances, kl_divergence, measure_levels, measures, queries, workload_error
 from closeknit.release import Release
 from sections import Section

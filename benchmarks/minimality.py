@@ -29,7 +29,7 @@ from closeknit.attacks.deals import Deals
 from closeknit.core.columns import Columns
 from closeknit.core.method import Method
 from closeknit.core.model import Model
-from closeknit.doors.canonical import content_hash
+from closeknit.io.canonical import content_hash
 from closeknit.methods import REGISTRY
 from sections import Section
 
@@ -83,11 +83,20 @@ def report(section: Section, names: Sequence[str], tables: int, seeds: int) -> N
         "knows all sensitive values outside the class. Guessed right: mean over the members of these classes."
     )
     section.table(
-        ["guarantees", "method", "classes", "ways", "remaining, seed known", "disclosed for sure, seed known",
-         "guessed right, class alone", "with the method and its seed", "with the method, seed unknown",
-         "seeds that give the class again"],
+        [
+            "guarantees",
+            "method",
+            "classes",
+            "ways",
+            "remaining, seed known",
+            "disclosed for sure, seed known",
+            "guessed right, class alone",
+            "with the method and its seed",
+            "with the method, seed unknown",
+            "seeds that give the class again",
+        ],
         found,
-    )  # fmt: skip
+    )
     for name, methods in refused.items():
         section.say(f"Not for {name}: {', '.join(methods)}.")
 
@@ -97,11 +106,15 @@ def _summed(told: Sequence[Told]) -> list[str]:
         return float(np.mean(values)) if values else float("nan")
 
     return [
-        f"{len(told)}", f"{mean([one.ways for one in told]):.1f}", f"{mean([one.left for one in told]):.1f}",
-        f"{sum(one.sure for one in told)} of {len(told)}", f"{mean([one.alone for one in told]):.1%}",
-        f"{mean([one.seed_known for one in told]):.1%}", f"{mean([one.seed_unknown for one in told]):.1%}",
+        f"{len(told)}",
+        f"{mean([one.ways for one in told]):.1f}",
+        f"{mean([one.left for one in told]):.1f}",
+        f"{sum(one.sure for one in told)} of {len(told)}",
+        f"{mean([one.alone for one in told]):.1%}",
+        f"{mean([one.seed_known for one in told]):.1%}",
+        f"{mean([one.seed_unknown for one in told]):.1%}",
         f"{mean([one.again for one in told]):.0%}",
-    ]  # fmt: skip
+    ]
 
 
 def patients(seed: int) -> Columns:
@@ -123,8 +136,9 @@ def classes_told(number: int, models: Sequence[Model], method: Method, seeds: in
     return [_told(table, models, method, seeds, release.partition, c, goal) for c in few]
 
 
-def _told(table: Columns, models: Sequence[Model], method: Method, seeds: int, class_of: NDArray[np.integer], number: int,
-          goal: str) -> Told:  # fmt: skip
+def _told(
+    table: Columns, models: Sequence[Model], method: Method, seeds: int, class_of: NDArray[np.integer], number: int, goal: str
+) -> Told:
     deals = Deals.of(table, class_of, SCHEMA, [number])
     like = deals.slots[1]
     value = table["ill"].codes[like].astype(np.int64)
@@ -144,12 +158,18 @@ def _told(table: Columns, models: Sequence[Model], method: Method, seeds: int, c
     even = np.ones(len(secrets))
     posterior = _shares(secrets, kept)
     return Told(
-        alone=_guessed(secrets, even, even), seed_known=_guessed(secrets, kept, kept),
-        seed_unknown=(_guessed(secrets, *(drawn[:, half::2].sum(axis=1) for half in (0, 1)))
-                      + _guessed(secrets, *(drawn[:, half::2].sum(axis=1) for half in (1, 0)))) / 2,
-        sure=bool(posterior.max() > 1 - 1e-9), ways=len(secrets), left=int(kept.sum()),
+        alone=_guessed(secrets, even, even),
+        seed_known=_guessed(secrets, kept, kept),
+        seed_unknown=(
+            _guessed(secrets, *(drawn[:, half::2].sum(axis=1) for half in (0, 1)))
+            + _guessed(secrets, *(drawn[:, half::2].sum(axis=1) for half in (1, 0)))
+        )
+        / 2,
+        sure=bool(posterior.max() > 1 - 1e-9),
+        ways=len(secrets),
+        left=int(kept.sum()),
         again=float(drawn[(secrets == true).all(axis=1)].mean()),
-    )  # fmt: skip
+    )
 
 
 def _stands(class_of: NDArray[np.integer], members: NDArray[np.int64]) -> bool:

@@ -150,9 +150,17 @@ def _growth(section: Section, sizes: tuple[int, ...]) -> None:
         seconds[asked, method, size] = answer["seconds"]
         said = f"{method}, k={K}" + (f", t={T}" if asked == "t" else "")
         lines.append(
-            [said, f"{size:,}", f"{answer['seconds']:.2f} s", growth.extend_sets(seconds, asked, method, size),
-             f"{answer['peak']:,.0f} MB", f"{answer['start']:,.0f} MB", f"{answer['loss']:.4f}", f"{answer['classes']:,}"]
-        )  # fmt: skip
+            [
+                said,
+                f"{size:,}",
+                f"{answer['seconds']:.2f} s",
+                growth.extend_sets(seconds, asked, method, size),
+                f"{answer['peak']:,.0f} MB",
+                f"{answer['start']:,.0f} MB",
+                f"{answer['loss']:.4f}",
+                f"{answer['classes']:,}",
+            ]
+        )
     section.table(["Mondrian", "rows", "time", "growth", "peak memory", "of it before", "loss A", "classes"], lines)
 
 

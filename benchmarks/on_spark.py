@@ -63,10 +63,22 @@ def tell(section: Any, answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> 
     floors = {(asked["rows"], asked["cores"]): answer for asked, answer in answers if asked["job"] == FLOOR}
     ours = [(asked, answer) for asked, answer in answers if asked["job"] != FLOOR]
     section.table(
-        ["method", "rows", "cores", "time", "processor", "Java", "workers", "floor: time", "processor", "of ours",
-         "one machine: processor", "we take"],
+        [
+            "method",
+            "rows",
+            "cores",
+            "time",
+            "processor",
+            "Java",
+            "workers",
+            "floor: time",
+            "processor",
+            "of ours",
+            "one machine: processor",
+            "we take",
+        ],
         [_costs(asked, answer, floors.get((asked["rows"], asked["cores"]))) for asked, answer in ours],
-    )  # fmt: skip
+    )
     section.say("Peaks of memory: of the Python process that asks, of Java, and of all Python workers together; and the loss.")
     section.table(
         ["method", "rows", "cores", "asks", "Java", "workers", "shards", "loss A", "on one machine"],
@@ -78,11 +90,19 @@ def _costs(asked: dict[str, Any], answer: dict[str, Any], floor: dict[str, Any] 
     local, used = answer["local"], answer["used"]
     processor, alone = sum(used.values()), sum(floor["used"].values()) if floor else 0.0
     return [
-        asked["job"], f"{asked['rows']:,}", str(asked["cores"]), f"{answer['seconds']:,.0f} s", f"{processor:,.1f} s",
-        f"{used['java']:,.1f} s", f"{used['workers']:,.1f} s", f"{floor['seconds']:,.0f} s" if floor else "",
-        f"{alone:,.1f} s" if floor else "", f"{alone / processor:.0%}" if floor else "",
-        f"{local['processor']:,.1f} s" if local else "", f"{processor / local['processor']:.1f} times" if local else "",
-    ]  # fmt: skip
+        asked["job"],
+        f"{asked['rows']:,}",
+        str(asked["cores"]),
+        f"{answer['seconds']:,.0f} s",
+        f"{processor:,.1f} s",
+        f"{used['java']:,.1f} s",
+        f"{used['workers']:,.1f} s",
+        f"{floor['seconds']:,.0f} s" if floor else "",
+        f"{alone:,.1f} s" if floor else "",
+        f"{alone / processor:.0%}" if floor else "",
+        f"{local['processor']:,.1f} s" if local else "",
+        f"{processor / local['processor']:.1f} times" if local else "",
+    ]
 
 
 def _peaks(asked: dict[str, Any], answer: dict[str, Any]) -> list[str]:
@@ -93,7 +113,7 @@ def _peaks(asked: dict[str, Any], answer: dict[str, Any]) -> list[str]:
 
 def written(rows: int, folder: Path) -> Any:
     """The table as Parquet files of a folder, and its schema."""
-    from closeknit.doors.files import write_parquet
+    from closeknit.io.files import write_parquet
 
     folder.mkdir()
     schema = None

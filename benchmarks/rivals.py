@@ -108,9 +108,14 @@ def _checks(secret: str) -> list[Any]:
 def _anjana(source: tables.Source, interpreter: Path, place: Path, t: float | None, suppress: int) -> Made:
     out = place / "anjana.csv"
     question = {
-        "path": str(source.path), "out": str(out), "k": K, "t": t, "suppress": suppress, "secret": source.secret,
+        "path": str(source.path),
+        "out": str(out),
+        "k": K,
+        "t": t,
+        "suppress": suppress,
+        "secret": source.secret,
         "levels": {name: levels(kind) for name, kind in source.schema.quasi.items()},
-    }  # fmt: skip
+    }
     answer = clock.child(interpreter, "ask_anjana.py", question)
     audit = ck.audit(out, source.schema, _checks(source.secret))
     by = f"anjana {answer['version']}, may withhold {suppress} %"

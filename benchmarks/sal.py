@@ -11,12 +11,12 @@ import clock
 import closeknit as ck
 import steps
 import tables
+from closeknit.api.recipe import build_from_form, recipe_forms
 from closeknit.core.certifying import certify
 from closeknit.core.method import Method, usual_form
 from closeknit.core.model import Model
-from closeknit.doors.canonical import content_hash
 from closeknit.forms import REGISTRY as FORMS
-from closeknit.recipe import build_from_form, recipe_forms
+from closeknit.io.canonical import content_hash
 from floor import Floor
 from sections import Section
 

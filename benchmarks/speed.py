@@ -56,18 +56,30 @@ def beside_floor(section: Section, source: tables.Source, asked: list[Request], 
 
 
 def report(
-    section: Section, source: tables.Source, asked: list[Request], releases: dict[str, ck.Release], times: clock.Times,
+    section: Section,
+    source: tables.Source,
+    asked: list[Request],
+    releases: dict[str, ck.Release],
+    times: clock.Times,
     floor: Floor,
-) -> None:  # fmt: skip
+) -> None:
     lines = floor.lines(10)
     for request in asked:
         made, took = releases[request.name].certificate, times[request.name]
         used = clock.fresh({"job": "release", "recipe": request.recipe(source)})
         lines.append(
-            [request.name, clock.spread(took), *floor.ratios(took), request.aim, f"{made.loss.a:.4f}",
-             f"{made.classes.count:,}", f"{made.promises[-1].reached:.4f}", f"{used['peak']:,.0f} MB",
-             f"{used['imports']:,.0f} MB"]
-        )  # fmt: skip
+            [
+                request.name,
+                clock.spread(took),
+                *floor.ratios(took),
+                request.aim,
+                f"{made.loss.a:.4f}",
+                f"{made.classes.count:,}",
+                f"{made.promises[-1].reached:.4f}",
+                f"{used['peak']:,.0f} MB",
+                f"{used['imports']:,.0f} MB",
+            ]
+        )
     measured = ["loss A", "classes", "reached", "peak memory", "of it imports"]
     section.table(["from CSV file to saved folder, warm", "time", "× floor", "× floor with sort", "aim", *measured], lines)
 

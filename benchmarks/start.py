@@ -16,7 +16,7 @@ import clock
 from sections import Section
 
 ROWS = 1_000
-COMMAND = [sys.executable, "-m", "closeknit.apps.cli"]
+COMMAND = [sys.executable, "-m", "closeknit"]
 RECIPE = """\
 data: patients.csv
 schema:

@@ -23,8 +23,13 @@ ROWS, PUSHED, WARM = 200_000, 40_000, 30_000
 LONG = (1_000_000, 10_000_000, 50_000_000)
 BLOCK = 100_000
 NUMBERS = {
-    "age": (17, 90), "weight": (0, 1_500_000), "schooling": (1, 16), "gain": (0, 99_999), "loss": (0, 4_356), "hours": (1, 99),
-}  # fmt: skip
+    "age": (17, 90),
+    "weight": (0, 1_500_000),
+    "schooling": (1, 16),
+    "gain": (0, 99_999),
+    "loss": (0, 4_356),
+    "hours": (1, 99),
+}
 TREES = {"education": (4, 4), "marital": (3, 2), "job": (4, 4), "country": (6, 7)}  # nodes, and leaves under each
 K, DELTA, OMEGA, ADVANCE, T, BETA = 100, 10_000, 20_000, 5_000, 0.35, 2
 AIMS = {"Castle, push_many": 200_000, "Castle, push": 20_000, "SabreWindow, push_many": 200_000}
@@ -108,7 +113,7 @@ def _answer(question: dict[str, Any]) -> dict[str, float]:
         return _long(question["rows"])
     make, rows = MAKERS[question["stream"]], question["rows"]
     columns, schema = people(rows, 1, rows // 5 if "persons" in question["stream"] else None)
-    from closeknit.doors.parquet import table_from_columns
+    from closeknit.io.parquet import table_from_columns
 
     table = table_from_columns(columns)
     warm = make(schema)

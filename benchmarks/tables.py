@@ -18,18 +18,43 @@ ADULT_QUASI = ("age", "workclass", "marital-status", "race", "sex", "native-coun
 ADULT_ROWS, SAL_ROWS = 45_222, 500_000
 # Leaves of each column, for a stand-in of the same shape; age and education of SAL, age of Adult are numbers.
 ADULT_SHAPE = {
-    "age": 74, "workclass": 8, "marital-status": 7, "race": 5, "sex": 2, "native-country": 41, "salary-class": 2,
+    "age": 74,
+    "workclass": 8,
+    "marital-status": 7,
+    "race": 5,
+    "sex": 2,
+    "native-country": 41,
+    "salary-class": 2,
     "occupation": 14,
-}  # fmt: skip
+}
 SAL_SHAPE = {
-    "age": 78, "sex": 2, "education": 17, "marital-status": 6, "race": 9, "work-class": 10, "country": 83, "salary-class": 50,
-}  # fmt: skip
+    "age": 78,
+    "sex": 2,
+    "education": 17,
+    "marital-status": 6,
+    "race": 9,
+    "work-class": 10,
+    "country": 83,
+    "salary-class": 50,
+}
 ADULT_NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 ADULT_ALL_SHAPE = {
-    "age": 74, "workclass": 7, "fnlwgt": 26_741, "education": 16, "education-num": 16, "marital-status": 7,
-    "occupation": 14, "relationship": 6, "race": 5, "sex": 2, "capital-gain": 121, "capital-loss": 97, "hours-per-week": 96,
-    "native-country": 41, "salary-class": 2,
-}  # fmt: skip
+    "age": 74,
+    "workclass": 7,
+    "fnlwgt": 26_741,
+    "education": 16,
+    "education-num": 16,
+    "marital-status": 7,
+    "occupation": 14,
+    "relationship": 6,
+    "race": 5,
+    "sex": 2,
+    "capital-gain": 121,
+    "capital-loss": 97,
+    "hours-per-week": 96,
+    "native-country": 41,
+    "salary-class": 2,
+}
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from sections import Section
 
 K, T = 6, 0.25
 PAUSE = 0.02  # seconds between two questions
-COMMAND = [sys.executable, "-m", "closeknit.apps.cli"]
+COMMAND = [sys.executable, "-m", "closeknit"]
 
 
 def run(section: Section, rows: int | None) -> None:
@@ -59,9 +59,11 @@ def _measured(client: httpx.Client, source: tables.Source, place: Path) -> list[
     took = sorted(answers)
     shown = [took[len(took) // 2], took[len(took) * 99 // 100], took[-1]]
     return [
-        *(clock.spread(times[way]) for way in ("command", "service")), f"{ratio:.2f}", f"{len(took):,}",
+        *(clock.spread(times[way]) for way in ("command", "service")),
+        f"{ratio:.2f}",
+        f"{len(took):,}",
         *(f"{1000 * seconds:.1f} ms" for seconds in shown),
-    ]  # fmt: skip
+    ]
 
 
 def _job(client: httpx.Client, recipe: Path, table: Path, answers: list[float]) -> None:

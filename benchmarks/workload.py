@@ -15,7 +15,7 @@ import closeknit as ck
 import tables
 from closeknit.core.columns import Columns
 from closeknit.core.method import Method
-from closeknit.doors.files import read
+from closeknit.io.files import read
 from closeknit.metrics import Learning, Scores, Workload, learning_accuracy, queries, split_train_test, workload_error
 from closeknit.release import Release
 from sections import Section
@@ -46,7 +46,7 @@ def run(section: Section, rows: int | None) -> None:
     count = QUERIES if rows is None else TRIED
     possible = _possible(section, source, split)[: None if rows is None else 2]
     workload = queries(split.train, split.schema, SECRET, count=count)
-    lines = [line for l in possible for line in _lines(split, workload, l)]  # noqa: E741
+    lines = [line for l in possible for line in _lines(split, workload, l)]
     section.table(
         ["release", "asked l", "classes", "loss A", *(f"guessed {target}" for target in TARGETS), "query error"], lines
     )
@@ -79,10 +79,10 @@ def _possible(section: Section, source: tables.Source, split: Split) -> list[int
         f"rows drawn from it. The most frequent occupation stands in {most / split.train.rows:.1%} of them, so l can be at "
         f"most {split.train.rows / most:.2f}: of l = {', '.join(map(str, LS))} those above it cannot be kept by any release."
     )
-    return [l for l in LS if l * most <= split.train.rows]  # noqa: E741
+    return [l for l in LS if l * most <= split.train.rows]
 
 
-def made(split: Split, l: int) -> dict[str, Release]:  # noqa: E741
+def made(split: Split, l: int) -> dict[str, Release]:
     """The same promise in every form."""
     diverse = [ck.LDiversity(SECRET, l, "frequency")]
 
@@ -101,7 +101,7 @@ def made(split: Split, l: int) -> dict[str, Release]:  # noqa: E741
     }
 
 
-def _lines(split: Split, workload: Workload, l: int) -> list[list[str]]:  # noqa: E741
+def _lines(split: Split, workload: Workload, l: int) -> list[list[str]]:
     lines: list[list[str]] = []
     for name, release in made(split, l).items():
         learned = [learning_accuracy(release, split.train, split.test, split.schema, target) for target in TARGETS]
@@ -110,10 +110,15 @@ def _lines(split: Split, workload: Workload, l: int) -> list[list[str]]:  # noqa
         error = workload_error(release, split.train, workload)
         certified = release.certificate
         lines.append(
-            [name, f"{l}", f"{certified.classes.count:,}", f"{certified.loss.a:.4f}",
-             *(_share(found.release) for found in learned),
-             f"{error.median:.1%} ({error.lower:.1%}, {error.upper:.1%})"]
-        )  # fmt: skip
+            [
+                name,
+                f"{l}",
+                f"{certified.classes.count:,}",
+                f"{certified.loss.a:.4f}",
+                *(_share(found.release) for found in learned),
+                f"{error.median:.1%} ({error.lower:.1%}, {error.upper:.1%})",
+            ]
+        )
     return lines if l == LS[0] else lines[2:]
 
 
@@ -129,7 +134,7 @@ def _share(scores: Scores) -> str:
     return f"{scores.accuracy:.1%} ({scores.balanced:.1%})"
 
 
-def _sweep(section: Section, split: Split, releases: Mapping[str, Release], l: int, count: int) -> None:  # noqa: E741
+def _sweep(section: Section, split: Split, releases: Mapping[str, Release], l: int, count: int) -> None:
     """Median error over the number of quasi columns and over the selectivity."""
     asked = [(lambda_, 0.1) for lambda_ in LAMBDAS] + [(3, theta) for theta in THETAS]
     workloads = [queries(split.train, split.schema, SECRET, lambda_, theta, count) for lambda_, theta in asked]

@@ -32,7 +32,7 @@ class Case:
 
 
 def case(form: Any, cells: dict[str, list[Any]], class_of: list[int], sensitive: dict[str, Any], beside: Any = None) -> Case:
-    """`extra_models`: per secret the columns that tell its class; none: the quasi columns."""
+    """`beside`: per secret the columns that tell its class; none: the quasi columns."""
     schema = ck.Schema(quasi=QUASI, sensitive=sensitive)
     table = schema.encode(Columns.of({name: cells[name] for name in schema.published}))
     written = form.write(table, Partition.of(np.array(class_of, dtype=np.int32)[table.rows]), 5).columns
@@ -60,9 +60,11 @@ def cases(draw: st.DrawFn) -> Case:
 
     wages = [0, 1, 2, 4, 10, 20]
     cells = {
-        "age": some([20, 21, 25, None]), "sex": some(["f", "m", None]), "disease": some([*DISEASES, None]),
+        "age": some([20, 21, 25, None]),
+        "sex": some(["f", "m", None]),
+        "disease": some([*DISEASES, None]),
         "wage": some(wages + [None] * draw(st.integers(0, 1))),
-    }  # fmt: skip
+    }
     class_of = draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
     both = {"disease": ck.Hierarchy(TREE), "wage": WAGES}
     kind = draw(st.sampled_from(["generalized", "starred", "hidden", "bucketized", "multiset", "sliced", "permuted"]))

@@ -31,9 +31,12 @@ SOAK_SEED = int(os.environ.setdefault("CLOSEKNIT_SOAK_SEED", str(secrets.randbel
 
 BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # most of what Spark costs in small tests is compiling itself
 BRIEF_SPARK = {  # so is Java that Spark writes and compiles for each query, and planning anew what is planned on a few rows
-    "spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false", "spark.sql.parquet.compression.codec": "uncompressed",
-}  # fmt: skip
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.parquet.compression.codec": "uncompressed",
+}
 
 # `make test` must say the same thing twice; fresh randomness is the work of `make soak`.
 settings.register_profile("default", deadline=None, max_examples=50, derandomize=True)

@@ -31,16 +31,30 @@ MODELS = {
     "entropy": [K, ck.LDiversity("disease", 2, "entropy")],
 }
 METHODS = {
-    "knit": ck.Knit(proposals=20_000), "stack_and_deal": ck.StackAndDeal(), "literal": ck.StackAndDeal(dealing="literal"),
-    "sabre": ck.Sabre(), "sabre_knn": ck.Sabre(fill="knn"), "sabre_sweep": ck.Sabre(fill="sweep", slack=False, polish=False),
-    "burel": ck.Burel(), "mondrian": ck.Mondrian(), "strict": ck.Mondrian(split="strict", dims="widest"),
-    "incognito": ck.Incognito(), "microaggregation": ck.Microaggregation(), "fcm_draw": ck.FcmDraw(),
-    "pca_draw": ck.PcaDraw(), "fragmentation": ck.Fragmentation(), "slicing": ck.Slicing(l=1.5), "anatomy": ck.Anatomy(l=1.5),
-}  # fmt: skip
+    "knit": ck.Knit(proposals=20_000),
+    "stack_and_deal": ck.StackAndDeal(),
+    "literal": ck.StackAndDeal(dealing="literal"),
+    "sabre": ck.Sabre(),
+    "sabre_knn": ck.Sabre(fill="knn"),
+    "sabre_sweep": ck.Sabre(fill="sweep", slack=False, polish=False),
+    "burel": ck.Burel(),
+    "mondrian": ck.Mondrian(),
+    "strict": ck.Mondrian(split="strict", dims="widest"),
+    "incognito": ck.Incognito(),
+    "microaggregation": ck.Microaggregation(),
+    "fcm_draw": ck.FcmDraw(),
+    "pca_draw": ck.PcaDraw(),
+    "fragmentation": ck.Fragmentation(),
+    "slicing": ck.Slicing(l=1.5),
+    "anatomy": ck.Anatomy(l=1.5),
+}
 FORMS = {
-    "snapped": ck.generalized(snap=True), "stars": ck.generalized(cells="stars"), "bucketized": ck.bucketized(),
-    "multiset": ck.multiset(), "perturbed": ck.perturbed(retain=0.6),
-}  # fmt: skip
+    "snapped": ck.generalized(snap=True),
+    "stars": ck.generalized(cells="stars"),
+    "bucketized": ck.bucketized(),
+    "multiset": ck.multiset(),
+    "perturbed": ck.perturbed(retain=0.6),
+}
 ADULT_SCHEMA = {
     "quasi": {"age": ck.numeric(), "workclass": ck.flat(), "education": ck.flat(), "sex": ck.flat(), "race": ck.flat()},
     "sensitive": {"occupation": ck.flat(), "hours-per-week": ck.numeric()},

@@ -58,9 +58,28 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def started(server: Server, place: Path, output: str, die_at: int | None = None, input: str = "people",
-            recipe: dict[str, object] | None = None, **options: object) -> Run:  # fmt: skip
+def started(
+    server: Server,
+    place: Path,
+    output: str,
+    die_at: int | None = None,
+    input: str = "people",
+    recipe: dict[str, object] | None = None,
+    **options: object,
+) -> Run:
     written = write_recipe(place) if recipe is None else write_recipe(place, stream=recipe)
-    words = ["stream", written, "-i", server.people(input, **options), "-o", server.url(output, field="row"),
-             "--checkpoint", place / "ck", "--every", 100, "--rejects", place / "rejects"]  # fmt: skip
+    words = [
+        "stream",
+        written,
+        "-i",
+        server.people(input, **options),
+        "-o",
+        server.url(output, field="row"),
+        "--checkpoint",
+        place / "ck",
+        "--every",
+        100,
+        "--rejects",
+        place / "rejects",
+    ]
     return Run(*words, out=place / "said", die_at=die_at)

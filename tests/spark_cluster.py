@@ -17,10 +17,13 @@ import closeknit as ck
 
 KILLED_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
 EXECUTOR = {
-    "spark.executor.memory": "512m", "spark.executor.cores": 1, "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false",
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": 1,
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
     "spark.python.daemon.module": "closeknit.spark.daemon",
-}  # fmt: skip
+}
 SCHEMA = ck.Schema(
     quasi={"age": ck.numeric(0, 120), "stay": ck.numeric(0, 1000)},
     sensitive={"disease": ck.flat()},
@@ -42,9 +45,14 @@ class Process:
         self.log = log
         with open(log, "wb") as out:
             self.process = subprocess.Popen(
-                [*map(str, words)], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
-                env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **env}, preexec_fn=_killed_with_parent,
-            )  # fmt: skip
+                [*map(str, words)],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **env},
+                preexec_fn=_killed_with_parent,
+            )
 
     def said(self, pattern: str) -> re.Match[str]:
         """Wait until its log has a line."""
@@ -85,8 +93,10 @@ class Cluster:
         process = Process(
             self.folder / f"{name}.log",
             ["java", "-Xmx256m", "-cp", self._jars, kind, "--host", "127.0.0.1", "--webui-port", 0, *words],
-            SPARK_HOME=str(self._jars.parents[1]), SPARK_SCALA_VERSION="2.13", PYTHONPATH=os.pathsep.join(sys.path),
-        )  # fmt: skip
+            SPARK_HOME=str(self._jars.parents[1]),
+            SPARK_SCALA_VERSION="2.13",
+            PYTHONPATH=os.pathsep.join(sys.path),
+        )
         self._started.append(process)
         return process
 
@@ -96,9 +106,12 @@ class Cluster:
 
         asked = " ".join(f"--conf {key}={value}" for key, value in {**EXECUTOR, **BRIEF_SPARK}.items())
         process = Process(
-            self.folder / f"{name}.log", [sys.executable, "-u", __file__, self.url, *words],
-            PYSPARK_SUBMIT_ARGS=f"{asked} pyspark-shell", PYSPARK_PYTHON=sys.executable, PYTHONPATH=os.pathsep.join(sys.path),
-        )  # fmt: skip
+            self.folder / f"{name}.log",
+            [sys.executable, "-u", __file__, self.url, *words],
+            PYSPARK_SUBMIT_ARGS=f"{asked} pyspark-shell",
+            PYSPARK_PYTHON=sys.executable,
+            PYTHONPATH=os.pathsep.join(sys.path),
+        )
         self._started.append(process)
         return process
 
@@ -117,9 +130,15 @@ def batch(url: str, table: str) -> None:
     """Anonymize, and tell how far it is."""
     method = ck.Sabre(fill="sweep", polish=False, slack=False)
     release = ck.anonymize(
-        table, SCHEMA, [ck.KAnonymity(5), ck.TCloseness("disease", 0.3)], method, seed=2**100 + 1, engine="spark", master=url,
+        table,
+        SCHEMA,
+        [ck.KAnonymity(5), ck.TCloseness("disease", 0.3)],
+        method,
+        seed=2**100 + 1,
+        engine="spark",
+        master=url,
         progress=lambda what, share: print("now", what),
-    )  # fmt: skip
+    )
     print("hash", release.certificate.content_sha256)
 
 

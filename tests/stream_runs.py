@@ -17,11 +17,11 @@ from typing import Any
 
 import yaml
 
-from closeknit.apps import cli
+from closeknit.api.recipe import Recipe
+from closeknit.cli.commands import main
 from closeknit.core.columns import Columns
 from closeknit.core.kinds import flat, numeric
 from closeknit.core.schema import Schema
-from closeknit.recipe import Recipe
 from closeknit.streams.castle import Castle
 
 LETHAL = [*((os, name) for name in ("write", "fsync", "rename", "ftruncate", "unlink", "open")), (socket.socket, "sendall")]
@@ -75,7 +75,7 @@ def child(words: Sequence[str], standard: tuple[str | None, str], die_at: int | 
     for owner, name in LETHAL:
         _make_lethal(owner, name, die_at, counted)
     sys.argv = ["closeknit", *words]
-    cli.main()
+    main()
 
 
 def _make_lethal(owner: Any, name: str, die_at: int | None, counted: Any) -> None:

@@ -50,7 +50,7 @@ def groups(method: Anatomy, table: Table, seed: int = SEED) -> list[int]:
     return partition.class_of.tolist()
 
 
-def check_diverse(group_of: list[int], values: list[Any], l: Any) -> int:  # noqa: E741
+def check_diverse(group_of: list[int], values: list[Any], l: Any) -> int:
     """Every row has a group and no value has more than 1/l of one; counted with dictionaries. The number of groups."""
     assert len(group_of) == len(values)
     held: dict[int, Counter[Any]] = defaultdict(Counter)
@@ -62,7 +62,7 @@ def check_diverse(group_of: list[int], values: list[Any], l: Any) -> int:  # noq
 
 
 @cache
-def most_groups(rows: int, needed: int, l: Fraction, largest: int) -> float:  # noqa: E741
+def most_groups(rows: int, needed: int, l: Fraction, largest: int) -> float:
     """Groups of at most `largest` rows, tried one by one: they hold the most frequent value `needed` times or more."""
     if rows == 0:
         return 0 if needed <= 0 else -np.inf
@@ -76,7 +76,7 @@ def eligible(draw: st.DrawFn) -> tuple[list[int], str]:
     ills = draw(st.lists(st.integers(0, draw(st.integers(1, 7))), min_size=2, max_size=32))
     highest = Fraction(len(ills), max(Counter(ills).values()))
     assume(highest > 1)
-    l = draw(st.sampled_from([Fraction(x, y) for y in (1, 2, 3, 5, 7, 8, 10) for x in range(y + 1, 6 * y)] + [highest]))  # noqa: E741
+    l = draw(st.sampled_from([Fraction(x, y) for y in (1, 2, 3, 5, 7, 8, 10) for x in range(y + 1, 6 * y)] + [highest]))
     assume(l <= highest)
     return ills, str(l)
 
@@ -88,14 +88,14 @@ def eligible(draw: st.DrawFn) -> tuple[list[int], str]:
 @settings(max_examples=examples(150))
 @given(eligible(), st.integers(0, 3))
 def test_every_group_is_diverse_and_there_are_as_many_as_can_be(rows: str, asked: tuple[list[int], str], seed: int) -> None:
-    ills, l = asked  # noqa: E741
+    ills, l = asked
     table = coded(ills, seed)
     count = check_diverse(groups(Anatomy(l, rows=rows), table, seed), table.sensitive[:, 0].tolist(), l)
     assert count == most_groups(len(ills), max(Counter(ills).values()), Fraction(l), len(ills))
 
 
 @pytest.mark.parametrize("l", ["8/5", "13/8", "12/7", "17/12", "19/8", "18/7"])
-def test_as_many_groups_as_an_exhaustive_search_finds_where_lanes_are_joined(l: str) -> None:  # noqa: E741
+def test_as_many_groups_as_an_exhaustive_search_finds_where_lanes_are_joined(l: str) -> None:
     limit, seen = Fraction(l), set()
     for n in range(2, 41):
         for most in range(n // ceil(limit) + 1, int(n / limit) + 1):
@@ -110,7 +110,7 @@ def test_as_many_groups_as_an_exhaustive_search_finds_where_lanes_are_joined(l: 
 @pytest.mark.soak
 @settings(max_examples=examples(20))
 @given(st.integers(2, 60), st.integers(0, 59), st.fractions(1, 6, max_denominator=40).filter(lambda limit: limit > 1))
-def test_the_plan_is_the_best_there_is(n: int, drawn: int, l: Fraction) -> None:  # noqa: E741
+def test_the_plan_is_the_best_there_is(n: int, drawn: int, l: Fraction) -> None:
     n = max(n, ceil(l))
     most = 1 + drawn % int(n / l)
     lanes, joins = lanes_of(n, most, l)
@@ -119,7 +119,7 @@ def test_the_plan_is_the_best_there_is(n: int, drawn: int, l: Fraction) -> None:
 
 @BOTH
 @pytest.mark.parametrize("l", [2, 3, 7])
-def test_whole_l_gives_groups_of_different_values(rows: str, l: int) -> None:  # noqa: E741
+def test_whole_l_gives_groups_of_different_values(rows: str, l: int) -> None:
     rng = np.random.default_rng(l)
     ills = rng.choice(12, 302).tolist()
     table = coded(ills)
@@ -214,7 +214,7 @@ def test_quasi_identifiers_stay_exact() -> None:
 
 @pytest.mark.parametrize("person_rows", ["together", "count-once"])
 @pytest.mark.parametrize("l", [2, 3])
-def test_persons(person_rows: str, l: int) -> None:  # noqa: E741
+def test_persons(person_rows: str, l: int) -> None:
     rng = np.random.default_rng(4)
     ills = rng.choice(20, 120).astype(str).tolist()
     columns = Columns.of({**cells(ills), "patient": [f"p{i}" for i in rng.integers(0, 50, 120)]})
@@ -250,8 +250,9 @@ def test_which_secret() -> None:
         Anatomy(2).promises(ck.Schema(quasi={"age": ck.numeric()}))
 
 
-@pytest.mark.parametrize("params", [{"l": 1}, {"l": 0}, {"l": "many"}, {"l": None}, {"l": True}, {"rows": "far", "l": 2},
-                                    {"column": 3, "l": 2}])  # fmt: skip
+@pytest.mark.parametrize(
+    "params", [{"l": 1}, {"l": 0}, {"l": "many"}, {"l": None}, {"l": True}, {"rows": "far", "l": 2}, {"column": 3, "l": 2}]
+)
 def test_wrong_parameters_are_named(params: dict[str, Any]) -> None:
     with pytest.raises(ck.BadInput, match=next(iter(params))):
         Anatomy(**params)
@@ -270,7 +271,7 @@ def test_too_frequent_is_refused(rows: str) -> None:
 
 @BOTH
 @pytest.mark.parametrize("l", [3, "7/3"])
-def test_neither_the_input_order_nor_a_second_run_matters(rows: str, l: Any) -> None:  # noqa: E741
+def test_neither_the_input_order_nor_a_second_run_matters(rows: str, l: Any) -> None:
     rng = np.random.default_rng(8)
     ills = ["flu"] * 60 + rng.choice(9, 120).astype(str).tolist() if l != 3 else rng.choice(9, 180).astype(str).tolist()
     case = Case("one", Columns.of(cells(ills)), SCHEMA, ())
@@ -286,7 +287,7 @@ def test_another_seed_gives_other_groups(rows: str) -> None:
     assert groups(Anatomy(3, rows=rows), table, 1) != groups(Anatomy(3, rows=rows), table, 2)
 
 
-def losses(table: Table, l: Any) -> dict[str, float]:  # noqa: E741
+def losses(table: Table, l: Any) -> dict[str, float]:
     """What groups would lose if they were generalized: how wide they are."""
     found = {}
     for rows in ("near", "random"):
@@ -296,7 +297,7 @@ def losses(table: Table, l: Any) -> dict[str, float]:  # noqa: E741
 
 
 @pytest.mark.parametrize("l", [2, 4, 2.5])
-def test_near_rows_make_narrow_groups(l: Any) -> None:  # noqa: E741
+def test_near_rows_make_narrow_groups(l: Any) -> None:
     found = losses(ck.datasets.hospital_schema().encode(ck.datasets.hospital(1000)), l)
     assert found["near"] < 0.45 * found["random"]
 

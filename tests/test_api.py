@@ -172,14 +172,8 @@ def test_impossible_is_unsatisfiable_and_not_an_empty_frame(models: list[Any]) -
             "quasi and as sensitive",
         ),
         (ck.Schema(quasi={"disease": ck.flat()}, plain=["age"]), "column 'age': is plain, and 6 of its values"),
-        (
-            ck.Schema(quasi={"age": ck.numeric(), "disease": ck.numeric()}),
-            "column 'disease', row 1: 'flu' is not a number",
-        ),
-        (
-            ck.Schema(quasi={"age": ck.numeric(0, 40)}, sensitive={"disease": ck.flat()}),
-            "column 'age', row 5: 50 is outside",
-        ),
+        (ck.Schema(quasi={"age": ck.numeric(), "disease": ck.numeric()}), "column 'disease', row 1: 'flu' is not a number"),
+        (ck.Schema(quasi={"age": ck.numeric(0, 40)}, sensitive={"disease": ck.flat()}), "column 'age', row 5: 50 is outside"),
     ],
 )
 def test_schema_that_does_not_fit_is_refused(schema: ck.Schema, said: str) -> None:
@@ -204,12 +198,7 @@ def test_raw_value_that_looks_written_is_refused_in_a_secret() -> None:
 
 @pytest.mark.parametrize(
     ("more", "said"),
-    [
-        ({"suppress": 1.5}, "suppress"),
-        ({"suppress": -0.1}, "suppress"),
-        ({"seed": -1}, "seed"),
-        ({"seed": "x"}, "seed"),
-    ],
+    [({"suppress": 1.5}, "suppress"), ({"suppress": -0.1}, "suppress"), ({"seed": -1}, "seed"), ({"seed": "x"}, "seed")],
 )
 def test_bad_arguments_are_named(more: dict[str, Any], said: str) -> None:
     with pytest.raises(ck.BadInput, match=said):
@@ -253,8 +242,12 @@ def test_tight_ranges_are_said_to_be_true_values_and_snapped_ones_are_not() -> N
     snapped = ck.anonymize(SMALL, schema, [ck.KAnonymity(2)], form=ck.generalized(snap=True), seed=SEED)
     assert not any(said in note for note in snapped.certificate.notes)
     assert {end for (cell,) in rows_of(snapped.columns, ["age"]) for end in str(cell).strip("[]").split(", ")} <= {
-        "20", "30", "40", "50", "60",
-    }  # fmt: skip
+        "20",
+        "30",
+        "40",
+        "50",
+        "60",
+    }
     assert ck.audit(snapped.columns, certificate=snapped.certificate).ok
 
 

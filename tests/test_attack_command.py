@@ -13,17 +13,15 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.api import AttackReport
-from closeknit.apps.cli import app
+from closeknit.api.recipe import Recipe
+from closeknit.cli.commands import app
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.datasets import hospital, hospital_recipe
-from closeknit.doors.files import write_csv
-from closeknit.recipe import Recipe
+from closeknit.io.files import write_csv
 
 SEED = 2**64
-STRANGER = {
-    "record_linkage", "range_ends", "homogeneity", "skewness", "similarity", "background", "insider", "joint_secrets",
-}  # fmt: skip
+STRANGER = {"record_linkage", "range_ends", "homogeneity", "skewness", "similarity", "background", "insider", "joint_secrets"}
 
 
 def closeknit(*words: object) -> Any:
@@ -65,8 +63,14 @@ def test_a_stranger_needs_the_release_alone(folder: Path) -> None:
     assert risks == sorted(risks, reverse=True)
     needs = [reason for reason in record["untried"] if " needs " in reason]
     assert [reason.split(" needs ")[0] for reason in needs] == [
-        "candidate rows", "population linkage", "delta presence", "intersection", "row join", "singling out", "minimality",
-    ]  # fmt: skip
+        "candidate rows",
+        "population linkage",
+        "delta presence",
+        "intersection",
+        "row join",
+        "singling out",
+        "minimality",
+    ]
 
 
 def test_each_thing_known_adds_its_attacks(folder: Path) -> None:
@@ -77,12 +81,21 @@ def test_each_thing_known_adds_its_attacks(folder: Path) -> None:
     record = said(release, "--recipe", recipe, "--runs", 20)
     assert attacks(record) - STRANGER == {"candidate_rows", "singling_out", "minimality"}
     assert [reason.split(" needs ")[0] for reason in record["untried"] if " needs " in reason] == [
-        "population linkage", "delta presence", "intersection", "row join",
-    ]  # fmt: skip
+        "population linkage",
+        "delta presence",
+        "intersection",
+        "row join",
+    ]
     every = said(release, "--recipe", recipe, "--population", people, "--other", other, "--runs", 20)
     assert attacks(every) - STRANGER == {
-        "candidate_rows", "singling_out", "minimality", "delta_presence", "population_linkage", "intersection", "row_join",
-    }  # fmt: skip
+        "candidate_rows",
+        "singling_out",
+        "minimality",
+        "delta_presence",
+        "population_linkage",
+        "intersection",
+        "row_join",
+    }
     assert not [reason for reason in every["untried"] if " needs " in reason]
     assert all(found["details"]["tried"] <= 20 for found in every["findings"] if found["attack"] == "minimality")
 
@@ -205,8 +218,12 @@ def test_what_is_no_release_is_refused() -> None:
     with pytest.raises(BadInput, match="without a schema"):
         ck.attack(release, original=table)
     with pytest.raises(BadInput, match="runs"):
-        ck.attack(release, recipe=Recipe.of({"schema": schema.forms(), "models": [{"k_anonymity": {"k": 4}}], "seed": SEED}),
-                  original=table, runs=0)  # fmt: skip
+        ck.attack(
+            release,
+            recipe=Recipe.of({"schema": schema.forms(), "models": [{"k_anonymity": {"k": 4}}], "seed": SEED}),
+            original=table,
+            runs=0,
+        )
 
 
 def test_help_teaches_by_example() -> None:

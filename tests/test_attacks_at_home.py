@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from closeknit.attacks.private_attacks import with_original, with_population
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from closeknit.attacks.intersection import intersection
 from closeknit.attacks.matching_buckets import matching_buckets
 from closeknit.attacks.population import population_linkage
 from closeknit.attacks.presence import delta_presence
+from closeknit.attacks.private_attacks import with_original, with_population
 from closeknit.attacks.temporal import temporal
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
@@ -344,8 +344,16 @@ def test_all_that_can_be_tried_at_home() -> None:
     models: list[Any] = [ck.KAnonymity(4)]
     release = ck.anonymize(table, schema, models, ck.Mondrian(), seed=SEED)
     rerun = rerun_of(schema, models, ck.Mondrian())
-    found = with_original(release, table, schema, population=ck.datasets.hospital(500, seed=2), other=release, rerun=rerun,
-                    class_of=release.partition, runs=40)  # fmt: skip
+    found = with_original(
+        release,
+        table,
+        schema,
+        population=ck.datasets.hospital(500, seed=2),
+        other=release,
+        rerun=rerun,
+        class_of=release.partition,
+        runs=40,
+    )
     names = Counter(each.attack for each in found)
     once = ("candidate_rows", "delta_presence", "population_linkage", "singling_out", "row_join")
     assert names == {**dict.fromkeys(once, 1), "intersection": 3, "minimality": 3}

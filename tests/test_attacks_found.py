@@ -16,15 +16,15 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.api.publishing import list_notes
-from closeknit.apps.cli import app
+from closeknit.api.recipe import models_from
+from closeknit.cli.commands import app
 from closeknit.core.certifying import class_sizes, judge, loss_record
 from closeknit.core.loss import measure_loss
 from closeknit.core.schema import Schema
 from closeknit.core.strict_json import json_text
-from closeknit.doors.canonical import content_hash
-from closeknit.doors.files import read
-from closeknit.doors.folders import save_folders, write_inside
-from closeknit.recipe import models_from
+from closeknit.io.canonical import content_hash
+from closeknit.io.files import read
+from closeknit.io.folders import save_folders, write_inside
 
 SEED = 2**80
 RECIPE: dict[str, Any] = {

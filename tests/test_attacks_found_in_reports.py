@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-from closeknit.attacks.private_attacks import with_original
 
 import closeknit as ck
 from closeknit.api.reporting import load_release
@@ -15,6 +14,7 @@ from closeknit.attacks.covering import Covering
 from closeknit.attacks.intersection import intersection
 from closeknit.attacks.population import population_linkage
 from closeknit.attacks.presence import delta_presence
+from closeknit.attacks.private_attacks import with_original
 from closeknit.core.columns import Columns
 from closeknit.release import samples
 

@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 import closeknit as ck
 from closeknit.api import save_comparison
 from closeknit.api.publishing import publish_table
-from closeknit.apps.cli import app
+from closeknit.api.recipe import Recipe
+from closeknit.cli.commands import app
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.combined_secrets import least_distance
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition
-from closeknit.recipe import Recipe
 
 SEED = 2**100 + 1
 RECIPE = """data: wages.csv

@@ -40,9 +40,10 @@ def test_record_linkage_counts_rows_that_look_alike(one: Case) -> None:
             assert found.details["mean"] == pytest.approx(len(sizes) / len(one.rows))
             once = max(
                 sum(count == 1 for count in Counter(tuple(row[n] for n in group if n in QUASI) for row in one.rows).values())
-                if any(n in QUASI for n in group) else 0
+                if any(n in QUASI for n in group)
+                else 0
                 for group in one.reading.column_groups
-            )  # fmt: skip
+            )
             assert found.details["seen_once"] == once
         return
     sizes = Counter((row["age"], row["sex"]) for row in one.rows)
@@ -165,8 +166,16 @@ def surest(baskets: list[tuple[Any, frozenset[str]]], items: set[str], most: int
 
 
 @settings(max_examples=examples(100))
-@given(st.lists(st.tuples(st.sampled_from("fm"), st.one_of(st.just("*"), st.frozensets(st.sampled_from("abcde")))), min_size=1,
-                max_size=7), st.integers(0, 3), st.booleans(), st.booleans())  # fmt: skip
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("fm"), st.one_of(st.just("*"), st.frozensets(st.sampled_from("abcde")))),
+        min_size=1,
+        max_size=7,
+    ),
+    st.integers(0, 3),
+    st.booleans(),
+    st.booleans(),
+)
 def test_the_surest_rule_equals_enumeration(rows: list[Any], most: int, known_class: bool, some: bool) -> None:
     schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"drugs": ck.flat()})
     cells = [basket if basket == "*" else "; ".join(sorted(basket)) or None for _, basket in rows]
@@ -180,10 +189,12 @@ def test_the_surest_rule_equals_enumeration(rows: list[Any], most: int, known_cl
     if expected is not None:
         chi = set(str(found.details["known_items"]).split(", ")) - {""}
         supports = {
-            (sum(chi | {found.details["item"]} <= other for there, other in baskets if there == where),
-             sum(chi <= other for there, other in baskets if there == where))
+            (
+                sum(chi | {found.details["item"]} <= other for there, other in baskets if there == where),
+                sum(chi <= other for there, other in baskets if there == where),
+            )
             for where, _ in baskets
-        }  # fmt: skip
+        }
         assert len(chi) <= most and (found.details["support"], found.details["base"]) in supports
         assert all(surest(baskets, items, fewer) != expected for fewer in range(len(chi)))
 

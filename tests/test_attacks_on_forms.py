@@ -14,10 +14,10 @@ import pytest
 import closeknit as ck
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Column, Columns
-from closeknit.doors.canonical import content_hash
-from closeknit.doors.files import read
-from closeknit.fills import repair
+from closeknit.io.canonical import content_hash
+from closeknit.io.files import read
 from closeknit.models import DiverseSlicing
+from closeknit.search import repair
 
 SEED = 2**70
 ILLS = ck.Schema(quasi={"age": ck.numeric(), "zip": ck.flat()}, sensitive={"ill": ck.flat()})

@@ -68,8 +68,10 @@ def test_skewness_compares_a_class_with_the_release(one: Case) -> None:
         if secret == "disease" and None in whole:
             continue  # where a missing value hangs is the distance's own matter, and tested with it
         shares = {value: Fraction(count, n) for value, count in whole.items()}
-        far = max(earth_movers_distance(shares, believed(secrets), ground if secret == "wage" else TREE)
-                  for secrets in classes.values())  # fmt: skip
+        far = max(
+            earth_movers_distance(shares, believed(secrets), ground if secret == "wage" else TREE)
+            for secrets in classes.values()
+        )
         assert found.details["distance"] == pytest.approx(float(far))
 
 

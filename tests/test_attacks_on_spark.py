@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import closeknit as ck
-from closeknit.doors.packets import frame_of_bytes, unpack_blocks
+from closeknit.io.packets import frame_of_bytes, unpack_blocks
 from closeknit.spark import maps, row_writing
 from closeknit.spark.stream_operator import Operator
 from closeknit.spark.stream_query import _seconds, _sortable
@@ -107,8 +107,7 @@ class _State:
 
 
 @pytest.mark.parametrize(
-    ("cells", "kind", "type_"),
-    [([3, 4], pa.int64(), "bigint"), ([date(2000, 1, 1), date(1999, 1, 1)], pa.date32(), "date")],
+    ("cells", "kind", "type_"), [([3, 4], pa.int64(), "bigint"), ([date(2000, 1, 1), date(1999, 1, 1)], pa.date32(), "date")]
 )
 def test_shards_without_a_value_leave_beside_the_others(cells: list[Any], kind: Any, type_: str) -> None:
     """A column of which one shard knows nothing has the type of the others' cells; dates are such a type."""

@@ -20,9 +20,9 @@ import pytest
 from typer.testing import CliRunner
 
 import closeknit as ck
-from closeknit.apps.cli import app
+from closeknit.api.recipe import Recipe
+from closeknit.cli.commands import app
 from closeknit.core.errors import BadInput
-from closeknit.recipe import Recipe
 from closeknit.streams.packing import DIGEST, from_bytes, to_bytes
 from closeknit.streams.stream import Stream
 from stream_runs import write_recipe
@@ -73,10 +73,16 @@ def test_a_missing_quasi_cell_is_written_as_one(nothing: Any) -> None:
 @pytest.mark.parametrize(
     "cell",
     [
-        np.float32(0.1), Decimal("3.50"), datetime(2020, 1, 1), pd.Timestamp("2020-01-01"), np.datetime64("2020-01-01"), -0.0,
-        datetime(2020, 1, 1, 5), pd.Timestamp("2020-01-01T05:00:03.5"),
+        np.float32(0.1),
+        Decimal("3.50"),
+        datetime(2020, 1, 1),
+        pd.Timestamp("2020-01-01"),
+        np.datetime64("2020-01-01"),
+        -0.0,
+        datetime(2020, 1, 1, 5),
+        pd.Timestamp("2020-01-01T05:00:03.5"),
     ],
-)  # fmt: skip
+)
 def test_a_cell_means_the_same_in_a_row_and_in_a_frame(cell: Any) -> None:
     for column in ("age", "sex", "ill", "name"):
         row = {**ROW, column: cell}
@@ -213,9 +219,12 @@ def test_nothing_is_written_over_what_is_read(option: str, over: str, tmp_path: 
 def test_a_closed_input_or_output_is_one_sentence(closed: str, tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path)
     run = subprocess.run(
-        ["bash", "-c", f'"{sys.executable}" -c "from closeknit.apps.cli import main; main()" stream "{recipe}" {closed}'],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+        ["bash", "-c", f'"{sys.executable}" -c "from closeknit.cli.commands import main; main()" stream "{recipe}" {closed}'],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     assert run.returncode == 2
     assert run.stderr.startswith("closeknit: standard ") and run.stderr.count("\n") == 1
 

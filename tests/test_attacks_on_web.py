@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from closeknit.apps.web import access, http_server, peers
-from closeknit.apps.web.body_limits import STRANGER
-from closeknit.apps.web.cases import Case
-from closeknit.apps.web.desk.draft import read_draft
-from closeknit.apps.web.desk.table_preview import Limits
-from closeknit.apps.web.desk.tree_edits import PASSING
-from closeknit.apps.web.page_tasks import inspect_table
-from closeknit.apps.web.pages import guarantees_step
-from closeknit.apps.web.peers import of_another_user
-from closeknit.apps.web.worker import without_places
 from closeknit.core.errors import BadInput
+from closeknit.web import access, http_server, peers
+from closeknit.web.body_limits import STRANGER
+from closeknit.web.cases import Case
+from closeknit.web.desk.draft import read_draft
+from closeknit.web.desk.table_preview import Limits
+from closeknit.web.desk.tree_edits import PASSING
+from closeknit.web.page_tasks import inspect_table
+from closeknit.web.pages import guarantees_step
+from closeknit.web.peers import of_another_user
+from closeknit.web.worker import without_places
 from web_runs import ANN, BOB, HERE, ROWS, answering, client_of, team
 
 
@@ -154,11 +154,15 @@ def test_usual_numbers_are_read() -> None:
     }
 
 
-@pytest.mark.parametrize("more", [
-    "models: [{k_anonymity: {k: 2}}]\nsuppress: 1/3",
-    "models: [{k_anonymity: {k: 2}}]\nsuppress: '0.1'",
-    "models: [{k_anonymity: {k: 2}}]\nnotes: [{2024-01-31: 1}]",
-], ids=["fraction", "text", "day"])  # fmt: skip
+@pytest.mark.parametrize(
+    "more",
+    [
+        "models: [{k_anonymity: {k: 2}}]\nsuppress: 1/3",
+        "models: [{k_anonymity: {k: 2}}]\nsuppress: '0.1'",
+        "models: [{k_anonymity: {k: 2}}]\nnotes: [{2024-01-31: 1}]",
+    ],
+    ids=["fraction", "text", "day"],
+)
 def test_a_recipe_that_is_taken_breaks_no_page(desk: tuple[Any, str], more: str) -> None:
     client, at = desk
     taken = client.post(f"{at}/recipe", files={"recipe": ("r.yaml", (SCHEMA + more).encode())})
@@ -166,11 +170,15 @@ def test_a_recipe_that_is_taken_breaks_no_page(desk: tuple[Any, str], more: str)
     assert [client.get(at + page).status_code for page in ("/roles", "/promises", "/methods", "/release")] == [200] * 4
 
 
-@pytest.mark.parametrize("recipe,sentence", [
-    (SCHEMA.replace("numeric", "{intervals: {lo: 0, hi: 100000, width: 1}}") + "models: []", "choose at most 10,000"),
-    (SCHEMA.replace("numeric", "{tree: {a: [b, c]}, edges: [[0, 1], x]}") + "models: []", "are no pairs"),
-    (SCHEMA + 'models: []\nnotes: ["\\ud800"]', "half of a sign"),
-], ids=["intervals", "edges", "surrogate"])  # fmt: skip
+@pytest.mark.parametrize(
+    "recipe,sentence",
+    [
+        (SCHEMA.replace("numeric", "{intervals: {lo: 0, hi: 100000, width: 1}}") + "models: []", "choose at most 10,000"),
+        (SCHEMA.replace("numeric", "{tree: {a: [b, c]}, edges: [[0, 1], x]}") + "models: []", "are no pairs"),
+        (SCHEMA + 'models: []\nnotes: ["\\ud800"]', "half of a sign"),
+    ],
+    ids=["intervals", "edges", "surrogate"],
+)
 def test_a_recipe_that_a_page_cannot_bear_is_a_sentence(desk: tuple[Any, str], recipe: str, sentence: str) -> None:
     client, at = desk
     answer = client.post(f"{at}/recipe", files={"recipe": ("r.yaml", recipe.encode())})

@@ -193,9 +193,15 @@ def test_the_largest_numbers_are_numbers() -> None:
 
 NAMES = ["Age", "Sex", "Zipcode", "Disease"]
 TABLE_1 = [
-    (22, "M", 47906, "Dyspepsia"), (22, "F", 47906, "Flu"), (33, "F", 47905, "Flu"), (52, "F", 47905, "Bronchitis"),
-    (54, "M", 47302, "Flu"), (60, "M", 47302, "Dyspepsia"), (60, "M", 47304, "Dyspepsia"), (64, "F", 47304, "Gastritis"),
-]  # fmt: skip
+    (22, "M", 47906, "Dyspepsia"),
+    (22, "F", 47906, "Flu"),
+    (33, "F", 47905, "Flu"),
+    (52, "F", 47905, "Bronchitis"),
+    (54, "M", 47302, "Flu"),
+    (60, "M", 47302, "Dyspepsia"),
+    (60, "M", 47304, "Dyspepsia"),
+    (64, "F", 47304, "Gastritis"),
+]
 
 
 def test_age_and_zip_code_stand_beside_the_disease_as_printed_and_not_here() -> None:
@@ -330,8 +336,16 @@ def test_what_is_quasi_and_sensitive_stands_alone() -> None:
 
 
 def test_default_number_of_columns() -> None:
-    for quasi, sensitive, expected in (("a", "e", 2), ("ab", "e", 3), ("abcd", "e", 3), ("abcdr", "ef", 4), ("ab", "", 2),
-                                       ("abcdr", "", 3), ("abcd", "af", 4), ("", "ef", 1)):  # fmt: skip
+    for quasi, sensitive, expected in (
+        ("a", "e", 2),
+        ("ab", "e", 3),
+        ("abcd", "e", 3),
+        ("abcdr", "ef", 4),
+        ("ab", "", 2),
+        ("abcdr", "", 3),
+        ("abcd", "af", 4),
+        ("", "ef", 1),
+    ):
         assert len(choose_columns(made(quasi, sensitive))) == expected, (quasi, sensitive)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import closeknit as ck
 from closeknit.core.columns import Columns
-from closeknit.doors.files import sha256_of
+from closeknit.io.files import sha256_of
 
 MODELS = [ck.KAnonymity(4), ck.TCloseness("disease", 0.4), ck.LDiversity("disease", 1.5, "entropy")]
 

@@ -47,11 +47,15 @@ def test_promise_is_kept_at_the_hospital(beta: float) -> None:
 
 
 @pytest.mark.parametrize("beta", [0.5, 2])
-@pytest.mark.parametrize(("column", "more"), [
-    ("disease", {"kind": "semantic", "below": 0}),
-    ("wage", {"kind": "range", "eps": 4}),
-    ("wage", {"kind": "range", "eps": "0.5", "relative": True}),
-], ids=["semantic", "range", "relative"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("column", "more"),
+    [
+        ("disease", {"kind": "semantic", "below": 0}),
+        ("wage", {"kind": "range", "eps": 4}),
+        ("wage", {"kind": "range", "eps": "0.5", "relative": True}),
+    ],
+    ids=["semantic", "range", "relative"],
+)
 def test_extended_likeness_by_merging(column: str, more: dict[str, Any], beta: float) -> None:
     """Alone, and beside the enhanced one that it does not include."""
     extended = ck.BetaLikeness(column, beta, **more)
@@ -74,9 +78,12 @@ def test_a_plan_for_values_is_mended_where_ranges_break(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("column", [None, "disease", "wage"])
 def test_several_secrets_each_with_promises(column: str | None) -> None:
     models = [
-        ck.KAnonymity(3), ck.BetaLikeness("disease", 2), ck.LDiversity("disease", 3), ck.BetaLikeness("wage", 5),
+        ck.KAnonymity(3),
+        ck.BetaLikeness("disease", 2),
+        ck.LDiversity("disease", 3),
+        ck.BetaLikeness("wage", 5),
         ck.TCloseness("wage", 0.25),
-    ]  # fmt: skip
+    ]
     for seed in (1, 2):
         promise_kept(ck.Burel(column=column), small(models, seed, 200))
 

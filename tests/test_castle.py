@@ -91,7 +91,9 @@ def test_examples_5_4_to_5_7_what_may_be_reused() -> None:
     assert covers_row(coder.axes, *boxes[0], x) is EXAMPLES["5.4"]
     costs = [box_cost(coder.axes, *box) for box in boxes]
     assert costs == pytest.approx([float(Fraction(EXAMPLES["5.5"][f"loss_{name}"])) for name in ("C2", "C3")])
-    fits = {age: [covers_row(coder.axes, *box, coded([("7", age, "Master")]).quasi[0]) for box in boxes] for age in range(20, 32)}
+    fits = {
+        age: [covers_row(coder.axes, *box, coded([("7", age, "Master")]).quasi[0]) for box in boxes] for age in range(20, 32)
+    }
     third_alone = [age for age, (in_second, in_third) in fits.items() if in_third and not in_second]
     assert third_alone == EXAMPLES["5.5"]["ages_left_if_min_loss_reuse"]
     seen = {age: Fraction(1, sum(fit)) for age, fit in fits.items() if fit[1]}
@@ -146,8 +148,10 @@ def test_counterexamples_to_the_source(name: str, seed: int) -> None:
     assert len(set(flat)) == len(flat)
     for batch in positions:
         assert len({case["stream"][p][0] for p in batch}) >= case["params"]["k"]
-        carriers = {secret: {case["stream"][p][0] for p in batch if case["stream"][p][2] == secret}
-                    for secret in {case["stream"][p][2] for p in batch}}  # fmt: skip
+        carriers = {
+            secret: {case["stream"][p][0] for p in batch if case["stream"][p][2] == secret}
+            for secret in {case["stream"][p][2] for p in batch}
+        }
         assert matching(carriers) >= case["params"].get("l", 1)
 
 
@@ -211,13 +215,7 @@ slow = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.to
 @slow
 @given(raw_rows(), st.integers(1, 6), st.integers(1, 25), st.integers(1, 8), MODES, st.booleans(), DIVERSE)
 def test_every_promise_at_every_instant(
-    rows: list[Any],
-    k: int,
-    delta: int,
-    eta: int,
-    mode: Any,
-    persons: bool,
-    l: int | None,  # noqa: E741
+    rows: list[Any], k: int, delta: int, eta: int, mode: Any, persons: bool, l: int | None
 ) -> None:
     reuse, order = mode
     stream = Castle(schema(persons), k, delta, l, eta, mu=5, reuse=reuse, order=order, seed=3)
@@ -244,13 +242,7 @@ def test_seconds_with_bursts_and_silence(rows: list[Any], gaps: list[float], dat
 @slow
 @given(raw_rows(), st.integers(1, 4), st.integers(1, 25), MODES, st.booleans(), DIVERSE, st.lists(st.integers(0, 99)))
 def test_blocks_do_not_matter(
-    rows: list[Any],
-    k: int,
-    delta: int,
-    mode: Any,
-    persons: bool,
-    l: int | None,  # noqa: E741
-    cuts: list[int],
+    rows: list[Any], k: int, delta: int, mode: Any, persons: bool, l: int | None, cuts: list[int]
 ) -> None:
     def make() -> Castle:
         return Castle(schema(persons), k, delta, l, eta=4, mu=3, reuse=mode[0], order=mode[1], seed=5)
@@ -272,13 +264,15 @@ def lively(n: int, people: int = 400) -> list[Any]:
     chance = np.random.default_rng(7)
     ages, who = chance.integers(0, 101, n), chance.integers(0, people, n)
     city, ill = chance.choice(["Rome", "Bari", "Oslo", "Turku"], n), chance.choice(["flu", "gout", "SARS"], n)
-    return [{"age": int(a), "city": str(c), "sex": "f", "ill": str(i), "name": f"P{w}"}
-            for a, c, i, w in zip(ages, city, ill, who, strict=True)]  # fmt: skip
+    return [
+        {"age": int(a), "city": str(c), "sex": "f", "ill": str(i), "name": f"P{w}"}
+        for a, c, i, w in zip(ages, city, ill, who, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("persons", [True, False])
 @pytest.mark.parametrize("l", [None, 2])
-def test_memory_is_bounded_by_the_delay(persons: bool, l: Any) -> None:  # noqa: E741
+def test_memory_is_bounded_by_the_delay(persons: bool, l: Any) -> None:
     stream, most = Castle(schema(persons), k=5, delta=100, l=l, eta=10, seed=1), 0
     for row in lively(1200):
         stream.push(row)

@@ -16,17 +16,14 @@ import yaml
 from typer.testing import CliRunner
 
 from closeknit import __version__
-from closeknit.apps.cli import app
+from closeknit.api.recipe import Recipe
+from closeknit.cli.commands import app
 from closeknit.datasets import hospital, hospital_recipe
-from closeknit.doors.files import read, write_csv
-from closeknit.recipe import Recipe
+from closeknit.io.files import read, write_csv
 
 COMMANDS = ("demo", "inspect", "anonymize", "audit")
 QUASI = {"quasi": {"age": "numeric", "sex": "flat"}}
-SMALL: dict[str, Any] = {
-    "schema": {**QUASI, "sensitive": {"disease": "flat"}},
-    "models": [{"k_anonymity": {"k": 2}}],
-}
+SMALL: dict[str, Any] = {"schema": {**QUASI, "sensitive": {"disease": "flat"}}, "models": [{"k_anonymity": {"k": 2}}]}
 ROWS = "age,sex,disease\n30,f,flu\n31,f,gout\n40,m,flu\n44,m,gout\n"
 
 
@@ -35,7 +32,7 @@ def closeknit(*words: object) -> Any:
 
 
 def in_a_process(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "closeknit.apps.cli", *map(str, words)]
+    command = [sys.executable, "-m", "closeknit", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", **options)
 
 
@@ -80,8 +77,11 @@ def test_the_whole_way(folder: Path) -> None:
     assert made.exit_code == 0, made.output
     assert "t-closeness of charge" in made.stdout and "next: closeknit audit out/release.csv" in made.stdout
     assert sorted(file.name for file in (folder / "out").iterdir()) == [
-        "certificate.json", "release.csv", "report.html", "report.json",
-    ]  # fmt: skip
+        "certificate.json",
+        "release.csv",
+        "report.html",
+        "report.json",
+    ]
 
     checked = closeknit("audit", "out/release.csv")
     assert checked.exit_code == 0 and checked.stdout.count("recomputed") == 4
@@ -292,8 +292,10 @@ def test_inspect_json(folder: Path) -> None:
     record = json.loads(closeknit("inspect", "t.csv", "--json").stdout)
     assert record["missing"] == ["?"]
     assert {name: (one["role"], one["kind"], one["sure"]) for name, one in record["columns"].items()} == {
-        "age": ("quasi", "numeric", True), "sex": ("quasi", "flat", True), "disease": ("sensitive", "flat", True),
-    }  # fmt: skip
+        "age": ("quasi", "numeric", True),
+        "sex": ("quasi", "flat", True),
+        "disease": ("sensitive", "flat", True),
+    }
 
 
 def test_recipe_of_the_generated_table_runs(folder: Path) -> None:
@@ -313,8 +315,14 @@ def test_help_teaches_by_example(command: str) -> None:
 
 def test_version_and_usage() -> None:
     assert closeknit("--version").stdout == f"closeknit {__version__}\n"
-    for words in ([], ["anonymise"], ["anonymize", "r.yaml"], ["demo", "--rows", "many"], ["demo", "--rows", "0"],
-                  ["audit", "a.csv", "--recipe", "r.yaml", "--certificate", "c.json"]):  # fmt: skip
+    for words in (
+        [],
+        ["anonymise"],
+        ["anonymize", "r.yaml"],
+        ["demo", "--rows", "many"],
+        ["demo", "--rows", "0"],
+        ["audit", "a.csv", "--recipe", "r.yaml", "--certificate", "c.json"],
+    ):
         result = closeknit(*words)
         assert result.exit_code == 2 and "Traceback" not in result.output, words
 
@@ -322,7 +330,7 @@ def test_version_and_usage() -> None:
 def test_help_is_light() -> None:
     heavy = "numpy numba pyarrow polars pandas pydantic scipy yaml"
     program = (
-        "import sys; from typer.testing import CliRunner; from closeknit.apps.cli import app;"
+        "import sys; from typer.testing import CliRunner; from closeknit.cli.commands import app;"
         "assert CliRunner().invoke(app, ['--help']).exit_code == 0;"
         f"print(*[name for name in '{heavy}'.split() if name in sys.modules])"
     )
@@ -345,7 +353,7 @@ def test_closed_pipe_is_quiet(folder: Path, words: tuple[str, ...]) -> None:
     (folder / "t.csv").write_text(ROWS)
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "closeknit.apps.cli", *words]
+    command = [sys.executable, "-m", "closeknit", *words]
     result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=folder)
     os.close(writer)
     assert result.returncode == 141 and result.stderr == ""
@@ -355,7 +363,7 @@ def test_closed_pipe_is_quiet(folder: Path, words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(("patience", "shown"), [(60, False), (0.1, True)])
 def test_progress_bar_is_for_long_work_at_a_terminal(patience: float, shown: bool) -> None:
     program = f"""
-import time; from closeknit.apps import progress; progress.PATIENCE = {patience}
+import time; from closeknit.cli import progress; progress.PATIENCE = {patience}
 with progress.ProgressBar() as bar:
     bar("dealing", 0.5)
     while {shown} and bar._shown and bar._bar is None:  # at work

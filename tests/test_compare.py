@@ -18,16 +18,16 @@ from typer.testing import CliRunner
 import closeknit as ck
 from closeknit.api import compare_recipe, resource_meter, save_comparison
 from closeknit.api.comparing import list_methods
+from closeknit.api.recipe import Recipe
 from closeknit.api.resource_meter import Meter
-from closeknit.apps.cli import app
+from closeknit.cli.commands import app
 from closeknit.core.certificate import Promise, WorstClass
 from closeknit.core.comparison import Comparison, MeasuredLevel
 from closeknit.core.method import usual_form
 from closeknit.core.table import Outcome
 from closeknit.datasets import hospital, hospital_recipe, hospital_schema
-from closeknit.doors.files import write_csv
+from closeknit.io.files import write_csv
 from closeknit.methods import REGISTRY
-from closeknit.recipe import Recipe
 
 SEED = 2**100
 ROWS = 240

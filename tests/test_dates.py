@@ -14,20 +14,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import closeknit as ck
+from closeknit.api.suggestion import suggest
 from closeknit.core.columns import Columns
 from closeknit.core.dates import LEVELS, Date, date
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import BadValue
-from closeknit.doors.files import write_csv
-from closeknit.suggestion import suggest
+from closeknit.io.files import write_csv
 
 
 def texts(*cells: str) -> Any:
     return np.array(cells, dtype=object)
 
 
-FORMS = ["%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S",
-         "%Y-%m-%dT%H:%M:%S.%fZ", "%d.%m.%Y %H:%M", "%m/%d/%Y %H:%M:%S"]  # fmt: skip
+FORMS = [
+    "%Y-%m-%d",
+    "%d.%m.%Y",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d-%m-%Y",
+    "%Y/%m/%d",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%dT%H:%M:%S",
+    "%Y-%m-%dT%H:%M:%S.%fZ",
+    "%d.%m.%Y %H:%M",
+    "%m/%d/%Y %H:%M:%S",
+]
 
 
 @given(st.sampled_from(FORMS), st.lists(st.datetimes(datetime(1900, 1, 1)), max_size=5))
@@ -41,9 +52,15 @@ def test_every_way_of_writing_gives_the_same_days(form: str, moments: list[datet
 
 @pytest.mark.parametrize(
     ("format", "raw"),
-    [("%d %b %Y", "17 Mar 2024"), ("%d%b%Y", "17MAR2024"), ("%B %d, %Y", "March 17, 2024"), ("%Y%m%d", "20240317"),
-     ("%d.%m.%Y", "17.03.2024 13:45"), ("%Y-%m-%d %H:%M:%S%z", "2024-03-17 23:30:00+02:00")],
-)  # fmt: skip
+    [
+        ("%d %b %Y", "17 Mar 2024"),
+        ("%d%b%Y", "17MAR2024"),
+        ("%B %d, %Y", "March 17, 2024"),
+        ("%Y%m%d", "20240317"),
+        ("%d.%m.%Y", "17.03.2024 13:45"),
+        ("%Y-%m-%d %H:%M:%S%z", "2024-03-17 23:30:00+02:00"),
+    ],
+)
 def test_formats_that_are_said(format: str, raw: str) -> None:
     assert date(format=format).bind(texts(raw))[0].texts == ("2024-03-17",)
     assert date(["month", "year"], format=format).bind(texts(raw))[0].texts == ("2024-03",)

@@ -23,14 +23,14 @@ from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.slices import Slices
 from closeknit.core.table import Partition, Table
-from closeknit.fills import diverse_cuts
-from closeknit.fills.diverse_cuts import diverse_partition
-from closeknit.fills.refine import Cuts, refine_partition
 from closeknit.kernels.cutting.cut_offers import offers
 from closeknit.kernels.cutting.cut_sides import mark
 from closeknit.kernels.slicing.diverse_cuts import CutState, Rule, _recompute_mass, holders
 from closeknit.models.diverse_slicing import DiverseSlicing
 from closeknit.models.k_anonymity import KAnonymity
+from closeknit.search import diverse_cuts
+from closeknit.search.diverse_cuts import diverse_partition
+from closeknit.search.refine import Cuts, refine_partition
 from conftest import examples
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "streams.json").read_text())
@@ -39,8 +39,14 @@ GOLDEN = json.loads((Path(__file__).parent / "golden" / "streams.json").read_tex
 class Sliceable:
     """A table of numbers with a secret, and what is known of its rows by the groups of its columns."""
 
-    def __init__(self, quasi: Sequence[Sequence[int]], secret: Sequence[Any], column_groups: Sequence[Sequence[int]],
-                 beside: Sequence[int] = (), coarse: int = 1):  # fmt: skip
+    def __init__(
+        self,
+        quasi: Sequence[Sequence[int]],
+        secret: Sequence[Any],
+        column_groups: Sequence[Sequence[int]],
+        beside: Sequence[int] = (),
+        coarse: int = 1,
+    ):
         names = [f"q{j}" for j in range(len(quasi[0]))]
         cells = {name: [row[j] for row in quasi] for j, name in enumerate(names)} | {"s": list(secret)}
         schema = Schema(quasi={name: numeric() for name in names}, sensitive={"s": flat()})
@@ -51,7 +57,7 @@ class Sliceable:
         known = [groups([(codes[:, j], 1 << 20) for j in group], len(codes))[0] for group in (*column_groups, beside)]
         self.known = np.stack(known, axis=1)
 
-    def cut(self, l: Fraction, weight: str, relaxed: bool, least: int) -> Partition:  # noqa: E741
+    def cut(self, l: Fraction, weight: str, relaxed: bool, least: int) -> Partition:
         return diverse_partition(
             self.table, self.known, self.place, self.secret, self.values, self.geometry, l, weight, relaxed, least
         )
@@ -76,7 +82,7 @@ LIMITS = st.sampled_from([Fraction(1), Fraction(3, 2), Fraction(2), Fraction(7, 
 WEIGHTS = st.sampled_from(["size", "paper"])
 
 
-def naive(given_: Sliceable, l: Fraction, weight: str, relaxed: bool, least: int) -> np.ndarray | None:  # noqa: E741
+def naive(given_: Sliceable, l: Fraction, weight: str, relaxed: bool, least: int) -> np.ndarray | None:
     """Line by line as in the source, everything counted anew for each cut; None where the root is refused."""
     bucket_of = np.zeros(len(given_.table), np.int64)
     if not keeps_diverse(given_.slices(bucket_of), given_.known, l, weight):
@@ -106,7 +112,7 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
 
 @given(tables(), LIMITS, WEIGHTS, st.booleans(), st.integers(1, 3))
 @settings(max_examples=examples(150))
-def test_every_decision_is_that_of_the_full_test(t: Sliceable, l: Fraction, weight: str, relaxed: bool, least: int) -> None:  # noqa: E741
+def test_every_decision_is_that_of_the_full_test(t: Sliceable, l: Fraction, weight: str, relaxed: bool, least: int) -> None:
     wanted = naive(t, l, weight, relaxed, least)
     if wanted is None:
         with pytest.raises(Unsatisfiable, match="as one bucket reaches"):
@@ -115,7 +121,7 @@ def test_every_decision_is_that_of_the_full_test(t: Sliceable, l: Fraction, weig
         assert same(t.cut(l, weight, relaxed, least).class_of, wanted)
 
 
-def states(t: Sliceable, l: Fraction, weight: str, relaxed: bool, least: int) -> Any:  # noqa: E741
+def states(t: Sliceable, l: Fraction, weight: str, relaxed: bool, least: int) -> Any:
     """What is kept after each bucket, beside the rows it is kept of."""
     rows = diverse_cuts._rows(t.table.quasi, t.known, t.place, t.secret, t.values)
     rule = Rule(float(1 / l), most_alike(len(t.table), l), weight == "size", least, relaxed)
@@ -129,7 +135,7 @@ def buckets_of(standing: CutState) -> np.ndarray:
 
 @given(tables(), LIMITS, WEIGHTS, st.booleans())
 @settings(max_examples=examples(60))
-def test_kept_sums_are_those_counted_anew_after_every_step(t: Sliceable, l: Fraction, weight: str, relaxed: bool) -> None:  # noqa: E741
+def test_kept_sums_are_those_counted_anew_after_every_step(t: Sliceable, l: Fraction, weight: str, relaxed: bool) -> None:
     try:
         for rows, _, standing in states(t, l, weight, relaxed, 1):
             bucket_of = buckets_of(standing)
@@ -147,7 +153,7 @@ def test_kept_sums_are_those_counted_anew_after_every_step(t: Sliceable, l: Frac
         assert naive(t, l, weight, relaxed, 1) is None
 
 
-def _fails(slices: Slices, standing: CutState, rows: Any, bucket: int, part: int, l: Fraction) -> bool:  # noqa: E741
+def _fails(slices: Slices, standing: CutState, rows: Any, bucket: int, part: int, l: Fraction) -> bool:
     here = standing.order[standing.first[bucket] : standing.last[bucket]]
     counts = np.bincount(slices.secret[here[rows.known[here, slices.place] == part]])
     return Fraction(int(counts.max()), int(counts.sum())) > 1 / l
@@ -173,7 +179,7 @@ def generated(n: int, seed: int = 5, **more: Any) -> Sliceable:
 @pytest.mark.parametrize("weight", ["size", "paper"])
 @pytest.mark.parametrize("relaxed", [False, True])
 def test_the_release_is_diverse_and_buckets_are_large_enough(weight: str, relaxed: bool) -> None:
-    t, l = generated(1500), Fraction(3)  # noqa: E741
+    t, l = generated(1500), Fraction(3)
     cut = t.cut(l, weight, relaxed, 4)
     assert np.bincount(cut.class_of).min() >= 4 and cut.count > 50
     assert keeps_diverse(t.slices(cut.class_of), t.known, l, weight)
@@ -184,7 +190,7 @@ def test_the_release_is_diverse_and_buckets_are_large_enough(weight: str, relaxe
 
 def test_strict_cuts_leave_every_tuple_one_bucket() -> None:
     """So both weights are the test of each bucket by itself, and the buckets those of Mondrian under it."""
-    t, l = generated(1500), Fraction(3)  # noqa: E741
+    t, l = generated(1500), Fraction(3)
     cut = t.cut(l, "size", False, 4)
     assert matching_buckets(t.slices(cut.class_of), t.known).tolist() == [1] * len(t.table)
     whole = Partition(np.zeros(len(t.table), np.int32), 1)
@@ -195,7 +201,7 @@ def test_strict_cuts_leave_every_tuple_one_bucket() -> None:
 
 @given(tables(), LIMITS, WEIGHTS)
 @settings(max_examples=examples(40))
-def test_strict_cuts_of_exact_columns_are_local(t: Sliceable, l: Fraction, weight: str) -> None:  # noqa: E741
+def test_strict_cuts_of_exact_columns_are_local(t: Sliceable, l: Fraction, weight: str) -> None:
     exact = Sliceable(t.table.quasi.tolist(), t.secret.tolist(), [[j] for j in range(t.table.quasi.shape[1])])
     if not keeps_diverse(exact.slices(np.zeros(len(exact.table))), exact.known, l, weight):
         return

@@ -245,9 +245,7 @@ def test_numbers_of_buckets_and_order_inside_tell_nothing(slices: Slices, weight
     random.shuffle(names)
     order = list(range(len(slices.secret)))
     random.shuffle(order)
-    other = Slices(
-        np.array(names, np.int32)[slices.bucket_of][order], slices.known[order], slices.place, slices.secret[order]
-    )  # fmt: skip
+    other = Slices(np.array(names, np.int32)[slices.bucket_of][order], slices.known[order], slices.place, slices.secret[order])
     for profile in slices.known:
         assert exact_disclosure(slices, profile, weight) == exact_disclosure(other, profile, weight)
     assert worst_disclosure(slices, slices.known, weight)[0] == pytest.approx(
@@ -304,7 +302,7 @@ def test_products_that_vanish_in_a_float_are_left_to_rationals() -> None:
 
 
 def test_most_alike_is_exact_for_long_fractions() -> None:
-    l = Fraction(10**30 + 1, 10**30)  # noqa: E741
+    l = Fraction(10**30 + 1, 10**30)
     assert most_alike(3, l).tolist() == [0, 0, 1, 2]
     assert most_alike(6, Fraction(3)).tolist() == [0, 0, 0, 1, 1, 1, 2]
 

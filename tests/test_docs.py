@@ -26,14 +26,14 @@ import yaml
 from typer.testing import CliRunner
 
 import closeknit
-from closeknit.apps.cli import app
+from closeknit.api.recipe import Recipe
+from closeknit.cli.commands import app
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kind_forms import BUILDERS, KINDS
 from closeknit.core.schema import ROLES, Schema
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.methods import REGISTRY as METHODS
 from closeknit.models import REGISTRY as MODELS
-from closeknit.recipe import Recipe
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -165,7 +165,7 @@ def shell(tmp_path: Path) -> dict[str, Any]:
     """An empty folder, and a `closeknit` that is the one under test."""
     command = tmp_path / "bin" / "closeknit"
     command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m closeknit.apps.cli "$@"\n', encoding="utf-8")
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m closeknit "$@"\n', encoding="utf-8")
     command.chmod(command.stat().st_mode | stat.S_IXUSR)
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from closeknit.core.columns import Column, Columns
-from closeknit.doors import canonical
-from closeknit.doors.canonical import canonical_blocks, cell_texts, content_hash
-from closeknit.doors.files import read, sha256_of, write_csv, write_parquet
+from closeknit.io import canonical
+from closeknit.io.canonical import canonical_blocks, cell_texts, content_hash
+from closeknit.io.files import read, sha256_of, write_csv, write_parquet
 
 CELL = st.none() | st.text(max_size=8) | st.text(alphabet=' ,"\n\r\tü', max_size=5)
 ROWS = st.integers(1, 3).flatmap(lambda d: st.lists(st.lists(CELL, min_size=d, max_size=d), min_size=1, max_size=12))

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from closeknit.core.errors import BadInput
-from closeknit.doors import csv as door
-from closeknit.doors.csv import PLAIN, CsvFormat, read_csv
-from closeknit.doors.files import read
+from closeknit.io import csv as door
+from closeknit.io.csv import PLAIN, CsvFormat, read_csv
+from closeknit.io.files import read
 
 SIGNS = st.text(alphabet='ab,;"\n\r é\t', max_size=6)
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import closeknit as ck
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
-from closeknit.doors.csv import CsvFormat
-from closeknit.doors.csv_format import SAMPLE, detect_encoding, detect_signs
-from closeknit.doors.csv_numbers import settle_numbers
-from closeknit.doors.files import read, read_with_format, read_written
+from closeknit.io.csv import CsvFormat
+from closeknit.io.csv_format import SAMPLE, detect_encoding, detect_signs
+from closeknit.io.csv_numbers import settle_numbers
+from closeknit.io.files import read, read_with_format, read_written
 
 
 def saved(folder: Path, content: bytes | str, name: str = "people.csv") -> Path:
@@ -25,9 +25,11 @@ def saved(folder: Path, content: bytes | str, name: str = "people.csv") -> Path:
 
 GERMAN = "Name;Größe;Lohn;geboren\nJörg;1,80;53.281;20.01.1959\nÄnne;1,75;1.234.567,50;03.02.1961\n"
 READ = {
-    "Name": ["Jörg", "Änne"], "Größe": ["1.80", "1.75"], "Lohn": ["53281", "1234567.50"],
+    "Name": ["Jörg", "Änne"],
+    "Größe": ["1.80", "1.75"],
+    "Lohn": ["53281", "1234567.50"],
     "geboren": ["20.01.1959", "03.02.1961"],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("sign", [";", "\t", "|"])

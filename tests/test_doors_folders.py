@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from closeknit.core.errors import BadInput
-from closeknit.doors import folders
-from closeknit.doors.folders import save_folders, write_whole
+from closeknit.io import folders
+from closeknit.io.folders import save_folders, write_whole
 
 KILLS = 300 if os.environ.get("CLOSEKNIT_SOAK") == "1" else 10
 
@@ -54,12 +54,7 @@ def test_both_folders_and_their_rights(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert marks(tmp_path) == pair("new")
-    assert [mode(tmp_path / "out" / name) for name in ("", "inner", "main", "inner/part")] == [
-        0o755,
-        0o755,
-        0o644,
-        0o644,
-    ]
+    assert [mode(tmp_path / "out" / name) for name in ("", "inner", "main", "inner/part")] == [0o755, 0o755, 0o644, 0o644]
     private = tmp_path / "out.private"
     assert [mode(private / name) for name in ("", "inner", "main", "inner/part")] == [0o700, 0o700, 0o600, 0o600]
 
@@ -199,7 +194,7 @@ def test_the_sentence_names_the_final_place(tmp_path: Path) -> None:
 STEPS = """
 import os, shutil, signal, sys
 from pathlib import Path
-from closeknit.doors.folders import save_folders, write_whole
+from closeknit.io.folders import save_folders, write_whole
 
 def writer(mark):
     return lambda folder: [write_whole(folder / str(name), mark * 5000) for name in range(2)]
@@ -263,7 +258,7 @@ def test_kill_before_every_step(tmp_path: Path) -> None:
 VICTIM = """
 import sys
 from pathlib import Path
-from closeknit.doors.folders import save_folders
+from closeknit.io.folders import save_folders
 here, size = Path(sys.argv[1]), int(sys.argv[2])
 def writer(mark):
     def write(folder):

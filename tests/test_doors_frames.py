@@ -20,9 +20,9 @@ import pytest
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
-from closeknit.doors.files import read, write_parquet
-from closeknit.doors.frames import from_frame, to_frame
-from closeknit.doors.parquet import parquet_types, read_parquet
+from closeknit.io.files import read, write_parquet
+from closeknit.io.frames import from_frame, to_frame
+from closeknit.io.parquet import parquet_types, read_parquet
 
 DAY = datetime.date(2020, 2, 29)
 
@@ -47,11 +47,19 @@ def arrow_table() -> pa.Table:
 
 
 CELLS = {
-    "i8": [1, None, 3], "i64": [1, 2, 2**60], "u64": [1, 2, 2**64 - 1], "f32": [0.1, None, 2.0],
+    "i8": [1, None, 3],
+    "i64": [1, 2, 2**60],
+    "u64": [1, 2, 2**64 - 1],
+    "f32": [0.1, None, 2.0],
     "f64": [0.1, None, 2.0],
-    "dec": [1.5, None, 2.25], "bool": [True, None, False], "text": ["a", None, None], "large": ["a", None, "ü"],
-    "dict": ["b", None, "a"], "date": [DAY, None, DAY], "time": [DAY, None, DAY],
-}  # fmt: skip
+    "dec": [1.5, None, 2.25],
+    "bool": [True, None, False],
+    "text": ["a", None, None],
+    "large": ["a", None, "ü"],
+    "dict": ["b", None, "a"],
+    "date": [DAY, None, DAY],
+    "time": [DAY, None, DAY],
+}
 
 
 def cells(columns: Columns) -> dict[str, list[object]]:
@@ -81,8 +89,7 @@ def test_parquet_and_back(tmp_path: Path) -> None:
 
 def test_polars_and_back() -> None:
     frame = pl.DataFrame(arrow_table()).with_columns(
-        dict=pl.col("dict").cast(pl.String).cast(pl.Categorical),
-        large=pl.col("large").cast(pl.Enum(["z", "ü", "a"])),
+        dict=pl.col("dict").cast(pl.String).cast(pl.Categorical), large=pl.col("large").cast(pl.Enum(["z", "ü", "a"]))
     )
     columns = from_frame(frame)
     assert cells(columns) == CELLS
@@ -227,9 +234,9 @@ def test_files_and_arrow_tables_load_no_other_library(tmp_path: Path) -> None:
     code = f"""
 import os, sys
 import pyarrow.parquet as pq
-from closeknit.doors.canonical import content_hash
-from closeknit.doors.files import read, write_csv, write_parquet
-from closeknit.doors.frames import from_frame, to_frame
+from closeknit.io.canonical import content_hash
+from closeknit.io.files import read, write_csv, write_parquet
+from closeknit.io.frames import from_frame, to_frame
 os.chdir({str(tmp_path)!r})
 open("a.csv", "w").write("n,t\\n1,x\\n,y\\n")
 table = read("a.csv")

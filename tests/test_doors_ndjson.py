@@ -17,8 +17,8 @@ from pyarrow import feather
 import closeknit as ck
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
-from closeknit.doors.files import read, write_csv, write_ipc, write_ndjson
-from closeknit.doors.ndjson import BadLine, lines_of, row_of
+from closeknit.io.files import read, write_csv, write_ipc, write_ndjson
+from closeknit.io.ndjson import BadLine, lines_of, row_of
 from conftest import examples
 
 TABLE = {"age": [30, None, 41], "sex": ["f", "m", None], "cost": [1.5, 2.0, None], "zip": ["0123", 'a"b', "é\n"]}

@@ -24,11 +24,11 @@ from closeknit.core.columns import Columns
 from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills import candidate_search
-from closeknit.fills.repair import find_broken_classes, repair_partition
 from closeknit.methods.group_draw import choose_secrets, numbers_of_groups
 from closeknit.plans import fcm
 from closeknit.plans.groups import Cells
+from closeknit.search import candidate_search
+from closeknit.search.repair import find_broken_classes, repair_partition
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "streams.json").read_text())
 SEED = 2**99
@@ -52,10 +52,18 @@ def run(method: Any, case: Case, seed: int = SEED) -> tuple[Table, Outcome]:
 # Promises ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", [
-    ck.FcmDraw(), ck.FcmDraw(grouping="balanced", fill="hilbert"), ck.FcmDraw(grouping="fuzzy", groups=9, polish=False),
-    ck.PcaDraw(), ck.PcaDraw(fill="sweep", groups=3), ck.PcaDraw(embedding="one-hot", scaled=False),
-], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    "method",
+    [
+        ck.FcmDraw(),
+        ck.FcmDraw(grouping="balanced", fill="hilbert"),
+        ck.FcmDraw(grouping="fuzzy", groups=9, polish=False),
+        ck.PcaDraw(),
+        ck.PcaDraw(fill="sweep", groups=3),
+        ck.PcaDraw(embedding="one-hot", scaled=False),
+    ],
+    ids=repr,
+)
 @pytest.mark.parametrize("t", [0, "1/50", 0.2, 1])
 def test_promises_on_two_secrets_are_kept(method: Any, t: Any) -> None:
     models = [ck.KAnonymity(4), ck.TCloseness("disease", t), ck.TCloseness("charge", t)]
@@ -67,9 +75,12 @@ def test_promises_on_two_secrets_are_kept(method: Any, t: Any) -> None:
 @pytest.mark.parametrize("method", BOTH)
 def test_a_promise_of_any_kind_on_each_secret(method: Any) -> None:
     models = [
-        ck.KAnonymity(3), ck.TCloseness("disease", 0.3), ck.LDiversity("disease", 3), ck.BetaLikeness("charge", 4),
+        ck.KAnonymity(3),
+        ck.TCloseness("disease", 0.3),
+        ck.LDiversity("disease", 3),
+        ck.BetaLikeness("charge", 4),
         ck.DeltaDisclosure("disease", 3),
-    ]  # fmt: skip
+    ]
     promise_kept(method(), two_secrets(2, 160, models))
 
 
@@ -170,12 +181,14 @@ LUNGS = {"Pneumonia": None, "Flu": None, "Bronchitis": None}
 TREES: dict[str, Any] = {
     "two_level": {"lungs": LUNGS, "bowels": {"Colon cancer": None, "Colitis": None, "Stomach cancer": None}},
     "three_level_colon_stomach": {
-        "lungs": LUNGS, "bowels": {"colon": {"Colon cancer": None, "Colitis": None}, "stomach": {"Stomach cancer": None}},
+        "lungs": LUNGS,
+        "bowels": {"colon": {"Colon cancer": None, "Colitis": None}, "stomach": {"Stomach cancer": None}},
     },
     "three_level_cancer": {
-        "lungs": LUNGS, "bowels": {"cancer": {"Colon cancer": None, "Stomach cancer": None}, "inflammation": {"Colitis": None}},
+        "lungs": LUNGS,
+        "bowels": {"cancer": {"Colon cancer": None, "Stomach cancer": None}, "inflammation": {"Colitis": None}},
     },
-}  # fmt: skip
+}
 
 
 def patients(tree: str) -> tuple[Table, ck.TCloseness]:
@@ -297,8 +310,9 @@ def any_table(seed: int) -> tuple[Case, Any]:
     models += [ck.TCloseness(name, round(float(rng.uniform(0, 0.6)), 2), "equal") for name in secrets if rng.random() < 0.7]
     shared = {
         "groups": int(rng.integers(1, 30)) if rng.random() < 0.5 else None,
-        "fill": str(rng.choice(["knn", "hilbert", "sweep"])), "polish": bool(rng.random() < 0.1),
-    }  # fmt: skip
+        "fill": str(rng.choice(["knn", "hilbert", "sweep"])),
+        "polish": bool(rng.random() < 0.1),
+    }
     schema = ck.Schema(
         quasi={name: KINDS[name] for name in quasi}, sensitive={name: KINDS[name] for name in secrets}, missing=["?"]
     )

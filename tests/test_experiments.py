@@ -73,10 +73,13 @@ def test_a_figure_takes_the_place_of_its_last_version(experiments: ModuleType, t
     text = (tmp_path / "experiments.md").read_text(encoding="utf-8")
     titles = [line for line in text.splitlines() if line.startswith("#")]
     assert [title.split(":")[0] for title in titles] == [
-        "# The sources' experiments", "## In short", "## The dissertation on methods to achieve t-closeness",
+        "# The sources' experiments",
+        "## In short",
+        "## The dissertation on methods to achieve t-closeness",
         "### Tables 3.2 to 3.4",
-        "## The Stack & Deal paper", "### Figure 1",
-    ]  # fmt: skip
+        "## The Stack & Deal paper",
+        "### Figure 1",
+    ]
     short = [line.split("|")[2].strip() for line in text.splitlines() if line.startswith("| The ")]
     assert short == ["Reproduced in part", "Reproduced"]
 

@@ -21,7 +21,7 @@ FIRST_CALL = """
 import json
 from numba.core import event
 from closeknit import KAnonymity, TCloseness, anonymize
-from closeknit.apps.progress import with_compiling
+from closeknit.cli.progress import with_compiling
 from closeknit.datasets import hospital, hospital_schema
 
 class Compiled(event.Listener):
@@ -50,7 +50,9 @@ def first_call(folder: Path) -> tuple[list[str], list[str]]:
 
 def test_first_call_compiles_each_kernel_once_and_says_so(tmp_path: Path) -> None:
     units, texts = first_call(tmp_path)
-    assert {unit for unit in units if units.count(unit) > 1} <= {"_Part closeknit.kernels.counting.sorting.ascend"}  # codes and numbers
+    assert {unit for unit in units if units.count(unit) > 1} <= {
+        "_Part closeknit.kernels.counting.sorting.ascend"
+    }  # codes and numbers
     assert 0 < len(units) <= UNITS
     shown = [text.split() for text in texts if text.startswith("compiling")]
     assert [text[:2] + text[3:4] for text in shown] == [["compiling", "(once),", "of"]] * len(units)

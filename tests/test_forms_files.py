@@ -16,12 +16,12 @@ import yaml
 from typer.testing import CliRunner
 
 import closeknit as ck
-from closeknit.apps.cli import app
+from closeknit.api.recipe import Recipe
 from closeknit.checks.naive_cells import rows_of
 from closeknit.checks.views import view
+from closeknit.cli.commands import app
 from closeknit.core.columns import Columns
-from closeknit.doors.files import read, sha256_of
-from closeknit.recipe import Recipe
+from closeknit.io.files import read, sha256_of
 
 SEED = 2**99 + 1
 
@@ -110,8 +110,14 @@ def test_force_replaces_the_files_of_another_form(tmp_path: Path) -> None:
         again.save(out, report=False)
     again.save(out, force=True)
     assert {file.name for file in out.iterdir()} == {
-        "release.csv", "quasi.csv", "sensitive.csv", "certificate.json", "README.txt", "report.html", "report.json",
-    }  # fmt: skip
+        "release.csv",
+        "quasi.csv",
+        "sensitive.csv",
+        "certificate.json",
+        "README.txt",
+        "report.html",
+        "report.json",
+    }
     (out / "slices.csv").write_text("mine", encoding="utf-8")
     with pytest.raises(ck.BadInput, match=r"slices\.csv"):
         again.save(out, force=True)

@@ -27,10 +27,15 @@ SEED = 2**99 + 1
 QUASI, DISEASE = ("age", "sex", "zip"), "disease"
 # Table 1(a) of the paper on slicing, and its buckets
 PEOPLE = [
-    (22, "M", "47906", "dyspepsia"), (22, "F", "47906", "flu"), (33, "F", "47905", "flu"),
-    (52, "F", "47905", "bronchitis"), (54, "M", "47302", "flu"), (60, "M", "47302", "dyspepsia"),
-    (60, "M", "47304", "dyspepsia"), (64, "F", "47304", "gastritis"),
-]  # fmt: skip
+    (22, "M", "47906", "dyspepsia"),
+    (22, "F", "47906", "flu"),
+    (33, "F", "47905", "flu"),
+    (52, "F", "47905", "bronchitis"),
+    (54, "M", "47302", "flu"),
+    (60, "M", "47302", "dyspepsia"),
+    (60, "M", "47304", "dyspepsia"),
+    (64, "F", "47304", "gastritis"),
+]
 BUCKETS = np.repeat([0, 1], 4)
 
 
@@ -101,11 +106,15 @@ def test_table_1f_as_printed() -> None:
     shown = written(ck.sliced([["age", "sex"], ["zip", DISEASE]]))
     assert list(shown) == ["bucket", *QUASI, DISEASE]
     assert rows_of(shown, list(shown)) == [
-        ("1", "22", "F", "47905", "bronchitis"), ("1", "22", "M", "47905", "flu"),
-        ("1", "33", "F", "47906", "dyspepsia"), ("1", "52", "F", "47906", "flu"),
-        ("2", "54", "M", "47302", "dyspepsia"), ("2", "60", "M", "47302", "flu"),
-        ("2", "60", "M", "47304", "dyspepsia"), ("2", "64", "F", "47304", "gastritis"),
-    ]  # fmt: skip
+        ("1", "22", "F", "47905", "bronchitis"),
+        ("1", "22", "M", "47905", "flu"),
+        ("1", "33", "F", "47906", "dyspepsia"),
+        ("1", "52", "F", "47906", "flu"),
+        ("2", "54", "M", "47302", "dyspepsia"),
+        ("2", "60", "M", "47302", "flu"),
+        ("2", "60", "M", "47304", "dyspepsia"),
+        ("2", "64", "F", "47304", "gastritis"),
+    ]
 
 
 def test_what_is_seen_of_a_secret_is_its_bucket_and_what_stands_beside_it() -> None:
@@ -164,8 +173,11 @@ def test_permuted_numbers_stand_in_order_inside_their_bucket() -> None:
     table = schema.encode(columns)
     shown = ck.permuted().write(table, Partition.of(np.array([0, 0, 1, 1])[table.rows])).columns
     assert rows_of(shown, ["bucket", "zip", "ward", "wage"]) == [
-        ("1", "1", "a", "3"), ("1", "1", "b", "9"), ("2", "2", "a", "5"), ("2", "2", "b", "7"),
-    ]  # fmt: skip
+        ("1", "1", "a", "3"),
+        ("1", "1", "b", "9"),
+        ("2", "2", "a", "5"),
+        ("2", "2", "b", "7"),
+    ]
 
 
 # What is refused -----------------------------------------------------------------------------------------------------
@@ -178,8 +190,11 @@ def test_permuted_numbers_stand_in_order_inside_their_bucket() -> None:
         (ck.sliced([["age", "sex", DISEASE], ["zip", DISEASE]]), {}, "'disease': stands in two groups"),
         (ck.sliced([["age", "sex"], ["age", "zip", DISEASE]]), {}, "'age': stands in two groups"),
         (ck.sliced([["age", "sex"], [DISEASE]]), {}, "'zip': is in no group"),
-        (ck.sliced([["age", "sex"], [DISEASE]]), {"quasi": {"age": ck.numeric(), "sex": ck.flat()}, "plain": ["zip"]},
-         "'zip': is plain and in no group"),
+        (
+            ck.sliced([["age", "sex"], [DISEASE]]),
+            {"quasi": {"age": ck.numeric(), "sex": ck.flat()}, "plain": ["zip"]},
+            "'zip': is plain and in no group",
+        ),
         (ck.sliced([["age", "sex", "wage"], ["zip", DISEASE]]), {}, "'wage': stands in a group and is not published"),
         (ck.sliced(number="age"), {}, "'age': is a column of the table"),
         (ck.bucketized(number=DISEASE), {}, "'disease': is a column of the table"),
@@ -192,7 +207,7 @@ def test_permuted_numbers_stand_in_order_inside_their_bucket() -> None:
         (ck.permuted(), {"sensitive": {DISEASE: ck.flat(), "age": ck.numeric()}}, "sensitive"),
         (ck.generalized(), {"sensitive": {DISEASE: ck.flat(), "age": ck.numeric()}}, "'age': is quasi and sensitive"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_written_is_refused(form: Any, roles: dict[str, Any], says: str) -> None:
     with pytest.raises(ck.BadInput) as no:
         written(form, **roles)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import closeknit as ck
 from closeknit.api import run
+from closeknit.api.recipe import Recipe
 from closeknit.api.reporting import load_release
 from closeknit.core.columns import Columns
 from closeknit.core.formulas import ESCAPED, RISK, escape, escape_columns, is_formula, unescape, unescape_columns
-from closeknit.doors.canonical import content_hash
-from closeknit.doors.files import read, write_csv
-from closeknit.recipe import Recipe
+from closeknit.io.canonical import content_hash
+from closeknit.io.files import read, write_csv
 from closeknit.spark.session import find_formulas
 from conftest import examples
 
@@ -37,17 +37,35 @@ NOTES = [f"column '{name}': some cells {STARTS}" for name in ("job", "ill", "war
 NOTES += ["column '=age': its name begins like a spreadsheet formula"]
 
 
-def released(escape_formulas: bool = False, table: Any = None, schema: ck.Schema = SCHEMA, models: Any = MODELS,
-             **options: Any) -> ck.Release:  # fmt: skip
+def released(
+    escape_formulas: bool = False, table: Any = None, schema: ck.Schema = SCHEMA, models: Any = MODELS, **options: Any
+) -> ck.Release:
     table = Columns.of(CELLS) if table is None else table
     return ck.anonymize(table, schema, models, escape_formulas=escape_formulas, seed=SEED, **options)
 
 
 TEXTS = [
-    ("=1+1", True), ("+cmd", True), ("-2+3", True), ("@SUM(A1)", True), ("\t=1", True), ("\rx", True), ("-", True),
-    ("-5\n", True), ("-5", False), ("+3.2", False), ("-1e-05", False), ("-inf", False), ("[-5, 3]", False), ("'=1", False),
-    ("", False), (" =1", False), ("2024-03-17", False), ("*", False), ("*=1", False), ("-\u0665", True),
-]  # fmt: skip
+    ("=1+1", True),
+    ("+cmd", True),
+    ("-2+3", True),
+    ("@SUM(A1)", True),
+    ("\t=1", True),
+    ("\rx", True),
+    ("-", True),
+    ("-5\n", True),
+    ("-5", False),
+    ("+3.2", False),
+    ("-1e-05", False),
+    ("-inf", False),
+    ("[-5, 3]", False),
+    ("'=1", False),
+    ("", False),
+    (" =1", False),
+    ("2024-03-17", False),
+    ("*", False),
+    ("*=1", False),
+    ("-\u0665", True),
+]
 
 
 @pytest.mark.parametrize(("text", "runs"), TEXTS)
@@ -148,13 +166,19 @@ def test_a_formula_in_a_release_that_is_said_to_be_escaped_is_found(tmp_path: Pa
         load_release(tmp_path / "out")
 
 
-@pytest.mark.parametrize(("ask", "said"), [
-    (lambda: released(escape_formulas="yes"), "escape_formulas"),  # type: ignore[arg-type]
-    (lambda: released(True, engine="spark"), "formulas cannot be escaped on Spark; leave escape_formulas out"),
-    (lambda: ck.audit("a.csv", certificate=released(True).certificate, engine="spark"), "audited on Spark; audit it without"),
-    (lambda: unescape_columns(Columns.of({"=x": [1], "'=x": [2]})), "column '=x': is there escaped and as it was"),
-    (lambda: Recipe.of({"data": "a.csv", "schema": {}, "models": [], "escape_formulas": "perhaps"}), "escape_formulas"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda: released(escape_formulas="yes"), "escape_formulas"),  # type: ignore[arg-type]
+        (lambda: released(True, engine="spark"), "formulas cannot be escaped on Spark; leave escape_formulas out"),
+        (
+            lambda: ck.audit("a.csv", certificate=released(True).certificate, engine="spark"),
+            "audited on Spark; audit it without",
+        ),
+        (lambda: unescape_columns(Columns.of({"=x": [1], "'=x": [2]})), "column '=x': is there escaped and as it was"),
+        (lambda: Recipe.of({"data": "a.csv", "schema": {}, "models": [], "escape_formulas": "perhaps"}), "escape_formulas"),
+    ],
+)
 def test_what_cannot_be_escaped_or_read_is_refused(ask: Any, said: str) -> None:
     with pytest.raises(ck.BadInput, match=said):
         ask()

@@ -62,19 +62,27 @@ def test_three_secrets_and_any_mixture_of_promises() -> None:
         sensitive={"disease": ck.flat(), "wage": ck.numeric(), "visits": ck.numeric()},
     )
     models = (
-        ck.KAnonymity(3), ck.TCloseness("disease", 0.4), ck.TCloseness("wage", 0.25), ck.TCloseness("visits", 0.3),
-        ck.LDiversity("disease", 3), ck.BetaLikeness("wage", 5),
-    )  # fmt: skip
+        ck.KAnonymity(3),
+        ck.TCloseness("disease", 0.4),
+        ck.TCloseness("wage", 0.25),
+        ck.TCloseness("visits", 0.3),
+        ck.LDiversity("disease", 3),
+        ck.BetaLikeness("wage", 5),
+    )
     case = Case("three", Columns.of(made), kinds, models)
     promise_kept(ck.Fragmentation(), case)
     assert len(class_sizes(run_once(ck.Fragmentation(), case))) > 3
 
 
-@pytest.mark.parametrize("models", [
-    [ck.TCloseness("wage", 0.15)],
-    [ck.TCloseness("disease", 0.3)],
-    [ck.TCloseness("wage", 0.2), ck.TCloseness("wage", 0.5, "equal")],
-], ids=["line", "tree", "two distances of one secret"])  # fmt: skip
+@pytest.mark.parametrize(
+    "models",
+    [
+        [ck.TCloseness("wage", 0.15)],
+        [ck.TCloseness("disease", 0.3)],
+        [ck.TCloseness("wage", 0.2), ck.TCloseness("wage", 0.5, "equal")],
+    ],
+    ids=["line", "tree", "two distances of one secret"],
+)
 def test_one_secret_only(models: list[Model]) -> None:
     case = small([*models, ck.KAnonymity(3)], rows=300)
     promise_kept(ck.Fragmentation(), case)
@@ -105,8 +113,15 @@ def test_secrets_counted_as_one() -> None:
 
 
 @settings(max_examples=examples(40))
-@given(st.integers(1, 60), st.integers(1, 6), st.integers(1, 6), st.integers(1, 5),
-       st.sampled_from([0, "1/9", 0.3, 1]), st.sampled_from([0, "1/7", 0.5]), st.integers(0, 9))  # fmt: skip
+@given(
+    st.integers(1, 60),
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.integers(1, 5),
+    st.sampled_from([0, "1/9", 0.3, 1]),
+    st.sampled_from([0, "1/7", 0.5]),
+    st.integers(0, 9),
+)
 def test_no_row_is_lost_or_doubled(n: int, m_a: int, m_b: int, k: int, t_a: Any, t_b: Any, seed: int) -> None:
     """Sizes that do not divide, constant secrets, ties."""
     rng = np.random.default_rng(seed)

@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 import closeknit as ck
 from closeknit.api import frontier_recipe, save_frontier
 from closeknit.api.parameter_sweep import RANGES, choose_sweep
-from closeknit.apps.cli import app
+from closeknit.api.recipe import Recipe
+from closeknit.cli.commands import app
 from closeknit.core.frontier import Frontier, Point, front_of
 from closeknit.datasets import hospital, hospital_recipe, hospital_schema
-from closeknit.doors.files import read, write_csv
-from closeknit.recipe import Recipe
+from closeknit.io.files import read, write_csv
 from closeknit.report.frontier_chart import frontier_svg
 from conftest import examples
 

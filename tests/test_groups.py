@@ -88,8 +88,9 @@ def test_every_secret_has_the_same_say() -> None:
     rng = np.random.default_rng(1)
     table = coded(
         {"job": rng.choice(list("abcdefgh"), 400).tolist(), "school": rng.integers(1, 17, 400).tolist()},
-        job=ck.flat(), school=ck.numeric(),
-    )  # fmt: skip
+        job=ck.flat(),
+        school=ck.numeric(),
+    )
     cells = Cells.of(table, ["job", "school"])
     everyone = cells.points[cells.of_row]
     assert np.allclose([everyone[:, :-1].var(axis=0).sum(), everyone[:, -1].var()], 1)
@@ -101,8 +102,9 @@ def test_one_hot_columns_leave_the_tree_no_say() -> None:
     rng = np.random.default_rng(2)
     table = coded(
         {"job": rng.choice(list("abcdefghijklmn"), 2000).tolist(), "school": rng.integers(1, 17, 2000).tolist()},
-        job=ck.flat(), school=ck.numeric(),
-    )  # fmt: skip
+        job=ck.flat(),
+        school=ck.numeric(),
+    )
     school = table.secret("school")[0]
 
     def told(cells: Cells) -> float:
@@ -217,10 +219,13 @@ def test_memberships_are_the_best_ones(seed: int) -> None:
     ]
     cost = weights[:, None] * d
     best = minimize(
-        lambda x: (cost * x.reshape(5, c) ** 2).sum(), np.full(5 * c, 1 / c),
+        lambda x: (cost * x.reshape(5, c) ** 2).sum(),
+        np.full(5 * c, 1 / c),
         jac=lambda x: (2 * cost * x.reshape(5, c)).ravel(),
-        bounds=[(0, 1)] * (5 * c), constraints=limits, options={"ftol": 1e-14, "maxiter": 500},
-    )  # fmt: skip
+        bounds=[(0, 1)] * (5 * c),
+        constraints=limits,
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
     assert best.success and abs(best.fun - (cost * u * u).sum()) < 1e-7
 
 

@@ -241,8 +241,9 @@ def test_wrong_intervals_are_refused(params: dict[str, Any], words: str) -> None
         Hierarchy.intervals(**params)
 
 
-@given(st.lists(st.integers(-20, 20) | st.none(), min_size=1).filter(lambda v: any(x is not None for x in v)),
-       st.integers(1, 6))  # fmt: skip
+@given(
+    st.lists(st.integers(-20, 20) | st.none(), min_size=1).filter(lambda v: any(x is not None for x in v)), st.integers(1, 6)
+)
 def test_quantiles_cover_their_values_and_are_marked(values: list[int | None], bins: int) -> None:
     hierarchy = Hierarchy.quantiles(values, bins)
     assert hierarchy.from_data and hierarchy.tree.size <= bins
@@ -277,8 +278,9 @@ def test_dates_cover_their_days(days: list[Any]) -> None:
     assert domain.tree.height[0] == 3
 
 
-@given(st.lists(labels, min_size=1, max_size=40, unique=True).filter(lambda v: not any(".." in x for x in v)),
-       st.integers(2, 5))  # fmt: skip
+@given(
+    st.lists(labels, min_size=1, max_size=40, unique=True).filter(lambda v: not any(".." in x for x in v)), st.integers(2, 5)
+)
 def test_balanced_keeps_order_fanout_and_depth(values: list[str], fanout: int) -> None:
     tree = Hierarchy.balanced(values, fanout).tree
     assert tree.leaf_labels == values

@@ -96,7 +96,7 @@ def test_names_agree_with_sex_and_each_stands_once(table: Columns) -> None:
 
 
 def test_recipe_is_readable() -> None:
-    from closeknit.recipe import Recipe
+    from closeknit.api.recipe import Recipe
 
     recipe = Recipe.of(hospital_recipe("patients.csv"))
     assert recipe.schema == hospital_schema()

@@ -64,8 +64,9 @@ def searched(table: Table, models: Sequence[Model], method: Incognito | None = N
         return None
 
 
-def agree(rows: list[Row], axes: dict[str, Axis], models: Sequence[Model], room: int, weights: list[int],
-          secrets: Sequence[str]) -> None:  # fmt: skip
+def agree(
+    rows: list[Row], axes: dict[str, Axis], models: Sequence[Model], room: int, weights: list[int], secrets: Sequence[str]
+) -> None:
     table = encoded(rows, axes, weights, secrets, room)
     outcome, found = searched(table, models), exhaustive(rows, axes, models, room, weights)
     if found is None:

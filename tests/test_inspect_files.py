@@ -13,9 +13,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from closeknit.apps.cli import app
-from closeknit.doors.files import read
-from closeknit.recipe import Recipe
+from closeknit.api.recipe import Recipe
+from closeknit.cli.commands import app
+from closeknit.io.files import read
 
 ILL = ("Gicht", "Grippe", "Grippe")
 ROWS = "name;zip;born;pay;illness\n" + "".join(
@@ -69,7 +69,7 @@ def test_an_existing_recipe_is_not_overwritten(folder: Path) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd/1"), reason="the system does not name the file of standard output")
 def test_standard_output_that_is_a_file_gets_a_path_from_there(folder: Path) -> None:
-    command = f"{shlex.quote(sys.executable)} -m closeknit.apps.cli inspect data/patients.csv"
+    command = f"{shlex.quote(sys.executable)} -m closeknit inspect data/patients.csv"
     subprocess.run(f"{command} > recipes/r.yaml", shell=True, check=True, capture_output=True)
     assert Recipe.read(folder / "recipes" / "r.yaml").data_path == Path("recipes/../data/patients.csv").absolute()
 

@@ -16,7 +16,7 @@ SOURCE = ROOT / "src" / "closeknit"
 
 FIRST_RELEASE = """
 import closeknit as ck
-from closeknit.doors.files import write_csv
+from closeknit.io.files import write_csv
 write_csv(ck.datasets.hospital(100), "patients.csv")
 release = ck.anonymize("patients.csv", ck.datasets.hospital_schema(), [ck.KAnonymity(5)], ck.Mondrian())
 release.save("out", report=False)
@@ -32,7 +32,7 @@ assert isinstance(ck.anonymize(frame, schema, [ck.KAnonymity(2)]).frame, pandas.
 """,
     "web": """
 import subprocess, sys, urllib.request
-words = [sys.executable, "-m", "closeknit.apps.cli", "ui", "--no-browser"]
+words = [sys.executable, "-m", "closeknit", "ui", "--no-browser"]
 with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
     assert urllib.request.urlopen(server.stdout.readline().strip(), timeout=60).status == 200
     server.terminate()

@@ -21,22 +21,22 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.api.publishing import publish_table
-from closeknit.apps.cli import app
+from closeknit.api.recipe import Recipe
 from closeknit.checks import parameter_sets as parameters
 from closeknit.checks.methods import judge_class
 from closeknit.checks.naive_cells import group_rows, rows_of
 from closeknit.checks.oracle import joint_distance, oracle_holds, oracle_level
 from closeknit.checks.tables import Case, case, fit_to_method, people
 from closeknit.checks.views import view
+from closeknit.cli.commands import app
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
 from closeknit.core.combined_secrets import join_secrets, least_distance
 from closeknit.core.domain import Domain
 from closeknit.core.method import list_guarantees
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.repair import repair_partition
 from closeknit.methods import REGISTRY
-from closeknit.recipe import Recipe
+from closeknit.search.repair import repair_partition
 from conftest import SOAK, examples
 
 SEED = 2**100 + 9
@@ -53,11 +53,7 @@ def anonymized(data: Any, schema: ck.Schema, models: Sequence[Any], method: Any 
 
 # the attack: marginals are perfect, and the pair reveals ------------------------------------------------------------
 
-REVEALING = {
-    "age": [20, 20, 20, 20, 60, 60, 60, 60],
-    "disease": list("xxyyxxyy"),
-    "salary": list("uuvvvvuu"),
-}
+REVEALING = {"age": [20, 20, 20, 20, 60, 60, 60, 60], "disease": list("xxyyxxyy"), "salary": list("uuvvvvuu")}
 TWO = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat(), "salary": ck.flat()})
 ZERO = [ck.TCloseness("disease", 0), ck.TCloseness("salary", 0)]
 
@@ -387,8 +383,9 @@ def test_what_has_no_meaning_is_refused(model: Any, said: str) -> None:
 @pytest.mark.parametrize("persons", [False, True])
 def test_remarks_of_a_method_stay_at_home(tmp_path: Path, persons: bool) -> None:
     cells = {**REVEALING, "who": [1, 1, 2, 2, 3, 3, 4, 4] if persons else [*range(8)]}
-    schema = ck.Schema(identifier=[] if persons else ["who"], person="who" if persons else None, quasi=TWO.quasi,
-                       sensitive=TWO.sensitive)  # fmt: skip
+    schema = ck.Schema(
+        identifier=[] if persons else ["who"], person="who" if persons else None, quasi=TWO.quasi, sensitive=TWO.sensitive
+    )
     release = anonymized(Columns.of(cells), schema, [ck.KAnonymity(2)], Halves())
     release.save(tmp_path / "out")
     recipe = yaml.safe_load((tmp_path / "out.private" / "recipe.yaml").read_text())

@@ -34,8 +34,11 @@ def possible_classes(n: int, e: int, g: int) -> Iterator[list[int]]:
 @pytest.mark.parametrize("n", range(1, 14))
 def test_rounds_bound_is_the_largest_deviation_of_any_prefix(n: int) -> None:
     for e in range(1, n + 1):
-        worst = max(abs(Fraction(sum(z < f for z in held), len(held)) - Fraction(f, n))
-                    for held in possible_classes(n, e, 1) for f in range(n + 1))  # fmt: skip
+        worst = max(
+            abs(Fraction(sum(z < f for z in held), len(held)) - Fraction(f, n))
+            for held in possible_classes(n, e, 1)
+            for f in range(n + 1)
+        )
         assert rounds_bound(n, e) == worst < Fraction(2, n // e + 1)
 
 
@@ -45,8 +48,9 @@ def test_certificates_are_above_every_possible_class(freqs: list[int], data: st.
     n = sum(freqs)
     e, g = data.draw(st.integers(1, n)), data.draw(st.integers(1, 4))
     stack = np.repeat(np.arange(len(freqs)), freqs)
-    measured = max(distance(freqs, np.bincount(stack[held], minlength=len(freqs)).tolist())
-                   for held in possible_classes(n, e, g))  # fmt: skip
+    measured = max(
+        distance(freqs, np.bincount(stack[held], minlength=len(freqs)).tolist()) for held in possible_classes(n, e, g)
+    )
     assert measured <= super_round_certificate(freqs, e, g)
     assert rounds_certificate(freqs, e) <= rounds_bound(n, e)
 

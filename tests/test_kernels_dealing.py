@@ -150,8 +150,7 @@ def test_a_pass_of_windows_never_raises_the_loss(stack_of: tuple[np.ndarray, int
 def test_a_value_is_not_dealt_anew_against_its_own_end() -> None:
     """Value 2 begins in round 1, ends in round 2. Moving its first row alone looks cheaper, but forces the other."""
     high, other = 10, 1
-    quasi = np.array([[0, 0, 0], [high, high, other], [high, high, 0], [0, 0, other], [0, 0, 0], [high, high, other]],
-                     np.int32)  # fmt: skip
+    quasi = np.array([[0, 0, 0], [high, high, other], [high, high, 0], [0, 0, other], [0, 0, 0], [high, high, other]], np.int32)
     member, secret = np.array([[0, 2, 4], [1, 3, 5]], np.int32), np.array([0, 0, 1, 2, 2, 3])
     scales = flat_scales([11, 11, 2])
     after = pass_over(member, secret, quasi, scales, 2, width=64)
@@ -164,8 +163,9 @@ def test_a_row_too_many_goes_where_the_loss_rises_least(first: int, start: list[
     """Row 6 to {0, 5} or to {first, first + 1}, counted over the rows of both: for 8 not where a box grows least."""
     quasi = np.array([[0], [first], [5], [first + 1], [6]], np.int32)
     after = pass_over(np.array(start, np.int32), np.arange(5), quasi, flat_scales([11]), 2, width=64)
-    best = min(loss_of(np.array(m, np.int32), quasi, flat_scales([11]))
-               for m in ([[0, 2, -1], [1, 3, 4]], [[0, 2, 4], [1, 3, -1]]))  # fmt: skip
+    best = min(
+        loss_of(np.array(m, np.int32), quasi, flat_scales([11])) for m in ([[0, 2, -1], [1, 3, 4]], [[0, 2, 4], [1, 3, -1]])
+    )
     assert loss_of(after, quasi, flat_scales([11])) == pytest.approx(best)
 
 
@@ -265,14 +265,28 @@ def test_rounds_lose_no_more_than_the_printed_exact_rounds() -> None:
 
 SALARIES = [70, 75, 85, 55, 50, 65, 80, 60, 90, 95]
 FREQUENCIES = [42, 39, 37, 31, 24, 20, 17, 16, 15, 9]
-PRINTED = [[9, 8, 7, 6, 5, 4, 3, 4, 3, 1], [9, 7, 8, 6, 5, 4, 3, 3, 3, 2], [8, 8, 8, 6, 5, 4, 3, 3, 3, 2],
-           [8, 8, 7, 7, 4, 4, 4, 3, 3, 2], [8, 8, 7, 6, 5, 4, 4, 3, 3, 2]]  # fmt: skip
+PRINTED = [
+    [9, 8, 7, 6, 5, 4, 3, 4, 3, 1],
+    [9, 7, 8, 6, 5, 4, 3, 3, 3, 2],
+    [8, 8, 8, 6, 5, 4, 3, 3, 3, 2],
+    [8, 8, 7, 7, 4, 4, 4, 3, 3, 2],
+    [8, 8, 7, 6, 5, 4, 4, 3, 3, 2],
+]
 
 
 def distances(counts: np.ndarray) -> list[Fraction]:
     whole = counts.sum(axis=0)
-    return [sum((abs(Fraction(int(part[:i].sum()), int(part.sum())) - Fraction(int(whole[:i].sum()), int(whole.sum())))
-                 for i in range(1, len(whole))), Fraction(0)) / (len(whole) - 1) for part in counts]  # fmt: skip
+    return [
+        sum(
+            (
+                abs(Fraction(int(part[:i].sum()), int(part.sum())) - Fraction(int(whole[:i].sum()), int(whole.sum())))
+                for i in range(1, len(whole))
+            ),
+            Fraction(0),
+        )
+        / (len(whole) - 1)
+        for part in counts
+    ]
 
 
 def test_table_3_3_of_the_dissertation() -> None:

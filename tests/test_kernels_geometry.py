@@ -45,8 +45,12 @@ def least_cost(cost: np.ndarray) -> float:
 @given(st.integers(1, 12), st.integers(0, 2**32 - 1), st.sampled_from(["real", "ties", "constant", "negative"]))
 def test_assignment_is_a_permutation_of_least_cost(n: int, seed: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
-    cost = {"real": rng.random((n, n)), "ties": rng.integers(0, 3, (n, n)) / 7, "constant": np.full((n, n), 0.3),
-            "negative": rng.normal(size=(n, n))}[kind]  # fmt: skip
+    cost = {
+        "real": rng.random((n, n)),
+        "ties": rng.integers(0, 3, (n, n)) / 7,
+        "constant": np.full((n, n), 0.3),
+        "negative": rng.normal(size=(n, n)),
+    }[kind]
     columns = assign(cost)
     assert sorted(columns.tolist()) == list(range(n))
     assert cost[np.arange(n), columns].sum() == pytest.approx(least_cost(cost), abs=1e-9)
@@ -92,10 +96,23 @@ def jobs_and_ages() -> Scales:
 
 @pytest.mark.parametrize(
     ("column", "lo", "hi", "loss"),
-    [(0, 0, 0, 0), (0, 0, 1, 0.1), (0, 1, 2, 0.9), (0, 0, 2, 1), (0, 3, 3, 0), (0, 1, 3, 1),
-     (1, 1, 1, 0), (1, 0, 1, 2 / 6), (1, 1, 2, 1), (1, 2, 3, 0.5), (1, 3, 4, 0.5), (1, 5, 5, 0), (1, 6, 6, 0),
-     (1, 5, 6, 1)],
-)  # fmt: skip
+    [
+        (0, 0, 0, 0),
+        (0, 0, 1, 0.1),
+        (0, 1, 2, 0.9),
+        (0, 0, 2, 1),
+        (0, 3, 3, 0),
+        (0, 1, 3, 1),
+        (1, 1, 1, 0),
+        (1, 0, 1, 2 / 6),
+        (1, 1, 2, 1),
+        (1, 2, 3, 0.5),
+        (1, 3, 4, 0.5),
+        (1, 5, 5, 0),
+        (1, 6, 6, 0),
+        (1, 5, 6, 1),
+    ],
+)
 def test_range_loss_by_hand(column: int, lo: int, hi: int, loss: float) -> None:
     assert range_loss(jobs_and_ages(), column, lo, hi) == pytest.approx(loss)
 

@@ -246,8 +246,10 @@ def test_a_raw_value_that_looks_written_is_refused(kind: Kind) -> None:
 bounds = st.tuples(st.integers(-100, 0), st.integers(1, 100))
 numerics = st.builds(
     lambda ends, step, bins: Numeric(*(ends or (None, None)), step, bins if ends else None),
-    st.none() | bounds, st.none() | st.sampled_from([1, 0.5]), st.none() | st.integers(1, 9),
-)  # fmt: skip
+    st.none() | bounds,
+    st.none() | st.sampled_from([1, 0.5]),
+    st.none() | st.integers(1, 9),
+)
 dates = st.builds(
     lambda levels, ends: Date(levels, *(ends or (None, None))),
     some_levels,
@@ -334,14 +336,18 @@ def test_wrong_forms_are_named_with_what_exists(form: object, words: list[str]) 
     assert all(word in str(refused.value) for word in words), str(refused.value)
 
 
-@pytest.mark.parametrize(("form", "sentence"), [
-    ({"numeric": {"lo": 0, "hi": 1, "bins": 10**9}}, "bins=1000000000 is too large; bins must be .* at most 10,000"),
-    ({"numeric": {"lo": 0, "hi": 1, "step": 1e-12}}, "step=1e-12 makes 1,000,000,000,000 steps; choose at most"),
-    ({"intervals": {"lo": 0, "hi": 10**9, "width": 1}}, "width=1 makes 1,000,000,000 intervals; choose at most 10,000"),
-    ({"intervals": {"edges": list(range(20_000))}}, "the edges make 19,999 intervals"),
-    ({"intervals": {"edges": [0, 1, 2], "levels": [2] * 1000}}, "the intervals have 1,000 levels"),
-    ({"prefix": {"length": 10**9}}, "length=1000000000 is too large"),
-], ids=lambda each: str(next(iter(each.values())))[:20] if isinstance(each, dict) else "")  # fmt: skip
+@pytest.mark.parametrize(
+    ("form", "sentence"),
+    [
+        ({"numeric": {"lo": 0, "hi": 1, "bins": 10**9}}, "bins=1000000000 is too large; bins must be .* at most 10,000"),
+        ({"numeric": {"lo": 0, "hi": 1, "step": 1e-12}}, "step=1e-12 makes 1,000,000,000,000 steps; choose at most"),
+        ({"intervals": {"lo": 0, "hi": 10**9, "width": 1}}, "width=1 makes 1,000,000,000 intervals; choose at most 10,000"),
+        ({"intervals": {"edges": list(range(20_000))}}, "the edges make 19,999 intervals"),
+        ({"intervals": {"edges": [0, 1, 2], "levels": [2] * 1000}}, "the intervals have 1,000 levels"),
+        ({"prefix": {"length": 10**9}}, "length=1000000000 is too large"),
+    ],
+    ids=lambda each: str(next(iter(each.values())))[:20] if isinstance(each, dict) else "",
+)
 def test_sizes_are_limited_before_anything_is_built(form: dict[str, Any], sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
         kind_from(form)

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
+from closeknit.api.recipe import Recipe
 from closeknit.checks.methods import every_row_once, promise_kept, run_case
 from closeknit.checks.tables import Case, random_tables
 from closeknit.core.classes import Classes
@@ -24,17 +25,16 @@ from closeknit.core.columns import Columns
 from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
-from closeknit.fills import careful_cuts, exchange
-from closeknit.fills.careful_cuts import cut, recut
-from closeknit.fills.exchange import exchange_rows
-from closeknit.fills.knit_state import KnitState
-from closeknit.fills.repair import find_broken_classes
 from closeknit.kernels import threads
 from closeknit.kernels.exchange.class_state import state_of, take, total_loss
 from closeknit.kernels.exchange.knit_guard import Guard, count_row, is_allowed, is_allowed_after
 from closeknit.methods import Knit, knit
-from closeknit.plans.guards import guard_of, tighten_guard
-from closeknit.recipe import Recipe
+from closeknit.search import careful_cuts, exchange
+from closeknit.search.careful_cuts import cut, recut
+from closeknit.search.exchange import exchange_rows
+from closeknit.search.guards import guard_of, tighten_guard
+from closeknit.search.knit_state import KnitState
+from closeknit.search.repair import find_broken_classes
 from conftest import SOAK_SEED, examples
 
 QUICK = Knit(proposals=32 * 80 * 6)
@@ -46,11 +46,18 @@ def hospital(rows: int, seed: int = 0) -> Table:
 
 
 PROMISES: list[Model] = [
-    ck.TCloseness("disease", 0.3), ck.TCloseness("disease", "1/4", "equal"), ck.TCloseness("stay", 0.1),
-    ck.TCloseness(("disease", "stay"), 0.8), ck.BetaLikeness("disease", 2), ck.BetaLikeness("disease", 1, "basic"),
-    ck.LDiversity("disease", 3), ck.LDiversity("disease", 2.5, "entropy"), ck.LDiversity("disease", 2, "frequency"),
-    ck.DeltaDisclosure("disease", 2.5), ck.KAnonymity(5),
-]  # fmt: skip
+    ck.TCloseness("disease", 0.3),
+    ck.TCloseness("disease", "1/4", "equal"),
+    ck.TCloseness("stay", 0.1),
+    ck.TCloseness(("disease", "stay"), 0.8),
+    ck.BetaLikeness("disease", 2),
+    ck.BetaLikeness("disease", 1, "basic"),
+    ck.LDiversity("disease", 3),
+    ck.LDiversity("disease", 2.5, "entropy"),
+    ck.LDiversity("disease", 2, "frequency"),
+    ck.DeltaDisclosure("disease", 2.5),
+    ck.KAnonymity(5),
+]
 
 
 # The guard ---------------------------------------------------------------------------------------------------------------
@@ -116,10 +123,15 @@ def test_long_orders_are_seen_through_runs_on_the_safe_side() -> None:
     assert guard_of(table, [ck.TCloseness("wage", 0.001)]).asked, "too strict for runs: left to the model"
 
 
-@pytest.mark.parametrize("model", [
-    ck.LDiversity("disease", 2, "recursive", c=3), ck.BetaLikeness("stay", 3, "range", eps=2),
-    ck.BetaLikeness("disease", 3, "semantic", below=0),
-], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    "model",
+    [
+        ck.LDiversity("disease", 2, "recursive", c=3),
+        ck.BetaLikeness("stay", 3, "range", eps=2),
+        ck.BetaLikeness("disease", 3, "semantic", below=0),
+    ],
+    ids=repr,
+)
 def test_other_promises_are_left_to_their_models(model: Model) -> None:
     assert guard_of(hospital(60), [model]).asked == [model]
     case = Case("hospital", _columns(150), ck.datasets.hospital_schema(), (ck.KAnonymity(3), model))
@@ -289,10 +301,14 @@ def test_shards_are_knit_against_the_shares_of_the_whole(monkeypatch: pytest.Mon
     monkeypatch.setattr(knit, "SHARD", 300)
     seen: list[int] = []
     whole = knit._knit
-    monkeypatch.setattr(knit, "_knit", lambda knit_state, *rest: (seen.append(len(knit_state.table)), whole(knit_state, *rest))[1])
+    monkeypatch.setattr(
+        knit, "_knit", lambda knit_state, *rest: (seen.append(len(knit_state.table)), whole(knit_state, *rest))[1]
+    )
     joined: list[Partition] = []
     repaired = knit.repair_partition
-    monkeypatch.setattr(knit, "repair_partition", lambda table, part, asked: (joined.append(part), repaired(table, part, asked))[1])
+    monkeypatch.setattr(
+        knit, "repair_partition", lambda table, part, asked: (joined.append(part), repaired(table, part, asked))[1]
+    )
     sharded = _loss(Knit(proposals=32 * 1200 * 10), table, models)
     assert not find_broken_classes(table, joined[-1], models).any(), "nothing is left to be repaired"
     assert len(seen) > 3 and max(seen) <= 300 and sum(seen) == 1200

@@ -15,7 +15,7 @@ from closeknit.core.geometry import scales
 from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
-from closeknit.fills.repair import find_broken_classes
+from closeknit.search.repair import find_broken_classes
 from conftest import examples
 
 ASKED: list[list[Model]] = [

@@ -23,7 +23,7 @@ DIVERSE = st.sampled_from([None, 2, 3])
 @quiet
 @slow
 @given(raw_rows(), st.integers(1, 6), st.integers(1, 25), st.booleans(), DIVERSE)
-def test_every_promise_at_every_instant(rows: list[Any], k: int, delta: int, persons: bool, l: Any) -> None:  # noqa: E741
+def test_every_promise_at_every_instant(rows: list[Any], k: int, delta: int, persons: bool, l: Any) -> None:
     stream = KnnStream(schema(persons), k, delta, l, seed=3)
     watched = Watched(stream, persons=persons, distinct=l or 1)
     for row in rows:
@@ -45,7 +45,7 @@ def test_seconds_with_bursts_and_silence(rows: list[Any], gaps: list[float], dat
 @quiet
 @slow
 @given(raw_rows(), st.integers(1, 4), st.integers(1, 25), st.booleans(), DIVERSE, st.lists(st.integers(0, 99)))
-def test_blocks_do_not_matter(rows: list[Any], k: int, delta: int, persons: bool, l: Any, cuts: list[int]) -> None:  # noqa: E741
+def test_blocks_do_not_matter(rows: list[Any], k: int, delta: int, persons: bool, l: Any, cuts: list[int]) -> None:
     same_in_blocks(lambda: KnnStream(schema(persons), k, delta, l, seed=5), rows, cuts)
 
 

@@ -66,9 +66,12 @@ def naive(rows: Sequence[Row], names: Sequence[str], column_groups: Sequence[Seq
             for group in grouped:
                 asked = [name for name in group if name in names]
                 boxes = [
-                    {name: {r[name] for r in members} if name in SCHEMA.quasi and not column_groups else {row[name]}
-                     for name in asked} for row in members
-                ]  # fmt: skip
+                    {
+                        name: {r[name] for r in members} if name in SCHEMA.quasi and not column_groups else {row[name]}
+                        for name in asked
+                    }
+                    for row in members
+                ]
                 found *= sum(prod((part(n, rows, box[n], value[n]) for n in asked), start=Fraction(1)) for box in boxes)
                 found /= len(members)
             beta += found
@@ -82,9 +85,12 @@ def naive(rows: Sequence[Row], names: Sequence[str], column_groups: Sequence[Seq
 @pytest.mark.parametrize("name", FORMS)
 @settings(max_examples=examples(30))
 @given(
-    rows=st.lists(cells(), min_size=1, max_size=9), level=st.integers(1, 3), secret=st.sampled_from(["ward", "wage"]),
-    crowded=st.booleans(), searched=st.booleans(),
-)  # fmt: skip
+    rows=st.lists(cells(), min_size=1, max_size=9),
+    level=st.integers(1, 3),
+    secret=st.sampled_from(["ward", "wage"]),
+    crowded=st.booleans(),
+    searched=st.booleans(),
+)
 def test_it_equals_a_naive_count(name: str, rows: list[Row], level: int, secret: str, crowded: bool, searched: bool) -> None:
     form, column_groups = FORMS[name]
     with pytest.MonkeyPatch.context() as patch:

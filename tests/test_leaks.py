@@ -32,7 +32,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.kind_forms import kind_form
 from closeknit.core.kinds import Numeric
 from closeknit.core.table import Partition
-from closeknit.doors.files import read, write_csv
+from closeknit.io.files import read, write_csv
 from closeknit.release import Release
 from conftest import examples
 
@@ -120,13 +120,21 @@ def test_nothing_private_in_out(folders: Path, number: int) -> None:
 BELOW = {
     "one code below each mask": (ck.prefix(), 1, ["47601", "47601", "47911", "47912"], ["47602", "47603", "47913", "47913"]),
     "codes of a declared length": (ck.prefix(5), 2, ["47601", "47601", "48911", "48912"], ["47602", "47613", "48900", "48900"]),
-    "days of a month": (ck.date(), 1, ["2024-01-07", "2024-01-07", "2024-03-01", "2024-03-02"],
-                        ["2024-01-01", "2024-01-31", "2024-03-31", "2024-03-31"]),
-    "leaves of a tree made from data": (ck.Hierarchy({"A": ["a", "b"], "C": ["c", "d", "e"]}, from_data=True), 1,
-                                        ["a", "a", "c", "d"], ["a", "b", "e", "e"]),
+    "days of a month": (
+        ck.date(),
+        1,
+        ["2024-01-07", "2024-01-07", "2024-03-01", "2024-03-02"],
+        ["2024-01-01", "2024-01-31", "2024-03-31", "2024-03-31"],
+    ),
+    "leaves of a tree made from data": (
+        ck.Hierarchy({"A": ["a", "b"], "C": ["c", "d", "e"]}, from_data=True),
+        1,
+        ["a", "a", "c", "d"],
+        ["a", "b", "e", "e"],
+    ),
     "values under a star": (ck.flat(), "*", ["a", "a", "b", "b"], ["a", "b", "c", "d"]),
     "numbers of a step": (ck.numeric(step=5), 1, [20, 21, 26, 27], [23, 24, 28, 29]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("below", BELOW)
@@ -178,11 +186,7 @@ def test_decimals_generalized_away_occur_nowhere(tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
     income = [f"{x:.5f}" for x in rng.uniform(1000, 9000, 60)]
     towns = [f"Town{number}" for number in rng.integers(1000, 9000, 60)]
-    cells = {
-        "income": [float(x) for x in income],
-        "town": towns,
-        "ill": rng.choice(["flu", "gout", "colic"], 60).tolist(),
-    }
+    cells = {"income": [float(x) for x in income], "town": towns, "ill": rng.choice(["flu", "gout", "colic"], 60).tolist()}
     schema = ck.Schema(quasi={"income": ck.numeric(), "town": ck.flat()}, sensitive={"ill": ck.flat()})
     release = ck.anonymize(Columns.of(cells), schema, [ck.KAnonymity(5), ck.TCloseness("ill", 0.5)], seed=SEED)
     written = "\n".join(str(cell) for row in rows_of(release.columns, ["income", "town"]) for cell in row)
@@ -310,7 +314,7 @@ def test_private_folder_is_closed_to_others(folders: Path) -> None:
 
 @pytest.mark.parametrize("number", range(len(TABLES)), ids=IDS)
 def test_recipe_repeats_the_release(folders: Path, number: int) -> None:
-    recipe = closeknit.recipe.Recipe.read(folders / f"{number:03}.private" / "recipe.yaml")
+    recipe = closeknit.api.recipe.Recipe.read(folders / f"{number:03}.private" / "recipe.yaml")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         again = ck.api.run(recipe)

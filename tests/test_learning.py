@@ -139,10 +139,7 @@ def test_a_classifier_of_ones_own() -> None:
     assert not hasattr(own, "tree_"), "what was given is not changed"
 
 
-@pytest.mark.parametrize(
-    "target, says",
-    [("wage", "is a number"), ("nothing", "choose one of: x, colour, kind, wage")],
-)
+@pytest.mark.parametrize("target, says", [("wage", "is a number"), ("nothing", "choose one of: x, colour, kind, wage")])
 def test_wrong_targets_are_named(target: str, says: str) -> None:
     train, test = split_train_test(table_of(40), SCHEMA)
     with pytest.raises(ck.BadInput, match=says):

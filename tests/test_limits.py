@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import closeknit as ck
+from closeknit.api.recipe import Recipe
 from closeknit.core.columns import Columns
 from closeknit.core.limits import MOST_BYTES, MOST_NODES
-from closeknit.recipe import Recipe
 
 CELLS: dict[str, list[object]] = {"age": [*range(30, 36)], "icd": ["A1", "A2", "A3", "B1", "B2", "B3"], "wage": [*range(6)]}
 MANY = [str(i) for i in range(MOST_NODES + 1)]

@@ -23,7 +23,7 @@ from closeknit.core.method import usual_form
 from closeknit.core.model import Model
 from closeknit.core.table import Partition
 from closeknit.methods import REGISTRY as METHODS
-from closeknit.plans.guards import guard_of
+from closeknit.search.guards import guard_of
 
 FLUS = ["flu", "flu ", "Flu", "fl\u200bu", "\ufb02u", "\u00a0flu"]
 SCHEMA = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})

@@ -186,8 +186,10 @@ def test_hidden_secrets_count_nowhere() -> None:
     assert classification_metric(reading, "ward") == 0.5
     assert diversity(reading, "ward").mean == 2
     assert class_distances(reading, "ward").variation.worst == 0
-    (everyone,) = (form.read(form.write(schema.encode(table), p, 0).columns, schema)
-                   for p in [Partition(np.full(4, -1, dtype=np.int32), 0)])  # fmt: skip
+    (everyone,) = (
+        form.read(form.write(schema.encode(table), p, 0).columns, schema)
+        for p in [Partition(np.full(4, -1, dtype=np.int32), 0)]
+    )
     assert diversity(everyone, "ward").mean is None and classification_metric(everyone, "ward") == 0
     assert measure_levels(everyone).secrets["ward"].l_distinct.reached is None
 

@@ -109,9 +109,7 @@ def test_withheld_rows_are_no_originals_of_a_release() -> None:
 
 def test_people_outside_are_found_by_their_cells() -> None:
     """One as in a row, one that the first bucket admits, one from two buckets, one with a value that nobody has."""
-    outside = [
-        [22, "M", 47906, "Dyspepsia"], [22, "M", 47906, "Flu"], [22, "M", 47302, "Flu"], [99, "M", 47906, "Flu"],
-    ]  # fmt: skip
+    outside = [[22, "M", 47906, "Dyspepsia"], [22, "M", 47906, "Flu"], [22, "M", 47302, "Flu"], [99, "M", 47906, "Flu"]]
     found = released("1f", outside)
     assert found.outsiders is not None and (found.outsiders.count, found.admitted) == (3, 1)
     assert found.outsiders.auc_exact == "5/6" and "3 tuples of people outside the table 1 are admitted" in str(found)
@@ -213,9 +211,10 @@ def test_a_withheld_row_admits_nothing() -> None:
 # Estimates ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("rows", "sizes", "buckets"), [
-    (2_000, [40, 12, 5], 20), (1_000, [600, 600], 50), (400, [4, 4, 4, 4, 4], 40), (3_000, [2_000, 7, 7], 300),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rows", "sizes", "buckets"),
+    [(2_000, [40, 12, 5], 20), (1_000, [600, 600], 50), (400, [4, 4, 4, 4, 4], 40), (3_000, [2_000, 7, 7], 300)],
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_estimates_lie_within_their_error(rows: int, sizes: list[int], buckets: int, seed: int) -> None:
     bucket_of, values = generated(rows, sizes, buckets, seed)
@@ -252,12 +251,15 @@ def test_products_beyond_any_integer_are_estimated() -> None:
 # Refused -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("bucket_of", "values", "originals"), [
-    (np.zeros(2), np.zeros((3, 1)), np.zeros((1, 1))),
-    (np.zeros(0), np.zeros((0, 2)), np.zeros((1, 2))),
-    (np.zeros(3), np.zeros((3, 2)), np.zeros((1, 1))),
-    (np.zeros(3), np.zeros((3, 2)), np.zeros((0, 2))),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bucket_of", "values", "originals"),
+    [
+        (np.zeros(2), np.zeros((3, 1)), np.zeros((1, 1))),
+        (np.zeros(0), np.zeros((0, 2)), np.zeros((1, 2))),
+        (np.zeros(3), np.zeros((3, 2)), np.zeros((1, 1))),
+        (np.zeros(3), np.zeros((3, 2)), np.zeros((0, 2))),
+    ],
+)
 def test_arrays_that_do_not_go_together_are_refused(bucket_of: Any, values: Any, originals: Any) -> None:
     with pytest.raises(ck.BadInput, match="give"):
         membership(bucket_of.astype(np.int32), values.astype(np.int32), originals.astype(np.int32))

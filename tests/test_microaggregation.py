@@ -113,10 +113,16 @@ class Plain:
 
 @pytest.mark.parametrize("looks", [0, 5, 100])
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("close", [
-    [ck.TCloseness("wage", 0.15)], [ck.TCloseness("disease", 0.25)],
-    [ck.TCloseness("disease", 0.3), ck.TCloseness("wage", 0.2)], [],
-], ids=["line", "tree", "both", "none"])  # fmt: skip
+@pytest.mark.parametrize(
+    "close",
+    [
+        [ck.TCloseness("wage", 0.15)],
+        [ck.TCloseness("disease", 0.25)],
+        [ck.TCloseness("disease", 0.3), ck.TCloseness("wage", 0.2)],
+        [],
+    ],
+    ids=["line", "tree", "both", "none"],
+)
 def test_classes_are_those_of_a_plain_reading(
     close: list[Model], seed: int, looks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,9 +239,12 @@ def test_promises_are_kept(first: str, t: Any) -> None:
 @pytest.mark.parametrize("column", [None, "wage", "disease"])
 def test_any_mixture_of_promises(first: str, column: str | None) -> None:
     models = [
-        ck.KAnonymity(3), ck.TCloseness("disease", 0.35), ck.TCloseness("wage", 0.25), ck.LDiversity("disease", 2),
+        ck.KAnonymity(3),
+        ck.TCloseness("disease", 0.35),
+        ck.TCloseness("wage", 0.25),
+        ck.LDiversity("disease", 2),
         ck.BetaLikeness("disease", 4),
-    ]  # fmt: skip
+    ]
     promise_kept(Microaggregation(first, column, refine=True), case(models, 2, 200))
 
 

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 import closeknit as ck
+from closeknit.api.recipe import Recipe
 from closeknit.core.columns import Columns
 from closeknit.core.errors import MOST_COMPARED, suggest_name
 from closeknit.forms.release_reading import reading_of
-from closeknit.recipe import Recipe
 
 CELLS = {"age": [30, 31, 40, 41, 50, 52], "sex": list("ffmmff"), "disease": ["flu", "gout"] * 3}
 TABLE = Columns.of(CELLS)

@@ -196,10 +196,16 @@ def test_a_person_with_several_rows_counts_once() -> None:
     assert LDiversity(SECRET, 2, "entropy").holds(classes)[0]
 
 
-@pytest.mark.parametrize("model", [
-    LDiversity(SECRET, 3), LDiversity(SECRET, 3, "entropy"), LDiversity(SECRET, 3, "frequency"),
-    LDiversity(SECRET, 3, "recursive", 5),
-], ids=lambda model: model.kind)  # fmt: skip
+@pytest.mark.parametrize(
+    "model",
+    [
+        LDiversity(SECRET, 3),
+        LDiversity(SECRET, 3, "entropy"),
+        LDiversity(SECRET, 3, "frequency"),
+        LDiversity(SECRET, 3, "recursive", 5),
+    ],
+    ids=lambda model: model.kind,
+)
 def test_one_person_with_many_values_is_not_diverse(model: LDiversity) -> None:
     rows = [(0, "a"), (0, "b"), (0, "c"), (1, "a"), (1, "b"), (1, "c")]
     classes = counted(rows, persons=[1, 1, 1, 2, 3, 4])
@@ -212,10 +218,17 @@ def test_a_value_that_all_persons_carry_is_not_hidden_by_their_other_values() ->
 
 
 WITHHELD = [
-    KAnonymity(1), LDiversity(SECRET, 9), LDiversity(SECRET, 9, "entropy"), LDiversity(SECRET, 9, "recursive", 1),
-    LDiversity(SECRET, 9, "frequency"), TCloseness(SECRET, 0), BetaLikeness(SECRET, 0.01),
-    BetaLikeness(SECRET, 0.01, "basic"), BetaLikeness(SECRET, 0.01, "range", eps=100), DeltaDisclosure(SECRET, 0.01),
-]  # fmt: skip
+    KAnonymity(1),
+    LDiversity(SECRET, 9),
+    LDiversity(SECRET, 9, "entropy"),
+    LDiversity(SECRET, 9, "recursive", 1),
+    LDiversity(SECRET, 9, "frequency"),
+    TCloseness(SECRET, 0),
+    BetaLikeness(SECRET, 0.01),
+    BetaLikeness(SECRET, 0.01, "basic"),
+    BetaLikeness(SECRET, 0.01, "range", eps=100),
+    DeltaDisclosure(SECRET, 0.01),
+]
 
 
 @pytest.mark.parametrize("model", WITHHELD, ids=lambda model: model.describe(None))
@@ -243,21 +256,38 @@ def test_a_constant_secret() -> None:
 
 
 BAD: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
-    (KAnonymity, (0,), "k=0"), (KAnonymity, (-1,), "k=-1"), (KAnonymity, ("five",), "k='five'"), (KAnonymity, (2.5,), "k=2.5"),
-    (KAnonymity, (True,), "k=True"), (TCloseness, ("x", 1.1), "t=1.1"), (TCloseness, ("x", -0.1), "t=-0.1"),
-    (TCloseness, ("x", math.nan), "t=nan"), (TCloseness, ("x", math.inf), "t=inf"), (TCloseness, ("x", "much"), "t='much'"),
-    (TCloseness, ("x", 0.1, "euclidean"), "distance='euclidean'"), (LDiversity, ("x", 0), "l=0"),
-    (LDiversity, ("x", 1.5), "l=1.5"), (LDiversity, ("x", 0.5, "entropy"), "l=0.5"),
-    (LDiversity, ("x", 2, "some"), "kind='some'"), (BetaLikeness, ("x", math.nan), "beta=nan"),
-    (LDiversity, ("x", 2, "recursive"), "needs c"), (LDiversity, ("x", 2, "distinct", 3), "c=3"),
-    (LDiversity, ("x", 2, "recursive", 0), "c=0"), (BetaLikeness, ("x", 0), "beta=0"),
-    (BetaLikeness, ("x", 1, "weak"), "kind='weak'"), (BetaLikeness, ("x", 1, "enhanced", 1), "below=1"),
-    (BetaLikeness, ("x", 1, "basic", None, 2), "eps=2"), (BetaLikeness, ("x", 1, "semantic"), "needs below"),
-    (BetaLikeness, ("x", 1, "semantic", -1), "below=-1"), (BetaLikeness, ("x", 1, "range"), "needs eps"),
-    (BetaLikeness, ("x", 1, "range", None, -1), "eps=-1"), (BetaLikeness, ("x", 1, "basic", None, None, True), "relative=True"),
-    (BetaLikeness, ("x", 1, "range", None, 1, "yes"), "relative='yes'"), (DeltaDisclosure, ("x", 0), "delta=0"),
+    (KAnonymity, (0,), "k=0"),
+    (KAnonymity, (-1,), "k=-1"),
+    (KAnonymity, ("five",), "k='five'"),
+    (KAnonymity, (2.5,), "k=2.5"),
+    (KAnonymity, (True,), "k=True"),
+    (TCloseness, ("x", 1.1), "t=1.1"),
+    (TCloseness, ("x", -0.1), "t=-0.1"),
+    (TCloseness, ("x", math.nan), "t=nan"),
+    (TCloseness, ("x", math.inf), "t=inf"),
+    (TCloseness, ("x", "much"), "t='much'"),
+    (TCloseness, ("x", 0.1, "euclidean"), "distance='euclidean'"),
+    (LDiversity, ("x", 0), "l=0"),
+    (LDiversity, ("x", 1.5), "l=1.5"),
+    (LDiversity, ("x", 0.5, "entropy"), "l=0.5"),
+    (LDiversity, ("x", 2, "some"), "kind='some'"),
+    (BetaLikeness, ("x", math.nan), "beta=nan"),
+    (LDiversity, ("x", 2, "recursive"), "needs c"),
+    (LDiversity, ("x", 2, "distinct", 3), "c=3"),
+    (LDiversity, ("x", 2, "recursive", 0), "c=0"),
+    (BetaLikeness, ("x", 0), "beta=0"),
+    (BetaLikeness, ("x", 1, "weak"), "kind='weak'"),
+    (BetaLikeness, ("x", 1, "enhanced", 1), "below=1"),
+    (BetaLikeness, ("x", 1, "basic", None, 2), "eps=2"),
+    (BetaLikeness, ("x", 1, "semantic"), "needs below"),
+    (BetaLikeness, ("x", 1, "semantic", -1), "below=-1"),
+    (BetaLikeness, ("x", 1, "range"), "needs eps"),
+    (BetaLikeness, ("x", 1, "range", None, -1), "eps=-1"),
+    (BetaLikeness, ("x", 1, "basic", None, None, True), "relative=True"),
+    (BetaLikeness, ("x", 1, "range", None, 1, "yes"), "relative='yes'"),
+    (DeltaDisclosure, ("x", 0), "delta=0"),
     (DeltaDisclosure, ("x", math.nan), "delta=nan"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("model", "params", "named"), BAD, ids=[named for _, _, named in BAD])
@@ -273,12 +303,20 @@ def test_the_registry_knows_every_model_by_its_name() -> None:
     assert KAnonymity.forms == {"generalized", "perturbed"}, "exact quasi-identifiers have no k"
 
 
-@pytest.mark.parametrize("model", [
-    KAnonymity(10**30), LDiversity(SECRET, 10**30), LDiversity(SECRET, 10**30, "recursive", 1),
-    LDiversity(SECRET, "2.00000000000000000000000001", "entropy"), TCloseness(SECRET, "0.00000000000000000000000001"),
-    LDiversity(SECRET, "2.00000000000000000000000001", "frequency"), BetaLikeness(SECRET, "0.00000000000000000000000001"),
-    DeltaDisclosure(SECRET, "0.00000000000000000000000001"),
-], ids=lambda model: model.describe(None))  # fmt: skip
+@pytest.mark.parametrize(
+    "model",
+    [
+        KAnonymity(10**30),
+        LDiversity(SECRET, 10**30),
+        LDiversity(SECRET, 10**30, "recursive", 1),
+        LDiversity(SECRET, "2.00000000000000000000000001", "entropy"),
+        TCloseness(SECRET, "0.00000000000000000000000001"),
+        LDiversity(SECRET, "2.00000000000000000000000001", "frequency"),
+        BetaLikeness(SECRET, "0.00000000000000000000000001"),
+        DeltaDisclosure(SECRET, "0.00000000000000000000000001"),
+    ],
+    ids=lambda model: model.describe(None),
+)
 def test_limits_of_any_size_and_precision(model: Model) -> None:
     assert not model.holds(counted([(0, "a"), (0, "b"), (1, "a"), (1, "c")])).any()
 

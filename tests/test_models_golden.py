@@ -69,9 +69,9 @@ def test_ordered_distance(name: str) -> None:
     assert Fraction(case["expected"]) != Fraction(case["printed_formula_gives"])
 
 
-@pytest.mark.parametrize(("name", "result"), [
-    ("004-Ex3.1", "expected"), ("004-Ex3.2", "expected"), ("004-Ex3.3", "emd"), ("004-Ex3.6", "emd"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "result"), [("004-Ex3.1", "expected"), ("004-Ex3.2", "expected"), ("004-Ex3.3", "emd"), ("004-Ex3.6", "emd")]
+)
 def test_hierarchical_distance(name: str, result: str) -> None:
     case = GOLDEN[name]
     assert distance(case["p"], case["q"], golden_tree(case), "hierarchical") == Fraction(case[result])

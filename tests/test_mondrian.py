@@ -20,8 +20,8 @@ from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
 from closeknit.core.method import ignore_progress
 from closeknit.core.model import Model
-from closeknit.fills import refine
 from closeknit.kernels.cutting.cut_offers import offers
+from closeknit.search import refine
 
 ALLOW_VACUOUS = True
 OPTIONS = list(itertools.product(("relaxed", "strict"), ("median", "best"), ("widest", "try-all")))
@@ -71,9 +71,10 @@ def test_strict_keeps_equal_values_together() -> None:
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids="-".join)
-@pytest.mark.parametrize(("ages", "classes"), [
-    ([5] * 12, 1), ([5] * 11 + [6], 1), ([5] * 8 + [6] * 4, 2), ([None] * 12, 1), ([None] * 4 + [7] * 8, 2), ([*range(7)], 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ages", "classes"),
+    [([5] * 12, 1), ([5] * 11 + [6], 1), ([5] * 8 + [6] * 4, 2), ([None] * 12, 1), ([None] * 4 + [7] * 8, 2), ([*range(7)], 1)],
+)
 def test_ties_and_gaps(options: tuple[str, str, str], ages: list[Any], classes: int) -> None:
     """Nothing to cut, too few to cut, two values, gaps apart from numbers, n < 2k."""
     split, cut, dims = options
@@ -90,9 +91,11 @@ def test_every_family_of_promise_may_veto(options: tuple[str, str, str]) -> None
     """tMondrian, LMondrian, DMondrian, diversity, all at once, judged by the oracle from the cells."""
     table, schema = ck.datasets.hospital(250), ck.datasets.hospital_schema()
     asked: list[list[Model]] = [
-        [ck.TCloseness("disease", 0.2), ck.TCloseness("stay", 0.15)], [ck.BetaLikeness("disease", 1.5)],
-        [ck.DeltaDisclosure("disease", 1.1)], [ck.LDiversity("disease", 3), ck.LDiversity("stay", 2, "entropy")],
-    ]  # fmt: skip
+        [ck.TCloseness("disease", 0.2), ck.TCloseness("stay", 0.15)],
+        [ck.BetaLikeness("disease", 1.5)],
+        [ck.DeltaDisclosure("disease", 1.1)],
+        [ck.LDiversity("disease", 3), ck.LDiversity("stay", 2, "entropy")],
+    ]
     for models in asked:
         case = Case("hospital", table, schema, tuple(models))
         promise_kept(ck.Mondrian(*options), case)

@@ -183,14 +183,17 @@ def small(seed: int) -> tuple[Table, list[Axis], list[Model], int]:
     cells["wage"] = rng.integers(0, 5, rows).tolist()
     importance = {name: int(rng.integers(1, 4)) for name in names}
     schema = ck.Schema(
-        quasi={name: kinds[name] for name in names}, sensitive={"secret": ck.flat(), "wage": ck.numeric()},
+        quasi={name: kinds[name] for name in names},
+        sensitive={"secret": ck.flat(), "wage": ck.numeric()},
         importance=importance,
-    )  # fmt: skip
+    )
     table = schema.encode(Columns.of(cells))
     some: list[Model] = [
-        ck.TCloseness("secret", Fraction(int(rng.integers(0, 9)), 12)), ck.TCloseness("wage", round(rng.uniform(0.05, 0.5), 2)),
-        ck.BetaLikeness("secret", round(rng.uniform(0.2, 2), 1)), ck.DeltaDisclosure("secret", round(rng.uniform(0.5, 3), 1)),
-    ]  # fmt: skip
+        ck.TCloseness("secret", Fraction(int(rng.integers(0, 9)), 12)),
+        ck.TCloseness("wage", round(rng.uniform(0.05, 0.5), 2)),
+        ck.BetaLikeness("secret", round(rng.uniform(0.2, 2), 1)),
+        ck.DeltaDisclosure("secret", round(rng.uniform(0.5, 3), 1)),
+    ]
     models = [ck.KAnonymity(min(k, rows)), *(some[i] for i in rng.choice(4, rng.integers(0, 3), replace=False))]
     ordered = {name: [column[row] for row in table.rows] for name, column in cells.items()}
     axes = [axis_of(name, ordered[name], Fraction(importance[name], sum(importance.values()))) for name in names]

@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 import closeknit as ck
-from closeknit.apps.cli import app
+from closeknit.api.recipe import Recipe
+from closeknit.cli.commands import app
 from closeknit.core.columns import Column, Columns
-from closeknit.doors.files import read, write_csv, write_parquet
-from closeknit.recipe import Recipe
+from closeknit.io.files import read, write_csv, write_parquet
 
 SEED = 2**100 + 11
 KEYS = {"schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}]}

@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.api import run
-from closeknit.apps.cli import app
+from closeknit.api.recipe import Recipe
 from closeknit.checks.naive_cells import group_rows
+from closeknit.cli.commands import app
 from closeknit.core.columns import Columns
-from closeknit.doors.files import write_csv, write_ndjson, write_parquet
-from closeknit.recipe import Recipe
+from closeknit.io.files import write_csv, write_ndjson, write_parquet
 from conftest import examples
 
 SEED = 2**99
@@ -68,11 +68,7 @@ def test_k_counts_persons(seed: int, person_rows: str) -> None:
 
 def test_count_once_may_part_a_person() -> None:
     """Otherwise the two settings would be one: a person with many rows stands in several classes."""
-    cells = {
-        "patient": ["p"] * 20 + [f"q{i}" for i in range(20)],
-        "age": list(range(40)),
-        "disease": ["flu", "gout"] * 20,
-    }
+    cells = {"patient": ["p"] * 20 + [f"q{i}" for i in range(20)], "age": list(range(40)), "disease": ["flu", "gout"] * 20}
     roles: dict[str, Any] = {"quasi": {"age": ck.numeric()}, "sensitive": {"disease": ck.flat()}, "person": "patient"}
     for person_rows, parted in (("together", False), ("count-once", True)):
         columns = Columns.of(cells)
@@ -209,12 +205,15 @@ def test_an_identifier_that_repeats_is_refused_from_wherever_it_comes(tmp_path: 
         ck.anonymize(table, identified(identifier=["name"]), [ck.KAnonymity(2)])
 
 
-@pytest.mark.parametrize("ask", [
-    lambda table, schema: ck.compare(table, schema, [ck.KAnonymity(2)], ["mondrian"]),
-    lambda table, schema: ck.frontier(table, schema, [ck.KAnonymity(2)], ["mondrian"], vary={"k": [2]}),
-    lambda table, schema: ck.choose_k(table, schema, ks=[2], method="mondrian"),
-    lambda table, schema: ck.replay(ck.Castle(schema, k=2, delta=3), table),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda table, schema: ck.compare(table, schema, [ck.KAnonymity(2)], ["mondrian"]),
+        lambda table, schema: ck.frontier(table, schema, [ck.KAnonymity(2)], ["mondrian"], vary={"k": [2]}),
+        lambda table, schema: ck.choose_k(table, schema, ks=[2], method="mondrian"),
+        lambda table, schema: ck.replay(ck.Castle(schema, k=2, delta=3), table),
+    ],
+)
 def test_an_identifier_that_repeats_is_refused_whatever_is_asked(ask: Any) -> None:
     quasi = {"age": ck.numeric(0, 100), "sex": ck.flat()}
     with pytest.raises(ck.BadInput, match="rows repeat an identifier"):
@@ -246,10 +245,13 @@ def test_missing_identifiers_do_not_repeat_each_other(nothing: str | None) -> No
     assert ck.anonymize(pa.table(cells), identified(identifier=["name"], missing=["?"]), [ck.KAnonymity(2)]).certificate.ok
 
 
-@pytest.mark.parametrize(("told", "said"), [
-    ({"person": "name", "rows_are_persons": True}, "column 'name': is the person, and rows_are_persons is declared too"),
-    ({"rows_are_persons": "yes"}, "schema, key 'rows_are_persons': input should be a valid boolean"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"person": "name", "rows_are_persons": True}, "column 'name': is the person, and rows_are_persons is declared too"),
+        ({"rows_are_persons": "yes"}, "schema, key 'rows_are_persons': input should be a valid boolean"),
+    ],
+)
 def test_what_contradicts_itself_is_refused(told: dict[str, Any], said: str) -> None:
     with pytest.raises(ck.BadInput, match=said):
         identified(**told)

@@ -82,8 +82,12 @@ def test_words_are_those_of_column_law_and_seed() -> None:
     law = Law(Fraction(1, 2), 3)
     one = words_of("a", law, 7)(0, 500)
     assert (one == words_of("a", law, 7)(0, 500)).all()
-    others = [words_of("b", law, 7), words_of("a", law, 8), words_of("a", Law(Fraction(1, 2), 4), 7),
-              words_of("a", Law(Fraction(1, 3), 3), 7)]  # fmt: skip
+    others = [
+        words_of("b", law, 7),
+        words_of("a", law, 8),
+        words_of("a", Law(Fraction(1, 2), 4), 7),
+        words_of("a", Law(Fraction(1, 3), 3), 7),
+    ]
     assert all(not (one == other(0, 500)).any() for other in others) and not (one == words_of("a", law, 7)(1, 500)).any()
 
 
@@ -132,7 +136,8 @@ def test_estimates_have_no_bias_and_know_their_error() -> None:
     truth, law, rounds = np.array([700, 200, 90, 10, 0]), Law(Fraction(2, 5), 5), 300
     true = np.repeat(np.arange(5, dtype=np.int32), truth)
     found = [
-        estimate_counts(np.bincount(law.draw_codes(true, words_of("x", law, seed)), minlength=5), "2/5") for seed in range(rounds)
+        estimate_counts(np.bincount(law.draw_codes(true, words_of("x", law, seed)), minlength=5), "2/5")
+        for seed in range(rounds)
     ]
     counts, errors = np.stack([f.counts for f in found]), np.stack([f.errors for f in found])
     spread = counts.std(axis=0, ddof=1)

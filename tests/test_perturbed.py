@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import closeknit as ck
+from closeknit.api.recipe import Recipe
 from closeknit.core.certificate import Certificate
 from closeknit.core.certifying import estimates
 from closeknit.core.columns import Columns
 from closeknit.core.reading import Reading
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.forms import Perturbed
-from closeknit.recipe import Recipe
 
 SEED = 2**100 + 9
 ILL = ck.Hierarchy.from_nested({"lung": ["flu", "SARS"], "belly": ["ulcer", "colic"], "other": ["gout"]})
@@ -40,8 +40,14 @@ def schema(disease: Any = ILL, **other: Any) -> ck.Schema:
     return ck.Schema(quasi={"age": ck.numeric(0, 120, step=5), "sex": ck.flat()}, sensitive={"disease": disease}, **other)
 
 
-def release(cells: dict[str, list[Any]] | None = None, form: Any = None, models: Any = None, what: ck.Schema | None = None,
-            method: Any = None, **other: Any) -> ck.Release:  # fmt: skip
+def release(
+    cells: dict[str, list[Any]] | None = None,
+    form: Any = None,
+    models: Any = None,
+    what: ck.Schema | None = None,
+    method: Any = None,
+    **other: Any,
+) -> ck.Release:
     models = models or [ck.KAnonymity(5), ck.PosteriorBound("disease", 6)]
     method, asked = method or ck.Mondrian(), form or ck.perturbed(0.5)
     return ck.anonymize(Columns.of(cells or people()), what or schema(), models, method, form=asked, **{"seed": SEED, **other})
@@ -184,8 +190,10 @@ def test_persons_with_several_rows_are_refused() -> None:
     assert alone.certificate.ok
 
 
-@pytest.mark.parametrize(("columns", "sentence"), [(["age"], "not sensitive"), (["x"], "not sensitive"), ([], "none"),
-                                                   (["disease"] * 2, "twice"), ("disease", "no list")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [(["age"], "not sensitive"), (["x"], "not sensitive"), ([], "none"), (["disease"] * 2, "twice"), ("disease", "no list")],
+)
 def test_columns_that_cannot_be_perturbed_are_named(columns: Any, sentence: str) -> None:
     with pytest.raises(ck.BadInput, match=sentence):
         release(form={"perturbed": {"retain": 0.5, "columns": columns}})

@@ -136,8 +136,9 @@ def test_an_allotment_is_allowed_iff_its_worst_fill_holds(
 
 @settings(max_examples=examples(150))
 @given(counted(most=6, rows=9), BETAS, KINDS, st.integers(1, 5), st.booleans(), st.booleans(), st.data())
-def test_any_fill_of_a_burel_plan_keeps_beta(counts: np.ndarray, beta: Fraction, kind: str, k: int, balanced: bool,
-                                             exhaustive: bool, data: st.DataObject) -> None:  # fmt: skip
+def test_any_fill_of_a_burel_plan_keeps_beta(
+    counts: np.ndarray, beta: Fraction, kind: str, k: int, balanced: bool, exhaustive: bool, data: st.DataObject
+) -> None:
     assume(counts.sum() >= k)
     secret = secret_of(counts)
     gamma = data.draw(st.sampled_from([Fraction(0), Fraction(1, 2), Fraction(1)]))

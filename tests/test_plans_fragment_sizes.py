@@ -46,8 +46,15 @@ def transport(made: Secrets, fragments: Fragments, a: np.ndarray, i: int) -> flo
     lo, hi = (ends[:, i] for ends in fragments.boxes)
     rank = made.space.axes[i].place / made.space.axes[i].unit
     f = len(a)
-    far = np.array([[0 if (lo[x], hi[x]) == (lo[y], hi[y]) else max(rank[hi[y]] - rank[lo[x]], rank[hi[x]] - rank[lo[y]])
-                     for y in range(f)] for x in range(f)])  # fmt: skip
+    far = np.array(
+        [
+            [
+                0 if (lo[x], hi[x]) == (lo[y], hi[y]) else max(rank[hi[y]] - rank[lo[x]], rank[hi[x]] - rank[lo[y]])
+                for y in range(f)
+            ]
+            for x in range(f)
+        ]
+    )
     shares = np.concatenate([a / a.sum(), fragments.sizes / fragments.sizes.sum()])
     lines = np.vstack([np.kron(np.eye(f), np.ones(f)), np.kron(np.ones(f), np.eye(f))])
     return float(linprog(far.ravel(), A_eq=lines, b_eq=shares, method="highs").fun)
@@ -121,10 +128,18 @@ def assert_any_fill_holds(made: Secrets, plan: Plan, limits: list[Fraction], see
 
 
 @settings(max_examples=examples(100))
-@given(secrets(most=4, rows=60), st.lists(LIMITS, min_size=3, max_size=3), st.integers(1, 5), st.sampled_from(SIZINGS),
-       st.sampled_from(["best", "printed"]), st.sampled_from([Fraction(1, 4), ONE]), st.integers(0, 99))  # fmt: skip
-def test_any_fill_of_a_plan_keeps_every_limit(made: Secrets, limits: list[Fraction], k: int, sizing: str, bound: str,
-                                              gamma: Fraction, seed: int) -> None:  # fmt: skip
+@given(
+    secrets(most=4, rows=60),
+    st.lists(LIMITS, min_size=3, max_size=3),
+    st.integers(1, 5),
+    st.sampled_from(SIZINGS),
+    st.sampled_from(["best", "printed"]),
+    st.sampled_from([Fraction(1, 4), ONE]),
+    st.integers(0, 99),
+)
+def test_any_fill_of_a_plan_keeps_every_limit(
+    made: Secrets, limits: list[Fraction], k: int, sizing: str, bound: str, gamma: Fraction, seed: int
+) -> None:
     assume(made.n >= k)
     limits = limits[: len(made.distances)]
     fragments = find_fragmentation(made.space, [gamma * t for t in limits], bound)

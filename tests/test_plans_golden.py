@@ -57,10 +57,13 @@ def test_buckets_in_a_tree(bound: str) -> None:
     assert measure_spread(counts, domain, "hierarchical", buckets, bound) == Fraction(case["U"])
 
 
-@pytest.mark.parametrize(("nested", "counts", "printed", "exact"), [
-    ({"A": ["a1", "a2"], "B": ["b1", "b2"]}, [1, 49, 25, 25], "99/100", "149/200"),
-    ({"A": ["a1", "a2"], "b": None}, [1, 90, 9], "99/100", "91/100"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("nested", "counts", "printed", "exact"),
+    [
+        ({"A": ["a1", "a2"], "B": ["b1", "b2"]}, [1, 49, 25, 25], "99/100", "149/200"),
+        ({"A": ["a1", "a2"], "b": None}, [1, 90, 9], "99/100", "91/100"),
+    ],
+)
 def test_the_printed_bound_is_not_tight(nested: Any, counts: list[int], printed: str, exact: str) -> None:
     domain, root = tree(nested), [np.arange(len(counts))]
     assert measure_spread(with_missing(counts), domain, "hierarchical", root, "printed") == Fraction(printed)
@@ -262,16 +265,19 @@ def test_bad_parameters_are_named() -> None:
         burel_plan(counts, domain, 1, k=0)
 
 
-@pytest.mark.parametrize(("bucket_of", "sizes", "allotments", "fault"), [
-    ([0, 1], [2, 2], [[1, 2], [1, 1]], "every row once"),
-    ([0, 1], [2, 2], [[2, 2], [0, 0]], "no row"),
-    ([0, 1], [2, 2], [[3, 1], [-1, 1]], "negative"),
-    ([0, 2], [2, 2], [[2, 2]], "does not exist"),
-    ([0, 0], [2, 2], [[2, 2]], "no value"),
-    ([0, 1], [2, 2], [[2, 2, 0]], "one column per bucket"),
-    ([0, 1], [2, 3], [[2, 3]], "sum of its values"),
-    ([0, -1], [2], [[2]], "has no bucket"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bucket_of", "sizes", "allotments", "fault"),
+    [
+        ([0, 1], [2, 2], [[1, 2], [1, 1]], "every row once"),
+        ([0, 1], [2, 2], [[2, 2], [0, 0]], "no row"),
+        ([0, 1], [2, 2], [[3, 1], [-1, 1]], "negative"),
+        ([0, 2], [2, 2], [[2, 2]], "does not exist"),
+        ([0, 0], [2, 2], [[2, 2]], "no value"),
+        ([0, 1], [2, 2], [[2, 2, 0]], "one column per bucket"),
+        ([0, 1], [2, 3], [[2, 3]], "sum of its values"),
+        ([0, -1], [2], [[2]], "has no bucket"),
+    ],
+)
 def test_a_broken_plan_is_found(bucket_of: list[int], sizes: list[int], allotments: Any, fault: str) -> None:
     plan = Plan(np.array(bucket_of, dtype=np.int32), np.array(sizes), np.array(allotments))
     with pytest.raises(ValueError, match=fault):

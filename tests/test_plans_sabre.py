@@ -285,8 +285,9 @@ def assert_greedy_fills_hold(secret: Secret, plan: Plan, model: Any, seed: int) 
 
 @settings(max_examples=examples(150))
 @given(secrets(most=6, rows=9), LIMITS, st.integers(1, 5), st.sampled_from(["exact", "printed"]), st.booleans(), st.data())
-def test_any_fill_of_a_sabre_plan_keeps_t(secret: Secret, t: Fraction, k: int, bound: str, balanced: bool,
-                                          data: st.DataObject) -> None:  # fmt: skip
+def test_any_fill_of_a_sabre_plan_keeps_t(
+    secret: Secret, t: Fraction, k: int, bound: str, balanced: bool, data: st.DataObject
+) -> None:
     assume(secret.n >= k)
     gamma = data.draw(st.sampled_from([Fraction(0), Fraction(1, 2), Fraction(1)]))
     plan = sabre_plan(secret.counts, secret.domain, secret.distance, t, k, bound, gamma=gamma, balanced=balanced)

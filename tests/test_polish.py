@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from closeknit.core.errors import BadInput
-from closeknit.fills.polish import Polish
 from closeknit.kernels.dealing import sweeps
 from closeknit.kernels.geometry.boxes import Scales, flat_scales, partition_loss
+from closeknit.search.polish import Polish
 
 SIZES = [30, 2, 300, 12]
 
@@ -32,8 +32,14 @@ def counts_of(class_of: np.ndarray, bucket: np.ndarray) -> np.ndarray:
 
 
 @settings(max_examples=80)
-@given(n=st.integers(0, 300), b=st.integers(1, 12), e=st.integers(1, 120), seed=st.integers(0, 2**63),
-       numeric=st.booleans(), passes=st.integers(0, 3))  # fmt: skip
+@given(
+    n=st.integers(0, 300),
+    b=st.integers(1, 12),
+    e=st.integers(1, 120),
+    seed=st.integers(0, 2**63),
+    numeric=st.booleans(),
+    passes=st.integers(0, 3),
+)
 def test_plan_is_kept_and_loss_never_rises(n: int, b: int, e: int, seed: int, numeric: bool, passes: int) -> None:
     quasi, scales, bucket, class_of = table(n, b, e, seed, numeric)
     given_classes = class_of.copy()

@@ -114,9 +114,12 @@ def naive(rows: Sequence[Row], asked: Ranges, column_groups: Sequence[Sequence[s
 @pytest.mark.parametrize("name", FORMS)
 @settings(max_examples=examples(40))
 @given(
-    rows=st.lists(cells(), min_size=1, max_size=9), lambda_=st.integers(1, 3), secret=st.sampled_from(["ward", "wage"]),
-    theta=st.sampled_from([0.05, 0.3, 0.7, 1]), seed=st.integers(0, 99),
-)  # fmt: skip
+    rows=st.lists(cells(), min_size=1, max_size=9),
+    lambda_=st.integers(1, 3),
+    secret=st.sampled_from(["ward", "wage"]),
+    theta=st.sampled_from([0.05, 0.3, 0.7, 1]),
+    seed=st.integers(0, 99),
+)
 def test_estimates_equal_a_naive_count(name: str, rows: list[Row], lambda_: int, secret: str, theta: float, seed: int) -> None:
     form, column_groups = FORMS[name]
     workload = queries(columns_of(rows), SCHEMA, secret, lambda_, theta, count=6, seed=seed)
@@ -202,7 +205,8 @@ def test_estimates_of_a_perturbed_secret_have_no_bias() -> None:
     first = next(
         i
         for i in range(60)
-        if workload.get_ranges(i)["ward"] == (0, 1) and workload.get_ranges(i)["age"][0] <= 5 <= workload.get_ranges(i)["age"][1]
+        if workload.get_ranges(i)["ward"] == (0, 1)
+        and workload.get_ranges(i)["age"][0] <= 5 <= workload.get_ranges(i)["age"][1]
     )
     table = schema.encode(columns_of(rows, ["age", "ward"]))
     everyone = Partition(np.zeros(500, dtype=np.int32), 1)

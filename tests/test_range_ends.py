@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from closeknit.attacks.private_attacks import with_original
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
+from closeknit.attacks.private_attacks import with_original
 from closeknit.attacks.range_ends import range_ends, singling_out
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput

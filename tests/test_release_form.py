@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 import closeknit as ck
-from closeknit.apps.cli import app
+from closeknit.cli.commands import app
 from closeknit.core.columns import Columns
-from closeknit.doors.files import read_written
+from closeknit.io.files import read_written
 from conftest import examples
 
 MODELS = [ck.KAnonymity(4), ck.TCloseness("disease", 0.4)]
@@ -65,7 +65,7 @@ def certify_again(out: Path, change: Callable[[dict[str, Any]], None] = lambda _
     change(told)
     for file in told["files"]:
         file["sha256"] = hashlib.sha256((out / file["name"]).read_bytes()).hexdigest()
-    from closeknit.doors.canonical import content_hash
+    from closeknit.io.canonical import content_hash
 
     told["content_sha256"] = content_hash(read_written(out / "release.csv"))
     (out / "certificate.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
@@ -246,8 +246,9 @@ def test_a_release_of_another_tool_needs_no_canonical_form(tmp_path: Path) -> No
     assert found.ok and found.status == "met" and found.findings == ()
     said = [note for note in found.notes if note.startswith("the form is not canonical: ")]
     assert len(said) == 3 and "columns are in the order sex, age" in said[0] and "row 2 is out of place" in said[1]
-    (tmp_path / "recipe.yaml").write_text("schema: {quasi: {age: numeric, sex: flat}, sensitive: {disease: flat}}\n"
-                                          "models: [{k_anonymity: {k: 2}}]\n", "utf-8")  # fmt: skip
+    (tmp_path / "recipe.yaml").write_text(
+        "schema: {quasi: {age: numeric, sex: flat}, sensitive: {disease: flat}}\nmodels: [{k_anonymity: {k: 2}}]\n", "utf-8"
+    )
     ran = CliRunner().invoke(app, ["audit", str(file), "--recipe", str(tmp_path / "recipe.yaml")])
     assert ran.exit_code == 0 and "note           the form is not canonical: theirs.csv is not canonical CSV" in ran.output
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
+from closeknit.api.recipe import Recipe
 from closeknit.core.columns import Columns
 from closeknit.core.table import Outcome, Partition
 from closeknit.metrics import queries, workload_error
-from closeknit.recipe import Recipe
 from conftest import examples
 
 JOBS = {"office": ["clerk", "lawyer"], "field": ["farmer", "herder", "sailor"]}
@@ -91,7 +91,9 @@ def test_windows_are_attested_and_not_checkable() -> None:
 
 def test_a_class_that_is_far_from_its_window_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stream's own judging is switched off: what is measured again after it has ended must notice."""
-    monkeypatch.setattr("closeknit.streams.windowed.find_broken_classes", lambda table, partition, models: np.zeros(partition.count, bool))
+    monkeypatch.setattr(
+        "closeknit.streams.windowed.find_broken_classes", lambda table, partition, models: np.zeros(partition.count, bool)
+    )
     by_wage = {**people(), "age": (np.array(people()["wage"]) * 10).tolist()}
     monkeypatch.setattr("closeknit.streams.windowed.repair_partition", lambda table, partition, models: partition)
     stream = ck.Windowed(_ByAge(), schema(), [ck.TCloseness("wage", 0.1)], omega=100, advance=25, seed=5)
@@ -152,8 +154,10 @@ def test_what_is_no_fresh_stream_is_refused() -> None:
 def test_metrics_work_on_a_replayed_release() -> None:
     table = Columns.of(people())
     workload = queries(table, schema(), "wage", count=100)
-    errors = [workload_error(ck.replay(stream, table), table, workload).median for stream in (
-        ck.KnnStream(schema(), k=1, delta=60), ck.KnnStream(schema(), k=20, delta=60), windows())]  # fmt: skip
+    errors = [
+        workload_error(ck.replay(stream, table), table, workload).median
+        for stream in (ck.KnnStream(schema(), k=1, delta=60), ck.KnnStream(schema(), k=20, delta=60), windows())
+    ]
     assert errors[0] == 0 < errors[1] and errors[2] is not None
 
 

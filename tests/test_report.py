@@ -155,7 +155,7 @@ def test_attested_promises_tell_only_that_they_hold() -> None:
 def test_nothing_of_the_table_is_on_the_public_page(tmp_path: Path) -> None:
     table, schema = ck.datasets.hospital(200), ck.datasets.hospital_schema()
     file = tmp_path / "patients-of-dr-quill.csv"
-    from closeknit.doors.files import write_csv
+    from closeknit.io.files import write_csv
 
     write_csv(table, file)
     made = ck.anonymize(file, schema, [ck.KAnonymity(4)], ck.StackAndDeal(), seed=SEED)
@@ -223,10 +223,20 @@ def test_a_replayed_stream_has_both_pages() -> None:
 def test_frontier_is_shown_on_the_private_page_alone(release: ck.Release) -> None:
     t = Measure(name="t of disease", parameter="t", text="t-closeness of disease", higher_is_safer=False)
     points = tuple(
-        Point(method={name: {}}, parameter="t of disease", asked=asked, ok=True, reached=(asked,), level=asked, seconds=1,
-              loss=release.certificate.loss.model_copy(update={"a": 0.5 - asked}), classes=release.certificate.classes)
-        for name in ("sabre", "<b>mondrian</b>") for asked in (0.1, 0.2)
-    )  # fmt: skip
+        Point(
+            method={name: {}},
+            parameter="t of disease",
+            asked=asked,
+            ok=True,
+            reached=(asked,),
+            level=asked,
+            seconds=1,
+            loss=release.certificate.loss.model_copy(update={"a": 0.5 - asked}),
+            classes=release.certificate.classes,
+        )
+        for name in ("sabre", "<b>mondrian</b>")
+        for asked in (0.1, 0.2)
+    )
     found = Frontier(closeknit="0.1.0", rows=200, seed=7, promises=("t",), measures=(t,), points=points)
     page = release.report(private=True, frontier=found)
     asks_nobody(page)

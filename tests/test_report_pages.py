@@ -14,7 +14,7 @@ import pytest
 import closeknit as ck
 from closeknit.attacks.on_release import ON_RELEASE
 from closeknit.core.columns import Columns
-from closeknit.doors.files import write_csv
+from closeknit.io.files import write_csv
 from closeknit.report import PrivateReport, PublicReport
 from report_pages import SEED, Page, asks_nobody, hospital
 
@@ -32,11 +32,13 @@ def release() -> ck.Release:
 )
 def test_hostile_cells_are_shown_as_text(cell: str) -> None:
     schema = ck.Schema(quasi={cell: ck.flat(), "age": ck.numeric()}, sensitive={"ill" + cell: ck.flat()})
-    table = Columns.of({
-        cell: [cell + str(i % 2) for i in range(40)],
-        "age": [i % 9 for i in range(40)],
-        "ill" + cell: [cell if i % 3 else "flu" for i in range(40)],
-    })  # fmt: skip
+    table = Columns.of(
+        {
+            cell: [cell + str(i % 2) for i in range(40)],
+            "age": [i % 9 for i in range(40)],
+            "ill" + cell: [cell if i % 3 else "flu" for i in range(40)],
+        }
+    )
     made = ck.anonymize(table, schema, [ck.KAnonymity(4), ck.LDiversity("ill" + cell, 2)], ck.Mondrian(), seed=SEED)
     for page in (made.report(), made.report(private=True)):
         asks_nobody(page)
@@ -49,13 +51,13 @@ def test_hostile_cells_are_shown_as_text(cell: str) -> None:
 def command(*words: object) -> Any:
     from typer.testing import CliRunner
 
-    from closeknit.apps.cli import app
+    from closeknit.cli.commands import app
 
     return CliRunner().invoke(app, ["report", *map(str, words)])
 
 
 def test_the_command_makes_both_pages_anew(tmp_path: Path) -> None:
-    from closeknit.doors.files import write_csv
+    from closeknit.io.files import write_csv
 
     write_csv(ck.datasets.hospital(120), tmp_path / "t.csv")
     models = [ck.KAnonymity(4), ck.LDiversity("disease", 2)]

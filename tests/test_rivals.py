@@ -17,7 +17,7 @@ import pytest
 
 import closeknit as ck
 from closeknit.core.columns import Columns
-from closeknit.doors.files import write_csv
+from closeknit.io.files import write_csv
 
 pytestmark = pytest.mark.soak  # its environment takes a minute to install
 ROOT = Path(__file__).resolve().parents[1]

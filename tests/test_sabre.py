@@ -15,9 +15,9 @@ from closeknit.checks.methods import promise_kept, run_case, run_once
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
 from closeknit.core.model import Model
-from closeknit.fills import candidate_search
 from closeknit.methods import plan_search, sabre
 from closeknit.plans import sabre_plan
+from closeknit.search import candidate_search
 from test_models_golden import counts_of, tree_of
 
 ALLOW_VACUOUS = True
@@ -76,9 +76,9 @@ def class_sizes(release: ck.Release) -> list[int]:
 
 @pytest.mark.parametrize("fill", ["hilbert", "knn", "sweep"])
 @pytest.mark.parametrize("t", [0, "1/100", 0.2, 1])
-@pytest.mark.parametrize(("column", "distance"), [
-    ("wage", "ordered"), ("disease", "hierarchical"), ("disease", "equal"), ("wage", "equal"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("column", "distance"), [("wage", "ordered"), ("disease", "hierarchical"), ("disease", "equal"), ("wage", "equal")]
+)
 def test_promise_is_kept(column: str, distance: str, t: Any, fill: str) -> None:
     promise_kept(ck.Sabre(fill=fill), small([ck.TCloseness(column, t, distance), ck.KAnonymity(3)]))
 
@@ -98,9 +98,13 @@ def test_a_promise_that_allows_everything_publishes_more_than_one_that_allows_no
 @pytest.mark.parametrize("column", [None, "disease", "wage"])
 def test_several_secrets_each_with_promises(column: str | None) -> None:
     models = [
-        ck.KAnonymity(3), ck.TCloseness("disease", 0.3), ck.LDiversity("disease", 3), ck.TCloseness("wage", 0.2),
-        ck.BetaLikeness("wage", 4), ck.DeltaDisclosure("disease", 3),
-    ]  # fmt: skip
+        ck.KAnonymity(3),
+        ck.TCloseness("disease", 0.3),
+        ck.LDiversity("disease", 3),
+        ck.TCloseness("wage", 0.2),
+        ck.BetaLikeness("wage", 4),
+        ck.DeltaDisclosure("disease", 3),
+    ]
     for seed in (1, 2):
         promise_kept(ck.Sabre(column=column), small(models, seed, 200))
 
@@ -153,8 +157,15 @@ def test_an_order_that_is_not_there() -> None:
     said = refused(ck.Sabre(), [ck.TCloseness("disease", 0.2, "ordered")])
     assert "column 'disease'" in said and "order" in said
     with pytest.raises(ck.BadInput, match="missing"):
-        run_case(ck.Sabre(), Case("gaps", Columns.of({"age": [1, 2, 3, 4], "sex": list("fmfm"), "disease": ["flu"] * 4,
-             "wage": [1, None, 2, 3]}), schema(), (ck.TCloseness("wage", 0.2),)))  # fmt: skip
+        run_case(
+            ck.Sabre(),
+            Case(
+                "gaps",
+                Columns.of({"age": [1, 2, 3, 4], "sex": list("fmfm"), "disease": ["flu"] * 4, "wage": [1, None, 2, 3]}),
+                schema(),
+                (ck.TCloseness("wage", 0.2),),
+            ),
+        )
 
 
 def test_fewer_rows_than_k() -> None:
@@ -220,9 +231,11 @@ def test_slack_and_polish_pay(model: Model, fill: str) -> None:
 
 @pytest.mark.parametrize("bound", ["exact", "printed"])
 @pytest.mark.parametrize("fill", ["hilbert", "knn", "sweep"])
-@pytest.mark.parametrize("model", [
-    ck.TCloseness("wage", 0.2), ck.TCloseness("disease", 0.35), ck.TCloseness("disease", 0.3, "equal"),
-], ids=["ordered", "hierarchical", "equal"])  # fmt: skip
+@pytest.mark.parametrize(
+    "model",
+    [ck.TCloseness("wage", 0.2), ck.TCloseness("disease", 0.35), ck.TCloseness("disease", 0.3, "equal")],
+    ids=["ordered", "hierarchical", "equal"],
+)
 def test_a_plan_needs_no_repair(model: ck.TCloseness, fill: str, bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Classes have the very counts that the plan allotted, and the promise holds."""
     uncut(monkeypatch)
@@ -246,8 +259,9 @@ def example_case(t: str) -> Case:
     leaves = [leaf for branch in example["tree"]["children"] for leaf in branch["children"]]
     patients = [leaf for leaf, times in zip(leaves, counts_of(example["p"]).tolist(), strict=True) for _ in range(times)]
     columns = Columns.of({"age": [20 + 7 * i % 18 for i in range(18)], "disease": patients})
-    return Case("example", columns, ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": kind}),
-                (ck.TCloseness("disease", t),))  # fmt: skip
+    return Case(
+        "example", columns, ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": kind}), (ck.TCloseness("disease", t),)
+    )
 
 
 @pytest.mark.parametrize(("bound", "expected"), [("printed", "leaves"), ("exact", "leaves_exact_worst_case")])
@@ -266,8 +280,16 @@ class Harmful:
     def __init__(self, falling: bool) -> None:
         self.falling = falling
 
-    def fill(self, quasi: np.ndarray, scales: Any, points: np.ndarray, bucket_of_row: np.ndarray,
-             allotments: np.ndarray, seed: int, keys: np.ndarray | None = None) -> np.ndarray:  # fmt: skip
+    def fill(
+        self,
+        quasi: np.ndarray,
+        scales: Any,
+        points: np.ndarray,
+        bucket_of_row: np.ndarray,
+        allotments: np.ndarray,
+        seed: int,
+        keys: np.ndarray | None = None,
+    ) -> np.ndarray:
         class_of = np.empty(len(quasi), dtype=np.int32)
         for bucket in range(allotments.shape[1]):
             rows = np.flatnonzero(bucket_of_row == bucket)

@@ -17,15 +17,15 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.api.reporting import load_release
-from closeknit.apps.cli import app
 from closeknit.checks.methods import judge_class
 from closeknit.checks.naive_cells import group_rows
 from closeknit.checks.tables import Case
+from closeknit.cli.commands import app
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
-from closeknit.doors.arrow import columns_from_arrow
-from closeknit.doors.batches import block_from, cells_in, codes_in, encode_block, numbers_in
-from closeknit.doors.files import write_csv, write_parquet
+from closeknit.io.arrow import columns_from_arrow
+from closeknit.io.batches import block_from, cells_in, codes_in, encode_block, numbers_in
+from closeknit.io.files import write_csv, write_parquet
 from closeknit.plans.ranks import Ranks, deal_classes
 from closeknit.spark import cut_tree, maps, ranking, row_writing, sharding
 from closeknit.spark.coding import Combinations
@@ -250,7 +250,9 @@ def test_equal_rows_are_parted_where_they_are_many(spark: Any) -> None:
     frame = spark.range(0, 1000, 1, 2).select(
         F.when(number < 900, 7).otherwise(number % 20).cast("int").alias("code"), ward.alias("ward")
     )
-    read = PackedFrame.of(frame).each(lambda block: encode_block({"code": numbers_in(block, "code"), **cells_in(block, ["ward"])}))
+    read = PackedFrame.of(frame).each(
+        lambda block: encode_block({"code": numbers_in(block, "code"), **cells_in(block, ["ward"])})
+    )
     ordered = sort_packs(read, lambda block: [numbers_in(block, "code").astype(np.uint64)], ["ward"], 1000, 4).persist()
     before = offsets(ordered)
     sizes = np.diff([*(before[place,] for place in range(4)), 1000])

@@ -10,8 +10,13 @@ from closeknit.checks import Check, engine_checks
 from conftest import SOAK, SOAK_SEED
 
 KEPT = (  # one of each way in which a method scales, those that see all rows in one place, and a refusal; the rest under soak
-    "stack_and_deal(dealing=literal)", "knit", "mondrian(cut=median, dims=widest)", "incognito", "pca_draw", "anatomy(l=2)",
-)  # fmt: skip
+    "stack_and_deal(dealing=literal)",
+    "knit",
+    "mondrian(cut=median, dims=widest)",
+    "incognito",
+    "pca_draw",
+    "anatomy(l=2)",
+)
 SOME = [
     pytest.param(check, marks=() if check.thing.removeprefix("spark method ") in KEPT else pytest.mark.soak, id=check.name)
     for check in engine_checks("spark")

@@ -12,7 +12,7 @@ import numpy as np
 
 import closeknit as ck
 from closeknit.core.columns import Column, Columns
-from closeknit.doors.files import write_parquet
+from closeknit.io.files import write_parquet
 from closeknit.spark.stream_operator import Operator
 from closeknit.spark.stream_shards import Shards
 from spark_cluster import SCHEMA, SHARDS, Cluster, Process, castle

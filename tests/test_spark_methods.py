@@ -14,9 +14,9 @@ from closeknit.checks.parameter_sets import METHODS
 from closeknit.core.columns import Column, Columns
 from closeknit.core.method import ignore_progress, usual_form
 from closeknit.core.table import Partition, Table
-from closeknit.doors.files import write_parquet
-from closeknit.fills.repair import find_broken_classes, repair_partition
+from closeknit.io.files import write_parquet
 from closeknit.methods import REGISTRY
+from closeknit.search.repair import find_broken_classes, repair_partition
 
 K = ck.KAnonymity(5)
 CLOSE = [K, ck.TCloseness("disease", 0.45), ck.TCloseness("stay", 0.4)]
@@ -81,10 +81,7 @@ def test_decimals_end_at_the_step_that_is_proposed_here(spark: Any) -> None:
     schema = ck.Schema(quasi={"x": ck.numeric(), "age": ck.numeric()}, sensitive={"ill": ck.flat()})
     frame = spark.createDataFrame(list(zip(*table.values(), strict=True)), list(table))
     asked: dict[str, Any] = {"schema": schema, "models": [ck.KAnonymity(4)], "seed": 2**100 + 7}
-    for method, more in (
-        (ck.Mondrian(), {"form": ck.generalized(snap=True)}),
-        (ck.Incognito(), {"suppress": 0.2}),
-    ):
+    for method, more in ((ck.Mondrian(), {"form": ck.generalized(snap=True)}), (ck.Incognito(), {"suppress": 0.2})):
         there = ck.anonymize(frame, method=method, **asked, **more)
         here = ck.anonymize(Columns.of(table), method=method, **asked, **more)
         assert there.certificate == here.certificate

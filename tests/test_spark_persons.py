@@ -15,9 +15,9 @@ from closeknit.checks.tables import Case
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
 from closeknit.core.table import Table
-from closeknit.doors.arrow import columns_from_arrow
-from closeknit.doors.batches import codes_in, encode_block, numbers_in
-from closeknit.doors.files import write_parquet
+from closeknit.io.arrow import columns_from_arrow
+from closeknit.io.batches import codes_in, encode_block, numbers_in
+from closeknit.io.files import write_parquet
 from closeknit.spark import person_marks, sharding
 from closeknit.spark.coding import WHO, Coding
 from closeknit.spark.session import count_repeats
@@ -125,9 +125,17 @@ def coded(table: Table) -> tuple[Coding, Any]:
     """A table as coded rows that have been marked."""
     references = {name: histogram.reference for name, histogram in table.one_class().histograms.items()}
     head = Table(
-        table.schema, table.quasi[:0], table.sensitive[:0], table.quasi_domains, table.sensitive_domains, table.shown, {}, None,
-        table.rows[:0], references=references,
-    )  # fmt: skip
+        table.schema,
+        table.quasi[:0],
+        table.sensitive[:0],
+        table.quasi_domains,
+        table.sensitive_domains,
+        table.shown,
+        {},
+        None,
+        table.rows[:0],
+        references=references,
+    )
     coding = Coding(head, {}, {}, len(table), {})
     columns = np.concatenate([table.quasi, table.sensitive], axis=1)
     shuffled = np.random.default_rng(1).permutation(len(table))

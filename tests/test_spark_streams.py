@@ -20,9 +20,9 @@ import pytest
 import closeknit as ck
 from closeknit.checks.oracle import oracle_holds
 from closeknit.core.columns import Columns
-from closeknit.doors.batches import block_from
-from closeknit.doors.files import write_parquet
-from closeknit.doors.packets import unpack_blocks
+from closeknit.io.batches import block_from
+from closeknit.io.files import write_parquet
+from closeknit.io.packets import unpack_blocks
 from closeknit.spark.stream_operator import Operator
 from closeknit.spark.stream_shards import Shards
 
@@ -51,11 +51,19 @@ def some_rows(count: int, first: int = 0) -> list[Row]:
     chance = random.Random(first + 1)
     cities, ills = ["Oslo", "Turku", "Rome", "Nice", None], ["flu", "gout", "SARS", None]
     return [
-        {"nr": first + i, "name": f"n{i}", "age": chance.randrange(100), "city": chance.choice(cities),
-         "ill": chance.choice(ills), "cost": chance.choice([1.5, 2.0]), "tag": f"t{first + i}", "seen": float(1000 + first + i),
-         "ward": "east"}
+        {
+            "nr": first + i,
+            "name": f"n{i}",
+            "age": chance.randrange(100),
+            "city": chance.choice(cities),
+            "ill": chance.choice(ills),
+            "cost": chance.choice([1.5, 2.0]),
+            "tag": f"t{first + i}",
+            "seen": float(1000 + first + i),
+            "ward": "east",
+        }
         for i in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def come(folder: Path, rows: Sequence[Row]) -> None:

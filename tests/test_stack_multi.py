@@ -19,9 +19,9 @@ from closeknit.checks.oracle import oracle_level
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
 from closeknit.core.table import Table
-from closeknit.fills import candidate_search
 from closeknit.kernels.dealing.rounds import literal
 from closeknit.plans.stack import band_codes, build_stack
+from closeknit.search import candidate_search
 from conftest import examples
 
 GOLDEN = {case["id"]: case for case in json.loads((Path(__file__).parent / "golden" / "static.json").read_text())}

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import closeknit as ck
+from closeknit.api.recipe import Recipe
 from closeknit.attacks.range_ends import singling_out
 from closeknit.core.columns import Columns
 from closeknit.core.domain import read_ranges
 from closeknit.core.errors import BadInput
 from closeknit.core.limits import MOST_STEPS
 from closeknit.core.steps import propose_step
-from closeknit.recipe import Recipe
 
 SEED = 1 << 100
 PROPOSED = "a step proposed from the data"
@@ -181,10 +181,13 @@ def test_inspect_writes_the_step_of_decimals_and_offers_snap_with_its_cost(tmp_p
     assert Recipe.read(recipe).form == ck.generalized(snap=True)
 
 
-@pytest.mark.parametrize("make", [
-    lambda schema: ck.Castle(schema, k=3, delta=12),
-    lambda schema: ck.SabreWindow(schema, [ck.TCloseness("ill", 0.5)], omega=20, advance=10, k=2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda schema: ck.Castle(schema, k=3, delta=12),
+        lambda schema: ck.SabreWindow(schema, [ck.TCloseness("ill", 0.5)], omega=20, advance=10, k=2),
+    ],
+)
 def test_a_stream_snaps_where_a_step_is_declared_and_notes_true_values_elsewhere(make: Any) -> None:
     rng = np.random.default_rng(2)
     table = Columns.of({"x": rng.random(60).tolist(), "y": rng.random(60).tolist(), "ill": ["flu", "gout"] * 30})

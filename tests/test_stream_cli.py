@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from closeknit.apps.cli import app
+from closeknit.cli.commands import app
 from closeknit.core.columns import Columns
-from closeknit.doors.canonical import canonical_blocks
-from closeknit.doors.files import read
+from closeknit.io.canonical import canonical_blocks
+from closeknit.io.files import read
 from closeknit.streams.lines import LONGEST
 from stream_runs import RECIPE, Run, as_ndjson, some_rows, write_recipe
 
@@ -106,18 +106,38 @@ def test_standard_output_has_a_line_for_each_batch(folder: Path) -> None:
 def test_bad_lines_are_set_aside(folder: Path) -> None:
     good = as_ndjson(ROWS).splitlines(keepends=True)
     long = b'{"age": "' + b"9" * (LONGEST + 70_000) + b'"}\n'
-    bad = [b"nonsense\n", b"[1]\n", b'{"age": 3, "age": 4}\n', b'{"age": NaN}\n', b"\xff\n", long, b"[" * 100_000 + b"\n",
-           b'{"name": "x", "age": [1], "sex": "f", "ill": "flu"}\n', b'{"name": "x", "sex": "f", "ill": "flu"}\n',
-           b'{"name": "x", "age": 1, "sex": "f", "ill": "flu", "shoe": 44}\n',
-           b'{"name": "x", "age": 1e999, "sex": "f", "ill": "a"}\n', b'{"age": 1' + b"0" * 5000 + b"}\n"]  # fmt: skip
+    bad = [
+        b"nonsense\n",
+        b"[1]\n",
+        b'{"age": 3, "age": 4}\n',
+        b'{"age": NaN}\n',
+        b"\xff\n",
+        long,
+        b"[" * 100_000 + b"\n",
+        b'{"name": "x", "age": [1], "sex": "f", "ill": "flu"}\n',
+        b'{"name": "x", "sex": "f", "ill": "flu"}\n',
+        b'{"name": "x", "age": 1, "sex": "f", "ill": "flu", "shoe": 44}\n',
+        b'{"name": "x", "age": 1e999, "sex": "f", "ill": "a"}\n',
+        b'{"age": 1' + b"0" * 5000 + b"}\n",
+    ]
     Path("bad.ndjson").write_bytes(b"".join([*good[:70], *bad, b"\n", *good[70:]]))
     result = stream("--rejects", "home/rejects.ndjson", input="bad.ndjson")
     assert result.exit_code == 0 and f"set aside {len(bad)}" in result.stderr
     aside = ndjson("home/rejects.ndjson")
     assert [each["line"] for each in aside] == list(range(71, 71 + len(bad)))
     reasons = " ".join(each["why"] for each in aside)
-    for why in ("not JSON", "not a JSON object", "'age' stands there twice", "NaN is no number", "not UTF-8", "longer than",
-                "'age' holds a list", "'age' is not there", "'shoe' has no role", "too large"):  # fmt: skip
+    for why in (
+        "not JSON",
+        "not a JSON object",
+        "'age' stands there twice",
+        "NaN is no number",
+        "not UTF-8",
+        "longer than",
+        "'age' holds a list",
+        "'age' is not there",
+        "'shoe' has no role",
+        "too large",
+    ):
         assert why in reasons, why
     assert mode("home/rejects.ndjson") == 0o600
     again = stream(output="out/clean.ndjson")
@@ -167,7 +187,10 @@ def test_late_and_repeated_positions_are_refused(folder: Path) -> None:
     Path("in.ndjson").write_bytes(as_ndjson(rows))
     assert stream("--rejects", "home/rejects").exit_code == 0
     assert [(each["line"], each["why"][:12]) for each in ndjson("home/rejects")] == [
-        (11, "position 9 i"), (12, "position 4 i"), (13, "position 'x'")]  # fmt: skip
+        (11, "position 9 i"),
+        (12, "position 4 i"),
+        (13, "position 'x'"),
+    ]
     assert len(ndjson("out/rows.ndjson")) == 147 and "nr" not in ndjson("out/rows.ndjson")[0]
     refused(stream("--strict", output="out/s"), "line 11: position 9 is late or repeated")
     Path("in.csv").write_bytes(csv_text(ROWS))
@@ -201,8 +224,20 @@ def fed(folder: Path, rows: list[dict[str, Any]], expected: int, *words: object)
     """A run that has taken these rows from a named pipe, and the pipe's other end."""
     if not (folder / "pipe").exists():
         os.mkfifo(folder / "pipe")
-    run = Run("stream", folder / "recipe.yaml", "-i", folder / "pipe", "-o", folder / "out" / "rows.ndjson",
-              "--counters", folder / "home" / "counters", "--every", 1, *words, out=folder / "said")  # fmt: skip
+    run = Run(
+        "stream",
+        folder / "recipe.yaml",
+        "-i",
+        folder / "pipe",
+        "-o",
+        folder / "out" / "rows.ndjson",
+        "--counters",
+        folder / "home" / "counters",
+        "--every",
+        1,
+        *words,
+        out=folder / "said",
+    )
     end = os.open(folder / "pipe", os.O_WRONLY)
     os.write(end, as_ndjson(rows))
     while run.process.is_alive() and rows_in(folder) < expected:
@@ -340,7 +375,7 @@ def test_a_stream_that_has_ended_is_left_alone(folder: Path) -> None:
         ({"schema": {"quasi": {"age": "numeric"}}}, "is numeric without bounds"),
         ({"stream": {"sabre_window": {"omega": 10, "advance": 3}}, "models": [CLOSE]}, "omega=10 is not a multiple of advance"),
     ],
-)  # fmt: skip
+)
 def test_bad_recipes(folder: Path, changes: dict[str, Any], says: str) -> None:
     recipe = write_recipe(folder, **{"models": [], **changes})
     refused(stream(recipe=str(recipe)), says)

@@ -39,8 +39,11 @@ from stream_runs import Run, as_ndjson, some_rows, write_recipe
 
 SCHEMA = Schema(
     quasi={"age": numeric(0, 100), "sex": flat(), "born": ck.date(lo="2000-01-01", hi="2003-12-31")},
-    sensitive={"ill": flat(), "cost": numeric()}, plain=["ward"], allow_unique=["ward"], person="who",
-)  # fmt: skip
+    sensitive={"ill": flat(), "cost": numeric()},
+    plain=["ward"],
+    allow_unique=["ward"],
+    person="who",
+)
 
 
 class InOrder(Stream):
@@ -163,8 +166,15 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=f"has version {VERSION + 1}, and this closeknit reads version {VERSION}"):
         InOrder.load(file)
     less = {key: value for key, value in content.items() if key != "secret"}
-    for wrong in (b"", b"nonsense", whole[: len(whole) // 2], to_bytes({"mark": "else"}), to_bytes([1]),
-                  to_bytes({**content, "asked": 3}), to_bytes(less)):  # fmt: skip
+    for wrong in (
+        b"",
+        b"nonsense",
+        whole[: len(whole) // 2],
+        to_bytes({"mark": "else"}),
+        to_bytes([1]),
+        to_bytes({**content, "asked": 3}),
+        to_bytes(less),
+    ):
         file.write_bytes(wrong)
         with pytest.raises(BadInput, match="no checkpoint of a stream"):
             load(file, InOrder)
@@ -200,8 +210,18 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def words(home: Path, place: Path, output: Path | None) -> list[object]:
     (place / "home").mkdir(exist_ok=True)
     (place / "out").mkdir(exist_ok=True)
-    given: list[object] = ["stream", home / "recipe.yaml", "-i", home / "in.ndjson", "--checkpoint", place / "home" / "ck",
-                           "--every", 100, "--rejects", place / "home" / "rejects"]  # fmt: skip
+    given: list[object] = [
+        "stream",
+        home / "recipe.yaml",
+        "-i",
+        home / "in.ndjson",
+        "--checkpoint",
+        place / "home" / "ck",
+        "--every",
+        100,
+        "--rejects",
+        place / "home" / "rejects",
+    ]
     return given if output is None else [*given, "-o", output]
 
 
@@ -316,8 +336,13 @@ class Clock:
         return self.now
 
 
-def timed_run(folder: Path, batches: dict[int, list[dict[str, object]]], breaks_after: int | None, clock: Clock,
-              time_column: str | None = None) -> StreamRun:  # fmt: skip
+def timed_run(
+    folder: Path,
+    batches: dict[int, list[dict[str, object]]],
+    breaks_after: int | None,
+    clock: Clock,
+    time_column: str | None = None,
+) -> StreamRun:
     schema = Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()})
     kept = CheckpointFolder(folder / "ck")
     stream: Stream = Castle(schema, k=3, delta="5s", seed=3)

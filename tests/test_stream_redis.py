@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from closeknit.apps.cli import app
+from closeknit.cli.commands import app
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.streams.redis_streams import RedisSink, RedisSource, sink, source

@@ -10,14 +10,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from closeknit.api.recipe import Recipe
+from closeknit.api.suggestion import Guess, Suggestion, suggest
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import Numeric, Prefix
 from closeknit.datasets import hospital
-from closeknit.doors.files import read, write_csv
-from closeknit.recipe import Recipe
-from closeknit.suggestion import Guess, Suggestion, suggest
+from closeknit.io.files import read, write_csv
 
 
 def guess(name: str, cells: list[object]) -> Guess:
@@ -33,9 +33,15 @@ def roles(suggestion: Suggestion) -> dict[str, str]:
 
 
 HOSPITAL_KINDS = {
-    "age": "numeric", "sex": "flat", "zip": "prefix", "job": "flat", "admission": "date",
-    "disease": "flat", "stay": "numeric", "charge": "numeric",
-}  # fmt: skip
+    "age": "numeric",
+    "sex": "flat",
+    "zip": "prefix",
+    "job": "flat",
+    "admission": "date",
+    "disease": "flat",
+    "stay": "numeric",
+    "charge": "numeric",
+}
 
 
 @pytest.mark.parametrize("rows", [30, 500, 10_000])
@@ -67,9 +73,15 @@ def test_coded_columns_are_marked(data_folder: Path) -> None:
     suggestion = suggest(read(data_folder / "census" / "sal500k.csv.gz"))
     assert {"sex", "race", "marital-status", "work-class", "country"} <= set(suggestion.unsure)
     assert kind_names(suggestion) == {
-        "age": "numeric", "sex": "flat", "education": "numeric", "marital-status": "flat", "race": "flat", "work-class": "flat",
-        "country": "flat", "salary-class": "numeric",
-    }  # fmt: skip
+        "age": "numeric",
+        "sex": "flat",
+        "education": "numeric",
+        "marital-status": "flat",
+        "race": "flat",
+        "work-class": "flat",
+        "country": "flat",
+        "salary-class": "numeric",
+    }
 
 
 @pytest.mark.parametrize(
@@ -147,11 +159,13 @@ def test_bad_value_is_pointed_at() -> None:
 
 
 def test_missing_markers_are_found_as_they_are_written() -> None:
-    table = Columns.of({
-        "age": ["30", "unknown", "41", "None", "52"],
-        "city": ["Oslo", "?", "Unknown", "None", "n/a"],
-        "country": ["NA", "NO", "SE", "DK", "FI"],
-    })  # fmt: skip
+    table = Columns.of(
+        {
+            "age": ["30", "unknown", "41", "None", "52"],
+            "city": ["Oslo", "?", "Unknown", "None", "n/a"],
+            "country": ["NA", "NO", "SE", "DK", "FI"],
+        }
+    )
     suggestion = suggest(table)
     assert set(suggestion.schema.missing) == {"unknown", "None", "?", "Unknown", "n/a", "NA"}
     assert set(suggestion.doubtful_markers) == {"Unknown", "NA"}

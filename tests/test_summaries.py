@@ -37,8 +37,17 @@ def shown() -> dict[str, Any]:
 
 
 NAMES = (
-    "schema", "release", "certificate", "comparison", "frontier", "attacks", "finding", "audit", "choice", "private report",
-)  # fmt: skip
+    "schema",
+    "release",
+    "certificate",
+    "comparison",
+    "frontier",
+    "attacks",
+    "finding",
+    "audit",
+    "choice",
+    "private report",
+)
 
 
 class Tags(HTMLParser):

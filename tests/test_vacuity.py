@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.api.publishing import publish_table
-from closeknit.apps.cli import app
+from closeknit.cli.commands import app
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.errors import Vacuous
@@ -27,15 +27,24 @@ for level in range(9):
 # Codes of people of 30, codes of people of 31, the kind of the column, and what the refusal says about the cause.
 REPRODUCTIONS = {
     "codes with a constant prefix": (
-        ["ICD10-B20"] * 6, ["ICD10-B21"] * 6, ck.prefix(9), "meet at 'ICD10-B2*', of height 1 in a hierarchy of height 9"
+        ["ICD10-B20"] * 6,
+        ["ICD10-B21"] * 6,
+        ck.prefix(9),
+        "meet at 'ICD10-B2*', of height 1 in a hierarchy of height 9",
     ),
     "one long code among short ones": (
-        ["B20"] * 300 + ["C" + 40 * "x"], ["B21"] * 300, ck.prefix(), "which 'Cxxxxxxxxxxxxxxxxxxx...' makes so high"
+        ["B20"] * 300 + ["C" + 40 * "x"],
+        ["B21"] * 300,
+        ck.prefix(),
+        "which 'Cxxxxxxxxxxxxxxxxxxx...' makes so high",
     ),
     "levels with a single child in a declared tree": (
-        ["ICD10-B20"] * 6, ["ICD10-B21"] * 6, ck.Hierarchy.from_nested(DEEP), "meet at 'ill', of height 1 in a hierarchy of"
+        ["ICD10-B20"] * 6,
+        ["ICD10-B21"] * 6,
+        ck.Hierarchy.from_nested(DEEP),
+        "meet at 'ill', of height 1 in a hierarchy of",
     ),
-}  # fmt: skip
+}
 
 
 def case(young: list[str], old: list[str], kind: Any) -> tuple[Columns, ck.Schema]:
@@ -78,24 +87,34 @@ def test_without_the_long_code_the_same_limit_excludes_something() -> None:
     assert release.certificate.classes.count == 1 and not release.certificate.promises[1].vacuous
 
 
-@pytest.mark.parametrize(("model", "words"), [
-    (ck.TCloseness("icd", 0.5), "the limit <= 0.5 is looser than what such classes reach; request less than 0.5"),
-    (ck.BetaLikeness("icd", 1, "basic"), "request less than 1"),
-    (ck.LDiversity("icd", 1), "request more than 1"),
-    (ck.LDiversity("icd", 1, "entropy"), "request more than 1"),
-    (ck.LDiversity("icd", 1, "frequency"), "request more than 1"),
-    (ck.LDiversity("icd", 1, "recursive", 1.5), "looser"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (ck.TCloseness("icd", 0.5), "the limit <= 0.5 is looser than what such classes reach; request less than 0.5"),
+        (ck.BetaLikeness("icd", 1, "basic"), "request less than 1"),
+        (ck.LDiversity("icd", 1), "request more than 1"),
+        (ck.LDiversity("icd", 1, "entropy"), "request more than 1"),
+        (ck.LDiversity("icd", 1, "frequency"), "request more than 1"),
+        (ck.LDiversity("icd", 1, "recursive", 1.5), "looser"),
+    ],
+)
 def test_a_limit_that_no_single_value_exceeds_is_refused_with_one_that_excludes_something(model: Any, words: str) -> None:
     with pytest.raises(Vacuous, match="every value with at least 6 rows may stand alone") as refusal:
         ck.anonymize(*equal_halves(), [ck.KAnonymity(K), model], seed=SEED)
     assert words in str(refusal.value)
 
 
-@pytest.mark.parametrize("model", [
-    ck.TCloseness("icd", 0.499), ck.BetaLikeness("icd", 0.999, "basic"), ck.BetaLikeness("icd", 50),
-    ck.DeltaDisclosure("icd", 9), ck.LDiversity("icd", 2), ck.LDiversity("icd", 1, "recursive", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "model",
+    [
+        ck.TCloseness("icd", 0.499),
+        ck.BetaLikeness("icd", 0.999, "basic"),
+        ck.BetaLikeness("icd", 50),
+        ck.DeltaDisclosure("icd", 9),
+        ck.LDiversity("icd", 2),
+        ck.LDiversity("icd", 1, "recursive", 1),
+    ],
+)
 def test_a_limit_that_some_single_value_exceeds_is_served(model: Any) -> None:
     data, schema = equal_halves()
     release = ck.anonymize(data, schema, [ck.KAnonymity(K), model], seed=SEED)

@@ -11,10 +11,10 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
-from closeknit.apps.web import access, pages, rest
-from closeknit.apps.web.access import OPEN
-from closeknit.apps.web.tokens import read_tokens
 from closeknit.core.errors import BadInput
+from closeknit.web import access, pages, rest
+from closeknit.web.access import OPEN
+from closeknit.web.tokens import read_tokens
 from web_runs import ANN, BOB, HERE, ROWS, TOKENS, client_of, job_files, team
 
 NOBODY: dict[str, str] = {}
@@ -38,9 +38,11 @@ def all_routes() -> list[tuple[str, str]]:
     return [*routes(), *more]
 
 
-@pytest.mark.parametrize("given", [
-    {}, {"authorization": "Bearer guess"}, {"authorization": "Basic YTpi"}, {"cookie": "closeknit-8000=guess"},
-], ids=["none", "wrong", "basic", "cookie"])  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"authorization": "Bearer guess"}, {"authorization": "Basic YTpi"}, {"cookie": "closeknit-8000=guess"}],
+    ids=["none", "wrong", "basic", "cookie"],
+)
 def test_every_route_needs_a_token(client: TestClient, given: dict[str, str]) -> None:
     client.headers.pop("authorization")
     for method, path in all_routes():
@@ -73,11 +75,19 @@ def test_names_of_this_machine_are_known(client: TestClient, host: str) -> None:
     assert client.get("/api/jobs", headers={"host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("given", [
-    {"origin": "http://evil.example"}, {"origin": "null"}, {"origin": "https://127.0.0.1:8000"}, {"origin": "http://127.0.0.1:8001"},
-    {"origin": "http://localhost:8000"}, {"origin": HERE, "sec-fetch-site": "cross-site"},
-    {"origin": HERE, "sec-fetch-site": "same-site"},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "https://127.0.0.1:8000"},
+        {"origin": "http://127.0.0.1:8001"},
+        {"origin": "http://localhost:8000"},
+        {"origin": HERE, "sec-fetch-site": "cross-site"},
+        {"origin": HERE, "sec-fetch-site": "same-site"},
+    ],
+    ids=str,
+)
 def test_other_sites_are_refused(client: TestClient, given: dict[str, str]) -> None:
     """Also with a good cookie or token: that is what such a site would make a browser send."""
     for method, path in (("POST", "/api/jobs"), ("DELETE", "/api/jobs/0"), ("GET", "/api/jobs"), ("POST", "/login")):
@@ -180,15 +190,18 @@ def test_faults_are_logged_without_cells(
     assert "ValueError" in caplog.text and "gout" not in caplog.text
 
 
-@pytest.mark.parametrize("text,mode,sentence", [
-    ("ann: " + "a" * 24, 0o640, "others may read it"),
-    ("ann: short", 0o600, "the token of ann is short"),
-    ("ann " + "a" * 24, 0o600, "row 1: this is not a line"),
-    ("../x: " + "a" * 24, 0o600, "this is not a line"),
-    (f"ann: {'a' * 24}\nann: {'b' * 24}", 0o600, "row 2: this is not a line"),
-    (f"ann: {'a' * 24}\nbob: {'a' * 24}", 0o600, "the token of another user"),
-    ("# nobody\n\n", 0o600, "there is no token in it"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text,mode,sentence",
+    [
+        ("ann: " + "a" * 24, 0o640, "others may read it"),
+        ("ann: short", 0o600, "the token of ann is short"),
+        ("ann " + "a" * 24, 0o600, "row 1: this is not a line"),
+        ("../x: " + "a" * 24, 0o600, "this is not a line"),
+        (f"ann: {'a' * 24}\nann: {'b' * 24}", 0o600, "row 2: this is not a line"),
+        (f"ann: {'a' * 24}\nbob: {'a' * 24}", 0o600, "the token of another user"),
+        ("# nobody\n\n", 0o600, "there is no token in it"),
+    ],
+)
 def test_token_files_that_are_refused(tmp_path: Path, text: str, mode: int, sentence: str) -> None:
     file = tmp_path / "tokens"
     file.write_text(text, encoding="utf-8")

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from typer.testing import CliRunner
 
-from closeknit.apps.cli import app
+from closeknit.cli.commands import app
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")
@@ -27,7 +27,7 @@ PATIENCE = 120_000  # milliseconds: only a page that never comes reaches it
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """Of `closeknit ui`, with its code."""
-    words = [sys.executable, "-m", "closeknit.apps.cli", "ui", "--no-browser"]
+    words = [sys.executable, "-m", "closeknit", "ui", "--no-browser"]
     server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert server.stdout is not None
     yield server.stdout.readline().strip()

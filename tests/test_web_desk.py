@@ -16,15 +16,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.apps.web.desk import choices, draft, guarantees, protection, roles, table_preview
-from closeknit.apps.web.desk.chart import frontier_svg
-from closeknit.apps.web.desk.table_preview import csv_format, open_table
+from closeknit.api.recipe import models_from
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.schema import Schema
-from closeknit.doors.files import write_ndjson, write_parquet
+from closeknit.io.files import write_ndjson, write_parquet
 from closeknit.models import REGISTRY
-from closeknit.recipe import models_from
+from closeknit.web.desk import choices, draft, guarantees, protection, roles, table_preview
+from closeknit.web.desk.chart import frontier_svg
+from closeknit.web.desk.table_preview import csv_format, open_table
 from conftest import examples
 
 HOSPITAL = ck.datasets.hospital(300)
@@ -50,7 +50,7 @@ def test_what_is_no_plain_recipe_is_refused(text: str) -> None:
 
 def test_the_page_detects_how_a_file_is_written_as_every_other_door_does(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_bytes("Größe;Lohn\n1,80;53.281\n1,75;1.250,50\n".encode("cp1252"))
-    table_preview, form = open_table(tmp_path / "table.csv", "people.csv")
+    table, form = open_table(tmp_path / "table.csv", "people.csv")
     assert form == {"delimiter": ";", "encoding": "cp1252", "decimal": ",", "thousands": "."}
     assert table["Lohn"].cells() == ["53281", "1250.50"]
     (tmp_path / "table.csv").write_text("age;pay\n30;53.281\n", encoding="utf-8")
@@ -80,7 +80,10 @@ def test_every_door_gives_the_same_look(tmp_path: Path) -> None:
     write_ndjson(cells, tmp_path / "t.ndjson")
     (tmp_path / "t.csv").write_text("age,job\n41,cook\n30,?\n,cook\n", encoding="utf-8")
     (tmp_path / "t.txt").write_text("age|job\n41|cook\n30|?\n|cook\n", encoding="utf-8")
-    looks = [table_preview.preview_table(table_preview.open_table(tmp_path / f"t.{kind}", "t")[0]) for kind in ("parquet", "ndjson", "csv", "txt")]
+    looks = [
+        table_preview.preview_table(table_preview.open_table(tmp_path / f"t.{kind}", "t")[0])
+        for kind in ("parquet", "ndjson", "csv", "txt")
+    ]
     assert all(look == looks[0] for look in looks)
     age, job = looks[0].columns
     assert (age.type, age.missing, age.distinct, age.low, age.high) == ("whole numbers", 1, 2, "30", "41")
@@ -112,7 +115,11 @@ def test_a_bad_table_is_one_sentence_about_its_name(tmp_path: Path, file: str, c
 def test_long_cells_and_many_values_stay_short() -> None:
     seen = table_preview.preview_table(Columns.of({"text": ["x" * 500 + str(i) for i in range(30)]}))
     assert len(seen.first) == 10 and len(seen.columns[0].frequent) == 5 and seen.columns[0].distinct == 30
-    assert max(len(row[0] or "") for row in seen.first) <= table_preview.LONGEST >= max(len(f.value) for f in seen.columns[0].frequent)
+    assert (
+        max(len(row[0] or "") for row in seen.first)
+        <= table_preview.LONGEST
+        >= max(len(f.value) for f in seen.columns[0].frequent)
+    )
 
 
 def test_looking_at_a_file_gives_a_draft_that_runs(tmp_path: Path) -> None:
@@ -162,7 +169,9 @@ def test_no_change_of_roles_loses_a_guarantee(clicks: list[tuple[str, str]]) -> 
     for name in ("disease", "stay"):
         changed = roles.with_role(changed, name, "sensitive")
     assert "set_aside" not in changed and sorted(map(str, changed["models"])) == sorted(map(str, before["models"]))
-    assert protection.list_unprotected(changed) == [name for name in roles.sensitive_of(changed) if name not in ("disease", "stay")]
+    assert protection.list_unprotected(changed) == [
+        name for name in roles.sensitive_of(changed) if name not in ("disease", "stay")
+    ]
 
 
 def test_reading_a_table_again_keeps_roles_and_guarantees() -> None:
@@ -185,11 +194,14 @@ def test_an_attribute_without_a_guarantee_is_confirmed_once_and_only_then_gone_o
     assert protection.list_unconfirmed(taken) == ["disease"], "a guarantee that was requested and taken back asks again"
 
 
-@pytest.mark.parametrize(("form", "sentence"), [
-    ({"k_anonymity": {"k": 301}}, "the table reaches at most 300; request less"),
-    ({"l_diversity": {"column": "sex", "l": 3}}, "column 'sex': is not sensitive"),
-    ({"l_diversity": {"column": "disease", "l": 200}}, "cannot be met: the table reaches at most"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("form", "sentence"),
+    [
+        ({"k_anonymity": {"k": 301}}, "the table reaches at most 300; request less"),
+        ({"l_diversity": {"column": "sex", "l": 3}}, "column 'sex': is not sensitive"),
+        ({"l_diversity": {"column": "disease", "l": 200}}, "cannot be met: the table reaches at most"),
+    ],
+)
 def test_what_no_release_can_meet_is_refused_when_it_is_entered(form: dict[str, Any], sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
         protection.check_reachable(HOSPITAL, DRAFT, form)
@@ -295,7 +307,9 @@ def test_examples_count_persons_where_there_are_any() -> None:
     found = guarantees.assess_table(cells, Schema(quasi={"age": "numeric"}, sensitive={"flu": "flat"}, person="pid"))
     assert found.persons and (found.smallest, found.alone) == (1, 1)
     twice = Columns.of({"pid": [1, 1, 2, 3], "age": [30, 31, 41, 41]})
-    assert guarantees.assess_table(twice, Schema(quasi={"age": "numeric"}, person="pid")).alone == 1, "persons, not combinations"
+    assert guarantees.assess_table(twice, Schema(quasi={"age": "numeric"}, person="pid")).alone == 1, (
+        "persons, not combinations"
+    )
     assert found.offered[0].example == "Today the rarest value of age is shared by 1 person; 1 of 3 people is unique."
 
 

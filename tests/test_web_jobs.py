@@ -17,13 +17,13 @@ import yaml
 from starlette.testclient import TestClient
 
 from closeknit.api import audit
-from closeknit.apps.web import tasks as tasks_module
-from closeknit.apps.web.cases import CaseNotFound, Cases
-from closeknit.apps.web.settings import Settings
-from closeknit.apps.web.tasks import CUT_OFF, ENDED, STOPPED, TOO_LONG, Tasks
 from closeknit.core.errors import BadInput
 from closeknit.datasets import hospital, hospital_recipe
-from closeknit.doors.files import write_csv
+from closeknit.io.files import write_csv
+from closeknit.web import tasks as tasks_module
+from closeknit.web.cases import CaseNotFound, Cases
+from closeknit.web.settings import Settings
+from closeknit.web.tasks import CUT_OFF, ENDED, STOPPED, TOO_LONG, Tasks
 from web_runs import ROWS, client_of, job_files, over, team
 
 SLOW = {**hospital_recipe("x.csv"), "method": {"knit": {}}, "suppress": 0.0}

@@ -16,13 +16,13 @@ import pytest
 from starlette.testclient import TestClient
 
 import closeknit as ck
-from closeknit.apps.web.cases import Case, Cases, LimitExceeded
-from closeknit.apps.web.desk.table_preview import Limits
-from closeknit.apps.web.settings import Settings
-from closeknit.apps.web.tasks import Tasks
-from closeknit.apps.web.worker import work
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
+from closeknit.web.cases import Case, Cases, LimitExceeded
+from closeknit.web.desk.table_preview import Limits
+from closeknit.web.settings import Settings
+from closeknit.web.tasks import Tasks
+from closeknit.web.worker import work
 from web_runs import RECIPE, ROWS, client_of, job_files, team
 
 SMALL = Limits(rows=1000, columns=20, unpacked=100_000)
@@ -68,12 +68,16 @@ def test_body_is_counted_while_it_comes(client: TestClient, length: str | None) 
     assert answer.status_code == 413 and left(client) == []
 
 
-@pytest.mark.parametrize("more,sentence", [
-    ({"data": {f"f{i}": "x" for i in range(6)}}, "Too many fields"),
-    ({"data": {"report": "1" * 6000}}, "exceeded maximum size"),
-    ({"files": [("more", ("a.csv", b"x"))] * 4}, "Too many files"),
-    ({"data": {"report": "perhaps"}}, "report"),
-], ids=["fields", "long field", "files", "type"])  # fmt: skip
+@pytest.mark.parametrize(
+    "more,sentence",
+    [
+        ({"data": {f"f{i}": "x" for i in range(6)}}, "Too many fields"),
+        ({"data": {"report": "1" * 6000}}, "exceeded maximum size"),
+        ({"files": [("more", ("a.csv", b"x"))] * 4}, "Too many files"),
+        ({"data": {"report": "perhaps"}}, "report"),
+    ],
+    ids=["fields", "long field", "files", "type"],
+)
 def test_forms_are_limited(client: TestClient, more: dict[str, Any], sentence: str) -> None:
     files = [*job_files().items(), *more.get("files", [])]
     answer = client.post("/api/jobs", files=files, data=more.get("data"))
@@ -92,10 +96,18 @@ def test_files_that_no_door_reads_are_refused(client: TestClient, name: str) -> 
     assert answer.status_code in (400, 422) and "Traceback" not in answer.text and left(client) == []
 
 
-@pytest.mark.parametrize("name", [
-    "../../people.csv", "/etc/cron.d/people.csv", "..\\..\\people.csv", "C:\\people.csv", "x\x00/people.csv",
-    "%2e%2e%2fpeople.csv", "....//people.csv",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../people.csv",
+        "/etc/cron.d/people.csv",
+        "..\\..\\people.csv",
+        "C:\\people.csv",
+        "x\x00/people.csv",
+        "%2e%2e%2fpeople.csv",
+        "....//people.csv",
+    ],
+)
 def test_names_never_become_paths(client: TestClient, name: str) -> None:
     job = client.post("/api/jobs", files=job_files(name=name))
     assert job.status_code == 202
@@ -155,19 +167,33 @@ def parquet(rows: int, columns: int = 3) -> bytes:
     return place.getvalue()
 
 
-@pytest.mark.parametrize("content,name,sentence", [
-    (bomb(MANY), "people.csv.gz", "people.csv.gz: it unpacks to more than 100,000 bytes"),
-    (bomb(MANY), "people.csv", "people.csv: it unpacks to more than 100,000 bytes"),  # whatever it is called
-    (MANY.encode(), "people.csv", "people.csv: the table has 20,000 rows; at most 1,000 are taken"),
-    (parquet(20_000), "people.parquet", "people.parquet: the table has 20,000 rows"),
-    (parquet(2, 30), "people.parquet", "people.parquet: the table has 30 columns"),
-    ((",".join(f"c{i}" for i in range(30)) + "\n").encode() * 2, "people.csv", "people.csv: the table has 30 columns"),
-    (b"PK\x03\x04" + b"\x00" * 100, "people.csv", "people.csv"),
-    (b"\x1f\x8b\x08\x00broken", "people.csv.gz", "people.csv.gz: the gzip data is damaged"),
-    (b"not parquet", "people.parquet", "people.parquet: this is not a whole Parquet file"),
-    (b"", "people.csv", "people.csv"),
-], ids=["gzip", "hidden gzip", "rows", "parquet rows", "parquet columns", "columns", "zip", "broken gzip", "broken parquet",
-        "empty"])  # fmt: skip
+@pytest.mark.parametrize(
+    "content,name,sentence",
+    [
+        (bomb(MANY), "people.csv.gz", "people.csv.gz: it unpacks to more than 100,000 bytes"),
+        (bomb(MANY), "people.csv", "people.csv: it unpacks to more than 100,000 bytes"),  # whatever it is called
+        (MANY.encode(), "people.csv", "people.csv: the table has 20,000 rows; at most 1,000 are taken"),
+        (parquet(20_000), "people.parquet", "people.parquet: the table has 20,000 rows"),
+        (parquet(2, 30), "people.parquet", "people.parquet: the table has 30 columns"),
+        ((",".join(f"c{i}" for i in range(30)) + "\n").encode() * 2, "people.csv", "people.csv: the table has 30 columns"),
+        (b"PK\x03\x04" + b"\x00" * 100, "people.csv", "people.csv"),
+        (b"\x1f\x8b\x08\x00broken", "people.csv.gz", "people.csv.gz: the gzip data is damaged"),
+        (b"not parquet", "people.parquet", "people.parquet: this is not a whole Parquet file"),
+        (b"", "people.csv", "people.csv"),
+    ],
+    ids=[
+        "gzip",
+        "hidden gzip",
+        "rows",
+        "parquet rows",
+        "parquet columns",
+        "columns",
+        "zip",
+        "broken gzip",
+        "broken parquet",
+        "empty",
+    ],
+)
 def test_tables_that_are_too_much(tmp_path: Path, content: bytes, name: str, sentence: str) -> None:
     assert said(tmp_path, content, name)[0].startswith(sentence)
 
@@ -179,24 +205,46 @@ def test_zip_is_not_unpacked(tmp_path: Path) -> None:
     assert "people.csv" in said(tmp_path, packed.getvalue())[0]
 
 
-@pytest.mark.parametrize("recipe,sentence", [
-    ({**RECIPE, "schema": {**RECIPE["schema"], "quasi": {"age": "numeric", "sex": {"csv": "/etc/passwd"}}}},
-     "column 'sex': its hierarchy is a file of its own"),
-    ({**RECIPE, "schema": {**RECIPE["schema"], "sensitive": {"disease": {"csv": "../../x.csv"}}}},
-     "column 'disease': its hierarchy is a file of its own"),
-    ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "the recipe refers to itself"),
-    ("schema: [", "the recipe: is not valid YAML"),
-    ("!!python/object/apply:os.system ['true']", "the recipe: is not valid YAML"),
-    ({"schema": RECIPE["schema"], "stream": {"castle": {"k": 2}}}, "the recipe is one of the stream"),
-    ({**RECIPE, "models": [{"k_anonymity": {"k": 50}}]}, "k-anonymity, k = 50 cannot be kept"),
-    ("[" * 4000, "the recipe: is not valid YAML"),
-    ({**RECIPE, "schema": {"quasi": {"age": {"numeric": {"lo": 0, "hi": 99, "bins": 10**9}}, "sex": "flat"}}},
-     "column 'age': bins=1000000000 is too large"),
-    ({**RECIPE, "method": {"knit": {"proposals": 10**18}}}, "proposals=1000000000000000000 is too large"),
-    ({**RECIPE, "method": {"knit": {"seconds": 10**9}}}, "seconds=1000000000 is out of range"),
-    ({**RECIPE, "method": {"incognito": {"most": 10**12}}}, "most=1000000000000 is too large"),
-], ids=["csv", "csv of secrets", "references", "yaml", "python", "stream", "unsatisfiable", "nested", "bins", "proposals",
-        "seconds", "vectors"])  # fmt: skip
+@pytest.mark.parametrize(
+    "recipe,sentence",
+    [
+        (
+            {**RECIPE, "schema": {**RECIPE["schema"], "quasi": {"age": "numeric", "sex": {"csv": "/etc/passwd"}}}},
+            "column 'sex': its hierarchy is a file of its own",
+        ),
+        (
+            {**RECIPE, "schema": {**RECIPE["schema"], "sensitive": {"disease": {"csv": "../../x.csv"}}}},
+            "column 'disease': its hierarchy is a file of its own",
+        ),
+        ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "the recipe refers to itself"),
+        ("schema: [", "the recipe: is not valid YAML"),
+        ("!!python/object/apply:os.system ['true']", "the recipe: is not valid YAML"),
+        ({"schema": RECIPE["schema"], "stream": {"castle": {"k": 2}}}, "the recipe is one of the stream"),
+        ({**RECIPE, "models": [{"k_anonymity": {"k": 50}}]}, "k-anonymity, k = 50 cannot be kept"),
+        ("[" * 4000, "the recipe: is not valid YAML"),
+        (
+            {**RECIPE, "schema": {"quasi": {"age": {"numeric": {"lo": 0, "hi": 99, "bins": 10**9}}, "sex": "flat"}}},
+            "column 'age': bins=1000000000 is too large",
+        ),
+        ({**RECIPE, "method": {"knit": {"proposals": 10**18}}}, "proposals=1000000000000000000 is too large"),
+        ({**RECIPE, "method": {"knit": {"seconds": 10**9}}}, "seconds=1000000000 is out of range"),
+        ({**RECIPE, "method": {"incognito": {"most": 10**12}}}, "most=1000000000000 is too large"),
+    ],
+    ids=[
+        "csv",
+        "csv of secrets",
+        "references",
+        "yaml",
+        "python",
+        "stream",
+        "unsatisfiable",
+        "nested",
+        "bins",
+        "proposals",
+        "seconds",
+        "vectors",
+    ],
+)
 def test_recipes_that_are_refused(tmp_path: Path, recipe: Any, sentence: str) -> None:
     assert said(tmp_path, ROWS.encode(), recipe=recipe)[0].startswith(sentence)
 

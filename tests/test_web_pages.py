@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from closeknit.apps.web.case_tasks import draft_of
+from closeknit.web.case_tasks import draft_of
 from web_runs import BOB, HERE, client_of, team
 
 
@@ -24,8 +24,19 @@ EVIL = "<script>alert(1)</script>"
 SIGNS = ('"><img src=x onerror=alert(1)>', "{{7*191}}", "'><b>", "a&b")
 ROWS = [(20 + i % 30, SIGNS[i % 4], ("flu", "gout", "'\"<i>")[i % 3]) for i in range(60)]
 TABLE = f"age,{EVIL},disease\n" + "".join(f"{age},{quoted(sign)},{quoted(secret)}\n" for age, sign, secret in ROWS)
-PAGES = ("", "/roles", "/columns/0", "/columns/0?builder=intervals", "/columns/1", "/columns/1?builder=rare", "/columns/2",
-         "/promises", "/methods", "/methods?point=0", "/release")  # fmt: skip
+PAGES = (
+    "",
+    "/roles",
+    "/columns/0",
+    "/columns/0?builder=intervals",
+    "/columns/1",
+    "/columns/1?builder=rare",
+    "/columns/2",
+    "/promises",
+    "/methods",
+    "/methods?point=0",
+    "/release",
+)
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +104,10 @@ def test_nothing_of_a_table_becomes_a_part_of_a_page(desk: tuple[Any, str, Any],
     page = Tags(answer.text)
     assert [given.get("src") for tag, given in page.tags if tag == "script"] == ["/static/htmx.min.js", "/static/page.js"]
     assert not [given for _, given in page.tags if any(name == "style" or name.startswith("on") for name in given)]
-    assert {given["src"] for tag, given in page.tags if tag == "img"} <= {"/static/icon.svg", *(
-        f"{at}/pictures/{name}.svg" for name in ("loss", "risk"))}  # fmt: skip
+    assert {given["src"] for tag, given in page.tags if tag == "img"} <= {
+        "/static/icon.svg",
+        *(f"{at}/pictures/{name}.svg" for name in ("loss", "risk")),
+    }
     assert "1337" not in re.findall(r">(\d+)<", answer.text), "a template in a cell was carried out"
     assert set(page.bare) <= page.labelled, "a field without a label"
     ids = [given["id"] for _, given in page.tags if "id" in given]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import closeknit as ck
-from closeknit.apps.web.desk import draft, protection, result
 from closeknit.core.errors import BadInput
+from closeknit.web.desk import draft, protection, result
 
 DRAFT = ck.datasets.hospital_recipe("table.csv")
 
@@ -27,7 +27,8 @@ def test_the_page_of_a_release_says_what_its_files_say(tmp_path: Path) -> None:
     assert {"recipe.yaml", "classes.csv"} <= {file.name for file in found.stays} and not set(found.leaves) & set(found.stays)
     high = [attack for attack in found.attacks if attack.risk >= result.HIGH]
     assert (
-        len(found.warnings) == len(high) + len(protection.list_unprotected(DRAFT)) and "No guarantee protects" in found.warnings[0]
+        len(found.warnings) == len(high) + len(protection.list_unprotected(DRAFT))
+        and "No guarantee protects" in found.warnings[0]
     )
     assert str(tmp_path) not in json.dumps(found.record()) and "patients.csv" in found.command
     for file in (tmp_path / "out.private").iterdir():

@@ -14,13 +14,13 @@ import httpx2 as httpx
 import pytest
 from typer.testing import CliRunner
 
-from closeknit.apps import serve
-from closeknit.apps.cli import app
-from closeknit.apps.web import http_server, workspaces
-from closeknit.apps.web.settings import Settings
+from closeknit.cli import serve
+from closeknit.cli.commands import app
 from closeknit.core.errors import BadInput
 from closeknit.datasets import hospital, hospital_recipe
-from closeknit.doors.files import write_csv
+from closeknit.io.files import write_csv
+from closeknit.web import http_server, workspaces
+from closeknit.web.settings import Settings
 from web_runs import ANN, TOKENS, Server, answering, job_files, over, raw_files
 
 SLOW = {**hospital_recipe("x.csv"), "method": {"knit": {}}}
@@ -142,7 +142,7 @@ def children(pid: int) -> list[int]:
 
 def test_page_on_ones_own_machine(tmp_path: Path) -> None:
     """The address is printed, lets its opener in, and everything is gone when the page ends."""
-    words = [sys.executable, "-m", "closeknit.apps.cli", "ui", "--no-browser"]
+    words = [sys.executable, "-m", "closeknit", "ui", "--no-browser"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
@@ -189,14 +189,17 @@ def test_folder_of_a_killed_page_goes_with_the_next_one(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("words,sentence", [
-    (["--host", "0.0.0.0"], "would travel to 0.0.0.0 in the clear"),
-    (["--tls-cert", "c.pem"], "a TLS certificate and its key belong together"),
-    (["--tls-cert", "c.pem", "--tls-key", "k.pem"], "c.pem: there is no such file"),
-    (["--host", "192.0.2.1", "--behind-proxy"], "give it with --name"),
-    (["--task-minutes", "0"], "--task-minutes"),
-    (["--port", "1", "--host", "192.0.2.1", "--behind-proxy", "--name", "a.example"], "cannot listen at 192.0.2.1, port 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words,sentence",
+    [
+        (["--host", "0.0.0.0"], "would travel to 0.0.0.0 in the clear"),
+        (["--tls-cert", "c.pem"], "a TLS certificate and its key belong together"),
+        (["--tls-cert", "c.pem", "--tls-key", "k.pem"], "c.pem: there is no such file"),
+        (["--host", "192.0.2.1", "--behind-proxy"], "give it with --name"),
+        (["--task-minutes", "0"], "--task-minutes"),
+        (["--port", "1", "--host", "192.0.2.1", "--behind-proxy", "--name", "a.example"], "cannot listen at 192.0.2.1, port 1"),
+    ],
+)
 def test_serve_is_refused(tmp_path: Path, words: list[str], sentence: str) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(f"ann: {TOKENS['ann']}\n")

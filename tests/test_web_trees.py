@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.apps.web.desk import draft, roles, tree_builders, tree_edits, trees
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.kind_forms import kind_form, kind_from
 from closeknit.core.levels import at_level, top_level
+from closeknit.web.desk import draft, roles, tree_builders, tree_edits, trees
 from conftest import examples
 
 HOSPITAL = ck.datasets.hospital(300)

@@ -67,8 +67,13 @@ def test_an_ordered_distance_has_no_place_for_missing_secrets(made: Any, t: Frac
 
 
 @settings(max_examples=examples(30))
-@given(streams(NAMES, person=True), T, st.sampled_from([2, 4]), st.sampled_from(sorted(METHODS)),
-       st.sampled_from(["together", "count-once"]))  # fmt: skip
+@given(
+    streams(NAMES, person=True),
+    T,
+    st.sampled_from([2, 4]),
+    st.sampled_from(sorted(METHODS)),
+    st.sampled_from(["together", "count-once"]),
+)
 def test_k_counts_persons(made: Any, t: Fraction, k: int, method: str, rows_of_one: str) -> None:
     rows, omega, advance = made
     schema = schema_of(TREE, person=True, rows=rows_of_one)

@@ -21,8 +21,8 @@ import closeknit as ck
 from closeknit.core.columns import Columns
 from closeknit.core.method import ignore_progress
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.known_parts import judge_known_parts
 from closeknit.methods.rollup import select_classes
+from closeknit.search.known_parts import judge_known_parts
 from closeknit.streams.arrivals import Coder
 from closeknit.streams.sabre_window import SabreWindow
 from closeknit.streams.thinning import thin_rows
@@ -179,8 +179,14 @@ def test_classes_that_are_written_alike_are_one_class() -> None:
 @pytest.mark.parametrize(("person_rows", "parted"), [("together", False), ("count-once", True)])
 def test_rows_of_a_person_stay_together_in_a_window(person_rows: Any, parted: bool) -> None:
     ages = random.Random(3)
-    schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"ill": ck.flat()}, plain=["tag"], allow_unique=["tag"],
-                       person="who", person_rows=person_rows)  # fmt: skip
+    schema = ck.Schema(
+        quasi={"age": ck.numeric(0, 100)},
+        sensitive={"ill": ck.flat()},
+        plain=["tag"],
+        allow_unique=["tag"],
+        person="who",
+        person_rows=person_rows,
+    )
     stream = Windowed(ck.Mondrian(), schema, [ck.TCloseness("ill", 0.6)], omega=80, advance=80, k=3, seed=2**100)
     rows = [{"who": i // 2, "age": ages.randrange(100), "ill": "flu" if i % 3 else "gout", "tag": i} for i in range(80)]
     left = [one for row in rows for one in stream.push(row)] + stream.flush()

@@ -22,11 +22,11 @@ from closeknit.core.columns import Columns
 from closeknit.core.geometry import scales
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
-from closeknit.fills.suppression import without_outliers
 from closeknit.kernels.geometry.boxes import flat_scales, partition_loss
 from closeknit.kernels.geometry.outliers import savings
 from closeknit.methods import REGISTRY
 from closeknit.release import Release
+from closeknit.search.suppression import without_outliers
 from conftest import examples
 
 SEED = 2**99
@@ -100,7 +100,9 @@ def test_outliers_are_chosen_without_their_secret() -> None:
 @pytest.mark.parametrize("suppress", [0, 0.01, 0.025, 0.3])
 def test_every_method_withholds_where_it_pays(name: str, suppress: float) -> None:
     method = REGISTRY[name]()
-    case = fit_to_method(method, Case("far", Columns.of(cells()), SCHEMA, (ck.KAnonymity(5), ck.TCloseness("wage", 0.4)), suppress))
+    case = fit_to_method(
+        method, Case("far", Columns.of(cells()), SCHEMA, (ck.KAnonymity(5), ck.TCloseness("wage", 0.4)), suppress)
+    )
     assert case is not None
     promise_kept(method, case)
     without, release = (

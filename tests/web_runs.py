@@ -18,10 +18,10 @@ import yaml
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from closeknit.apps.web.http_server import NotifyingServer, bind_socket, configure_server
-from closeknit.apps.web.server import make_app
-from closeknit.apps.web.settings import Settings
-from closeknit.apps.web.tokens import digest
+from closeknit.web.http_server import NotifyingServer, bind_socket, configure_server
+from closeknit.web.server import make_app
+from closeknit.web.settings import Settings
+from closeknit.web.tokens import digest
 
 TOKENS = {"ann": "ann-" + "a" * 24, "bob": "bob-" + "b" * 24}
 ANN, BOB = ({"authorization": f"Bearer {token}"} for token in TOKENS.values())
@@ -92,7 +92,7 @@ class Server:
         tokens.chmod(0o600)
         words = ["serve", "--token-file", str(tokens), "--home", str(self.home), "--port", "0", *options]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "closeknit.apps.cli", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "closeknit", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().split(" ")[0]

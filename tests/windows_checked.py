@@ -105,9 +105,10 @@ class Run:
         cut = max(0, n - omega)
         return (cut, n) if window == -(-cut // advance) else (window * advance, window * advance + omega)
 
-    def check(self, holds: Callable[[Counter[Any], Counter[Any]], bool], k: int = 1, placed: bool = False,
-              person: bool = False) -> None:  # fmt: skip
-        """`repartition`: rows without a secret count nowhere and never leave."""
+    def check(
+        self, holds: Callable[[Counter[Any], Counter[Any]], bool], k: int = 1, placed: bool = False, person: bool = False
+    ) -> None:
+        """`placed`: rows without a secret count nowhere and never leave."""
         rows, omega, advance = self.rows, self.stream.omega, self.stream.advance
         ids = [out["id"] for _, out in self.left]
         assert len(set(ids)) == len(ids)

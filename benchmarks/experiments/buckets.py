@@ -28,8 +28,11 @@ TWO: Slice = (("age", "marital-status", "sex"), ("workclass", "education", "race
 BUCKETIZED: Slice = (OCC_7[:-1], (SECRET,))
 OCC_15: Slice = (
     ("age", "workclass", "education", "education-num", "capital-gain", "hours-per-week", "salary-class"),
-    ("marital-status", SECRET, "relationship", "sex"), ("race", "native-country"), ("fnlwgt",), ("capital-loss",),
-)  # fmt: skip
+    ("marital-status", SECRET, "relationship", "sex"),
+    ("race", "native-country"),
+    ("fnlwgt",),
+    ("capital-loss",),
+)
 
 
 def shown(columns: Slice) -> str:

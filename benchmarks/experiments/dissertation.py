@@ -22,9 +22,12 @@ GROUPS: dict[str, Groups] = {
 A, B, C, D, D_FIRST = GROUPS
 # Table 3.3: rows of each salary in each class, salaries by frequency; table 3.4: distances.
 PRINTED_COUNTS = (
-    (9, 8, 7, 6, 5, 4, 3, 4, 3, 1), (9, 7, 8, 6, 5, 4, 3, 3, 3, 2), (8, 8, 8, 6, 5, 4, 3, 3, 3, 2),
-    (8, 8, 7, 7, 4, 4, 4, 3, 3, 2), (8, 8, 7, 6, 5, 4, 4, 3, 3, 2),
-)  # fmt: skip
+    (9, 8, 7, 6, 5, 4, 3, 4, 3, 1),
+    (9, 7, 8, 6, 5, 4, 3, 3, 3, 2),
+    (8, 8, 8, 6, 5, 4, 3, 3, 3, 2),
+    (8, 8, 7, 7, 4, 4, 4, 3, 3, 2),
+    (8, 8, 7, 6, 5, 4, 4, 3, 3, 2),
+)
 PRINTED_DISTANCES = (0.009778, 0.005778, 0.005338, 0.006664, 0.007995)
 
 
@@ -45,17 +48,24 @@ def tables_3(trial: Trial) -> Figure:
         [
             Claim("dealing by frequency gives the classes of table 3.3", same, "the same counts" if same else "other counts"),
             Claim(
-                f"these classes are {max(PRINTED_DISTANCES)}-close", bool(max(t) <= max(PRINTED_DISTANCES) + 5e-7),
+                f"these classes are {max(PRINTED_DISTANCES)}-close",
+                bool(max(t) <= max(PRINTED_DISTANCES) + 5e-7),
                 f"they are {max(t):.6f}-close; the print measures along the ranks of frequencies, where 85K stands "
                 "between 75K and 55K",
             ),
         ],
-        [Panel("class", "ordered distance", {name: dict(enumerate(map(float, d), 1)) for name, (_, d) in found.items()},
-               reported={"printed (table 3.4), along ranks of frequency": dict(enumerate(PRINTED_DISTANCES, 1))})],
+        [
+            Panel(
+                "class",
+                "ordered distance",
+                {name: dict(enumerate(map(float, d), 1)) for name, (_, d) in found.items()},
+                reported={"printed (table 3.4), along ranks of frequency": dict(enumerate(PRINTED_DISTANCES, 1))},
+            )
+        ],
         tables=[(["dealt by frequency: rows with", *(f"{values[i]}K" for i in by_frequency)], rows)],
         remark=f"Dealt in the order of salaries, the default here, classes are {nearest:.6f}-close: "
         f"{nearest / max(t):.0%} of what dealing by frequency reaches.",
-    )  # fmt: skip
+    )
 
 
 def _classes(secret: Secret, order: str) -> tuple[np.ndarray, np.ndarray]:
@@ -113,7 +123,8 @@ def _said(drawn: dict[str, Drawn], ours: dict[float, float], draws: int) -> list
             + (f"; one is nearer at {at(sorted({*beaten[A], *beaten[B]}))} only" if far < 1 else ""),
         ),
         Claim(
-            "none of group C is closer than dealing", 1 - len(beaten[C]) / len(ours),
+            "none of group C is closer than dealing",
+            1 - len(beaten[C]) / len(ours),
             f"{sum(below[C].values())} of {draws * len(ours):,} are, at {at(beaten[C])}"
             + (f", by up to {drawn[C].gained(ours):.0%}" if beaten[C] else ""),
         ),
@@ -124,7 +135,7 @@ def _said(drawn: dict[str, Drawn], ours: dict[float, float], draws: int) -> list
             "whose number of classes was drawn first"
             + (f"; their classes have {np.median(larger):.1f} times k rows (median)" if larger else ""),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _as_printed(lines: dict[str, dict[float, float]], drawn: dict[str, Drawn]) -> str:

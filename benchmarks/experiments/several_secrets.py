@@ -10,7 +10,7 @@ import numpy as np
 
 import printed_sizes
 import tables
-from closeknit.fills.repair import find_broken_classes
+from closeknit.search.repair import find_broken_classes
 from experiments.figures import Claim, Experiment, Figure, Trial
 from pictures import Panel
 from printed_sizes import KS, TS, cells
@@ -59,14 +59,20 @@ def tables_6_to_8(trial: Trial) -> Figure:
         f"{_source(trial).remark} In the table: least/largest/mean, here and, in brackets, as printed.",
         _sizes_said(here, ks, ts),
         [
-            Panel("t", "mean rows of a class", {f"k = {k}": {t: here[name, k, t].mean for t in ts} for k in ks},
-                  reported={} if trial.quick else _printed(name), log=True, title=name)
+            Panel(
+                "t",
+                "mean rows of a class",
+                {f"k = {k}": {t: here[name, k, t].mean for t in ts} for k in ks},
+                reported={} if trial.quick else _printed(name),
+                log=True,
+                title=name,
+            )
             for name in PRINTED_IN
         ],
         tables=[_beside(name, here, ks, ts, trial.quick) for name in PRINTED_IN],
         remark="" if trial.quick else _larger(here),
         columns=3,
-    )  # fmt: skip
+    )
 
 
 def _printed(name: str) -> dict[str, Points]:
@@ -81,15 +87,20 @@ def _sizes_said(here: Mapping[tuple[str, int, float], Made], ks: Sequence[int], 
     grows = [here[name, a, t].mean <= here[name, b, t].mean for name in PRINTED_IN for a, b in pairwise(ks) for t in ts]
     said = [
         Claim("sizes grow with k", sum(grows) / len(grows), f"means do in {sum(grows)} of {len(grows)} steps from k to k"),
-        Claim("for k = 2, 5, 10 classes of algorithms 1 and 2 are larger than those of the contrast",
-              sum(larger.values()) / (len(larger) * len(small)),
-              "by means at " + " and ".join(f"{count} of {len(small)} (k, t) for {n}" for n, count in larger.items())),
-    ]  # fmt: skip
+        Claim(
+            "for k = 2, 5, 10 classes of algorithms 1 and 2 are larger than those of the contrast",
+            sum(larger.values()) / (len(larger) * len(small)),
+            "by means at " + " and ".join(f"{count} of {len(small)} (k, t) for {n}" for n, count in larger.items()),
+        ),
+    ]
     if large:
         said.append(
-            Claim("for k = 15, 20 sizes of algorithms 1 and 2 are k", same / len(large),
-                  f"all classes have k or k + 1 rows at {same} of {len(large)} settings")
-        )  # fmt: skip
+            Claim(
+                "for k = 15, 20 sizes of algorithms 1 and 2 are k",
+                same / len(large),
+                f"all classes have k or k + 1 rows at {same} of {len(large)} settings",
+            )
+        )
     return said
 
 
@@ -122,13 +133,21 @@ def arithmetic(trial: Trial) -> Figure:
         f"{source.remark} The least distance that any class of so many rows can have, whichever rows it takes.",
         [
             Claim("75 cells of class sizes, each of a release of all rows", not left, f"{len(left)} cells leave rows over"),
-            Claim("and each keeps t for both secrets", not short,
-                  f"in {len(short)} cells no class of the least size can, with the tree of occupations that is used here"),
+            Claim(
+                "and each keeps t for both secrets",
+                not short,
+                f"in {len(short)} cells no class of the least size can, with the tree of occupations that is used here",
+            ),
         ],
-        [Panel("rows of a class", "least distance of any class", {n: {s: d[j] for s, d in found.items() if s % 2 == 0}
-                                                                  for j, n in enumerate(names)})],
+        [
+            Panel(
+                "rows of a class",
+                "least distance of any class",
+                {n: {s: d[j] for s, d in found.items() if s % 2 == 0} for j, n in enumerate(names)},
+            )
+        ],
         details=section.parts,
-    )  # fmt: skip
+    )
 
 
 def _before_merging(section: Section, trial: Trial) -> None:
@@ -162,8 +181,14 @@ def figures_3_to_5(trial: Trial) -> Figure:
         Claim("algorithm 2 loses slightly more than the contrast", 1 < ratio < 1.25, f"{ratio:.2f} times its loss on average"),
     ]
     if not trial.quick:
-        said.insert(1, Claim("at k = 15 and 20 algorithm 1 loses least", len(best) / 2,
-                             f"at k = {', '.join(map(str, best))}" if best else "at neither"))  # fmt: skip
+        said.insert(
+            1,
+            Claim(
+                "at k = 15 and 20 algorithm 1 loses least",
+                len(best) / 2,
+                f"at k = {', '.join(map(str, best))}" if best else "at neither",
+            ),
+        )
     return Figure(
         "Figures 3 to 5: loss",
         f"{_source(trial).remark} Loss: the paper's, summed over the seven quasi columns, mean over rows.",

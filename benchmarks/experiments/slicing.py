@@ -34,7 +34,7 @@ from experiments.buckets import (
     most_with_many,
     shown,
     with_outsiders,
-)  # fmt: skip
+)
 from experiments.figures import Claim, Experiment, Figure, Trial
 from pictures import Panel
 
@@ -93,20 +93,39 @@ def fakes(trial: Trial) -> Figure:
         f"{_table(trial)[1]} Fakes are different tuples that a bucket admits and no row has; where they are too many to be "
         "counted, estimated. Originals are different tuples too.",
         [
-            Claim("in almost all settings there are more fakes than originals",
-                  min(1.0, len(more) / (0.9 * len(sliced) * len(sizes))),
-                  f"in {len(more)} of {len(sliced) * len(sizes)}"),
-            Claim("their number grows with the size of buckets", len(rises) / len(sliced),
-                  f"in {len(rises)} of {len(sliced)} tables"),
-            Claim("and becomes exponentially larger with more columns", len(wider) / len(sizes),
-                  f"OCC-7 with five columns has {min(count[OCC_7_FIVE][p] / max(count[OCC_7_TWO][p], 1) for p in sizes):,.0f} "
-                  "times as many and more as with two"),
-            Claim("bucketization hides nobody: a combination of quasi-identifiers that is not there is not in the table", none,
-                  "it admits no other combination" if none else "it admits others"),
+            Claim(
+                "in almost all settings there are more fakes than originals",
+                min(1.0, len(more) / (0.9 * len(sliced) * len(sizes))),
+                f"in {len(more)} of {len(sliced) * len(sizes)}",
+            ),
+            Claim(
+                "their number grows with the size of buckets",
+                len(rises) / len(sliced),
+                f"in {len(rises)} of {len(sliced)} tables",
+            ),
+            Claim(
+                "and becomes exponentially larger with more columns",
+                len(wider) / len(sizes),
+                f"OCC-7 with five columns has {min(count[OCC_7_FIVE][p] / max(count[OCC_7_TWO][p], 1) for p in sizes):,.0f} "
+                "times as many and more as with two",
+            ),
+            Claim(
+                "bucketization hides nobody: a combination of quasi-identifiers that is not there is not in the table",
+                none,
+                "it admits no other combination" if none else "it admits others",
+            ),
         ],
-        [Panel("rows in a bucket (logarithmic)", "fakes (logarithmic)", count, log=True, log_x=True,
-               reported={} if trial.quick else {"OCC-7, c = 2, printed": {float(USUAL): float(PRINTED[0])}})],
-    )  # fmt: skip
+        [
+            Panel(
+                "rows in a bucket (logarithmic)",
+                "fakes (logarithmic)",
+                count,
+                log=True,
+                log_x=True,
+                reported={} if trial.quick else {"OCC-7, c = 2, printed": {float(USUAL): float(PRINTED[0])}},
+            )
+        ],
+    )
 
 
 def matching(trial: Trial) -> Figure:
@@ -117,8 +136,9 @@ def matching(trial: Trial) -> Figure:
             "originals, > 20 buckets": {float(p): found[name][p].matches.many / found[name][p].originals for p in sizes},
             "fakes, > 20 buckets": {float(p): found[name][p].fakes.matches.many / found[name][p].fakes.count for p in sizes},
         }
-        for name in SETTINGS if name != BUCKETS
-    }  # fmt: skip
+        for name in SETTINGS
+        if name != BUCKETS
+    }
     auc = {name: {float(p): _told(found[name][p].fakes) for p in sizes} for name in shares}
     more = [(name, p) for name in auc for p in sizes if auc[name][p] > 0.5]
     better = [name for name, line in auc.items() if line[sizes[-1]] < line[sizes[0]]]
@@ -128,17 +148,30 @@ def matching(trial: Trial) -> Figure:
         f"{_table(trial)[1]} A bucket matches a tuple if it has its value in every column. AUC: the probability that an "
         "original has more matching buckets than a fake; 0.5 tells nothing.",
         [
-            Claim("originals have more matching buckets than fakes", len(more) / (len(auc) * len(sizes)),
-                  f"the AUC is above 0.5 in {len(more)} of {len(auc) * len(sizes)} settings"),
-            Claim("larger buckets protect better", len(better) / len(auc),
-                  f"from p = {sizes[0]:,} to {sizes[-1]:,} the AUC falls in {len(better)} of {len(auc)} tables"),
-            Claim("more columns protect better", len(five) / len(sizes),
-                  f"the AUC with five columns is below that with two at {len(five)} of {len(sizes)} p"),
+            Claim(
+                "originals have more matching buckets than fakes",
+                len(more) / (len(auc) * len(sizes)),
+                f"the AUC is above 0.5 in {len(more)} of {len(auc) * len(sizes)} settings",
+            ),
+            Claim(
+                "larger buckets protect better",
+                len(better) / len(auc),
+                f"from p = {sizes[0]:,} to {sizes[-1]:,} the AUC falls in {len(better)} of {len(auc)} tables",
+            ),
+            Claim(
+                "more columns protect better",
+                len(five) / len(sizes),
+                f"the AUC with five columns is below that with two at {len(five)} of {len(sizes)} p",
+            ),
         ],
-        [*(Panel("rows in a bucket (logarithmic)", "share of tuples", lines, title=name, log_x=True)
-           for name, lines in shares.items()),
-         Panel("rows in a bucket (logarithmic)", "AUC", auc, log_x=True)],
-    )  # fmt: skip
+        [
+            *(
+                Panel("rows in a bucket (logarithmic)", "share of tuples", lines, title=name, log_x=True)
+                for name, lines in shares.items()
+            ),
+            Panel("rows in a bucket (logarithmic)", "AUC", auc, log_x=True),
+        ],
+    )
 
 
 def printed(trial: Trial) -> Figure:
@@ -159,15 +192,20 @@ def printed(trial: Trial) -> Figure:
         "Section 5.1: the printed numbers",
         f"{_table(trial)[1]} Every division of the attributes in two, p = {USUAL}.",
         [
-            Claim("87,936 fakes, of which 5,325 fit into more than 20 buckets, as do 31,452 originals", any(within.values()),
-                  "divisions within a quarter of all three: "
-                  + ", ".join(f"{n or 'none'} {what}" for what, n in within.items())),
-            Claim("every combination of quasi-identifiers occurs once", quasi == frame.height,
-                  f"the six have {quasi:,} combinations in {frame.height:,} rows, with the secret {whole:,}"),
+            Claim(
+                "87,936 fakes, of which 5,325 fit into more than 20 buckets, as do 31,452 originals",
+                any(within.values()),
+                "divisions within a quarter of all three: " + ", ".join(f"{n or 'none'} {what}" for what, n in within.items()),
+            ),
+            Claim(
+                "every combination of quasi-identifiers occurs once",
+                quasi == frame.height,
+                f"the six have {quasi:,} combinations in {frame.height:,} rows, with the secret {whole:,}",
+            ),
         ],
         tables=[([f"OCC-7, c = 2, p = {USUAL}", "fakes", "fakes, > 20", "original rows, > 20"], lines)],
         remark=UNDERSTOOD if within.get("without the secret", 0) > within.get("with the secret", 0) else "",
-    )  # fmt: skip
+    )
 
 
 def _divisions(names: tuple[str, ...]) -> list[Slice]:
@@ -195,8 +233,10 @@ def groupings(trial: Trial) -> Figure:
     panels, most, least, beyond = [], 0, 0, 0
     for name, columns in (("c = 2", TWO), ("c = 5", FIVE)):
         table = Sliced.of(frame, columns)
-        many = {how: {float(p): float(table.attacked(group(table.values, p)).fakes.matches.many) for p in sizes}
-                for how, group in GROUPINGS.items()}  # fmt: skip
+        many = {
+            how: {float(p): float(table.attacked(group(table.values, p)).fakes.matches.many) for p in sizes}
+            for how, group in GROUPINGS.items()
+        }
         auc = {
             how: {float(p): _told(with_outsiders(table, group, p).outsiders) for p in sizes} for how, group in GROUPINGS.items()
         }
@@ -204,25 +244,35 @@ def groupings(trial: Trial) -> Figure:
         least += sum(auc["spread"][p] == min(auc[how][p] for how in SCATTERED) for p in auc["spread"])
         beyond += sum(many["spread"][p] > many["random"][p] for p in many["spread"])
         panels += [
-            Panel("rows in a bucket (logarithmic)", f"fakes in > {MANY} buckets, {name}", many, log=True, log_x=True,
-                  reported={"the most there can be": dict.fromkeys(map(float, sizes), float(most_with_many(table.values)))}),
+            Panel(
+                "rows in a bucket (logarithmic)",
+                f"fakes in > {MANY} buckets, {name}",
+                many,
+                log=True,
+                log_x=True,
+                reported={"the most there can be": dict.fromkeys(map(float, sizes), float(most_with_many(table.values)))},
+            ),
             Panel("rows in a bucket (logarithmic)", f"AUC against people outside, {name}", auc, log_x=True),
-        ]  # fmt: skip
+        ]
     count = 2 * len(sizes)
     return Figure(
         "Section 6: groupings that hide better",
         f"{_table(trial)[1]} People outside: one half of the rows, drawn at random, is published; the others are those tuples "
         "of the second half that no published row has. Dashed: no tuple fits into more buckets than its rarest value has rows.",
         [
-            Claim("more effective groupings than random ones can be designed (left to future work)", beyond / count,
-                  f"spread has more fakes in more than {MANY} buckets than random buckets in {beyond} of {count} settings; "
-                  f"among the groupings that put like rows into different buckets ({', '.join(SCATTERED)}) it has most in "
-                  f"{most}, and the least AUC against people outside in {least}"),
+            Claim(
+                "more effective groupings than random ones can be designed (left to future work)",
+                beyond / count,
+                f"spread has more fakes in more than {MANY} buckets than random buckets in {beyond} of {count} settings; "
+                f"among the groupings that put like rows into different buckets ({', '.join(SCATTERED)}) it has most in "
+                f"{most}, and the least AUC against people outside in {least}",
+            )
         ],
         panels,
-        remark=f"Of people outside, at p = {sizes[0]:,} and c = 5, the AUC is " + ", ".join(
-            f"{line[float(sizes[0])]:.3f} ({how})" for how, line in auc.items()) + ".",
-    )  # fmt: skip
+        remark=f"Of people outside, at p = {sizes[0]:,} and c = 5, the AUC is "
+        + ", ".join(f"{line[float(sizes[0])]:.3f} ({how})" for how, line in auc.items())
+        + ".",
+    )
 
 
 def worth(trial: Trial) -> Figure:
@@ -233,7 +283,7 @@ def worth(trial: Trial) -> Figure:
     most = split.train.rows / int(split.train[SECRET].counts.max())
     errors: dict[str, dict[float, float]] = {}
     learned: dict[str, dict[str, dict[float, float]]] = {target: {} for target in workload.TARGETS}
-    for l in [l for l in workload.LS if l <= most][: 2 if trial.quick else None]:  # noqa: E741
+    for l in [l for l in workload.LS if l <= most][: 2 if trial.quick else None]:
         for name, release in workload.made(split, l).items():
             errors.setdefault(name, {})[l] = workload_error(release, split.train, asked).median or 0.0
             for target, lines in learned.items():
@@ -246,9 +296,11 @@ def worth(trial: Trial) -> Figure:
         f"or bucket. Median error of {count:,} COUNT queries over three quasi columns and the secret; share of "
         f"{split.test.rows:,} other rows that a random forest guesses right. The source gives no settings and no numbers.",
         _worth_said(errors, learned),
-        [Panel("l", "median error of queries", errors),
-         *(Panel("l", f"guessed {target}", lines) for target, lines in learned.items())],
-    )  # fmt: skip
+        [
+            Panel("l", "median error of queries", errors),
+            *(Panel("l", f"guessed {target}", lines) for target, lines in learned.items()),
+        ],
+    )
 
 
 def _worth_said(
@@ -266,17 +318,24 @@ def _worth_said(
     beside = [target for target, means in guessed.items() if sliced[target] >= means["Mondrian, bucketized"]]
     table = [target for target, means in guessed.items() if sliced[target] >= means["the table itself"]]
     return [
-        Claim("slicing keeps more of the worth than generalization",
-              ((mean(best) < mean("Mondrian, generalized")) + len(above) / len(guessed)) / 2,
-              f"query error {mean(best):.1%} ({best}) beside {mean('Mondrian, generalized'):.1%}; guesses better for "
-              f"{', '.join(above) or 'neither target'}"),
-        Claim("where the secret is involved it is better than bucketization",
-              ((mean(best) < mean("Mondrian, bucketized")) + len(beside) / len(guessed)) / 2,
-              f"query error {mean(best):.1%} beside {mean('Mondrian, bucketized'):.1%}; guesses as well for "
-              f"{', '.join(beside) or 'neither target'}"),
-        Claim("in some classifications it is better than the original data", bool(table),
-              f"for {', '.join(table) or 'neither target'}"),
-    ]  # fmt: skip
+        Claim(
+            "slicing keeps more of the worth than generalization",
+            ((mean(best) < mean("Mondrian, generalized")) + len(above) / len(guessed)) / 2,
+            f"query error {mean(best):.1%} ({best}) beside {mean('Mondrian, generalized'):.1%}; guesses better for "
+            f"{', '.join(above) or 'neither target'}",
+        ),
+        Claim(
+            "where the secret is involved it is better than bucketization",
+            ((mean(best) < mean("Mondrian, bucketized")) + len(beside) / len(guessed)) / 2,
+            f"query error {mean(best):.1%} beside {mean('Mondrian, bucketized'):.1%}; guesses as well for "
+            f"{', '.join(beside) or 'neither target'}",
+        ),
+        Claim(
+            "in some classifications it is better than the original data",
+            bool(table),
+            f"for {', '.join(table) or 'neither target'}",
+        ),
+    ]
 
 
 EXPERIMENTS: dict[str, Experiment] = {

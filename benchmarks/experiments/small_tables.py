@@ -13,26 +13,30 @@ import tables
 from closeknit.core.columns import Columns
 from closeknit.core.kinds import Kind
 from closeknit.core.table import Table
-from closeknit.doors.files import read
+from closeknit.io.files import read
 from experiments.figures import Trial
 
 FREQUENCIES = (167, 153, 127, 103, 91, 89)
 SALARIES = {50: 24, 55: 31, 60: 16, 65: 20, 70: 42, 75: 39, 80: 17, 85: 37, 90: 15, 95: 9}  # in thousands of USD
 A, B = "trestbps", "chol"
 TRANSFUSION = {
-    "recency": "Recency (months)", "frequency": "Frequency (times)", "time": "Time (months)",
+    "recency": "Recency (months)",
+    "frequency": "Frequency (times)",
+    "time": "Time (months)",
     "donated": "whether he/she donated blood in March 2007",
-}  # fmt: skip
-HABERMAN = {
-    "age": "age", "year": "year_of_operation", "nodes": "positive_axillary_nodes", "survival": "survival_status",
-}  # fmt: skip
+}
+HABERMAN = {"age": "age", "year": "year_of_operation", "nodes": "positive_axillary_nodes", "survival": "survival_status"}
 # Columns of stand-ins: the least value and how many there are.
 SHAPES = {
     "heart": {"age": (29, 49), "thalach": (71, 132), A: (90, 61), B: (120, 101)},
-    "transfusion": {"Recency (months)": (0, 31), "Frequency (times)": (1, 33), "Time (months)": (2, 78),
-                    "whether he/she donated blood in March 2007": (0, 2)},
+    "transfusion": {
+        "Recency (months)": (0, 31),
+        "Frequency (times)": (1, 33),
+        "Time (months)": (2, 78),
+        "whether he/she donated blood in March 2007": (0, 2),
+    },
     "haberman": {"age": (30, 49), "year_of_operation": (58, 12), "positive_axillary_nodes": (0, 31), "survival_status": (1, 2)},
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,9 @@ def heart(trial: Trial, kinds: Mapping[str, Kind] | None = None) -> tuple[Table,
     path, remark = _path("heart", trial, 300)
     (low_a, high_a), (low_b, high_b) = ((90, 150), (120, 220)) if trial.quick else ((94, 200), (126, 564))
     whole: dict[str, Kind] = {
-        A: ck.numeric(low_a, high_a + 1, bins=high_a + 1 - low_a), B: ck.numeric(low_b, high_b + 1, bins=high_b + 1 - low_b)
-    }  # fmt: skip
+        A: ck.numeric(low_a, high_a + 1, bins=high_a + 1 - low_a),
+        B: ck.numeric(low_b, high_b + 1, bins=high_b + 1 - low_b),
+    }
     return _encoded(path, dict(kinds or whole)), remark, path
 
 

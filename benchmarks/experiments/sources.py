@@ -37,16 +37,8 @@ SOURCES = {
         "Vikas Thammanna Gowda, 2021: [Stack & Deal](stack_and_deal.md), over k.",
         stack_and_deal.EXPERIMENTS,
     ),
-    "several_secrets": Source(
-        "The paper on multiple sensitive attributes",
-        several_secrets.ABOUT,
-        several_secrets.EXPERIMENTS,
-    ),
-    "slicing": Source(
-        "The paper on slicing",
-        slicing.ABOUT,
-        slicing.EXPERIMENTS,
-    ),
+    "several_secrets": Source("The paper on multiple sensitive attributes", several_secrets.ABOUT, several_secrets.EXPERIMENTS),
+    "slicing": Source("The paper on slicing", slicing.ABOUT, slicing.EXPERIMENTS),
     "thesis": Source(
         "The thesis on SABRE and BUREL",
         "Jianneng Cao: SABRE (chapter 3) and BUREL (chapter 4) on SAL, CASTLE (chapter 5) on Adult, windows (chapter 6).",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 import tables
-from closeknit.doors.files import read
+from closeknit.io.files import read
 from experiments.dealing import (
     BY_FREQUENCY,
     BY_VALUE,
@@ -21,7 +21,7 @@ from experiments.dealing import (
     over_k,
     panel,
     within,
-)  # fmt: skip
+)
 from experiments.figures import Claim, Experiment, Figure, Trial
 from experiments.small_tables import HABERMAN, TRANSFUSION, Secret, frequencies, small
 from pictures import Panel
@@ -58,14 +58,18 @@ def figure_2(trial: Trial) -> Figure:
         "Figure 2: fewest values of a class over k, Adult",
         f"{secrets['occupation'].remark} The source does not name the secret: occupation, and education. Dealing as printed.",
         [
-            Claim("the number of values grows with k as for the made-up frequencies", 1 - len(falls) / len(found),
-                  "it never falls" if not falls else f"it falls somewhere for {', '.join(falls)}"),
+            Claim(
+                "the number of values grows with k as for the made-up frequencies",
+                1 - len(falls) / len(found),
+                "it never falls" if not falls else f"it falls somewhere for {', '.join(falls)}",
+            )
         ],
         [Panel("k", f"fewest different values of a class, {name}", lines) for name, lines in found.items()],
-        remark="All values in every class are not reached: " + ", ".join(f"{most[n]} of {sizes[n]} ({n})" for n in found)
+        remark="All values in every class are not reached: "
+        + ", ".join(f"{most[n]} of {sizes[n]} ({n})" for n in found)
         + " at the largest k; the rarest have fewer rows than there are classes. "
         + _best(*found.values()),
-    )  # fmt: skip
+    )
 
 
 def _diversity(secret: Secret, ks: Sequence[int]) -> dict[str, dict[float, float]]:
@@ -118,15 +122,19 @@ def figure_3(trial: Trial) -> Figure:
         "with the number of classes drawn first, so that sizes differ a lot. The source does not say how it drew.",
         [
             Claim("the distance falls as k grows", falls < 0, f"correlation {falls:.2f}"),
-            Claim("dealing has the least distance, but for k = 2, where classes of very different sizes come nearer",
-                  1 - len(other) / len(ks),
-                  f"uniformly drawn ones are nearer at {at(below['random'])}, those with the number of classes drawn first at "
-                  f"{at(below['number of classes first'])}"
-                  + (f"; the nearer ones have classes of {np.median(larger):.1f} times k rows (median)" if larger else "")),
+            Claim(
+                "dealing has the least distance, but for k = 2, where classes of very different sizes come nearer",
+                1 - len(other) / len(ks),
+                f"uniformly drawn ones are nearer at {at(below['random'])}, those with the number of classes drawn first at "
+                f"{at(below['number of classes first'])}"
+                + (f"; the nearer ones have classes of {np.median(larger):.1f} times k rows (median)" if larger else ""),
+            ),
         ],
-        [panel("", {BY_VALUE: line, **drawn["random"].lines()}),
-         panel("", {BY_VALUE: line, **drawn["number of classes first"].lines()})],
-    )  # fmt: skip
+        [
+            panel("", {BY_VALUE: line, **drawn["random"].lines()}),
+            panel("", {BY_VALUE: line, **drawn["number of classes first"].lines()}),
+        ],
+    )
 
 
 def figure_4(trial: Trial) -> Figure:
@@ -163,13 +171,16 @@ def _within(title: str, name: str, columns: Mapping[str, str], trial: Trial, lef
         f"distance over the values that occur. {draws} partitions for each k, by a random walk: counts of a value in two "
         "classes differ by two (Rand1) or three (Rand2) at most, and for some value by so much; classes of at least k rows.",
         [
-            Claim("the less the counts differ, the nearer the classes: dealing before Rand1", apart / points,
-                  f"below the median of Rand1 at {apart} of {points} points; {nearer:,} of {2 * draws * points:,} random ones "
-                  "are nearer than dealing"),
+            Claim(
+                "the less the counts differ, the nearer the classes: dealing before Rand1",
+                apart / points,
+                f"below the median of Rand1 at {apart} of {points} points; {nearer:,} of {2 * draws * points:,} random ones "
+                "are nearer than dealing",
+            ),
             Claim("and Rand1 before Rand2", ordered / points, f"by medians at {ordered} of {points} points"),
         ],
         panels,
-    )  # fmt: skip
+    )
 
 
 EXPERIMENTS: dict[str, Experiment] = {"1": figure_1, "2": figure_2, "3": figure_3, "4": figure_4, "5": figure_5}

@@ -13,7 +13,7 @@ import polars as pl
 import closeknit as ck
 import tables
 from closeknit.core.columns import Columns
-from closeknit.doors.files import read
+from closeknit.io.files import read
 from experiments.arrivals import Outlet
 from experiments.figures import Trial
 from pictures import Panel
@@ -92,8 +92,16 @@ def adult(trial: Trial) -> dict[str, Table]:
     }
 
 
-def outlet(way: str, table: Table, quasi: Sequence[str], secret: str = SECRET, person: str | None = None, k: int = K,
-           delta: int = DELTA, **more: Any) -> tuple[Outlet, ck.Schema]:  # fmt: skip
+def outlet(
+    way: str,
+    table: Table,
+    quasi: Sequence[str],
+    secret: str = SECRET,
+    person: str | None = None,
+    k: int = K,
+    delta: int = DELTA,
+    **more: Any,
+) -> tuple[Outlet, ck.Schema]:
     """What left, row by row."""
     schema = table.schema(quasi, secret, person)
     usual: dict[str, Any] = {"k": table.size(k), "delta": table.size(delta), "seed": SEED}

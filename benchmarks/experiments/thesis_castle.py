@@ -136,7 +136,7 @@ def _diversity(trial: Trial, figure: str, secret: str) -> Figure:
     table = adult(trial)[TRAINING]
     quasi = [name for name in TEN if name != secret][:5]
     places = trial.some(LS[secret], (2, 3))
-    lines: Lines = {way: {l: loss(way, table, quasi, secret, l=l) for l in places} for way in (CASTLE, KNN)}  # noqa: E741
+    lines: Lines = {way: {l: loss(way, table, quasi, secret, l=l) for l in places} for way in (CASTLE, KNN)}
     claims = [moves(lines, (CASTLE, KNN), "the loss grows with l", grows=True)]
     settings = table.settings(f"l values of {secret} that l different persons carry; quasi {', '.join(quasi)}. {WAYS}")
     remark = "A class of k rows has several values anyway: l matters only once it asks for more of them."

@@ -167,9 +167,4 @@ def _without(lines: Curves) -> Curves:
     return {f"{name}, without ranges": line for name, line in lines.items()}
 
 
-EXPERIMENTS: dict[str, Experiment] = {
-    "4.5": over_beta,
-    "4.6": over_quasi,
-    "4.7": over_rows,
-    "4.9": ranges,
-}
+EXPERIMENTS: dict[str, Experiment] = {"4.5": over_beta, "4.6": over_quasi, "4.7": over_rows, "4.9": ranges}

@@ -12,7 +12,7 @@ import closeknit as ck
 import tables
 from closeknit.core.columns import Columns
 from closeknit.core.method import Method
-from closeknit.doors.files import read
+from closeknit.io.files import read
 from experiments.arrivals import Outlet
 from experiments.figures import Claim, Experiment, Figure, Trial
 from experiments.thesis_claims import Drawn, ahead, moves

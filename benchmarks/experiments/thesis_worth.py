@@ -9,7 +9,7 @@ from pathlib import Path
 import tables
 from closeknit.core.columns import Columns
 from closeknit.core.model import Model
-from closeknit.doors.files import read
+from closeknit.io.files import read
 from closeknit.metrics import Workload, kl_divergence, queries, workload_error
 from experiments.figures import Claim, Experiment, Figure, Trial
 from experiments.thesis_claims import Drawn, ahead, moves
@@ -196,8 +196,9 @@ def _together(lines: Sequence[Drawn]) -> Drawn:
     return {name: {i * shift + x: y for i, one in enumerate(lines) for x, y in one[name].items()} for name in lines[0]}
 
 
-def _directions(names: Sequence[str], by_lambda: Drawn | None, by_quasi: Drawn, by_limit: Drawn, by_theta: Drawn,
-                limit: str = "t") -> list[Claim]:  # fmt: skip
+def _directions(
+    names: Sequence[str], by_lambda: Drawn | None, by_quasi: Drawn, by_limit: Drawn, by_theta: Drawn, limit: str = "t"
+) -> list[Claim]:
     claims = [] if by_lambda is None else [moves(by_lambda, names, "the error grows with lambda", grows=True)]
     return [
         *claims,

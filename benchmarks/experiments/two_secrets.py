@@ -161,8 +161,20 @@ def _pair(point: Point) -> str:
 def _picture(dealt: list[Point], drawn: list[Point], path: Path) -> None:
     """One panel for each k: random partitions as small marks, methods as large ones."""
     names = [*GROUPS, *dict.fromkeys(point.who for point in dealt)]
-    colours = ["#aaaaaa", "#d2a679", "#8c8cc8", "#d62728", "#ff7f0e", "#2ca02c", "#17becf", "#006400", "#005f73", "#1f3fff",
-               "#9467bd", "#e377c2"]  # fmt: skip
+    colours = [
+        "#aaaaaa",
+        "#d2a679",
+        "#8c8cc8",
+        "#d62728",
+        "#ff7f0e",
+        "#2ca02c",
+        "#17becf",
+        "#006400",
+        "#005f73",
+        "#1f3fff",
+        "#9467bd",
+        "#e377c2",
+    ]
     most = max(max(point.a, point.b) for point in [*dealt, *drawn])
     scale = alt.Scale(domain=[0, math.ceil(most * 20) / 20])
     values = [{"who": p.who, "k": f"k = {p.k}", "a": p.a, "b": p.b} for p in [*drawn, *dealt]]

@@ -16,25 +16,7 @@ from numpy.typing import NDArray
 
 from closeknit.api.distributed import anonymize_on_spark, wants_spark
 from closeknit.api.publishing import choose_form, publish_table
-from closeknit.api.reporting import build_person_counter
-from closeknit.api.request_checks import check_models, check_request, read_table
-from closeknit.core.certificate import Certificate
-from closeknit.core.columns import Columns
-from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.look_alikes import with_folded
-from closeknit.core.method import Method, Progress, deals_by_rank, ignore_progress, list_guarantees, usual_form
-from closeknit.core.model import Model, joints
-from closeknit.core.params import choice, number, whole
-from closeknit.core.schema import Schema, require_schema
-from closeknit.core.table import Form, Outcome, Partition, Table
-from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import kind_of, part_files, read_with_format
-from closeknit.doors.parquet import parquet_types
-from closeknit.fills.persons import must_keep_together, run_by_person
-from closeknit.fills.repair import repair_partition
-from closeknit.fills.suppression import without_outliers
-from closeknit.forms import REGISTRY as FORMS
-from closeknit.recipe import (
+from closeknit.api.recipe import (
     FormSpec,
     MethodSpec,
     ModelSpecs,
@@ -46,17 +28,47 @@ from closeknit.recipe import (
     recipe_forms,
     usual_method,
 )
+from closeknit.api.reporting import build_person_counter
+from closeknit.api.request_checks import check_models, check_request, read_table
+from closeknit.api.suggestion import Suggestion
+from closeknit.api.suggestion import suggest as guess
+from closeknit.core.certificate import Certificate
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.look_alikes import with_folded
+from closeknit.core.method import Method, Progress, deals_by_rank, ignore_progress, list_guarantees, usual_form
+from closeknit.core.model import Model, joints
+from closeknit.core.params import choice, number, whole
+from closeknit.core.schema import Schema, require_schema
+from closeknit.core.table import Form, Outcome, Partition, Table
+from closeknit.forms import REGISTRY as FORMS
+from closeknit.io.csv import CsvFormat
+from closeknit.io.files import kind_of, part_files, read_with_format
+from closeknit.io.parquet import parquet_types
 from closeknit.release import Origin, Release
-from closeknit.suggestion import Suggestion
-from closeknit.suggestion import suggest as guess
+from closeknit.search.persons import must_keep_together, run_by_person
+from closeknit.search.repair import repair_partition
+from closeknit.search.suppression import without_outliers
 
 SHORT_SEED = 2**64
 
 
-def anonymize(data: Any, schema: Schema, models: ModelSpecs, method: MethodSpec | None = None, *,
-              suppress: float = 0.0, form: FormSpec | None = None, seed: int | None = None, csv: CsvFormat | None = None,
-              escape_formulas: bool = False, allow_vacuous: bool = False, progress: Progress | None = None,
-              engine: str | None = None, master: str | None = None) -> Release:  # fmt: skip
+def anonymize(
+    data: Any,
+    schema: Schema,
+    models: ModelSpecs,
+    method: MethodSpec | None = None,
+    *,
+    suppress: float = 0.0,
+    form: FormSpec | None = None,
+    seed: int | None = None,
+    csv: CsvFormat | None = None,
+    escape_formulas: bool = False,
+    allow_vacuous: bool = False,
+    progress: Progress | None = None,
+    engine: str | None = None,
+    master: str | None = None,
+) -> Release:
     """A certified release of a frame or file, or `Unsatisfiable`; nothing is written.
 
     `models`, `method` and `form` are instances, or written as in a recipe: `{"k_anonymity": {"k": 4}}`, `"mondrian"`.
@@ -84,9 +96,19 @@ def anonymize(data: Any, schema: Schema, models: ModelSpecs, method: MethodSpec 
         described = _data_form(data, True, csv.form(csv) if csv else {})
         shape = asked or build_from_form("form", usual_form(method), FORMS)
         return anonymize_on_spark(
-            data, schema, models, method, shape, seed, suppress=suppress, allow_vacuous=allow_vacuous, master=master, csv=csv,
-            described=described, tell=tell,
-        )  # fmt: skip
+            data,
+            schema,
+            models,
+            method,
+            shape,
+            seed,
+            suppress=suppress,
+            allow_vacuous=allow_vacuous,
+            master=master,
+            csv=csv,
+            described=described,
+            tell=tell,
+        )
     tell("reading", 0.0)
     columns, found = read_table(data, csv, schema)
     described = _data_form(data, False, found.form(csv) if found else {})
@@ -123,8 +145,16 @@ class ReleaseResult:
     notes: tuple[str, ...]
 
 
-def release_table(table: Table, models: Sequence[Model], method: Method, *, suppress: float = 0.0, form: Form | None = None,
-             seed: int = 0, tell: Progress = ignore_progress) -> ReleaseResult:  # fmt: skip
+def release_table(
+    table: Table,
+    models: Sequence[Model],
+    method: Method,
+    *,
+    suppress: float = 0.0,
+    form: Form | None = None,
+    seed: int = 0,
+    tell: Progress = ignore_progress,
+) -> ReleaseResult:
     """The part of `anonymize` between the doors: many settings may be tried on a table that is read and coded once.
 
     `models` are all that is promised, as `check_guarantees` gives them.
@@ -158,8 +188,9 @@ def _preprocess(form: Form, table: Table, seed: int) -> Table:
     return before(table, seed) if before else table
 
 
-def run(recipe: Recipe | str | PathLike[str], progress: Progress | None = None, engine: str | None = None,
-        master: str | None = None) -> Release:  # fmt: skip
+def run(
+    recipe: Recipe | str | PathLike[str], progress: Progress | None = None, engine: str | None = None, master: str | None = None
+) -> Release:
     """The release that a recipe describes; `recipe` is the path of its file, or what was read from it.
 
     `progress` is called with what is done and the share of the work done so far; `engine` and `master` as in `anonymize`.
@@ -176,10 +207,20 @@ def run(recipe: Recipe | str | PathLike[str], progress: Progress | None = None, 
     if recipe.data_path is None:
         raise BadInput("the recipe names no data", right="add the key data with the path of the table")
     return anonymize(
-        recipe.data_path, recipe.schema, recipe.models, recipe.method, suppress=recipe.suppress, form=recipe.form,
-        seed=recipe.seed, csv=recipe.csv, escape_formulas=recipe.escape_formulas,
-        allow_vacuous=recipe.allow_vacuous, progress=progress, engine=engine, master=master,
-    )  # fmt: skip
+        recipe.data_path,
+        recipe.schema,
+        recipe.models,
+        recipe.method,
+        suppress=recipe.suppress,
+        form=recipe.form,
+        seed=recipe.seed,
+        csv=recipe.csv,
+        escape_formulas=recipe.escape_formulas,
+        allow_vacuous=recipe.allow_vacuous,
+        progress=progress,
+        engine=engine,
+        master=master,
+    )
 
 
 def suggest(data: Any, csv: CsvFormat | None = None) -> Suggestion:
@@ -222,8 +263,9 @@ def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, t
     return outcome if outcome.settled else replace(outcome, partition=repair_partition(table, outcome.partition, models))
 
 
-def _best(table: Table, models: Sequence[Model], required: Sequence[Model], outcome: Outcome, form: Form, method: Method,
-          seed: int) -> tuple[Partition, Columns, Certificate]:  # fmt: skip
+def _best(
+    table: Table, models: Sequence[Model], required: Sequence[Model], outcome: Outcome, form: Form, method: Method, seed: int
+) -> tuple[Partition, Columns, Certificate]:
     """What is released: the method's outcome, or what loses less where rows may be withheld, each certified as written.
 
     A method that brings its own form withholds for itself; of any other the outliers of its classes are left out, and the

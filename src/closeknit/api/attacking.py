@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
+from closeknit.api.recipe import Recipe
 from closeknit.attacks.covering import raw_schema
 from closeknit.attacks.finding import Finding, findings_summary, worst_first
 from closeknit.attacks.minimality import Rerun
@@ -26,11 +27,10 @@ from closeknit.core.grids import Summary
 from closeknit.core.kinds import Numeric
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema, require_schema
-from closeknit.doors.canonical import content_hash
-from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import read, read_written
 from closeknit.forms.release_reading import Published, reading_of
-from closeknit.recipe import Recipe
+from closeknit.io.canonical import content_hash
+from closeknit.io.csv import CsvFormat
+from closeknit.io.files import read, read_written
 from closeknit.release.public import TextRelease
 from closeknit.release.release_paths import certificate_file, read_certificate, release_file
 
@@ -76,9 +76,20 @@ class AttackReport(Document):
         return "\n".join([*found, *(f"not tried: {reason}" for reason in self.untried)])
 
 
-def attack(release: Any, *, original: Any = None, schema: Schema | None = None, population: Any = None, other: Any = None,
-           recipe: Recipe | str | PathLike[str] | None = None, certificate: Any = None, baskets: Sequence[str] = (),
-           runs: int | None = None, seed: int = 0, csv: CsvFormat | None = None) -> AttackReport:  # fmt: skip
+def attack(
+    release: Any,
+    *,
+    original: Any = None,
+    schema: Schema | None = None,
+    population: Any = None,
+    other: Any = None,
+    recipe: Recipe | str | PathLike[str] | None = None,
+    certificate: Any = None,
+    baskets: Sequence[str] = (),
+    runs: int | None = None,
+    seed: int = 0,
+    csv: CsvFormat | None = None,
+) -> AttackReport:
     """Try every attack for which there is what it needs.
 
     `release` and `other` are releases, files with their certificate next to them, or public folders with both. A `recipe`
@@ -106,8 +117,9 @@ def attack(release: Any, *, original: Any = None, schema: Schema | None = None, 
     if table is not None and schema is not None:
         again = _prepare_rerun(published, table, asked)
         rerun, class_of = (None, None) if isinstance(again, str) else again
-        found += with_original(published, table, schema, population=people, other=theirs, rerun=rerun, class_of=class_of, runs=runs,
-                         seed=seed)  # fmt: skip
+        found += with_original(
+            published, table, schema, population=people, other=theirs, rerun=rerun, class_of=class_of, runs=runs, seed=seed
+        )
         reasons += [again] if isinstance(again, str) else []
         if rerun is not None and not reading.retained and all(each.attack != "minimality" for each in found):
             reasons.append("minimality: there is no secret to be dealt, or the classes are too large for it")
@@ -125,7 +137,9 @@ def attack(release: Any, *, original: Any = None, schema: Schema | None = None, 
     )
 
 
-def _find_available(reading: Reading, table: Columns | None, population: Columns | None, other: Published | None) -> dict[str, bool]:
+def _find_available(
+    reading: Reading, table: Columns | None, population: Columns | None, other: Published | None
+) -> dict[str, bool]:
     """Which attacks have what they need, of those that have a meaning here."""
     given = {
         "delta presence": population is not None,
@@ -173,8 +187,14 @@ def _check_baskets(baskets: Any) -> list[str]:
     return list(given)
 
 
-def _original(original: Any, recipe: Recipe | None, schema: Schema | None, csv: CsvFormat | None,
-              certificate: Certificate, shared: Sequence[str]) -> Columns | None:  # fmt: skip
+def _original(
+    original: Any,
+    recipe: Recipe | None,
+    schema: Schema | None,
+    csv: CsvFormat | None,
+    certificate: Certificate,
+    shared: Sequence[str],
+) -> Columns | None:
     """Columns of the schema, and those that another release shares; refused where it cannot be the table of this release."""
     if original is None and (recipe is None or recipe.data_path is None):
         return None
@@ -219,8 +239,9 @@ def _prepare_rerun(published: Published, table: Columns, asked: Recipe | None) -
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on tables that nobody has
             own = Columns({name: columns[name] for name in schema.used}, columns.rows)  # without those of another release
-            return anonymize(own, schema, recipe.models, recipe.method, suppress=recipe.suppress, form=recipe.form,
-                             seed=recipe.seed)  # fmt: skip
+            return anonymize(
+                own, schema, recipe.models, recipe.method, suppress=recipe.suppress, form=recipe.form, seed=recipe.seed
+            )
 
     def rerun(columns: Columns) -> Columns | None:
         try:

@@ -11,6 +11,7 @@ import numpy as np
 
 from closeknit.api.distributed import inspect_on_spark, wants_spark
 from closeknit.api.publishing import all_secrets
+from closeknit.api.recipe import FormSpec, ModelSpecs, form_of, models_from
 from closeknit.api.release_faults import (
     find_byte_faults,
     find_file_faults,
@@ -31,21 +32,28 @@ from closeknit.core.look_alikes import look_alike_notes
 from closeknit.core.model import Model, joints
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form
-from closeknit.doors.canonical import canonical_blocks, hash_of_blocks
-from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import read_written
 from closeknit.forms import generalized
-from closeknit.recipe import FormSpec, ModelSpecs, form_of, models_from
+from closeknit.io.canonical import canonical_blocks, hash_of_blocks
+from closeknit.io.csv import CsvFormat
+from closeknit.io.files import read_written
 from closeknit.release.release_paths import certificate_file, read_certificate, release_file
 
 FIRST = "0.1."  # versions whose releases have another order of rows, and fewer notes
 PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate says of its columns
 
 
-def audit(data: Any, schema: Schema | None = None, models: ModelSpecs | None = None, *,
-          certificate: Certificate | str | PathLike[str] | None = None, form: FormSpec | None = None,
-          escape_formulas: bool = False, csv: CsvFormat | None = None, engine: str | None = None,
-          master: str | None = None) -> Audit:  # fmt: skip
+def audit(
+    data: Any,
+    schema: Schema | None = None,
+    models: ModelSpecs | None = None,
+    *,
+    certificate: Certificate | str | PathLike[str] | None = None,
+    form: FormSpec | None = None,
+    escape_formulas: bool = False,
+    csv: CsvFormat | None = None,
+    engine: str | None = None,
+    master: str | None = None,
+) -> Audit:
     """Recompute every promise of a release made by anyone, from its cells alone.
 
     `engine="spark"` leaves the rows on Spark, at the cluster `master`; so does a Spark frame.
@@ -121,8 +129,9 @@ def _refuse_empty(written: Columns) -> Columns:
     return written
 
 
-def _find_in_files(data: Any, parts: Mapping[str, Columns], claimed: Certificate, certificate: object,
-                   in_folder: bool) -> list[str]:  # fmt: skip
+def _find_in_files(
+    data: Any, parts: Mapping[str, Columns], claimed: Certificate, certificate: object, in_folder: bool
+) -> list[str]:
     """Faults of the files of a release, of its certificate where that is one, and of their folder where it is theirs alone."""
     found = [*find_file_faults(data, claimed), *find_part_faults(data, parts, claimed)]
     found += find_json_faults(Path(certificate)) if isinstance(certificate, str | PathLike) else []
@@ -143,8 +152,9 @@ def _check_guarantees(
     return [found.mark_attested({promise.text for promise in attested}, claimed.notes if claimed else ()) for found in checked]
 
 
-def _read_release(columns: Columns, schema: Schema, models: Sequence[Model], shape: Form,
-          withheld: int) -> tuple[list[str], Recomputation, bool]:  # fmt: skip
+def _read_release(
+    columns: Columns, schema: Schema, models: Sequence[Model], shape: Form, withheld: int
+) -> tuple[list[str], Recomputation, bool]:
     """What is found in a release that lies here, what is wrong with its columns, and whether it tells of persons."""
     findings = _check_columns(columns, schema, shape.added)
     heads = columns[schema.person].codes.astype(np.int64) if schema.person and schema.person in columns else None
@@ -152,7 +162,11 @@ def _read_release(columns: Columns, schema: Schema, models: Sequence[Model], sha
     joint = all_secrets(schema)
     reading = shape.read(columns, schema, persons, joints([*models, *filter(None, [joint])]))
     joint = joint if joint and reading.joins(joint.column) else None
-    return [*findings, *shape.disorder(columns, schema)], Recomputation.of(reading, models, joint, withheld), persons is not None
+    return (
+        [*findings, *shape.disorder(columns, schema)],
+        Recomputation.of(reading, models, joint, withheld),
+        persons is not None,
+    )
 
 
 def _remarks(seen: Recomputation, schema: Schema, models: Sequence[Model]) -> list[str]:

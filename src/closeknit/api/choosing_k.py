@@ -28,6 +28,7 @@ from closeknit import __version__
 from closeknit.api.anonymizing import check_guarantees
 from closeknit.api.comparing import build_methods, check_comparison, deduplicate_warnings
 from closeknit.api.parameter_sweep import amount
+from closeknit.api.recipe import MethodSpec, ModelSpecs, models_from
 from closeknit.api.request_checks import read_table
 from closeknit.api.tradeoff import report_points
 from closeknit.api.trials import Setting, TrialResult, Trials
@@ -39,18 +40,30 @@ from closeknit.core.method import Progress, ignore_progress
 from closeknit.core.params import number, whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Table
-from closeknit.doors.csv import CsvFormat
+from closeknit.io.csv import CsvFormat
 from closeknit.methods import StackAndDeal
 from closeknit.models import KAnonymity, TCloseness
-from closeknit.recipe import MethodSpec, ModelSpecs, models_from
 
 MOST = 50  # candidates that are looked at where none are given
 
 
-def choose_k(data: Any, schema: Schema, models: ModelSpecs = (), method: MethodSpec | None = None, *,
-             column: str | None = None, alpha: Number = 0.5, t: Number | None = None, ks: Iterable[int] | None = None,
-             scaled: bool = True, distance: str | None = None, seed: int | None = None, csv: CsvFormat | None = None,
-             jobs: int | None = None, progress: Progress | None = None) -> Choice:  # fmt: skip
+def choose_k(
+    data: Any,
+    schema: Schema,
+    models: ModelSpecs = (),
+    method: MethodSpec | None = None,
+    *,
+    column: str | None = None,
+    alpha: Number = 0.5,
+    t: Number | None = None,
+    ks: Iterable[int] | None = None,
+    scaled: bool = True,
+    distance: str | None = None,
+    seed: int | None = None,
+    csv: CsvFormat | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Choice:
     """The k that weighs closeness (`alpha`) against loss (`1 - alpha`) best, or with `t` the one of least loss within it.
 
     `models`: promises besides; `method`: Stack & Deal if left out, stacking this secret; `column`: the secret whose
@@ -79,7 +92,9 @@ def choose_k(data: Any, schema: Schema, models: ModelSpecs = (), method: MethodS
     trials = Trials(table, seed, (closeness,), allow_vacuous=False)
     tasks = [Setting(chosen_method, (KAnonymity(k), *others)) for k in candidates]
     with WorkerPool(trials, processes(jobs, len(table))) as workers:
-        tried: list[TrialResult] = workers.each(_run_trial, tasks, partial(report_points, progress or ignore_progress, 0.0, 1.0))
+        tried: list[TrialResult] = workers.each(
+            _run_trial, tasks, partial(report_points, progress or ignore_progress, 0.0, 1.0)
+        )
     found, k = _choose_candidate(candidates, tried, weight, closeness if t is not None else None, scaled)
     rule = f"the least loss with t <= {t}" if t is not None else f"the least C, alpha = {amount(alpha)}"
     return Choice(**base, rule=rule if scaled or t is not None else f"{rule}, not scaled", k=k, candidates=found)
@@ -119,8 +134,9 @@ def _candidates(table: Table, secret: str) -> list[int]:
     return [int(k) for k in np.unique(np.round(np.geomspace(2, most, MOST)).astype(np.int64))]
 
 
-def _choose_candidate(ks: Sequence[int], tried: Sequence[TrialResult], alpha: Fraction, limit: TCloseness | None,
-            scaled: bool) -> tuple[tuple[Candidate, ...], int]:  # fmt: skip
+def _choose_candidate(
+    ks: Sequence[int], tried: Sequence[TrialResult], alpha: Fraction, limit: TCloseness | None, scaled: bool
+) -> tuple[tuple[Candidate, ...], int]:
     """The candidates with what they came to, and the best of them; of equally good ones the largest."""
     found = {
         k: (t, Fraction(one.loss))

@@ -16,6 +16,8 @@ from typing import Any
 from closeknit import __version__
 from closeknit.api.anonymizing import anonymize
 from closeknit.api.parameter_sweep import measure_of, strictness
+from closeknit.api.recipe import FormSpec as FormSpec
+from closeknit.api.recipe import MethodSpec, ModelSpecs, Recipe, build_from_form, form_of, method_of, models_from
 from closeknit.api.request_checks import check_models, check_request, read_table
 from closeknit.api.resource_meter import Meter
 from closeknit.api.trials import few_rows
@@ -29,13 +31,11 @@ from closeknit.core.model import Model, joints, list_models
 from closeknit.core.params import number, spec, whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Table
-from closeknit.doors.canonical import canonical_blocks
-from closeknit.doors.csv import CsvFormat
-from closeknit.doors.folders import save_private, write_inside
 from closeknit.forms import REGISTRY as FORMS
+from closeknit.io.canonical import canonical_blocks
+from closeknit.io.csv import CsvFormat
+from closeknit.io.folders import save_private, write_inside
 from closeknit.methods import REGISTRY
-from closeknit.recipe import FormSpec as FormSpec
-from closeknit.recipe import MethodSpec, ModelSpecs, Recipe, build_from_form, form_of, method_of, models_from
 from closeknit.report.frontier_chart import frontier_svg, standalone
 
 FILES = ("comparison.json", "comparison.csv", "comparison.svg")
@@ -43,9 +43,19 @@ GENERALIZED = "generalized"
 MethodSpecs = Sequence[MethodSpec]
 
 
-def compare(data: Any, schema: Schema, models: ModelSpecs, methods: MethodSpecs | None = None, *, suppress: float = 0.0,
-            form: FormSpec | None = None, seed: int | None = None, csv: CsvFormat | None = None, allow_vacuous: bool = False,
-            progress: Progress | None = None) -> Comparison:  # fmt: skip
+def compare(
+    data: Any,
+    schema: Schema,
+    models: ModelSpecs,
+    methods: MethodSpecs | None = None,
+    *,
+    suppress: float = 0.0,
+    form: FormSpec | None = None,
+    seed: int | None = None,
+    csv: CsvFormat | None = None,
+    allow_vacuous: bool = False,
+    progress: Progress | None = None,
+) -> Comparison:
     """What each method makes of a table: one row each, by loss; a method that refuses is a row with its reason.
 
     `methods`: instances, names, or as a recipe writes them; left out, every method that serves such promises.
@@ -74,9 +84,13 @@ def compare(data: Any, schema: Schema, models: ModelSpecs, methods: MethodSpecs 
     tell("done", 1.0)
     rows.sort(key=lambda row: math.inf if row.loss is None else row.loss.a)
     return Comparison(
-        closeknit=__version__, rows=columns.rows, promises=promises, measures=tuple(map(measure_of, models)), seed=seed,
+        closeknit=__version__,
+        rows=columns.rows,
+        promises=promises,
+        measures=tuple(map(measure_of, models)),
+        seed=seed,
         methods=tuple(rows),
-    )  # fmt: skip
+    )
 
 
 def compare_recipe(recipe: Recipe, methods: MethodSpecs | None = None, progress: Progress | None = None) -> Comparison:
@@ -86,10 +100,17 @@ def compare_recipe(recipe: Recipe, methods: MethodSpecs | None = None, progress:
     name = recipe.form.name if recipe.form else usual_form(recipe.method)
     others = list_methods(recipe.models, name) if methods is None else methods
     return compare(
-        recipe.data_path, recipe.schema, recipe.models, [recipe.method, *others],
-        suppress=recipe.suppress, form=recipe.form, seed=recipe.seed, csv=recipe.csv,
-        allow_vacuous=recipe.allow_vacuous, progress=progress,
-    )  # fmt: skip
+        recipe.data_path,
+        recipe.schema,
+        recipe.models,
+        [recipe.method, *others],
+        suppress=recipe.suppress,
+        form=recipe.form,
+        seed=recipe.seed,
+        csv=recipe.csv,
+        allow_vacuous=recipe.allow_vacuous,
+        progress=progress,
+    )
 
 
 def list_methods(models: Sequence[Model], form: str = GENERALIZED) -> list[str]:
@@ -126,8 +147,14 @@ def draw_chart(comparison: Comparison) -> str:
     return frontier_svg(points, level=head.name, higher_is_safer=head.higher_is_safer, title=title)
 
 
-def save_with_chart(names: tuple[str, str, str], paper: Document, records: list[dict[str, Any]], picture: str,
-                  folder: str | PathLike[str], force: bool) -> None:  # fmt: skip
+def save_with_chart(
+    names: tuple[str, str, str],
+    paper: Document,
+    records: list[dict[str, Any]],
+    picture: str,
+    folder: str | PathLike[str],
+    force: bool,
+) -> None:
     """A record as JSON, as flat CSV and as a picture, in a private folder, whole or not at all."""
     cells = Columns.of({name: [record[name] for record in records] for name in records[0]})
 

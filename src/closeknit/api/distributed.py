@@ -14,6 +14,7 @@ import yaml
 
 from closeknit import __version__
 from closeknit.api.publishing import all_secrets, build_public_schema, choose_form, list_notes, rebuild_domains
+from closeknit.api.recipe import recipe_forms
 from closeknit.api.request_checks import check_roles, check_whole, refuse_repeated, refuse_unique
 from closeknit.core.audit import Recomputation
 from closeknit.core.certificate import Certificate, ReleaseFile, model_form
@@ -29,9 +30,8 @@ from closeknit.core.schema import Schema
 from closeknit.core.steps import step_notes, with_steps
 from closeknit.core.table import Form
 from closeknit.core.vacuity import vacuity_notes
-from closeknit.doors.csv import CsvFormat
-from closeknit.doors.folders import save_folders, write_inside
-from closeknit.recipe import recipe_forms
+from closeknit.io.csv import CsvFormat
+from closeknit.io.folders import save_folders, write_inside
 from closeknit.release import FORMATS, Release
 
 ENGINES = ("local", "spark")
@@ -97,8 +97,14 @@ class SparkRelease(Release):
             as_it_is = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
             writer.csv(path, header=True, quote='"', escape='"', emptyValue=nothing, nullValue=nothing, **as_it_is)
 
-    def save(self, folder: str | PathLike[str], format: str | None = None, force: bool = False, report: bool = True,
-             frontier: Any = None) -> None:  # fmt: skip
+    def save(
+        self,
+        folder: str | PathLike[str],
+        format: str | None = None,
+        force: bool = False,
+        report: bool = True,
+        frontier: Any = None,
+    ) -> None:
         """`folder/` with part files and certificate, `folder.private/` with the recipe; each whole or not at all.
 
         Executors write the part files, so the folder must be one that all of them see. No page is made, since no row
@@ -133,9 +139,21 @@ def _is_ours(name: str) -> bool:
     return name in ("release.parquet", "release.csv", "certificate.json", "recipe.yaml", "report.html", "report.json")
 
 
-def anonymize_on_spark(data: Any, schema: Schema, models: Sequence[Model], method: Method, form: Form, seed: int, *, tell: Progress,
-               suppress: float, allow_vacuous: bool, master: str | None, csv: CsvFormat | None,
-               described: dict[str, Any] | None) -> Release:  # fmt: skip
+def anonymize_on_spark(
+    data: Any,
+    schema: Schema,
+    models: Sequence[Model],
+    method: Method,
+    form: Form,
+    seed: int,
+    *,
+    tell: Progress,
+    suppress: float,
+    allow_vacuous: bool,
+    master: str | None,
+    csv: CsvFormat | None,
+    described: dict[str, Any] | None,
+) -> Release:
     """A certified release whose rows stay on Spark, or `Unsatisfiable`."""
     from closeknit.spark.person_marks import whole_class
     from closeknit.spark.pipeline import encode_on_spark, refuse_unscaled, write_on_spark
@@ -177,12 +195,28 @@ def anonymize_on_spark(data: Any, schema: Schema, models: Sequence[Model], metho
         shown = Columns({**written.columns, **dict.fromkeys(schema.plain, NO_CELLS)}, 0)
         formulas = note_formulas(formula_notes(shown, find_formulas(written.frame, schema.plain)))
         certificate = Certificate(
-            closeknit=__version__, form=model_form(shape), columns=public.forms(), rows=coding.rows,
-            withheld=rows - coding.rows, promises=found.promises, classes=found.classes, loss=found.loss, joint=found.joint,
-            notes=tuple(dict.fromkeys((*list_notes(coding.head.schema, models, shape, 0), *step_notes(coding.head), *vacuous,
-                                       *look_alike_notes(references_in(coding.head, models)), *formulas))),
+            closeknit=__version__,
+            form=model_form(shape),
+            columns=public.forms(),
+            rows=coding.rows,
+            withheld=rows - coding.rows,
+            promises=found.promises,
+            classes=found.classes,
+            loss=found.loss,
+            joint=found.joint,
+            notes=tuple(
+                dict.fromkeys(
+                    (
+                        *list_notes(coding.head.schema, models, shape, 0),
+                        *step_notes(coding.head),
+                        *vacuous,
+                        *look_alike_notes(references_in(coding.head, models)),
+                        *formulas,
+                    )
+                )
+            ),
             content_sha256=written.content_hash(),
-        )  # fmt: skip
+        )
     tell("done", 1.0)
     notes = (*written.notes, *found.private_notes)
     recipe = recipe_forms(schema, list(models), method, shape, suppress, seed, described, notes, allow_vacuous=allow_vacuous)
@@ -217,8 +251,16 @@ def _suppress_rows(frame: Any, coding: Any, coded: Any, method: Method, models: 
     return write_levels_on_spark(coding, coded, form, outcome.notes, seed)
 
 
-def inspect_on_spark(data: Any, schema: Schema, models: Sequence[Model], form: Form, withheld: int, csv: CsvFormat | None,
-                  master: str | None, escapes: bool) -> tuple[Columns, Recomputation, str, list[str]]:  # fmt: skip
+def inspect_on_spark(
+    data: Any,
+    schema: Schema,
+    models: Sequence[Model],
+    form: Form,
+    withheld: int,
+    csv: CsvFormat | None,
+    master: str | None,
+    escapes: bool,
+) -> tuple[Columns, Recomputation, str, list[str]]:
     """The columns of a release on Spark with each value once, what is found in it, its content hash, and notes on formulas."""
     from closeknit.spark import release_audit
     from closeknit.spark.session import find_formulas, session, translate_errors

@@ -1,4 +1,4 @@
-"""`match_level`: a method's parameter is turned until its release comes to a given level or loss, so that two methods are compared
+"""`match_level`: turn a method's parameter until its release has a given level or loss, so that two methods are compared
 where they are equal in one respect.
 
 Source: the thesis on SABRE and BUREL, sec. 4.4.1 (face to face: the same t, or the same loss).
@@ -34,9 +34,19 @@ class MatchResult(Generic[T]):
     runs: int
 
 
-def match_level(run: Callable[[float], T], level: Callable[[T], float | None], target: float, strict: float, loose: float, *,
-            side: str = "below", rises: bool = True, runs: int = RUNS, tolerance: float = TOLERANCE,
-            whole_numbers: bool = False) -> MatchResult[T] | None:  # fmt: skip
+def match_level(
+    run: Callable[[float], T],
+    level: Callable[[T], float | None],
+    target: float,
+    strict: float,
+    loose: float,
+    *,
+    side: str = "below",
+    rises: bool = True,
+    runs: int = RUNS,
+    tolerance: float = TOLERANCE,
+    whole_numbers: bool = False,
+) -> MatchResult[T] | None:
     """The setting between `strict` and `loose` (both above 0) that comes nearest to `target` without passing it.
 
     `run(value)` makes a release, `level` says what it comes to (None where it was refused). `side`: "below" where at most the
@@ -76,8 +86,9 @@ def match_level(run: Callable[[float], T], level: Callable[[T], float | None], t
 class _Search(Generic[T]):
     """Every setting tried, and the nearest on the right side."""
 
-    def __init__(self, run: Callable[[float], T], level: Callable[[T], float | None], target: float, below: bool,
-                 tolerance: float) -> None:  # fmt: skip
+    def __init__(
+        self, run: Callable[[float], T], level: Callable[[T], float | None], target: float, below: bool, tolerance: float
+    ) -> None:
         self.run, self.level, self.target, self.below = run, level, target, below
         self.near = tolerance * abs(target)
         self.seen: set[float] = set()

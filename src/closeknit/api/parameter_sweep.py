@@ -108,7 +108,10 @@ def choose_sweep(models: Sequence[Model], vary: Vary) -> tuple[ParameterSweep, l
             f"vary={vary!r} cannot be read", right="write a name such as 't', or one name with its values: {'t': [0.1, 0.2]}"
         )
     ((key, given),) = vary.items()
-    sweep, values = _find_parameter(models, key, True), list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+    sweep, values = (
+        _find_parameter(models, key, True),
+        list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [],
+    )
     if not values:
         raise BadInput(f"vary={vary!r} has no values", right=f"write a list: {{'{key}': [0.1, 0.2]}}")
     for value in values:
@@ -169,7 +172,8 @@ def _find_parameter(models: Sequence[Model], key: str, with_values: bool) -> Par
     meant = [
         sweep
         for sweep in known
-        if sweep.parameter == parameter and whose in ("", sweep.model.name, render_secret(sweep.model.column) if sweep.model.column else "")
+        if sweep.parameter == parameter
+        and whose in ("", sweep.model.name, render_secret(sweep.model.column) if sweep.model.column else "")
     ]
     if len(meant) == 1 and not with_values and _limit_of(meant[0].model) != parameter:
         raise BadInput(f"there is no usual grid for '{key}'", right=f"give its values: vary={{'{key}': [...]}}")

@@ -42,8 +42,9 @@ def choose_form(brought: Form | None, asked: Form | None, usual: Form, method: M
     return form
 
 
-def publish_table(table: Table, partition: Partition, models: Sequence[Model], form: Form,
-              seed: int = 0) -> tuple[Columns, Certificate]:  # fmt: skip
+def publish_table(
+    table: Table, partition: Partition, models: Sequence[Model], form: Form, seed: int = 0
+) -> tuple[Columns, Certificate]:
     """Write, read back as a stranger would, and certify what was read; where that fails, with less of the withheld rows."""
     less: tuple[Form, ...] = getattr(form, "fallbacks", ()) if (partition.class_of < 0).any() else ()
     *more, least = (form, *less)
@@ -53,8 +54,9 @@ def publish_table(table: Table, partition: Partition, models: Sequence[Model], f
     return _certify_written(table, partition, models, least, seed)
 
 
-def _certify_written(table: Table, partition: Partition, models: Sequence[Model], form: Form,
-               seed: int) -> tuple[Columns, Certificate]:  # fmt: skip
+def _certify_written(
+    table: Table, partition: Partition, models: Sequence[Model], form: Form, seed: int
+) -> tuple[Columns, Certificate]:
     if (withheld := partition.class_of < 0).any():
         _refuse_small(table, partition, models)
         table, form = rebuild_domains(table, withheld, form)
@@ -68,11 +70,16 @@ def _certify_written(table: Table, partition: Partition, models: Sequence[Model]
     reading = form.read(written.columns, schema, persons, joints([*models, *filter(None, [joint])]))
     profiles = partial(_profiles, reading, written) if reading.column_groups else None
     certificate = certify(
-        reading, models, version=__version__, form=model_form(form), withheld=len(table) - written.columns.rows,
+        reading,
+        models,
+        version=__version__,
+        form=model_form(form),
+        withheld=len(table) - written.columns.rows,
         home=PrivateContext(persons is not None, profiles),
         notes=[*list_notes(table.schema, models, form, int((~classed).sum())), *step_notes(table)],
-        joint=joint if joint and reading.joins(joint.column) else None, allow_vacuous=table.allow_vacuous,
-    )  # fmt: skip
+        joint=joint if joint and reading.joins(joint.column) else None,
+        allow_vacuous=table.allow_vacuous,
+    )
     return written.columns, certificate
 
 

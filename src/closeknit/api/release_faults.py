@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from closeknit.api.publishing import derive_notes
+from closeknit.api.recipe import models_from
 from closeknit.core.certificate import Certificate, Document
 from closeknit.core.certifying import note_formulas, persons_note
 from closeknit.core.columns import Columns
@@ -29,10 +30,9 @@ from closeknit.core.reading import find_stars
 from closeknit.core.schema import Schema
 from closeknit.core.strict_json import json_text, read_limited
 from closeknit.core.table import Form
-from closeknit.doors.canonical import canonical_blocks, content_hash
-from closeknit.doors.files import read_written, sha256_of
 from closeknit.forms.cell_labels import tight_note
-from closeknit.recipe import models_from
+from closeknit.io.canonical import canonical_blocks, content_hash
+from closeknit.io.files import read_written, sha256_of
 from closeknit.release.release_paths import CERTIFICATE, read_certificate
 from closeknit.report.record import PublicReport
 
@@ -110,8 +110,11 @@ def find_inventory_faults(data: str | PathLike[str], parts: Iterable[str], claim
         if not known and not (entry.is_file() and ALLOWED.fullmatch(entry.name)):
             right = "a public folder has the files of its certificate, the report, README and signatures (.sig); remove it"
             yield f"{entry.name} is not part of the release: {right}"
-    yield from (f"{name} is named in the certificate and is not in the folder" for name in sorted(listed)
-                if not (file.parent / name).exists())  # fmt: skip
+    yield from (
+        f"{name} is named in the certificate and is not in the folder"
+        for name in sorted(listed)
+        if not (file.parent / name).exists()
+    )
     for entry in sorted(file.iterdir()) if file.is_dir() else ():
         if entry.name.startswith((".", "_")):
             yield f"{file.name}/{entry.name} is not read as a part of the release: remove it"

@@ -23,9 +23,9 @@ from closeknit.core.params import choice
 from closeknit.core.reading import Reading
 from closeknit.core.row_sorting import row_order
 from closeknit.core.schema import Schema
-from closeknit.doors.files import kind_of
 from closeknit.forms import generalized
 from closeknit.forms.cell_labels import cell_order, compact, text_order
+from closeknit.io.files import kind_of
 from closeknit.release import Origin, Release
 from closeknit.streams.batch_writing import encode_cells
 from closeknit.streams.rolling_certificate import REFERENCE_FAMILIES, WINDOW, attest_model, notes, render_schema
@@ -100,7 +100,9 @@ def _sort_rows(stream: Stream, written: Columns, rows: NDArray[np.int64]) -> tup
     return Columns(cells, written.rows).take(order), rows[order]
 
 
-def _certify_replay(stream: Stream, columns: Columns, released: Columns, behind: NDArray[np.int64]) -> tuple[Reading, Certificate]:
+def _certify_replay(
+    stream: Stream, columns: Columns, released: Columns, behind: NDArray[np.int64]
+) -> tuple[Reading, Certificate]:
     """Read back as a stranger would and judged; what compares with windows is judged against them, at home."""
     schema = _build_public_schema(stream, released)
     rows = stream.coder.encode(columns, 0)
@@ -109,15 +111,24 @@ def _certify_replay(stream: Stream, columns: Columns, released: Columns, behind:
     joint = all_secrets(schema)
     reading = generalized().read(released, schema, persons, joints([*own, *filter(None, [joint])]))
     certificate = certify(
-        reading, own, version=__version__, form={"generalized": {}}, withheld=columns.rows - released.rows,
-        home=PrivateContext(persons is not None), notes=notes(stream, checked=True), joint=joint, allow_vacuous=True,
-    )  # fmt: skip
+        reading,
+        own,
+        version=__version__,
+        form={"generalized": {}},
+        withheld=columns.rows - released.rows,
+        home=PrivateContext(persons is not None),
+        notes=notes(stream, checked=True),
+        joint=joint,
+        allow_vacuous=True,
+    )
     windows = np.array(list_texts(released[WINDOW]))[released[WINDOW].codes].astype(np.int64) if stream.scope else None
     held = stream.recheck_models(rows, behind, reading.class_of, windows)
     promises = dict(zip(own, certificate.promises, strict=True))
     for model in (*stream.models, *stream.extra_models):
         promises.setdefault(model, _attest_guarantee(stream, model, held))
-    return reading, certificate.model_copy(update={"promises": tuple(promises[m] for m in (*stream.models, *stream.extra_models))})
+    return reading, certificate.model_copy(
+        update={"promises": tuple(promises[m] for m in (*stream.models, *stream.extra_models))}
+    )
 
 
 def _attest_guarantee(stream: Stream, model: Model, held: Mapping[Model, bool]) -> Promise:

@@ -10,13 +10,13 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from closeknit.api.recipe import Recipe
 from closeknit.core.classes import Classes
 from closeknit.core.errors import BadInput
 from closeknit.core.formulas import unescape_columns
 from closeknit.core.table import Partition, Table
-from closeknit.doors.canonical import content_hash
-from closeknit.doors.files import read, read_written
-from closeknit.recipe import Recipe
+from closeknit.io.canonical import content_hash
+from closeknit.io.files import read, read_written
 from closeknit.release import Origin, Release
 from closeknit.release.release_paths import certificate_file, read_certificate, release_file
 
@@ -58,7 +58,11 @@ def _load_private(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.i
         raise BadInput("the recipe names no data", file=recipe, right="add the key data with the path of the table")
     columns = read(asked.data_path, asked.csv, asked.schema.list_needed)
     partition = _classes(recipe.with_name("classes.csv"), columns.rows)
-    counted = None if asked.schema.person is None or partition is None else build_person_counter(asked.schema.encode(columns), partition)
+    counted = (
+        None
+        if asked.schema.person is None or partition is None
+        else build_person_counter(asked.schema.encode(columns), partition)
+    )
     method = None if asked.stream else asked.method
     forms = yaml.safe_load(recipe.read_text(encoding="utf-8"))
     return forms, Origin(columns, asked.schema, tuple(asked.models), method, asked.seed, counted), partition

@@ -19,8 +19,8 @@ from closeknit.core.model import Model, list_models, merging_holds
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Table
 from closeknit.core.vacuity import vacuity_notes
-from closeknit.doors.csv import CsvFormat
-from closeknit.doors.files import read_with_format
+from closeknit.io.csv import CsvFormat
+from closeknit.io.files import read_with_format
 
 
 def check_request(table: Table, models: Sequence[Model], method: Method) -> None:
@@ -115,8 +115,9 @@ def refuse_repeated(name: str, repeats: int, rows: int, example: str = "", file:
         raise BadInput(what, file=file, column=name, right=right)
 
 
-def check_whole(classes: Classes, schema: Schema, models: Sequence[Model], splits_persons: bool = False,
-                suppresses: bool = False) -> None:  # fmt: skip
+def check_whole(
+    classes: Classes, schema: Schema, models: Sequence[Model], splits_persons: bool = False, suppresses: bool = False
+) -> None:
     """A monotone promise that the table as one class does not keep cannot be kept by any partition of all its rows."""
     for name in schema.sensitive:
         if (classes.histograms[name].reference > 0).sum() == 1:

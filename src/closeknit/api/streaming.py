@@ -13,9 +13,17 @@ from closeknit.streams.delayed_stream import delay_of
 from closeknit.streams.stream import Stream
 
 
-def stream_on_spark(frame: Any, stream: Stream, checkpoint: str | PathLike[str], *, by: str | None = None,
-                    shards: int | Sequence[float] = 1, order: str | Sequence[str] = (), time: str | None = None,
-                    late: str | None = None) -> Any:  # fmt: skip
+def stream_on_spark(
+    frame: Any,
+    stream: Stream,
+    checkpoint: str | PathLike[str],
+    *,
+    by: str | None = None,
+    shards: int | Sequence[float] = 1,
+    order: str | Sequence[str] = (),
+    time: str | None = None,
+    late: str | None = None,
+) -> Any:
     """A streaming frame of what leaves a stream; write it with any sink of Spark, and with this checkpoint location.
 
     Rows go to shards, each of which is a stream of its own and keeps the promises by itself: `shards` equal parts of the
@@ -47,7 +55,9 @@ def stream_on_spark(frame: Any, stream: Stream, checkpoint: str | PathLike[str],
     orders = [order] if isinstance(order, str) else list(order)
     asked = Shards.of(stream.schema, by, shards)
     with translate_errors():
-        return begin_stream(frame, stream, CheckpointLocation.at(frame.sparkSession, checkpoint), asked, orders, time, _late(late))
+        return begin_stream(
+            frame, stream, CheckpointLocation.at(frame.sparkSession, checkpoint), asked, orders, time, _late(late)
+        )
 
 
 def flush_on_spark(stream: Stream, checkpoint: str | PathLike[str], master: str | None = None) -> Any:

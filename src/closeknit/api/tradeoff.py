@@ -19,6 +19,8 @@ from closeknit.api.anonymizing import check_guarantees
 from closeknit.api.comparing import build_methods, check_comparison, deduplicate_warnings, list_methods, save_with_chart
 from closeknit.api.level_search import match_level
 from closeknit.api.parameter_sweep import ParameterSweep, Vary, amount, choose_sweep, measures
+from closeknit.api.recipe import FormSpec as FormSpec
+from closeknit.api.recipe import MethodSpec, ModelSpecs, Recipe, form_of, models_from, usual_method
 from closeknit.api.request_checks import read_table
 from closeknit.api.trials import Setting, TrialResult, Trials
 from closeknit.api.worker_pool import WorkerPool, processes
@@ -32,10 +34,8 @@ from closeknit.core.model import Model, list_models
 from closeknit.core.params import number, whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form, Table
-from closeknit.doors.csv import CsvFormat
+from closeknit.io.csv import CsvFormat
 from closeknit.methods import Mondrian
-from closeknit.recipe import FormSpec as FormSpec
-from closeknit.recipe import MethodSpec, ModelSpecs, Recipe, form_of, models_from, usual_method
 from closeknit.report.frontier_chart import frontier_svg
 
 LOSS = "loss"
@@ -44,9 +44,21 @@ FILES = ("frontier.json", "frontier.csv", "frontier.svg")
 RivalSpecs = Sequence[MethodSpec | tuple[MethodSpec, ModelSpecs]]
 
 
-def frontier(data: Any, schema: Schema, models: ModelSpecs, methods: RivalSpecs | None = None, *, vary: Vary = None,
-             match: str | None = None, suppress: float = 0.0, form: FormSpec | None = None, seed: int | None = None,
-             csv: CsvFormat | None = None, jobs: int | None = None, progress: Progress | None = None) -> Frontier:  # fmt: skip
+def frontier(
+    data: Any,
+    schema: Schema,
+    models: ModelSpecs,
+    methods: RivalSpecs | None = None,
+    *,
+    vary: Vary = None,
+    match: str | None = None,
+    suppress: float = 0.0,
+    form: FormSpec | None = None,
+    seed: int | None = None,
+    csv: CsvFormat | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Frontier:
     """Privacy against loss over the values of one parameter: one row for each method and value; a refusal is a row too.
 
     A row whose guarantees exclude nothing on this table is marked vacuous, and is never on the front.
@@ -83,9 +95,14 @@ def frontier(data: Any, schema: Schema, models: ModelSpecs, methods: RivalSpecs 
     heads = tuple(measure for measure, _ in measured)
     name = None if quantity is None else LOSS if quantity.place is None else heads[quantity.place].name
     return Frontier(
-        closeknit=__version__, rows=len(table), seed=seed, promises=promises, measures=heads, matched=name,
+        closeknit=__version__,
+        rows=len(table),
+        seed=seed,
+        promises=promises,
+        measures=heads,
+        matched=name,
         points=mark_front(points, heads[0].higher_is_safer),
-    )  # fmt: skip
+    )
 
 
 def frontier_recipe(recipe: Recipe, methods: RivalSpecs | None = None, **options: Any) -> Frontier:
@@ -95,9 +112,16 @@ def frontier_recipe(recipe: Recipe, methods: RivalSpecs | None = None, **options
     sweep, _ = choose_sweep(list_models(recipe.models), options.get("vary"))
     others = _choose_methods(sweep, recipe.form) if methods is None else methods
     return frontier(
-        recipe.data_path, recipe.schema, recipe.models, [recipe.method, *others],
-        suppress=recipe.suppress, form=recipe.form, seed=recipe.seed, csv=recipe.csv, **options,
-    )  # fmt: skip
+        recipe.data_path,
+        recipe.schema,
+        recipe.models,
+        [recipe.method, *others],
+        suppress=recipe.suppress,
+        form=recipe.form,
+        seed=recipe.seed,
+        csv=recipe.csv,
+        **options,
+    )
 
 
 def save_frontier(found: Frontier, folder: str | PathLike[str], force: bool = False) -> None:
@@ -196,8 +220,9 @@ def _grid(rival: Rival, first: Rival, values: list[Number] | None, table: Table)
     return values if values is not None and same else rival.sweep.usual_grid(table)
 
 
-def _points(workers: WorkerPool, rivals: Sequence[tuple[Rival, list[Number]]], quantity: Quantity | None,
-            tell: Progress) -> list[Point]:  # fmt: skip
+def _points(
+    workers: WorkerPool, rivals: Sequence[tuple[Rival, list[Number]]], quantity: Quantity | None, tell: Progress
+) -> list[Point]:
     """Each method's points in the order of the values; matched ones when the first method's are known."""
     first = rivals[:1] if quantity else rivals
     share = len(first) / len(rivals)
@@ -234,10 +259,14 @@ def compute_point(trials: Trials, task: Task) -> Point:
     strict, loose = (most, least) if rival.sweep.model.higher_is_safer else (least, most)
     found = match_level(
         lambda value: trials(Setting(rival.method, rival.sweep.at(value))),
-        quantity.of, target, strict, loose,
+        quantity.of,
+        target,
+        strict,
+        loose,
         side="above" if quantity.higher_is_safer else "below",
-        rises=quantity.rises, whole_numbers=rival.sweep.whole,
-    )  # fmt: skip
+        rises=quantity.rises,
+        whole_numbers=rival.sweep.whole,
+    )
     if found is None:
         reason = f"no setting from {strict:.6g} to {loose:.6g} that was tried comes to the target {target:.4g}"
         return _point(rival, strict, TrialResult(0.0, reason=reason)).model_copy(update={"target": target, "met": False})
@@ -260,6 +289,12 @@ def _point(rival: Rival, asked: float | str, tried: TrialResult) -> Point:
     level = Point(**base, ok=True).amount if attested else reached[0]  # what is asked is kept, and no more is told
     found = tried.certificate
     return Point(
-        **base, ok=found.ok, reached=reached, level=level, loss=found.loss, classes=found.classes, withheld=found.withheld,
+        **base,
+        ok=found.ok,
+        reached=reached,
+        level=level,
+        loss=found.loss,
+        classes=found.classes,
+        withheld=found.withheld,
         vacuous=any(promise.vacuous for promise in found.promises),
-    )  # fmt: skip
+    )

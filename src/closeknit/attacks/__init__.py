@@ -14,13 +14,13 @@ from closeknit.attacks.minimality import minimality
 from closeknit.attacks.on_release import ON_RELEASE, list_skipped, on_release
 from closeknit.attacks.population import population_linkage
 from closeknit.attacks.presence import delta_presence
+from closeknit.attacks.private_attacks import with_original, with_other, with_population
 from closeknit.attacks.range_ends import range_ends, singling_out
 from closeknit.attacks.row_join import row_join
 from closeknit.attacks.rules import association_rules
 from closeknit.attacks.similarity import similarity
 from closeknit.attacks.skewness import skewness
 from closeknit.attacks.temporal import temporal
-from closeknit.attacks.private_attacks import with_original, with_other, with_population
 
 __all__ = [
     "ON_RELEASE",

@@ -39,17 +39,23 @@ def background(reading: Reading, column: str, b: int = 1) -> Finding:
     most = max(b, MOST)
     measure, knows = f"largest posterior after {format_count(b, 'exclusion')}", f"{IN_TABLE}, and values that are not theirs"
     if beliefs.totals.sum() == 0:
-        return Finding(attack="background", knows=knows, column=column, measure=measure, number=None, risk=0,
-                       sentence=not_shown(column))  # fmt: skip
+        return Finding(
+            attack="background", knows=knows, column=column, measure=measure, number=None, risk=0, sentence=not_shown(column)
+        )
     posteriors, needed = _posteriors(beliefs, most)
     worst = int(np.argmax(posteriors[b]))
     chance, fewest = float(posteriors[b][worst]), int(needed.min())
     details: dict[str, Detail] = {f"b_{i}": float(posteriors[i].max()) for i in range(most + 1)}
     return Finding(
-        attack="background", knows=knows, column=column, measure=measure, number=chance, risk=chance,
+        attack="background",
+        knows=knows,
+        column=column,
+        measure=measure,
+        number=chance,
+        risk=chance,
         sentence=_sentence(column, b, chance, fewest),
         details={**details, "fewest": fewest, "class": place(reading.of(column), worst)},
-    )  # fmt: skip
+    )
 
 
 def _posteriors(beliefs: Beliefs, most: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -71,8 +77,9 @@ def _posteriors(beliefs: Beliefs, most: int) -> tuple[NDArray[np.float64], NDArr
     return posteriors, _count_exclusions(owner, rank, whole_.weights[order], beliefs.totals)
 
 
-def _count_exclusions(owner: NDArray[np.int64], rank: NDArray[np.int64], weights: NDArray[np.float64],
-            totals: NDArray[np.int64]) -> NDArray[np.int64]:  # fmt: skip
+def _count_exclusions(
+    owner: NDArray[np.int64], rank: NDArray[np.int64], weights: NDArray[np.float64], totals: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """The first number of exclusions after which the likeliest value is all that is left, in whole numbers."""
     running = np.cumsum(weights) - (np.cumsum(weights) - weights)[np.flatnonzero(rank == 0)][np.cumsum(rank == 0) - 1]
     enough = running >= totals[owner]

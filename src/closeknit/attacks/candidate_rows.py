@@ -51,8 +51,8 @@ def _build_finding(covering: Covering) -> Finding:
         number=worst if count else None,
         risk=worst,
         sentence=f"For each of {format_count(count, 'row')} of the table there {'is' if fewest == 1 else 'are'} "
-        f"{format_count(fewest, 'row')} or more in the release that may be it: at worst the right one is picked {certainty(worst)}, "
-        f"{certainty(mean)} on average."
+        f"{format_count(fewest, 'row')} or more in the release that may be it: at worst the right one is picked "
+        f"{certainty(worst)}, {certainty(mean)} on average."
         if mean is not None
         else "No row of the release covers any of the table.",
         details={

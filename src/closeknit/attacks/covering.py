@@ -32,8 +32,8 @@ from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
 from closeknit.core.written_kinds import Nodes, WrittenNodes
-from closeknit.doors.files import read
 from closeknit.forms.release_reading import Published, reading_of
+from closeknit.io.files import read
 from closeknit.kernels.geometry.overlaps import BoxTree, box_tree, overlapping, overlapping_weight
 
 Int32 = NDArray[np.int32]

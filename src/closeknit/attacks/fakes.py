@@ -125,8 +125,9 @@ def _count_fits(shelves: BucketIndex, tuples: Int32) -> Int64:
     return np.bincount(fitting(shelves, tuples), minlength=len(shelves.widths) + 1)
 
 
-def _draw_fakes(shelves: BucketIndex, originals: Int32, original: Int64, products: Reals, rng: np.random.Generator,
-           draws: int) -> Tallies:  # fmt: skip
+def _draw_fakes(
+    shelves: BucketIndex, originals: Int32, original: Int64, products: Reals, rng: np.random.Generator, draws: int
+) -> Tallies:
     """A fake that m buckets admit is drawn in m ways, so it weighs 1/m of all ways."""
     c = len(shelves.first) - 1
     until = np.cumsum(products)

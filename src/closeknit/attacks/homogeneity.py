@@ -33,8 +33,15 @@ def homogeneity(reading: Reading, column: str) -> Finding:
     everybody = int(beliefs.totals.sum())
     measure = "largest posterior of a value"
     if everybody == 0:
-        return Finding(attack="homogeneity", knows=IN_TABLE, column=column, measure=measure, number=None, risk=0,
-                       sentence=not_shown(column))  # fmt: skip
+        return Finding(
+            attack="homogeneity",
+            knows=IN_TABLE,
+            column=column,
+            measure=measure,
+            number=None,
+            risk=0,
+            sentence=not_shown(column),
+        )
     seen = reading.of(column)
     worst = int(np.argmax(peaks))
     mean = float(peaks @ beliefs.totals / everybody)
@@ -45,8 +52,13 @@ def homogeneity(reading: Reading, column: str) -> Finding:
         f"{percent(mean)} on average; {told if plain else 'it is plain of nobody'}."
     )
     return Finding(
-        attack="homogeneity", knows=IN_TABLE, column=column, measure=measure,
-        number=float(peaks[worst]), risk=float(peaks[worst]), sentence=sentence,
+        attack="homogeneity",
+        knows=IN_TABLE,
+        column=column,
+        measure=measure,
+        number=float(peaks[worst]),
+        risk=float(peaks[worst]),
+        sentence=sentence,
         details={
             "mean": mean,
             "plain": plain,
@@ -54,4 +66,4 @@ def homogeneity(reading: Reading, column: str) -> Finding:
             "value": value_name(beliefs.domain.texts, int(values[worst])),
             "class": place(seen, worst),
         },
-    )  # fmt: skip
+    )

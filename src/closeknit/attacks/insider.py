@@ -50,14 +50,20 @@ def insider(reading: Reading, column: str) -> Finding:
         f"(not taking {'them' if own == 'rows' else 'it'} out: {percent(before)})."
     )
     return Finding(
-        attack="insider", knows=KNOWS, column=column, measure=measure, number=chance, risk=chance, sentence=sentence,
+        attack="insider",
+        knows=KNOWS,
+        column=column,
+        measure=measure,
+        number=chance,
+        risk=chance,
+        sentence=sentence,
         details={
             "before": before,
             "value": value_name(beliefs.domain.texts, int(entries.values[best])),
             "class": place(seen, where),
             "size": int(beliefs.totals[where]),
         },
-    )  # fmt: skip
+    )
 
 
 def _without_own(beliefs: Beliefs) -> tuple[Reals, Beliefs]:

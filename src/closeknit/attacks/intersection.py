@@ -40,8 +40,15 @@ MOST = 50_000
 Int64 = NDArray[np.int64]
 
 
-def intersection(one: Published, other: Published | None, victims: Any, schema: Schema | None = None,
-                 secret: str | None = None, most: int = MOST, seed: int = 0) -> Finding:  # fmt: skip
+def intersection(
+    one: Published,
+    other: Published | None,
+    victims: Any,
+    schema: Schema | None = None,
+    secret: str | None = None,
+    most: int = MOST,
+    seed: int = 0,
+) -> Finding:
     """Values that two releases leave to each victim; without another release, those that several rows of a person leave.
 
     `victims` are rows of people with their quasi-identifiers; with the person column of the schema, rows of one person are put

@@ -50,8 +50,9 @@ def joint_secrets(reading: Reading, columns: Sequence[str] | None = None) -> Fin
     shown = codes >= 0
     rows = int(shown.sum())
     if rows == 0:
-        return Finding(attack="joint_secrets", knows=knows, column=names, measure=measure, number=None, risk=0,
-                       sentence=not_shown(names))  # fmt: skip
+        return Finding(
+            attack="joint_secrets", knows=knows, column=names, measure=measure, number=None, risk=0, sentence=not_shown(names)
+        )
     far = TCloseness(names, 1).levels(Classes.of(class_of, count, {names: (codes, domain)}))
     cells = class_of[shown], count
     parts = {name: (codes[shown], domain.size + 1) for name, (codes, domain) in coded.items()}
@@ -64,7 +65,13 @@ def joint_secrets(reading: Reading, columns: Sequence[str] | None = None) -> Fin
         f"{percent(mean)} on average; {told}."
     )
     return Finding(
-        attack="joint_secrets", knows=knows, column=names, measure=measure, number=chance, risk=chance, sentence=sentence,
+        attack="joint_secrets",
+        knows=knows,
+        column=names,
+        measure=measure,
+        number=chance,
+        risk=chance,
+        sentence=sentence,
         details={
             "known": known,
             "wanted": wanted,
@@ -74,7 +81,7 @@ def joint_secrets(reading: Reading, columns: Sequence[str] | None = None) -> Fin
             "total_variation": float(far.max()),
             "mean_total_variation": float(far @ np.bincount(class_of[shown], minlength=count) / rows),
         },
-    )  # fmt: skip
+    )
 
 
 def joinable(reading: Reading) -> Iterator[tuple[str, ...]]:

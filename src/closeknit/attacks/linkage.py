@@ -45,8 +45,15 @@ def record_linkage(reading: Reading, column: Secret | None = None) -> Finding:
     sizes = seen.classes.persons
     measure = "largest 1 / size of the own class"
     if sizes.sum() == 0:
-        return Finding(attack="record_linkage", knows=IN_TABLE, column=column, measure=measure, number=None, risk=0,
-                       sentence="The release has no rows, so there is none to find.")  # fmt: skip
+        return Finding(
+            attack="record_linkage",
+            knows=IN_TABLE,
+            column=column,
+            measure=measure,
+            number=None,
+            risk=0,
+            sentence="The release has no rows, so there is none to find.",
+        )
     worst = int(np.argmin(sizes))
     chance, mean = 1 / int(sizes[worst]), len(sizes) / int(sizes.sum())
     of = f"out of {int(sizes[worst]):,} in its class; with probability {percent(mean)} on average."
@@ -63,10 +70,15 @@ def record_linkage(reading: Reading, column: Secret | None = None) -> Finding:
         )
         details = {"seen_once": once, "seen_once_share": once / reading.columns.rows}
     return Finding(
-        attack="record_linkage", knows=IN_TABLE, column=column if reading.column_groups else None, measure=measure,
-        number=chance, risk=chance, sentence=sentence,
+        attack="record_linkage",
+        knows=IN_TABLE,
+        column=column if reading.column_groups else None,
+        measure=measure,
+        number=chance,
+        risk=chance,
+        sentence=sentence,
         details={"mean": mean, "size": int(sizes[worst]), "class": place(seen, worst), **details},
-    )  # fmt: skip
+    )
 
 
 def _count_unique(reading: Reading) -> tuple[int, str]:

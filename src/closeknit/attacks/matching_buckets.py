@@ -31,8 +31,9 @@ from closeknit.forms.release_reading import Published, reading_of
 UNWRITTEN = "\0"  # stands for values that no cell of the release covers: they fit nowhere
 
 
-def matching_buckets(published: Published, original: Any, schema: Schema | None = None, population: Any = None,
-                     seed: int = 0) -> Finding:  # fmt: skip
+def matching_buckets(
+    published: Published, original: Any, schema: Schema | None = None, population: Any = None, seed: int = 0
+) -> Finding:
     """How well buckets tell people of the table from others.
 
     >>> import closeknit as ck

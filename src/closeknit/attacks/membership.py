@@ -117,8 +117,16 @@ class Membership(Record):
         )
 
 
-def membership(bucket_of: Int32, values: Int32, originals: Int32, known: Int32 | None = None,
-               outsiders: Int32 | None = None, seed: int = 0, most: int = MOST, draws: int = DRAWS) -> Membership:  # fmt: skip
+def membership(
+    bucket_of: Int32,
+    values: Int32,
+    originals: Int32,
+    known: Int32 | None = None,
+    outsiders: Int32 | None = None,
+    seed: int = 0,
+    most: int = MOST,
+    draws: int = DRAWS,
+) -> Membership:
     """What buckets of column values admit beside the original tuples.
 
     `values[n, c]` is the code of the value that each written row has in each column group; rows of different groups belong
@@ -154,8 +162,9 @@ def membership(bucket_of: Int32, values: Int32, originals: Int32, known: Int32 |
     )
 
 
-def membership_of(reading: Reading, written: WrittenTable, secret: str, outsiders: Columns | None = None,
-                  seed: int = 0) -> Membership:  # fmt: skip
+def membership_of(
+    reading: Reading, written: WrittenTable, secret: str, outsiders: Columns | None = None, seed: int = 0
+) -> Membership:
     """The same for a release in column groups, at home, where it is known which row is behind each written cell.
 
     `outsiders` are people outside the table, their cells written as the release writes them.
@@ -176,8 +185,9 @@ def membership_of(reading: Reading, written: WrittenTable, secret: str, outsider
     return membership(reading.class_of, values, originals, reading.slices(secret).known, others, seed)
 
 
-def group_codes(reading: Reading, outsiders: Columns | None,
-                column_groups: Sequence[Sequence[str]] | None = None) -> tuple[Int32, Int32 | None]:  # fmt: skip
+def group_codes(
+    reading: Reading, outsiders: Columns | None, column_groups: Sequence[Sequence[str]] | None = None
+) -> tuple[Int32, Int32 | None]:
     """One code for the cells of each column group, the same for written rows and outsiders.
 
     `column_groups` may leave out columns that are not known of the outsiders.

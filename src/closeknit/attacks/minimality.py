@@ -38,7 +38,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
-from closeknit.doors.canonical import content_hash
+from closeknit.io.canonical import content_hash
 
 MOST = 200_000
 DRAWS = 2_000
@@ -49,9 +49,19 @@ Reals = NDArray[np.float64]
 Rerun = Callable[[Columns], Columns | None]  # the written cells of a release of this table; None where it is refused
 
 
-def minimality(written: Columns, rerun: Rerun, original: Columns, class_of: Classes, schema: Schema,
-               secret: str | None = None, *, only: Sequence[int] | None = None, most: int = MOST, draws: int = DRAWS,
-               seed: int = 0) -> Finding:  # fmt: skip
+def minimality(
+    written: Columns,
+    rerun: Rerun,
+    original: Columns,
+    class_of: Classes,
+    schema: Schema,
+    secret: str | None = None,
+    *,
+    only: Sequence[int] | None = None,
+    most: int = MOST,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Finding:
     """The largest posterior of somebody's secret, where the method that made `written` can be run again.
 
     `class_of` is the class of each row of the original, -1 where it was withheld: `Release.partition`. Below, four who are 40
@@ -74,8 +84,18 @@ def minimality(written: Columns, rerun: Rerun, original: Columns, class_of: Clas
     return tried.finding(original, secret or next(iter(schema.sensitive)))
 
 
-def try_ways(written: Columns, rerun: Rerun, original: Columns, class_of: Classes, schema: Schema, *,
-               only: Sequence[int] | None = None, most: int = MOST, draws: int = DRAWS, seed: int = 0) -> TriedWays:  # fmt: skip
+def try_ways(
+    written: Columns,
+    rerun: Rerun,
+    original: Columns,
+    class_of: Classes,
+    schema: Schema,
+    *,
+    only: Sequence[int] | None = None,
+    most: int = MOST,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> TriedWays:
     """The runs, from which something can be told of every secret: arguments as in `minimality`."""
     most, draws = whole("most", most, 1), whole("draws", draws, 1)
     deals = Deals.of(original, class_of, schema, only)
@@ -162,9 +182,15 @@ class TriedWays:
             "drawn": int(self.drawn),
         }
         return Finding(
-            attack="minimality", knows=KNOWS, column=secret, measure="largest posterior", number=number, risk=number or 0.0,
-            sentence=sentence, details={**counts, **more},
-        )  # fmt: skip
+            attack="minimality",
+            knows=KNOWS,
+            column=secret,
+            measure="largest posterior",
+            number=number,
+            risk=number or 0.0,
+            sentence=sentence,
+            details={**counts, **more},
+        )
 
 
 def _large(number: int) -> str:

@@ -20,7 +20,7 @@ from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.reading import Reading, secret_codes, without_markers
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
-from closeknit.doors.canonical import cell_texts
+from closeknit.io.canonical import cell_texts
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]

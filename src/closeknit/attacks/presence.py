@@ -86,9 +86,8 @@ def _build_finding(covering: Covering, rows: int) -> Finding:
 
 def _sentence(everybody: int, sure: int, nothing: int, prior: float, highest: float) -> str:
     if prior == 1.0:
-        return (
-            f"The list has {format_count(everybody, 'person', 'people')} and the release no fewer rows: it could not tell any more."
-        )
+        people = format_count(everybody, "person", "people")
+        return f"The list has {people} and the release no fewer rows: it could not tell any more."
     there = f"{_are(sure)} in the table for sure" if sure else f"somebody is in the table {certainty(highest)}"
     return (
         f"Of {format_count(everybody, 'person', 'people')} in the list {there}, and {_are(nothing)} not; before, each was with "

@@ -36,9 +36,18 @@ ROOM = 1 << 24  # cells that members of a class may be dealt, each counted for e
 CLASSES = 4  # that are tried one by one, at least
 
 
-def with_original(published: Published, original: Any, schema: Schema, *, population: Any = None, other: Published | None = None,
-            rerun: Rerun | None = None, class_of: NDArray[np.integer] | None = None, runs: int | None = None,
-            seed: int = 0) -> list[Finding]:  # fmt: skip
+def with_original(
+    published: Published,
+    original: Any,
+    schema: Schema,
+    *,
+    population: Any = None,
+    other: Published | None = None,
+    rerun: Rerun | None = None,
+    class_of: NDArray[np.integer] | None = None,
+    runs: int | None = None,
+    seed: int = 0,
+) -> list[Finding]:
     """What attackers get who have more than the release, worst first; each attack that its arguments allow.
 
     `rerun` makes the written cells of a release of a table by the same method, and `class_of` is the class of each original
@@ -65,7 +74,9 @@ def with_original(published: Published, original: Any, schema: Schema, *, popula
         found += [intersection(published, other, people, schema, name, seed=seed) for name in shared]
         found += with_other(published, other, original, schema)
     if schema.person is not None and schema.person in people:  # else nobody is known to have several rows
-        found += [each for name in told for each in _run_if_applicable(intersection, published, None, people, schema, name, seed=seed)]
+        found += [
+            each for name in told for each in _run_if_applicable(intersection, published, None, people, schema, name, seed=seed)
+        ]
     if rerun is not None and class_of is not None and not reading.retained:
         found += _minimality(reading, rerun, original, class_of, schema, told, runs, seed)
     return worst_first(found)
@@ -104,8 +115,16 @@ def _run_if_applicable(attack: Callable[..., Finding], *arguments: Any, **named:
         return []
 
 
-def _minimality(reading: Reading, rerun: Rerun, original: Any, class_of: NDArray[np.integer], schema: Schema,
-                secrets: Sequence[str], runs: int | None, seed: int) -> list[Finding]:  # fmt: skip
+def _minimality(
+    reading: Reading,
+    rerun: Rerun,
+    original: Any,
+    class_of: NDArray[np.integer],
+    schema: Schema,
+    secrets: Sequence[str],
+    runs: int | None,
+    seed: int,
+) -> list[Finding]:
     """Of all classes where their ways can be tried, and else class by class, where the attacker knows all other secrets."""
     given = (
         whole("runs", runs, 1, MOST_RUNS) if runs is not None else int(np.clip(ROWS_RUN // max(original.rows, 1), LEAST, RUNS))

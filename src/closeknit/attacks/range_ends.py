@@ -49,7 +49,7 @@ Flags = NDArray[np.bool_]
 def range_ends(reading: Reading) -> Finding:
     """How many ranges disclose true values, as far as the release alone shows.
 
-    `set_format`: the release as its form reads it (`reading_of`).
+    `reading`: the release as its form reads it (`reading_of`).
 
     >>> import closeknit as ck
     >>> from closeknit.forms.release_reading import reading_of
@@ -77,8 +77,8 @@ def range_ends(reading: Reading) -> Finding:
         measure="share of rows whose class has a range that ends at true values",
         number=rows / reading.columns.rows,
         risk=1 / fewest,
-        sentence=f"Both ends of {format_count(ranges, 'range')} of {', '.join(names)} are true values of rows in the class: one row "
-        f"or more, and in the smallest class at most {fewest:,}, {'has' if fewest == 1 else 'have'} exactly that value. How "
+        sentence=f"Both ends of {format_count(ranges, 'range')} of {', '.join(names)} are true values of rows in the class: one "
+        f"row or more, and in the smallest class at most {fewest:,}, {'has' if fewest == 1 else 'have'} exactly that value. How "
         "many rows this singles out is measured with the original table.",
         details={"columns": ", ".join(names), "ranges": ranges, "rows": rows, "classes": int(shows.sum()), "most_rows": fewest},
     )
@@ -171,8 +171,8 @@ def _build_finding(of: _Descriptions, covering: Covering) -> Finding:
         measure="share of descriptions by a range end that fit exactly one row",
         number=share,
         risk=max(share - baseline, 0) / (1 - baseline) if baseline < 1 else 0.0,
-        sentence=f"Of {format_count(count, 'description')} \"column = an end of its range, all other columns inside the cells of "
-        f'the class" {percent(share)} fit exactly one row of the table, where {percent(baseline)} would by chance; '
+        sentence=f'Of {format_count(count, "description")} "column = an end of its range, all other columns inside the cells '
+        f'of the class" {percent(share)} fit exactly one row of the table, where {percent(baseline)} would by chance; '
         f"{format_count(rows, 'row')} ({percent(rows / n)}) are singled out.",
         details={
             "descriptions": count,
@@ -184,4 +184,4 @@ def _build_finding(of: _Descriptions, covering: Covering) -> Finding:
             "worst_column": covering.names[worst],
             "worst_column_share": float(by_column[worst]),
         },
-    )  # fmt: skip
+    )

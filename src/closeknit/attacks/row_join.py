@@ -36,8 +36,8 @@ from closeknit.core.columns import Columns
 from closeknit.core.reading import Reading, without_markers
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
-from closeknit.doors.canonical import cell_texts
 from closeknit.forms.release_reading import Published, reading_of
+from closeknit.io.canonical import cell_texts
 from closeknit.kernels.geometry.overlaps import box_tree, overlapping, overlapping_weight
 
 Int64 = NDArray[np.int64]
@@ -144,8 +144,9 @@ class _Remaining:
     unit: tuple[str, str] = ("row", "rows")
 
 
-def _count_persons(joined: _Joined, readings: Sequence[Reading], names: Sequence[str], people: Columns,
-                  schema: Schema | None) -> _Remaining:  # fmt: skip
+def _count_persons(
+    joined: _Joined, readings: Sequence[Reading], names: Sequence[str], people: Columns, schema: Schema | None
+) -> _Remaining:
     """Persons whom the cells of both releases cover."""
     schemas = [schema, schema_of_other(readings[1], schema)]
     found = [coverings(reading, people, of)[0] for reading, of in zip(readings, schemas, strict=True)]
@@ -177,8 +178,9 @@ def _person_of(people: Columns, schema: Schema | None) -> tuple[Int64, int]:
     return np.where(codes < 0, codes.max() + 1 + rows, codes), LISTED
 
 
-def _compare_texts(joined: _Joined, reading: Reading, names: Sequence[str], people: Columns,
-              schema: Schema | None) -> list[tuple[Texts, Texts]]:  # fmt: skip
+def _compare_texts(
+    joined: _Joined, reading: Reading, names: Sequence[str], people: Columns, schema: Schema | None
+) -> list[tuple[Texts, Texts]]:
     """By column: what each of the people has, and what each joined row says; none where that is not known of the people."""
     if any(name not in people for name in names):
         return []
@@ -226,4 +228,4 @@ def _build_finding(left: _Remaining, reading: Reading, names: Sequence[str]) -> 
             "wrong": int(wrong.sum()),
             "nobody_left": int((left.counts == 0).sum()),
         },
-    )  # fmt: skip
+    )

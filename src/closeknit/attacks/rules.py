@@ -63,9 +63,16 @@ class Rule:
         return self.support / self.base
 
 
-def association_rules(reading: Reading, column: str, chi_most: int = 3, items: Collection[str] | None = None,
-                      by: str | None = None, known_class: bool = False, separator: str = ";",
-                      most: int = MOST) -> Finding:  # fmt: skip
+def association_rules(
+    reading: Reading,
+    column: str,
+    chi_most: int = 3,
+    items: Collection[str] | None = None,
+    by: str | None = None,
+    known_class: bool = False,
+    separator: str = ";",
+    most: int = MOST,
+) -> Finding:
     """The surest rule from at most `chi_most` known items to another one; `items` are the sensitive ones, or else all.
 
     >>> import closeknit as ck
@@ -87,11 +94,15 @@ def association_rules(reading: Reading, column: str, chi_most: int = 3, items: C
     )
     rule, looked = surest_rule(found, wanted, chi_most, most)
     told = Finding(
-        attack="association_rules", knows=knows, column=column, measure="largest confidence of a rule",
-        number=rule.confidence if rule else None, risk=rule.confidence if rule else 0,
+        attack="association_rules",
+        knows=knows,
+        column=column,
+        measure="largest confidence of a rule",
+        number=rule.confidence if rule else None,
+        risk=rule.confidence if rule else 0,
         sentence=_sentence(found, rule, column, looked, looked < chi_most),
         details={"baskets": int(found.weights.sum()), "known_at_most": looked},
-    )  # fmt: skip
+    )
     if rule is None:
         return told
     chi = ", ".join(found.names[i] for i in rule.chi)

@@ -51,8 +51,15 @@ def similarity(reading: Reading, column: str, eps: Number = EPS) -> Finding:
         what = "its values have neither an order nor a hierarchy of more than one level, so none are alike"
         raise NotApplicable(what, column=column, right="look at homogeneity, or declare a hierarchy")
     if beliefs.totals.sum() == 0:
-        return Finding(attack="similarity", knows=KNOWS, column=column, measure="largest share of like values", number=None,
-                       risk=0, sentence=not_shown(column))  # fmt: skip
+        return Finding(
+            attack="similarity",
+            knows=KNOWS,
+            column=column,
+            measure="largest share of like values",
+            number=None,
+            risk=0,
+            sentence=not_shown(column),
+        )
     return _by_order(beliefs, reading, column, share) if ground == "ordered" else _by_tree(beliefs, reading, column)
 
 
@@ -69,13 +76,19 @@ def _by_tree(beliefs: Beliefs, reading: Reading, column: str) -> Finding:
     branch = labels[int(sets.values[worst])]
     lowest, deep = _lowest(beliefs, tree, root)
     sentence = (
-        f"{_describe_share(within, rows)} the class tells under which branch {column} lies; at worst it is '{branch}' {certainty(share)}."
+        f"{_describe_share(within, rows)} the class tells under which branch {column} lies; "
+        f"at worst it is '{branch}' {certainty(share)}."
     )
     if root in tree.leaf_node:
         sentence = f"The whole release has one value of {column}, so no class tells more."
     return Finding(
-        attack="similarity", knows=KNOWS, column=column, measure="largest share of a class under one branch", number=share,
-        risk=float(measure_gain(sets.chances, sets.prior[sets.values]).max()), sentence=sentence,
+        attack="similarity",
+        knows=KNOWS,
+        column=column,
+        measure="largest share of a class under one branch",
+        number=share,
+        risk=float(measure_gain(sets.chances, sets.prior[sets.values]).max()),
+        sentence=sentence,
         details={
             "within": within,
             "within_share": within / rows,
@@ -84,7 +97,7 @@ def _by_tree(beliefs: Beliefs, reading: Reading, column: str) -> Finding:
             "lowest_node": None if lowest is None else (tree.labels[lowest] or "missing"),
             "deeper_share": deep,
         },
-    )  # fmt: skip
+    )
 
 
 def _describe_share(within: int, rows: int) -> str:
@@ -133,13 +146,18 @@ def _by_order(beliefs: Beliefs, reading: Reading, column: str, eps: Fraction) ->
     within = int(beliefs.totals[np.unique(beliefs.owner[counts == beliefs.totals[beliefs.owner]])].sum())
     narrow = int(np.nanargmin(np.where(beliefs.totals > 0, widths, np.nan)))
     sentence = (
-        f"{_describe_share(within, rows)} the class tells {column} to within {percent(float(eps))} of its range; in the narrowest class it "
-        f"spans {percent(float(widths[narrow]))}."
+        f"{_describe_share(within, rows)} the class tells {column} to within {percent(float(eps))} of its range; "
+        f"in the narrowest class it spans {percent(float(widths[narrow]))}."
     )
     seen = reading.of(column)
     return Finding(
-        attack="similarity", knows=KNOWS, column=column, measure="largest share of a class within eps",
-        number=float(shares[worst]), risk=float(measure_gain(shares, prior).max()), sentence=sentence,
+        attack="similarity",
+        knows=KNOWS,
+        column=column,
+        measure="largest share of a class within eps",
+        number=float(shares[worst]),
+        risk=float(measure_gain(shares, prior).max()),
+        sentence=sentence,
         details={
             "eps": float(eps),
             "within": within,
@@ -149,7 +167,7 @@ def _by_order(beliefs: Beliefs, reading: Reading, column: str, eps: Fraction) ->
             "least_width_class": place(seen, narrow),
             "mean_width": float(np.where(beliefs.totals > 0, widths, 0) @ beliefs.totals / rows),
         },
-    )  # fmt: skip
+    )
 
 
 def _ends(domain: Domain) -> tuple[Fraction, Fraction]:

@@ -37,8 +37,9 @@ def skewness(reading: Reading, column: str) -> Finding:
     beliefs = Beliefs.of(reading, column, people=False)
     measure = "largest lift q/p"
     if beliefs.totals.sum() == 0:
-        return Finding(attack="skewness", knows=KNOWS, column=column, measure=measure, number=None, risk=0,
-                       sentence=not_shown(column))  # fmt: skip
+        return Finding(
+            attack="skewness", knows=KNOWS, column=column, measure=measure, number=None, risk=0, sentence=not_shown(column)
+        )
     q, p, owner = beliefs.chances, beliefs.prior[beliefs.values], beliefs.owner
     lifts = np.where(p > 0, q / np.where(p > 0, p, 1), 0.0)
     seen, texts = reading.of(column), beliefs.domain.texts
@@ -46,9 +47,15 @@ def skewness(reading: Reading, column: str) -> Finding:
     distances, ground = _distances(beliefs, reading, column)
     far = int(np.argmax(distances))
     return Finding(
-        attack="skewness", knows=KNOWS, column=column, measure=measure, number=float(lifts[lift]),
-        risk=float(measure_gain(q, p).max()), sentence=_sentence(column, value_name(texts, int(beliefs.values[lift])),
-                                                           place(seen, int(owner[lift])), float(q[lift]), float(p[lift])),
+        attack="skewness",
+        knows=KNOWS,
+        column=column,
+        measure=measure,
+        number=float(lifts[lift]),
+        risk=float(measure_gain(q, p).max()),
+        sentence=_sentence(
+            column, value_name(texts, int(beliefs.values[lift])), place(seen, int(owner[lift])), float(q[lift]), float(p[lift])
+        ),
         details={
             "beta": float(lifts[lift]) - 1,
             "value": value_name(texts, int(beliefs.values[lift])),
@@ -60,7 +67,7 @@ def skewness(reading: Reading, column: str) -> Finding:
             "distance_kind": ground,
             "distance_class": place(seen, far),
         },
-    )  # fmt: skip
+    )
 
 
 def _sentence(column: str, value: str, where: str, q: float, p: float) -> str:

@@ -21,14 +21,14 @@ from closeknit.attacks.finding_texts import format_count
 
 
 class EmittedCounts(Protocol):
-    """What a stream counts: its `read_counters`."""
+    """What a stream counts: its `counters`."""
 
     rows_out: int
     reused: int
 
 
 def temporal(counters: EmittedCounts) -> Finding:
-    """How many rows of a stream left alone; `read_counters` as a stream has them.
+    """How many rows of a stream left alone; `counters` as a stream has them.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns

@@ -145,8 +145,7 @@ def _refusals() -> Iterator[Check]:
 
 def _examples(listed: dict[str, list[Any]], name: str, may_be_empty: bool = False) -> list[Any]:
     require(
-        name in listed and (listed[name] or may_be_empty),
-        f"'{name}' is registered and has no examples in checks/examples.py",
+        name in listed and (listed[name] or may_be_empty), f"'{name}' is registered and has no examples in checks/examples.py"
     )
     return listed[name]
 

@@ -13,7 +13,7 @@ from closeknit.checks.methods import SEED
 from closeknit.checks.tables import Case
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.core.method import usual_form
-from closeknit.doors.files import write_parquet
+from closeknit.io.files import write_parquet
 
 
 def same_as_on_one_machine(engine: str, method: Any, case: Case) -> None:
@@ -26,7 +26,9 @@ def same_as_on_one_machine(engine: str, method: Any, case: Case) -> None:
         counts = method.scale == "count"
         unserved = case.schema.person is not None if counts else case.suppress > 0
         if unserved or usual_form(method) != "generalized":
-            require(isinstance(there, BadInput) and "on Spark" in str(there), f"what {engine} does not serve is refused: {there}")
+            require(
+                isinstance(there, BadInput) and "on Spark" in str(there), f"what {engine} does not serve is refused: {there}"
+            )
             return
         here = _try_release(file, method, case, None)
     if isinstance(here, CloseknitError):

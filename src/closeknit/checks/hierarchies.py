@@ -109,8 +109,7 @@ def cells_are_read_back(kind: Any, values: list[Any]) -> None:
         cells = sorted(set(bound.labels.values()))
         again = kind_from(kind_form(kind.published(cells)))
         require(
-            np.array_equal(again.losses(cells), kind.published(cells).losses(cells)),
-            "losses change when a certificate is read",
+            np.array_equal(again.losses(cells), kind.published(cells).losses(cells)), "losses change when a certificate is read"
         )
 
 

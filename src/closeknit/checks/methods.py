@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.api import anonymize, audit
+from closeknit.api.recipe import build_from_form
 from closeknit.checks.failures import require
 from closeknit.checks.naive_cells import covers, ground, raw_text, rows_of, tree
 from closeknit.checks.oracle import oracle_holds, oracle_keeps, oracle_vacuous
@@ -29,7 +30,6 @@ from closeknit.core.params import spec
 from closeknit.core.table import Partition
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.models import KAnonymity, LDiversity
-from closeknit.recipe import build_from_form
 from closeknit.release import Release
 
 MethodCheck = Callable[[Any, Case], None]
@@ -161,7 +161,9 @@ def raw_value_inside(method: Any, case: Case) -> None:
     for group in shown.groups:
         kept = [name for name in shown.unchanged if name in group]
         before, after = rows_of(case.columns, kept, case.schema.missing), rows_of(release.columns, kept)
-        require(len({tuple(origins[name]) for name in group}) == 1, f"{group}: cells that belong together are of different rows")
+        require(
+            len({tuple(origins[name]) for name in group}) == 1, f"{group}: cells that belong together are of different rows"
+        )
         require([before[row] for row in origins[group[0]]] == after, "a row stands beside the secrets of another one")
     buckets_are_classes(shown, origins, release.partition.tolist())
 
@@ -196,8 +198,7 @@ def missing_is_a_value(method: Any, case: Case) -> None:
             require(len(written) == 1, f"column '{name}': one class has the cells {written}")
             if True in gaps and not whole:
                 require(
-                    written == ({"*"} if False in gaps else {None}),
-                    f"column '{name}': missing values are written as {written}",
+                    written == ({"*"} if False in gaps else {None}), f"column '{name}': missing values are written as {written}"
                 )
             else:
                 require(None not in written, f"column '{name}': values that are there are written as missing")
@@ -250,10 +251,7 @@ def row_order_is_irrelevant(method: Any, case: Case) -> None:
     shuffled = case.columns.take(rng.permutation(case.columns.rows))
     listed = Columns.of({name: column.cells() for name, column in shuffled.items()})
     one, other = run_once(method, case), run_case(method, case, listed)
-    require(
-        one.certificate.content_sha256 == other.certificate.content_sha256,
-        "the order of the input shows in the release",
-    )
+    require(one.certificate.content_sha256 == other.certificate.content_sha256, "the order of the input shows in the release")
     require(one.certificate == other.certificate, "the order of the input shows in the certificate")
 
 
@@ -344,7 +342,9 @@ def links_are_broken(method: Any, case: Case) -> None:
     for group in shown.groups if shown.number else ():
         table = case.schema.encode(exchange_cells(case.columns, group, release.partition))
         written = form.write(table, Partition.of(release.partition[table.rows]), SEED)
-        require(rows_of(written.columns, names) == rows_of(release.columns, names), f"{group}: who has them shows in the release")
+        require(
+            rows_of(written.columns, names) == rows_of(release.columns, names), f"{group}: who has them shows in the release"
+        )
 
 
 def exchange_cells(columns: Columns, group: Sequence[str], class_of: NDArray[np.integer]) -> Columns:
@@ -363,10 +363,7 @@ def _origins(release: Release, case: Case) -> dict[str, list[int]]:
     form = build_from_form("form", release.certificate.form, FORMS)
     written = form.write(table, Partition.of(release.partition[table.rows]), SEED)
     names = list(release.columns)
-    require(
-        rows_of(written.columns, names) == rows_of(release.columns, names),
-        "the release is not its partition written down",
-    )
+    require(rows_of(written.columns, names) == rows_of(release.columns, names), "the release is not its partition written down")
     return {name: table.rows[written.rows_of(name)].tolist() for name in case.schema.published}
 
 

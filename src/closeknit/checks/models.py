@@ -188,8 +188,7 @@ def merging_keeps_it(model: Any, kind: Any, seed: int) -> None:
                 if holds[one] and holds[other]:
                     merged = [other if number == one else number for number in sample.class_of]
                     require(
-                        model.holds(sample.classes(merged))[other],
-                        f"{model}: two classes that hold make one that does not",
+                        model.holds(sample.classes(merged))[other], f"{model}: two classes that hold make one that does not"
                     )
 
 
@@ -204,7 +203,9 @@ def standing_alone_equals_its_definition(model: Any, kind: Any, seed: int) -> No
             params = oracle_params(judged, replace(sample, persons=None), [])
             alone = oracle_alone(judged.name, sample.secrets, **params)
             share = sum(alone.values()) / len(sample.secrets)
-            require(math.isclose(found.share, share), f"{judged}: {found.share} and not {share} stand alone in {sample.secrets}")
+            require(
+                math.isclose(found.share, share), f"{judged}: {found.share} and not {share} stand alone in {sample.secrets}"
+            )
             for k in (1, 3, 6, 100):
                 right = oracle_vacuous(judged.name, sample.secrets, k, **params)
                 require(replace(found, k=k).vacuous == right, f"{judged}, k = {k}: vacuous is not {right} in {sample.secrets}")

@@ -257,8 +257,9 @@ def transport(p: Shares, q: Shares, distance: Callable[[Value, Value], Fraction]
     return cost
 
 
-def _cheapest_path(supply: Shares, demand: Shares, sent: Mapping[tuple[Value, Value], Fraction],
-                   distance: Callable[[Value, Value], Fraction]) -> list[tuple[Value, Value]]:  # fmt: skip
+def _cheapest_path(
+    supply: Shares, demand: Shares, sent: Mapping[tuple[Value, Value], Fraction], distance: Callable[[Value, Value], Fraction]
+) -> list[tuple[Value, Value]]:
     """Pairs (from, to) of a path from some supply to some demand; every second pair takes goods back (Bellman and Ford)."""
     left: dict[Value, tuple[Fraction, list[Any]]] = {u: (Fraction(0), []) for u, rest in supply.items() if rest > 0}
     right: dict[Value, tuple[Fraction, list[Any]]] = {}

@@ -63,8 +63,14 @@ def some_rows(rng: np.random.Generator, count: int, people: int = 1000, **column
     ]
 
 
-def stream_case(name: str, rows: list[Row], quasi: tuple[str, ...] = ("age", "city"), persons: bool = False,
-                tagged: bool = True, tree: bool = False) -> StreamCase:  # fmt: skip
+def stream_case(
+    name: str,
+    rows: list[Row],
+    quasi: tuple[str, ...] = ("age", "city"),
+    persons: bool = False,
+    tagged: bool = True,
+    tree: bool = False,
+) -> StreamCase:
     """These columns of the rows. Rows come in bursts: several at once, then nothing for a while."""
     roles: dict[str, Any] = {"person": "name"} if persons else {"identifier": ["name"], "rows_are_persons": True}
     roles |= {"plain": ["tag"], "allow_unique": ["tag"]} if tagged else {}
@@ -116,5 +122,6 @@ def _random_stream(name: str, rng: np.random.Generator) -> StreamCase:
         if rng.random() < 0.4:
             columns["ill"] = [ILLS[int(rng.integers(4))], "gout", None, "plague"][: int(rng.integers(1, 5))]
         rows += some_rows(rng, int(rng.integers(1, 60)), people, **columns)
-    return stream_case(name, rows, quasi, persons=bool(rng.random() < 0.5), tagged=bool(rng.random() < 0.8),
-                       tree=bool(rng.random() < 0.3))  # fmt: skip
+    return stream_case(
+        name, rows, quasi, persons=bool(rng.random() < 0.5), tagged=bool(rng.random() < 0.8), tree=bool(rng.random() < 0.3)
+    )

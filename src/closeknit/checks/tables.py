@@ -133,12 +133,7 @@ def quasi_kinds() -> dict[str, Any]:
 
 def secret_kinds() -> dict[str, Any]:
     """The kinds of the generated secrets."""
-    return {
-        "disease": Hierarchy.from_nested(DISEASE),
-        "charge": numeric(),
-        "blood": flat(),
-        "since": date(["month", "year"]),
-    }
+    return {"disease": Hierarchy.from_nested(DISEASE), "charge": numeric(), "blood": flat(), "since": date(["month", "year"])}
 
 
 def people(rng: np.random.Generator, rows: int, missing: float = 0.0) -> dict[str, list[Any]]:
@@ -203,14 +198,7 @@ def edge_tables() -> list[Case]:
     wide = {**usual, **{f"q{i:02}": rng.integers(0, 9, 40).tolist() for i in range(64)}}
     k = KAnonymity(4)
     return [
-        case(
-            "every kind",
-            usual,
-            list(quasi_kinds()),
-            ["disease"],
-            [k, TCloseness("disease", 0.4)],
-            importance={"age": 3},
-        ),
+        case("every kind", usual, list(quasi_kinds()), ["disease"], [k, TCloseness("disease", 0.4)], importance={"age": 3}),
         case("missing cells", gaps, ["age", "zip", "job", "born"], ["disease"], [k, LDiversity("disease", 2)]),
         case("only missing cells", nothing, ["age", "job", "sex"], ["disease"], [k]),
         case("unicode", usual, ["town", "sex"], ["blood"], [k, BetaLikeness("blood", 2)]),
@@ -231,13 +219,7 @@ def edge_tables() -> list[Case]:
         case("no secret", few, ["age", "born"], [], [k]),
         *_several_secrets(usual),
         case("dates as secret", few, ["born", "zip"], ["since"], [KAnonymity(3), TCloseness("since", 0.4)]),
-        case(
-            "missing secrets",
-            gaps,
-            ["age", "sex"],
-            ["blood"],
-            [k, TCloseness("blood", 0.5), DeltaDisclosure("blood", 1.5)],
-        ),
+        case("missing secrets", gaps, ["age", "sex"], ["blood"], [k, TCloseness("blood", 0.5), DeltaDisclosure("blood", 1.5)]),
         case(
             "odd codes and trees", usual, ["code", "odd", "dose", "since"], ["disease"], [k], importance={"code": 0, "odd": 0.5}
         ),

@@ -60,7 +60,7 @@ class CheckedGuarantee(Record):
     def mark_attested(self, attested: Collection[str], notes: Collection[str]) -> CheckedGuarantee:
         """The same, marked where the certificate attests what cannot be checked, or notes that a guarantee is vacuous.
 
-        `attest_model`: texts of attested guarantees; `notes`: those of the certificate.
+        `attested`: texts of attested guarantees; `notes`: those of the certificate.
         """
         is_attested = self.status == "not checkable" and self.text in attested
         return self.model_copy(update={"attested": is_attested, "noted": vacuous_note(self.text) in notes})
@@ -269,7 +269,8 @@ def _rows_of(reading: Reading, worst: WorstClass) -> int:
 def _number_differences(what: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
     for key in dict.fromkeys([*now, *then]):
         if not _equal(now.get(key), then.get(key)):
-            yield f"{what}, {key}: recomputed {_render_number(now.get(key))}, its certificate says {_render_number(then.get(key))}"
+            found, claimed = _render_number(now.get(key)), _render_number(then.get(key))
+            yield f"{what}, {key}: recomputed {found}, its certificate says {claimed}"
 
 
 def _flat(loss: LossRecord) -> dict[str, float]:

@@ -67,11 +67,7 @@ def normalize_nested(form: object, level: int = 1, numbers: Iterator[int] | None
 
 
 def interval_edges(
-    edges: Sequence[Number] | None = None,
-    *,
-    lo: Number | None = None,
-    hi: Number | None = None,
-    width: Number | None = None,
+    edges: Sequence[Number] | None = None, *, lo: Number | None = None, hi: Number | None = None, width: Number | None = None
 ) -> list[float]:
     """Edges as listed, or from `lo` to `hi` in steps of `width` (the last step may be shorter).
 

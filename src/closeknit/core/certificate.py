@@ -2,7 +2,7 @@
 
 It is made by `certify` from the classes that were read back from the written cells, never from what a method meant to do. It
 carries no seed, no recipe and nothing of the input. What a stranger cannot recompute (a promise counted in persons) is measured
-at home and marked `attest_model`: of it only *asked* and *held* are told.
+at home and marked `attested`: of it only *asked* and *held* are told.
 """
 
 from __future__ import annotations

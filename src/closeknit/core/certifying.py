@@ -148,9 +148,18 @@ def class_sizes(reading: Reading, k: int = 0) -> ClassSizes:
     )
 
 
-def certify(reading: Reading, models: Sequence[Model], *, version: str, form: Mapping[str, dict[str, Any]], withheld: int,
-            home: PrivateContext | None, notes: Sequence[str], joint: Model | None = None,
-            allow_vacuous: bool = False) -> Certificate:  # fmt: skip
+def certify(
+    reading: Reading,
+    models: Sequence[Model],
+    *,
+    version: str,
+    form: Mapping[str, dict[str, Any]],
+    withheld: int,
+    home: PrivateContext | None,
+    notes: Sequence[str],
+    joint: Model | None = None,
+    allow_vacuous: bool = False,
+) -> Certificate:
     """Measure every model on what was read back; raise `Unsatisfiable` if one is not met, or vacuous and not allowed to be.
 
     `joint` measures all secrets as one, where there are several.
@@ -211,7 +220,7 @@ def loss_record(loss: Loss) -> LossRecord:
 
 
 def persons_note(schema: Schema, checked: bool = True) -> str:
-    """What k counts, in a sentence. `check_comparison`: whether rows that share an identifier were refused.
+    """What k counts, in a sentence. `checked`: whether rows that share an identifier were refused.
 
     >>> persons_note(Schema(identifier=["name"], rows_are_persons=True))
     'every row was counted as a person of its own, as the data owner declares (rows_are_persons)'

@@ -66,7 +66,15 @@ class Choice(Document):
         grid = [["k", f"t of {self.column}", "loss", "C", ""]]
         for one in self.candidates:
             mark = "<- chosen" if one.k == self.k else ""
-            grid.append([str(one.k), _render_number(one.t, ".4g"), _render_number(one.loss, ".4f"), _render_number(one.score, ".4f"), mark])
+            grid.append(
+                [
+                    str(one.k),
+                    _render_number(one.t, ".4g"),
+                    _render_number(one.loss, ".4f"),
+                    _render_number(one.score, ".4f"),
+                    mark,
+                ]
+            )
         return grid
 
 

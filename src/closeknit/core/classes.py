@@ -35,8 +35,15 @@ class Histogram:
     domain: Domain
 
     @classmethod
-    def of(cls, class_of: NDArray[np.int32], count: int, codes: NDArray[np.int32], domain: Domain,
-           reference: Int64 | None = None, weights: Int64 | None = None) -> Histogram:  # fmt: skip
+    def of(
+        cls,
+        class_of: NDArray[np.int32],
+        count: int,
+        codes: NDArray[np.int32],
+        domain: Domain,
+        reference: Int64 | None = None,
+        weights: Int64 | None = None,
+    ) -> Histogram:
         """Counted from rows; rows without a class (-1) or with a withheld secret (-1) do not count.
 
         `weights`: how many equal rows each one stands for, where it is not one.
@@ -169,9 +176,15 @@ class Classes:
         return len(self.sizes)
 
     @classmethod
-    def of(cls, class_of: NDArray[np.int32], count: int, secrets: Mapping[Secret, CodedSecret],
-           persons: NDArray[np.int64] | None = None, references: Mapping[Secret, Int64] | None = None,
-           weights: Int64 | None = None) -> Classes:  # fmt: skip
+    def of(
+        cls,
+        class_of: NDArray[np.int32],
+        count: int,
+        secrets: Mapping[Secret, CodedSecret],
+        persons: NDArray[np.int64] | None = None,
+        references: Mapping[Secret, Int64] | None = None,
+        weights: Int64 | None = None,
+    ) -> Classes:
         """Counted from rows. `persons`: the person of each row, where rows are not persons of their own.
 
         `references`: counts of every leaf of a secret to judge its classes against, where these are not all there is.
@@ -231,9 +244,12 @@ class Classes:
             return {**counted, **{written: counted[view] for written, view in views.items() if view in counted}}
 
         return replace(
-            self, histograms={**self.histograms, column: histogram}, by_person=rename_views(self.by_person),
-            matched=rename_views(self.matched), heads=rename_views(self.heads),
-        )  # fmt: skip
+            self,
+            histograms={**self.histograms, column: histogram},
+            by_person=rename_views(self.by_person),
+            matched=rename_views(self.matched),
+            heads=rename_views(self.heads),
+        )
 
     def views(self, secret: Secret | None) -> list[Classes]:
         """On what a promise about this secret is judged: the values as written and, where some look alike, the folded ones."""

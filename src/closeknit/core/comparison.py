@@ -53,8 +53,9 @@ class MethodResult(Record):
     reason: str | None = None
 
     @classmethod
-    def of(cls, method: dict[str, dict[str, Any]], certificate: Certificate, seconds: float,
-           megabytes: float | None) -> MethodResult:  # fmt: skip
+    def of(
+        cls, method: dict[str, dict[str, Any]], certificate: Certificate, seconds: float, megabytes: float | None
+    ) -> MethodResult:
         """The row of a release."""
         return cls(
             method=method,

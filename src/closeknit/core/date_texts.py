@@ -22,13 +22,34 @@ Moment = tuple[str, datetime]  # level, and the first moment of its unit
 _LABEL = re.compile(r"(\d{4})(?:(s)|-Q([1-4])|-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d))?)?)?)?", re.ASCII)
 _TIME = r"(?:[T ] ?(?P<H>\d\d?)(?::(?P<M>\d\d)(?::\d\d(?:[.,]\d+)?)?)?(?: ?(?:Z|[+-]\d\d(?::?\d\d)?))?)"
 _DAY_FIRST_OR_LAST = re.compile(rf"(?:(\d{{4}})([./])\d\d?\2\d\d?|(\d\d?)([./-])(\d\d?)\4\d{{4}}){_TIME}?", re.ASCII)
-_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-           "december")  # fmt: skip
+_MONTHS = (
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+)
 _MONTH_OF = {name[:length]: i for i, name in enumerate(_MONTHS, 1) for length in (3, len(name))}
 _DIRECTIVES = {
-    "Y": r"(?P<Y>\d{4})", "m": r"(?P<m>\d\d?)", "d": r"(?P<d>\d\d?)", "b": "(?P<b>[A-Za-z]{3})", "B": "(?P<b>[A-Za-z]+)",
-    "H": r"(?P<H>\d\d?)", "M": r"(?P<M>\d\d)", "S": r"\d\d", "f": r"\d+", "z": r"(?:Z|[+-]\d\d:?\d\d)", "%": "%",
-}  # fmt: skip
+    "Y": r"(?P<Y>\d{4})",
+    "m": r"(?P<m>\d\d?)",
+    "d": r"(?P<d>\d\d?)",
+    "b": "(?P<b>[A-Za-z]{3})",
+    "B": "(?P<b>[A-Za-z]+)",
+    "H": r"(?P<H>\d\d?)",
+    "M": r"(?P<M>\d\d)",
+    "S": r"\d\d",
+    "f": r"\d+",
+    "z": r"(?:Z|[+-]\d\d:?\d\d)",
+    "%": "%",
+}
 
 
 def read_label(text: str) -> Moment | None:

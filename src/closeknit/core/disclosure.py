@@ -81,7 +81,8 @@ def keeps_diverse(slices: Slices, profiles: Int32, l: Fraction, weight: str) -> 
     if (open_ & ~close & (level > float(1 / l))).any():
         return False
     return all(
-        max(index.exact(index.encode_profiles(distinct[q : q + 1])[0], weight).values()) <= 1 / l for q in np.flatnonzero(open_ & close)
+        max(index.exact(index.encode_profiles(distinct[q : q + 1])[0], weight).values()) <= 1 / l
+        for q in np.flatnonzero(open_ & close)
     )
 
 
@@ -171,9 +172,15 @@ class _Index:
             at += len(cells)
         buckets, counts = (np.concatenate(parts) for parts in zip(*found, strict=True))
         postings = Postings(
-            sizes, np.array(base), np.concatenate(starts), buckets.astype(np.int32), counts,
-            np.searchsorted(owner, np.arange(at + 1)), (beside % max(len(values), 1)).astype(np.int32), value_counts,
-        )  # fmt: skip
+            sizes,
+            np.array(base),
+            np.concatenate(starts),
+            buckets.astype(np.int32),
+            counts,
+            np.searchsorted(owner, np.arange(at + 1)),
+            (beside % max(len(values), 1)).astype(np.int32),
+            value_counts,
+        )
         return cls(postings, slices.place, codes, values)
 
     def encode_profiles(self, profiles: Int32) -> Int32:
@@ -187,7 +194,9 @@ class _Index:
     def floats(self, profiles: Int32, weight: str, allowed: Int64) -> tuple[NDArray[np.float64], Int32, Int64, Int64]:
         """Per profile: the largest p(t,s) (-1 where a float cannot tell), its value, buckets, and those that fail alone."""
         width = max(len(self.values), 1)
-        level, value, *counts = disclosures(self.postings, self.place, self.encode_profiles(profiles), weight == "size", allowed, width)
+        level, value, *counts = disclosures(
+            self.postings, self.place, self.encode_profiles(profiles), weight == "size", allowed, width
+        )
         return level, np.append(self.values, np.int32(-1))[value], counts[0], counts[1]
 
     def exact(self, profile: Int32, weight: str) -> dict[int, Fraction]:

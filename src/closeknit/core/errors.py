@@ -27,13 +27,7 @@ class BadInput(CloseknitError):
     status = 2
 
     def __init__(
-        self,
-        what: str,
-        *,
-        file: object = None,
-        column: str | None = None,
-        row: int | None = None,
-        right: str | None = None,
+        self, what: str, *, file: object = None, column: str | None = None, row: int | None = None, right: str | None = None
     ) -> None:
         what, right = _clip(what), right and _clip(right)
         self.what, self.file, self.column, self.row, self.right = what, file, column, row, right
@@ -76,7 +70,7 @@ class Vacuous(Unsatisfiable):
 def suggest_name(given: object, known: Iterable[object]) -> str:
     """What to write instead of a name that is unknown: the most similar known name, or else the known names.
 
-    `upload_table` is the unknown name and `known` are those that would be right. Case, spaces, `-` and `_` make no difference.
+    `given` is the unknown name and `known` are those that would be right. Case, spaces, `-` and `_` make no difference.
 
     >>> suggest_name("Age", ["age", "sex"]), suggest_name("zip", ["age", "sex"])
     ("did you mean 'age'?", 'choose one of: age, sex')

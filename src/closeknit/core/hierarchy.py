@@ -161,9 +161,15 @@ class Hierarchy:
 
     @classmethod
     def intervals(
-        cls, edges: Sequence[Number] | None = None, *, lo: Number | None = None, hi: Number | None = None,
-        width: Number | None = None, fanout: int = 2, levels: Sequence[int] | None = None,
-    ) -> Hierarchy:  # fmt: skip
+        cls,
+        edges: Sequence[Number] | None = None,
+        *,
+        lo: Number | None = None,
+        hi: Number | None = None,
+        width: Number | None = None,
+        fanout: int = 2,
+        levels: Sequence[int] | None = None,
+    ) -> Hierarchy:
         """Declared intervals of numbers, joined `fanout` by `fanout` (or as `levels` says, level by level).
 
         >>> Hierarchy.intervals(lo=0, hi=100, width=25).cover([0, 0, 2], [0, 1, 3])

@@ -16,10 +16,7 @@ from closeknit.core.written_kinds import Nodes, WrittenNodes
 
 KINDS: dict[str, Any] = {kind.name: kind for kind in (Numeric, Date, Prefix, Flat, Hierarchy, WrittenNodes, Nodes)}
 EXTRA_KEYS = {"tree": ("from_data", "edges"), "csv": ("delimiter", "encoding")}  # keys that may stand beside the name
-BUILDERS = {
-    "intervals": ("edges", "lo", "hi", "width", "fanout", "levels"),
-    "balanced": ("values", "fanout", "from_data"),
-}
+BUILDERS = {"intervals": ("edges", "lo", "hi", "width", "fanout", "levels"), "balanced": ("values", "fanout", "from_data")}
 LISTS = ("edges", "values", "levels")
 FORMS = (*KINDS, "csv", *BUILDERS)
 
@@ -45,8 +42,10 @@ def kind_from(form: object, base: Path | None = None) -> Kind:
     if not names and form:
         _refuse_unknown("kind of column", next(iter(form)), FORMS)
     if len(names) != 1:
-        raise BadInput(f"a kind of column is one name, not {len(names)}: {', '.join(map(str, form)) or 'none'}",
-                       right=f"write one of: {', '.join(FORMS)}")  # fmt: skip
+        raise BadInput(
+            f"a kind of column is one name, not {len(names)}: {', '.join(map(str, form)) or 'none'}",
+            right=f"write one of: {', '.join(FORMS)}",
+        )
     beside = {str(key): value for key, value in form.items() if key != names[0]}
     return _build_kind(names[0], form[names[0]], beside, base)
 

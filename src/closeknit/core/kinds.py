@@ -336,8 +336,9 @@ def tree_losses(tree: Tree, cells: Sequence[str]) -> Losses:
     return leaf_losses(counts, tree.size, [cell == STAR for cell in cells])
 
 
-def numeric(lo: float | None = None, hi: float | None = None, step: float | None = None, bins: int | None = None,
-            snap: bool = False) -> Numeric:  # fmt: skip
+def numeric(
+    lo: float | None = None, hi: float | None = None, step: float | None = None, bins: int | None = None, snap: bool = False
+) -> Numeric:
     """A column of numbers between `lo` and `hi`; ranges of decimals end at multiples of `step`, others with `snap`; or `bins`.
 
     >>> numeric(0, 120, step=5)

@@ -1,7 +1,7 @@
 """How much a request may ask for, in one place: each limit is checked where its parameter is, before anything is allocated.
 
 The command line, Python, recipes, the page, the service and the certificate of an audited release share these checks. A
-server has limits of its own in addition (`closeknit.apps.web.settings`): they depend on the machine.
+server has limits of its own in addition (`closeknit.web.settings`): they depend on the machine.
 """
 
 from __future__ import annotations

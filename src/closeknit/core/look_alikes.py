@@ -124,7 +124,8 @@ def references_in(table: Table, models: Sequence[Model]) -> dict[Secret, Referen
 def find_look_alikes(references: Mapping[Secret, Reference]) -> dict[Secret, tuple[int, int]]:
     """The attributes with look-alike values: how many of their values look alike, and to how many these fold.
 
-    >>> find_look_alikes({"ill": (Domain(("Flu", "flu", "gout")), np.array([1, 1, 1, 0])), "sex": (Domain(("f", "m")), np.ones(3, int))})
+    >>> ill, sex = Domain(("Flu", "flu", "gout")), Domain(("f", "m"))
+    >>> find_look_alikes({"ill": (ill, np.array([1, 1, 1, 0])), "sex": (sex, np.ones(3, int))})
     {'ill': (2, 1)}
     """
     found: dict[Secret, tuple[int, int]] = {}

@@ -63,8 +63,9 @@ def measure_loss(columns: Columns, schema: Schema, withheld: int = 0) -> Loss:
     return weigh_losses(losses, {name: np.roll(rows, -1) for name, rows in counts.items()}, schema, columns.rows, withheld)
 
 
-def weigh_losses(losses: Mapping[str, Losses], counts: Mapping[str, NDArray[np.int64]], schema: Schema, rows: int,
-            withheld: int = 0) -> Loss:  # fmt: skip
+def weigh_losses(
+    losses: Mapping[str, Losses], counts: Mapping[str, NDArray[np.int64]], schema: Schema, rows: int, withheld: int = 0
+) -> Loss:
     """Loss of cells of which is known how many rows have each; the missing one stands last.
 
     >>> from closeknit.core.kinds import flat

@@ -35,8 +35,9 @@ def whole(name: str, value: object, least: int, most: int | None = None) -> int:
     return number
 
 
-def number(name: str, value: Number, least: Number | None = None, most: Number | None = None,
-           above: Number | None = None) -> Fraction:  # fmt: skip
+def number(
+    name: str, value: Number, least: Number | None = None, most: Number | None = None, above: Number | None = None
+) -> Fraction:
     """A finite number inside its limits, as the rational that was written.
 
     >>> number("t", 0.2, least=0, most=1)

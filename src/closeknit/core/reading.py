@@ -75,7 +75,9 @@ class Reading:
             return self
         if secret not in self.seen:
             right = "put them into one group, or ask for each of them alone"
-            raise BadInput(f"{render_secret(secret)}: they stand in different groups of columns, so nothing joins them", right=right)
+            raise BadInput(
+                f"{render_secret(secret)}: they stand in different groups of columns, so nothing joins them", right=right
+            )
         return self.seen[secret]
 
     def fold_values(self, secret: Secret | None) -> Reading | None:

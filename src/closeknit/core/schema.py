@@ -115,9 +115,14 @@ class Schema(Summarized, BaseModel):
 
     def _check(self) -> None:
         roles: dict[str, str] = {}
-        for role, names in (("identifier", self.identifier), ("quasi", self.quasi), ("sensitive", self.sensitive),
-                            ("plain", self.plain), ("drop", self.drop),
-                            ("person", [self.person] if self.person else [])):  # fmt: skip
+        for role, names in (
+            ("identifier", self.identifier),
+            ("quasi", self.quasi),
+            ("sensitive", self.sensitive),
+            ("plain", self.plain),
+            ("drop", self.drop),
+            ("person", [self.person] if self.person else []),
+        ):
             for name in names:
                 other = roles.setdefault(name, role)
                 if other != role and {other, role} != {"quasi", "sensitive"}:  # slicing may serve a column that is both

@@ -189,8 +189,9 @@ class Form(Protocol):
     def write(self, table: Table, partition: Partition, seed: int) -> WrittenTable:
         """The written cells, in an order that these cells alone give; only a form that perturbs has a use for the seed."""
 
-    def read(self, columns: Columns, schema: Schema, persons: Persons | None = None,
-             joints: Sequence[tuple[str, ...]] = ()) -> Reading:  # fmt: skip
+    def read(
+        self, columns: Columns, schema: Schema, persons: Persons | None = None, joints: Sequence[tuple[str, ...]] = ()
+    ) -> Reading:
         """The classes that an adversary finds in the written cells; `joints`: secrets to be counted as one, too."""
 
     def notes(self, schema: Schema) -> list[str]:

@@ -89,7 +89,7 @@ def find_stand_alone(model: Model, classes: Classes, k: int) -> StandAlone | Non
 def vacuity_notes(models: Sequence[Model], classes_of: Callable[[Model], Classes], allowed: bool) -> list[str]:
     """Notes on guarantees that exclude nothing, or whose limit has no effect.
 
-    `classes_of` gives the classes in which a model sees its column. A vacuous guarantee raises `Vacuous` unless `is_allowed`.
+    `classes_of` gives the classes in which a model sees its column. A vacuous guarantee raises `Vacuous` unless `allowed`.
     """
     notes, k = [], least_rows(models)
     for model in models:

@@ -23,9 +23,16 @@ class Fill(Protocol):
 
     name: ClassVar[str]
 
-    def fill(self, quasi: NDArray[np.int32], scales: Scales, points: NDArray[np.float64], bucket_of_row: NDArray[np.int32],
-             allotments: NDArray[np.int64], seed: int,
-             keys: NDArray[np.uint64] | None = None) -> NDArray[np.int32]:  # fmt: skip
+    def fill(
+        self,
+        quasi: NDArray[np.int32],
+        scales: Scales,
+        points: NDArray[np.float64],
+        bucket_of_row: NDArray[np.int32],
+        allotments: NDArray[np.int64],
+        seed: int,
+        keys: NDArray[np.uint64] | None = None,
+    ) -> NDArray[np.int32]:
         """Class of each row. `keys` = `curve(points)`, for whoever fills several plans of one table."""
 
 

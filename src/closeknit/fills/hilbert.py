@@ -41,9 +41,16 @@ class Hilbert:
     def __post_init__(self) -> None:
         choice("seeds", self.seeds, ORDERS)
 
-    def fill(self, quasi: NDArray[np.int32], scales: Scales, points: NDArray[np.float64], bucket_of_row: NDArray[np.int32],
-             allotments: NDArray[np.int64], seed: int,
-             keys: NDArray[np.uint64] | None = None) -> NDArray[np.int32]:  # fmt: skip
+    def fill(
+        self,
+        quasi: NDArray[np.int32],
+        scales: Scales,
+        points: NDArray[np.float64],
+        bucket_of_row: NDArray[np.int32],
+        allotments: NDArray[np.int64],
+        seed: int,
+        keys: NDArray[np.uint64] | None = None,
+    ) -> NDArray[np.int32]:
         """Class of each row."""
         keys = curve(points) if keys is None else keys
         shelf = sort_buckets(keys, bucket_of_row, allotments.shape[1])

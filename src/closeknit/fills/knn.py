@@ -49,9 +49,16 @@ class Knn:
         choice("seeds", self.seeds, ORDERS)
         choice("distance", self.distance, ("loss", "euclid"))
 
-    def fill(self, quasi: NDArray[np.int32], scales: Scales, points: NDArray[np.float64], bucket_of_row: NDArray[np.int32],
-             allotments: NDArray[np.int64], seed: int,
-             keys: NDArray[np.uint64] | None = None) -> NDArray[np.int32]:  # fmt: skip
+    def fill(
+        self,
+        quasi: NDArray[np.int32],
+        scales: Scales,
+        points: NDArray[np.float64],
+        bucket_of_row: NDArray[np.int32],
+        allotments: NDArray[np.int64],
+        seed: int,
+        keys: NDArray[np.uint64] | None = None,
+    ) -> NDArray[np.int32]:
         """Class of each row."""
         keys = curve(points) if keys is None else keys
         shelf = sort_buckets(keys, bucket_of_row, allotments.shape[1])

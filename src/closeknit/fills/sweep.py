@@ -31,9 +31,16 @@ class Sweep:
 
     name: ClassVar[str] = "sweep"
 
-    def fill(self, quasi: NDArray[np.int32], scales: Scales, points: NDArray[np.float64], bucket_of_row: NDArray[np.int32],
-             allotments: NDArray[np.int64], seed: int,
-             keys: NDArray[np.uint64] | None = None) -> NDArray[np.int32]:  # fmt: skip
+    def fill(
+        self,
+        quasi: NDArray[np.int32],
+        scales: Scales,
+        points: NDArray[np.float64],
+        bucket_of_row: NDArray[np.int32],
+        allotments: NDArray[np.int64],
+        seed: int,
+        keys: NDArray[np.uint64] | None = None,
+    ) -> NDArray[np.int32]:
         """Class of each row; nothing is drawn, so `seed` does not matter."""
         keys = curve(points) if keys is None else keys
         return by_rank(sort_buckets(keys, bucket_of_row, allotments.shape[1]), allotments)

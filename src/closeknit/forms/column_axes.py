@@ -20,7 +20,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.kinds import BadValue, texts_of
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema, require_schema
-from closeknit.doors.files import read
+from closeknit.io.files import read
 
 Reals = NDArray[np.float64]
 
@@ -80,7 +80,9 @@ def axes_of(columns: Columns, schema: Schema) -> dict[str, Axis]:
     {'age': (0.0, 100.0), 'wage': (0.0, 2.0)}
     """
     names = dict.fromkeys([*schema.quasi, *schema.sensitive])
-    return {name: Axis(name, schema.encode_column(columns[name], name, kind_of(schema, name))[1], schema.missing) for name in names}
+    return {
+        name: Axis(name, schema.encode_column(columns[name], name, kind_of(schema, name))[1], schema.missing) for name in names
+    }
 
 
 def original_columns(table: Any, schema: Schema) -> Columns:

@@ -162,8 +162,9 @@ class Generalized:
         """It is one table."""
         return {}
 
-    def read(self, columns: Columns, schema: Schema, persons: Persons | None = None,
-             joints: Sequence[tuple[str, ...]] = ()) -> Reading:  # fmt: skip
+    def read(
+        self, columns: Columns, schema: Schema, persons: Persons | None = None, joints: Sequence[tuple[str, ...]] = ()
+    ) -> Reading:
         """The adversary's view: rows with equal written quasi cells are one class. `persons` (private) by written row."""
         cells = {name: without_markers(columns[name], schema.missing) for name in schema.quasi}
         keys = [(column.codes + 1, len(column.values) + 1) for column in cells.values()]
@@ -175,8 +176,9 @@ class Generalized:
         return Reading(columns, schema, class_of, classes, tuple(schema.quasi), tight=self.tight(schema))
 
 
-def generalized(snap: bool = False, levels: Mapping[str, int | str] | None = None, withheld: str = WITHHELD[0],
-                cells: str = CELLS[0]) -> Generalized:  # fmt: skip
+def generalized(
+    snap: bool = False, levels: Mapping[str, int | str] | None = None, withheld: str = WITHHELD[0], cells: str = CELLS[0]
+) -> Generalized:
     """The form that writes ranges and nodes.
 
     >>> generalized(levels={"age": 2})

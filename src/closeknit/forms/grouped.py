@@ -97,10 +97,13 @@ class Grouped(ABC):
         written = {self.number: Column(np.arange(1, partition.count + 1), numbers.astype(np.int32))}
         order_of = {name: order for group, order in zip(column_groups, orders, strict=True) for name in group}
         written |= {name: column.take(order_of[name]) for name, (column, _) in cells.items()}
-        return WrittenTable(Columns(written, len(kept)), kept[orders[0]], {name: kept[order] for name, order in order_of.items()})
+        return WrittenTable(
+            Columns(written, len(kept)), kept[orders[0]], {name: kept[order] for name, order in order_of.items()}
+        )
 
-    def read(self, columns: Columns, schema: Schema, persons: Persons | None = None,
-             joints: Sequence[tuple[str, ...]] = ()) -> Reading:  # fmt: skip
+    def read(
+        self, columns: Columns, schema: Schema, persons: Persons | None = None, joints: Sequence[tuple[str, ...]] = ()
+    ) -> Reading:
         """Buckets by their number, and each secret in the classes in which it is seen."""
         self.check(schema)
         if self.number not in columns:

@@ -113,8 +113,9 @@ class Perturbed:
             shown[place] = _publish_leaves(table.sensitive_domains[place], table.shown[place])
         return replace(table, sensitive=sensitive, shown=tuple(shown), joints={}, perturbed=True)
 
-    def read(self, columns: Columns, schema: Schema, persons: Persons | None = None,
-             joints: Sequence[tuple[str, ...]] = ()) -> Reading:  # fmt: skip
+    def read(
+        self, columns: Columns, schema: Schema, persons: Persons | None = None, joints: Sequence[tuple[str, ...]] = ()
+    ) -> Reading:
         """As generalized cells, with the law of each secret."""
         laws = self.laws(schema)
         reading = self._cells.read(columns, schema, persons, joints)
@@ -150,8 +151,9 @@ class Perturbed:
             raise BadInput("has missing secrets, which the law has no place for", column=name, right=right)
 
 
-def perturbed(retain: Number, columns: Sequence[str] | None = None, missing: bool = False, snap: bool = False,
-              withheld: str = WITHHELD[0]) -> Perturbed:  # fmt: skip
+def perturbed(
+    retain: Number, columns: Sequence[str] | None = None, missing: bool = False, snap: bool = False, withheld: str = WITHHELD[0]
+) -> Perturbed:
     """The form in which secrets of categories are kept with probability `retain`, or else drawn anew.
 
     >>> perturbed(0.6, ["disease"])

@@ -35,8 +35,9 @@ class Sliced(Grouped):
         return two_groups(schema) if self.columns is None else self.columns
 
 
-def sliced(columns: Sequence[Sequence[str]] | None = None, levels: Mapping[str, int | str] | None = None,
-           number: str = "bucket") -> Sliced:  # fmt: skip
+def sliced(
+    columns: Sequence[Sequence[str]] | None = None, levels: Mapping[str, int | str] | None = None, number: str = "bucket"
+) -> Sliced:
     """The form that keeps cells exact and breaks the links between groups of columns.
 
     >>> sliced([["age", "sex"], ["zip", "disease"]]).columns

@@ -30,7 +30,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.misc.appdirs import AppDirs
 
 HERE = Path(__file__).parent
-KERNELS = re.compile(r"^from closeknit\.kernels\.(\w+) import", re.MULTILINE)
+KERNELS = re.compile(r"^from closeknit\.kernels\.([\w.]+) import", re.MULTILINE)
 
 
 @cache
@@ -81,14 +81,14 @@ def _is_writable(folder: Path) -> bool:
 def _stamp(module: Path) -> bytes:
     """Of a kernel's file and of all those it takes kernels from.
 
-    >>> _stamp(HERE / "boxes.py") == _stamp(HERE / "ranges.py")
+    >>> _stamp(HERE / "geometry" / "boxes.py") == _stamp(HERE / "geometry" / "ranges.py")
     False
     """
     files = {module}
     waiting = [module]
     while waiting:
         text = waiting.pop().read_text(encoding="utf-8")
-        more = {HERE / f"{name}.py" for name in KERNELS.findall(text)} - files
+        more = {HERE / f"{name.replace('.', '/')}.py" for name in KERNELS.findall(text)} - files
         files |= more
         waiting += more
     return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).digest()

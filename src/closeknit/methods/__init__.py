@@ -17,10 +17,20 @@ from closeknit.methods.stack_and_deal import StackAndDeal
 REGISTRY: dict[str, type[Method]] = {
     method.name: method
     for method in (
-        StackAndDeal, Knit, Sabre, Burel, Mondrian, Incognito, Microaggregation, FcmDraw, PcaDraw, Fragmentation, Slicing,
+        StackAndDeal,
+        Knit,
+        Sabre,
+        Burel,
+        Mondrian,
+        Incognito,
+        Microaggregation,
+        FcmDraw,
+        PcaDraw,
+        Fragmentation,
+        Slicing,
         Anatomy,
     )
-}  # fmt: skip
+}
 
 __all__ = [
     "REGISTRY",

@@ -108,7 +108,7 @@ class Anatomy:
 
     def _build_groups(self, table: Table, seed: int, progress: Progress) -> Outcome:
         """Plan lanes, deal the stack to them, join lanes where a group needs several, exchange rows."""
-        column, l = self._secret(table.schema), number("l", self.l)  # noqa: E741
+        column, l = self._secret(table.schema), number("l", self.l)
         table = table.fold_values(column)
         values = table.secret(column)[0]
         most = int(np.bincount(values, minlength=1).max())
@@ -161,7 +161,7 @@ def _too_frequent(promise: Model, most: int, n: int) -> Unsatisfiable:
     return Unsatisfiable(promise.describe(None), reached, "ask for a smaller l, or make values coarser")
 
 
-def lanes_of(n: int, most: int, l: Fraction) -> tuple[int, Int64 | None]:  # noqa: E741
+def lanes_of(n: int, most: int, l: Fraction) -> tuple[int, Int64 | None]:
     """Lanes to deal a stack to, and which of them make a group: long and short ones per group; None: each lane is one.
 
     A lane holds no value twice if there are at least as many lanes as rows of the most frequent value. `floor(n / L)` lanes

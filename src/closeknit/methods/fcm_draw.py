@@ -72,8 +72,18 @@ class FcmDraw:
             f"{self.name}: {len(cells):,} combinations of secrets, {c:,} groups by {way}"
             for c, way in zip(counts, ways, strict=True)
         ]
-        return draw_classes(table, models, cells, counts, lambda cells, c: fcm_groups(cells, c, self.grouping), self.fill, self.polish,
-                     seed, progress, notes)  # fmt: skip
+        return draw_classes(
+            table,
+            models,
+            cells,
+            counts,
+            lambda cells, c: fcm_groups(cells, c, self.grouping),
+            self.fill,
+            self.polish,
+            seed,
+            progress,
+            notes,
+        )
 
 
 VARIANTS = {"fuzzy": "equi-sized fuzzy c-means", "balanced": "balanced assignment"}

@@ -50,8 +50,18 @@ def numbers_of_groups(n: int, k: int, groups: int | None) -> list[int]:
     return list(dict.fromkeys(adjust_k(n, min(max(ceil(some * times), 2), n)) for times in TIMES))
 
 
-def draw_classes(table: Table, models: Sequence[Model], cells: Cells, counts: Sequence[int], grouping: Grouping, fill: str,
-          polish: bool, seed: int, progress: Progress, notes: Sequence[str]) -> Outcome:  # fmt: skip
+def draw_classes(
+    table: Table,
+    models: Sequence[Model],
+    cells: Cells,
+    counts: Sequence[int],
+    grouping: Grouping,
+    fill: str,
+    polish: bool,
+    seed: int,
+    progress: Progress,
+    notes: Sequence[str],
+) -> Outcome:
     """Classes that draw from every group, for each number of groups; the one that loses least is kept."""
     k = max(least_rows(models), 1)
 

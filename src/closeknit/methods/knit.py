@@ -39,18 +39,18 @@ from closeknit.core.model import Model, least_rows
 from closeknit.core.params import number
 from closeknit.core.params import whole as whole_number
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.careful_cuts import cut, recut
-from closeknit.fills.exchange import exchange_rows
-from closeknit.fills.knit_state import KnitState
-from closeknit.fills.refine import root_holds
-from closeknit.fills.repair import repair_partition
 from closeknit.kernels.exchange.knit_exchange import WIDTH
 from closeknit.kernels.threads import in_threads
 from closeknit.methods.burel import Burel
 from closeknit.methods.mondrian import Mondrian
 from closeknit.methods.sabre import Sabre
 from closeknit.methods.stack_and_deal import StackAndDeal
-from closeknit.plans.guards import guard_of, tighten_guard
+from closeknit.search.careful_cuts import cut, recut
+from closeknit.search.exchange import exchange_rows
+from closeknit.search.guards import guard_of, tighten_guard
+from closeknit.search.knit_state import KnitState
+from closeknit.search.refine import root_holds
+from closeknit.search.repair import repair_partition
 
 SLACKS = (0.85, 0.5, 1.0, 0.7)  # share of the room that the first cuts may use
 SMALL = 4_096  # rows up to which there are several starts; larger tables have the first only
@@ -139,7 +139,9 @@ class Knit:
             return part
 
         if self.seconds is not None:  # the first shard tells how much can be done in time
-            sweeps = _knit(knit_state.part(shards[0]), models, sweeps, [seed, 0], tells[-1], self.seconds / (len(shards) + 1))[1]
+            sweeps = _knit(knit_state.part(shards[0]), models, sweeps, [seed, 0], tells[-1], self.seconds / (len(shards) + 1))[
+                1
+            ]
         class_of, count = whole.class_of, 0
         for rows, part in zip(shards, in_threads(knit_shard, range(len(shards))), strict=True):
             class_of[rows] = part.class_of + count
@@ -161,8 +163,14 @@ def _shards(knit_state: KnitState) -> list[NDArray[np.int64]]:
     return np.split(order, np.flatnonzero(np.diff(shard_of[order])) + 1)
 
 
-def _knit(knit_state: KnitState, models: Sequence[Model], sweeps: int, seed: Sequence[int], progress: Progress,
-          seconds: float | None = None) -> tuple[Partition, int]:  # fmt: skip
+def _knit(
+    knit_state: KnitState,
+    models: Sequence[Model],
+    sweeps: int,
+    seed: Sequence[int],
+    progress: Progress,
+    seconds: float | None = None,
+) -> tuple[Partition, int]:
     """Start well, then cycle by cycle as long as the budget lasts; and how many sweeps that were.
 
     By the clock a cycle begins only where it should end in time, LONGER times as long as the one before it.
@@ -214,10 +222,14 @@ def _starts(knit_state: KnitState, models: Sequence[Model], seed: int) -> Iterat
         return
     for method in (Sabre(), Burel(), StackAndDeal(column=mentioned)):
         with suppress(BadInput, Unsatisfiable):  # it plans for other promises than these
-            yield repair_partition(knit_state.table, method.run(knit_state.table, models, seed, ignore_progress).partition, models)
+            yield repair_partition(
+                knit_state.table, method.run(knit_state.table, models, seed, ignore_progress).partition, models
+            )
 
 
-def _cycle(knit_state: KnitState, partition: Partition, length: int, rng: np.random.Generator, tell: Callable[[int], None]) -> Partition:
+def _cycle(
+    knit_state: KnitState, partition: Partition, length: int, rng: np.random.Generator, tell: Callable[[int], None]
+) -> Partition:
     """Rounds of pooling, cutting and exchanging that cool down."""
     heat = HEAT * knit_state.loss(partition)
     for i in range(length):

@@ -41,12 +41,12 @@ from closeknit.core.method import Progress
 from closeknit.core.model import Closeness, Model, least_rows
 from closeknit.core.params import choice, number
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.refine import refine_partition
-from closeknit.fills.repair import repair_partition
 from closeknit.kernels.clustering.microaggregation import Space, mixed_classes, nearest_classes
 from closeknit.kernels.geometry.sorted_buckets import curve, sort_buckets
 from closeknit.plans.groups import adjust_k
 from closeknit.plans.metric_tree import ground_distance, secrets_of
+from closeknit.search.refine import refine_partition
+from closeknit.search.repair import repair_partition
 
 TOGETHER = 1 << 16  # rows that are scanned for each other
 TRIALS = 1 << 24  # exchanges tried on a table, and at least 32 a row

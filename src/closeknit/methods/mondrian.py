@@ -36,7 +36,7 @@ from closeknit.core.method import Progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.refine import Cuts, refine_partition, root_holds
+from closeknit.search.refine import Cuts, refine_partition, root_holds
 
 
 @dataclass(frozen=True)

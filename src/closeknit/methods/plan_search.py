@@ -13,11 +13,11 @@ from closeknit.core.errors import BadInput
 from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
-from closeknit.fills.candidate_search import Candidates
 from closeknit.fills.fill import fill_named
-from closeknit.fills.polish import Polish
 from closeknit.kernels.geometry.sorted_buckets import curve
 from closeknit.plans.plan import Plan
+from closeknit.search.candidate_search import Candidates
+from closeknit.search.polish import Polish
 
 OTHERS = "mondrian"
 GAMMAS = ("1", "0.85", "0.7", "0.55", "0.4", "0.25")  # buckets for gamma * limit leave room for uneven sizes
@@ -30,8 +30,17 @@ def largest(plans: Iterable[Plan]) -> Plan:
     return max(plans, key=lambda plan: len(plan.allotments))
 
 
-def fill_plans(table: Table, models: Sequence[Model], codes: NDArray[np.integer], plans: Iterable[Plan], fill: str, polish: bool,
-            seed: int, progress: Progress, whole: bool = False) -> Partition:  # fmt: skip
+def fill_plans(
+    table: Table,
+    models: Sequence[Model],
+    codes: NDArray[np.integer],
+    plans: Iterable[Plan],
+    fill: str,
+    polish: bool,
+    seed: int,
+    progress: Progress,
+    whole: bool = False,
+) -> Partition:
     """Fill every plan; polish those that lose least after repair, cut them further where the promises allow, take the best.
 
     `plans`: the plain one, then those for other nominal thresholds, the loosest first: as a rule it loses least.

@@ -6,7 +6,7 @@ of the classes in which a secret is seen: a bucket, and in it the part with the 
 Source: the paper on slicing, sec. 2.2 (diverse slicing), 3 and 4 (attribute partition, column generalization, tuple partition).
 
 Different from the source:
-- the secret stands alone unless `extra_models` or `columns` say otherwise: a unique value beside it tells it (and correlation drives
+- the secret stands alone unless `beside` or `columns` say otherwise: a unique value beside it tells it (and correlation drives
   exactly such columns together). What stands beside it is generalized by whole levels until each of its values, over the whole
   table, keeps the promises (`generalize=False` refuses instead);
 - `rare` does the same for any group: no combination of its cells occurs in fewer rows, so that nobody is found by one group;
@@ -43,10 +43,6 @@ from closeknit.core.params import choice, number, whole
 from closeknit.core.reading import list_known_columns
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.diverse_cuts import diverse_partition
-from closeknit.fills.known_parts import judge_known_parts
-from closeknit.fills.refine import Cuts, refine_partition, root_holds
-from closeknit.fills.repair import repair_partition
 from closeknit.fills.spreading import spread_buckets
 from closeknit.forms import Generalized, Sliced, sliced
 from closeknit.forms.grouped import ColumnGroups, encode_known
@@ -55,6 +51,10 @@ from closeknit.methods.incognito import Incognito
 from closeknit.models import DiverseSlicing, KAnonymity
 from closeknit.plans.attribute_partition import choose_columns
 from closeknit.plans.correlation import HOW
+from closeknit.search.diverse_cuts import diverse_partition
+from closeknit.search.known_parts import judge_known_parts
+from closeknit.search.refine import Cuts, refine_partition, root_holds
+from closeknit.search.repair import repair_partition
 
 DIVERSE = ("local", "size", "paper")
 CUTS = ("strict", "relaxed", "random", "spread", "near")
@@ -193,9 +193,18 @@ class Slicing:
         place = next(i for i, group in enumerate(form.column_groups(table.schema)) if secret in group)
         assert self.l is not None
         return diverse_partition(
-            table, known, place, codes, domain.size + 1, scales(table), fraction("l", self.l), self.diverse,
-            self.cuts == "relaxed", self._least(), progress,
-        )  # fmt: skip
+            table,
+            known,
+            place,
+            codes,
+            domain.size + 1,
+            scales(table),
+            fraction("l", self.l),
+            self.diverse,
+            self.cuts == "relaxed",
+            self._least(),
+            progress,
+        )
 
     def _deal_buckets(self, table: Table, form: Sliced, seed: int, progress: Progress) -> Partition:
         """Buckets of a given size, the last one joined to its neighbour where it is too small; or as Anatomy makes them."""

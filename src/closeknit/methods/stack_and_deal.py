@@ -49,8 +49,6 @@ from closeknit.core.model import Closeness, Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.fills.candidate_search import Candidates
-from closeknit.fills.polish import Polish
 from closeknit.kernels.dealing.recursive_halving import halve_groups
 from closeknit.kernels.dealing.rounds import literal, rounds, super_rounds
 from closeknit.kernels.dealing.sweeps import WIDTH, default_sweeps
@@ -61,6 +59,8 @@ from closeknit.methods.plan_search import ENDINGS, MOST_ENDED
 from closeknit.plans.metric_tree import ground_distance
 from closeknit.plans.ranks import Ranks, deal_classes
 from closeknit.plans.stack import Stack, band_codes, build_stack, number_cells, stack_places
+from closeknit.search.candidate_search import Candidates
+from closeknit.search.polish import Polish
 
 QUICK = 4  # sweeps of a dealing that is only compared with others
 BANDS = (32, 16, 8, 4, 2, 1)  # through which a freer halving sees each secret
@@ -113,7 +113,9 @@ class StackAndDeal:
         columns, both = self._columns(table.schema, models), self._two_orders(table, models)
         found = {}
         for names in dict.fromkeys([columns, both or columns]) if self.dealing != "halving" else ():
-            dealer = _Dealer(Candidates(table, models, progress, "dealing"), build_stack(table, names, self.order), self.dealing)
+            dealer = _Dealer(
+                Candidates(table, models, progress, "dealing"), build_stack(table, names, self.order), self.dealing
+            )
             found[f"dealing by {' and '.join(names)}"] = dealer.search(k, free and self.dealing == "aware")
         if self.dealing == "halving" or both:
             halver = _Halver(Candidates(table, models, progress, "halving"), self._orders(table, models), seed)

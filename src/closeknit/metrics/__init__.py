@@ -3,8 +3,8 @@
 from closeknit.metrics.distances import ClassDistances, Spread, class_distances, distances_by_class
 from closeknit.metrics.lattice import GroupBy, LatticeDivergence, kl_divergence
 from closeknit.metrics.learning import Learning, Scores, learning_accuracy, split_train_test
-from closeknit.metrics.privacy_levels import Level, PrivacyLevels, SecretLevels, measure_levels
 from closeknit.metrics.measures import Measures, measures
+from closeknit.metrics.privacy_levels import Level, PrivacyLevels, SecretLevels, measure_levels
 from closeknit.metrics.queries import Workload, WorkloadError, actual_counts, estimated_counts, queries, workload_error
 from closeknit.metrics.sizes import (
     Diversity,

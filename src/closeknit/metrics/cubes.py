@@ -119,8 +119,9 @@ class CubeGroup:
     known: dict[tuple[str, ...], Parts] = field(default_factory=dict)  # of single columns: every group-by needs them again
 
     @classmethod
-    def of(cls, columns: Columns, names: Sequence[str], values: Mapping[str, Values], bucket_of: Int32,
-           buckets: int) -> CubeGroup:  # fmt: skip
+    def of(
+        cls, columns: Columns, names: Sequence[str], values: Mapping[str, Values], bucket_of: Int32, buckets: int
+    ) -> CubeGroup:
         """Counted from rows."""
         boxes = {name: values[name].boxes(columns[name]) for name in names}
         return cls(columns, tuple(names), *combinations(columns, names, bucket_of, buckets), buckets, boxes)

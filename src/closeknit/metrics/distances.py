@@ -117,7 +117,9 @@ def divergences(histogram: Histogram) -> dict[str, Reals]:
         return np.bincount(owner, weights=terms, minlength=count).astype(np.float64)
 
     filled = histogram.totals > 0
-    lacked = np.where(filled, np.maximum(1.0 - sum_by_class(p), 0.0), 0.0)  # share in the release of what the class does not have
+    lacked = np.where(
+        filled, np.maximum(1.0 - sum_by_class(p), 0.0), 0.0
+    )  # share in the release of what the class does not have
     lacking = filled & (np.diff(histogram.starts) < np.count_nonzero(histogram.reference))
     with np.errstate(divide="ignore", invalid="ignore"):
         kl = np.where(lacking, np.inf, sum_by_class(np.where(p > 0, p * np.log2(p / q), 0.0)))

@@ -69,8 +69,9 @@ class LatticeDivergence(Record):
         )
 
 
-def kl_divergence(published: Published | Reading, original: Any, schema: Schema, level: int = 2,
-                  secret: str | None = None) -> LatticeDivergence:  # fmt: skip
+def kl_divergence(
+    published: Published | Reading, original: Any, schema: Schema, level: int = 2, secret: str | None = None
+) -> LatticeDivergence:
     """How far a release (or what a form read) is from a frame, file or `Columns` over all group-bys of a level.
 
     >>> import closeknit as ck

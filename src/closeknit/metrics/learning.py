@@ -1,7 +1,7 @@
 """Utility for learning: how well a classifier guesses a column that was trained on a release instead of the table.
 
-Protocol. Rows are split first (`split_train_test`). The release is made of the training rows alone; what it teaches is tested on the
-other rows as they are, which no release has seen. Beside it stand a classifier trained on the training rows themselves,
+Protocol. Rows are split first (`split_train_test`). The release is made of the training rows alone; what it teaches is tested
+on the other rows as they are, which no release has seen. Beside it stand a classifier trained on the training rows themselves,
 and the guess of their most frequent value, which needs no release at all.
 
 An analyst who wants to train on a release needs rows of single values. As for COUNT queries, a row is taken to lie evenly in
@@ -31,9 +31,9 @@ from closeknit.core.params import number, whole
 from closeknit.core.reading import Reading
 from closeknit.core.row_sorting import row_order
 from closeknit.core.schema import Schema
-from closeknit.doors.files import read
 from closeknit.forms.column_axes import Axis, axes_of, column_groups, original_columns
 from closeknit.forms.release_reading import Published, reading_of
+from closeknit.io.files import read
 
 Reals = NDArray[np.float64]
 TREES, LEAST_LEAF = 50, 10  # of the forest: trees, and rows that a leaf keeps together
@@ -91,8 +91,15 @@ def split_train_test(table: Any, schema: Schema, share: Number = 0.25, seed: int
     return columns.take(drawn[count:]), columns.take(drawn[:count])
 
 
-def learning_accuracy(published: Published | Reading, original: Any, tested: Any, schema: Schema, target: str,
-                      classifier: Any = None, seed: int = 0) -> Learning:  # fmt: skip
+def learning_accuracy(
+    published: Published | Reading,
+    original: Any,
+    tested: Any,
+    schema: Schema,
+    target: str,
+    classifier: Any = None,
+    seed: int = 0,
+) -> Learning:
     """What is learned of `target` from a release of `original`, tested on other rows; both as `split_train_test` gives them.
 
     `classifier` is anything with scikit-learn's `fit` and `predict` that takes missing values (NaN); it is copied, not changed.
@@ -183,8 +190,9 @@ def _check_target(target: str, axes: Mapping[str, Axis]) -> None:
         raise BadInput("there is no column to guess from", column=target, right="publish at least two columns")
 
 
-def _guesses(classifier: Any, seed: int, rows: Mapping[str, Reals], others: Mapping[str, Reals], features: Sequence[str],
-             target: str) -> Reals:  # fmt: skip
+def _guesses(
+    classifier: Any, seed: int, rows: Mapping[str, Reals], others: Mapping[str, Reals], features: Sequence[str], target: str
+) -> Reals:
     """Train on rows whose target is known, and guess that of the others."""
     model = _classifier(classifier, seed)
     known = np.flatnonzero(~np.isnan(rows[target]))

@@ -32,8 +32,10 @@ class Measures(Record):
         lines = [f"classes {self.sizes}", *str(self.reached).splitlines()]
         lines += [f"apart   {found}" for found in self.distances.values()]
         lines += [f"values  {found}" for found in self.diversity.values()]
-        lines += [f"guess   {share:.1%} of the rows are outside their class's majority in {name}"
-                  for name, share in self.outside_majority.items()]  # fmt: skip
+        lines += [
+            f"guess   {share:.1%} of the rows are outside their class's majority in {name}"
+            for name, share in self.outside_majority.items()
+        ]
         lines += [f"joint   {self.joint.line()}"] if self.joint else []
         columns = ", ".join(f"{name} {loss:.4f}" for name, loss in self.loss_by_column.items())
         return "\n".join([*lines, f"loss    {columns}"])

@@ -58,9 +58,13 @@ class SecretLevels(Record):
             return f"perturbed, gamma {self.gamma:.6g}"
         told = [f"t {level} ({distance})" for distance, level in self.t.items()]
         named = {
-            "beta": self.beta_enhanced, "beta (basic)": self.beta_basic, "delta": self.delta, "l": self.l_distinct,
-            "l (entropy)": self.l_entropy, "l (frequency)": self.l_frequency,
-        }  # fmt: skip
+            "beta": self.beta_enhanced,
+            "beta (basic)": self.beta_basic,
+            "delta": self.delta,
+            "l": self.l_distinct,
+            "l (entropy)": self.l_entropy,
+            "l (frequency)": self.l_frequency,
+        }
         return ", ".join([*told, *(f"{name} {level}" for name, level in named.items() if level is not None)])
 
 

@@ -86,8 +86,15 @@ class WorkloadError(Record):
         )
 
 
-def queries(table: Any, schema: Schema, secret: str | None = None, lambda_: int = 3, theta: Number = 0.1, count: int = 10_000,
-            seed: int = 0) -> Workload:  # fmt: skip
+def queries(
+    table: Any,
+    schema: Schema,
+    secret: str | None = None,
+    lambda_: int = 3,
+    theta: Number = 0.1,
+    count: int = 10_000,
+    seed: int = 0,
+) -> Workload:
     """Random COUNT queries over a frame, file or `Columns`; the first sensitive column is the secret unless one is named.
 
     >>> import closeknit as ck
@@ -106,8 +113,9 @@ def queries(table: Any, schema: Schema, secret: str | None = None, lambda_: int 
     return _draw_workload(schema, tuple(axes[other] for other in others), axes[name], lambda_, theta, count, seed)
 
 
-def _draw_workload(schema: Schema, quasi: tuple[Axis, ...], secret: Axis, lambda_: int, theta: Number, count: int,
-           seed: int) -> Workload:  # fmt: skip
+def _draw_workload(
+    schema: Schema, quasi: tuple[Axis, ...], secret: Axis, lambda_: int, theta: Number, count: int, seed: int
+) -> Workload:
     share = float(number("theta", theta, above=0, most=1)) ** (1 / (lambda_ + 1))
     rng = np.random.default_rng(seed)
     chosen = np.sort(np.argsort(rng.random((count, len(quasi))), axis=1)[:, :lambda_], axis=1).astype(np.int32)
@@ -130,8 +138,9 @@ def choose_secret(schema: Schema, secret: str | None) -> str:
     return name
 
 
-def _draw_ranges(axes: Sequence[Axis], chosen: NDArray[np.integer], share: float,
-                  rng: np.random.Generator) -> tuple[Reals, Reals]:  # fmt: skip
+def _draw_ranges(
+    axes: Sequence[Axis], chosen: NDArray[np.integer], share: float, rng: np.random.Generator
+) -> tuple[Reals, Reals]:
     """Both ends of each range: whole leaves, at least one; numbers anywhere."""
     low, high = np.array([axis.ends for axis in axes]).T
     length = (high - low) * share

@@ -33,8 +33,9 @@ def shares(lo: Reals, hi: Reals, a: float, b: float) -> Reals:
         return np.where(width > 0, np.maximum(inside, 0.0) / width, (inside >= 0).astype(np.float64))
 
 
-def combinations(columns: Columns, names: Sequence[str], bucket_of: Int32,
-                 buckets: int) -> tuple[NDArray[np.int64], Int32, Reals]:  # fmt: skip
+def combinations(
+    columns: Columns, names: Sequence[str], bucket_of: Int32, buckets: int
+) -> tuple[NDArray[np.int64], Int32, Reals]:
     """A row of every combination of cells that occurs in a bucket, its bucket, and in how many rows; bucket by bucket.
 
     >>> columns = Columns.of({"age": [30, 30, 41]})

@@ -47,9 +47,18 @@ class WindowErrors(Record):
         )
 
 
-def window_errors(written: Columns, positions: NDArray[np.int64], original: Any, schema: Schema, window: int,
-                  secret: str | None = None, lambda_: int | None = None, theta: Number = 0.1, count: int = 200,
-                  seed: int = 0) -> WindowErrors:  # fmt: skip
+def window_errors(
+    written: Columns,
+    positions: NDArray[np.int64],
+    original: Any,
+    schema: Schema,
+    window: int,
+    secret: str | None = None,
+    lambda_: int | None = None,
+    theta: Number = 0.1,
+    count: int = 200,
+    seed: int = 0,
+) -> WindowErrors:
     """Errors of what left a stream, window by window; rows after the last whole window are not asked for.
 
     `written` are its cells; `positions` tells which row of `original` (a frame, file or `Columns` in the order in which rows
@@ -76,9 +85,13 @@ def window_errors(written: Columns, positions: NDArray[np.int64], original: Any,
         skipped, absent = skipped + found.skipped, absent + window - len(np.unique(positions[mine]))
     told = [median for median in medians if median is not None]
     return WindowErrors(
-        window=window, queries=count, skipped=skipped, absent=absent, medians=tuple(medians),
+        window=window,
+        queries=count,
+        skipped=skipped,
+        absent=absent,
+        medians=tuple(medians),
         mean=statistics.mean(told) if told else None,
-    )  # fmt: skip
+    )
 
 
 def _drop_unused(columns: Columns) -> Columns:

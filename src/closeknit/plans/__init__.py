@@ -22,8 +22,17 @@ __all__ = ["ClosenessTest", "LikenessTest", "Plan", "bucketize", "burel_plan", "
 Int64 = NDArray[np.int64]
 
 
-def sabre_plan(secret: Histogram | Int64, domain: Domain, distance: str | None, t: Number, k: int = 1, bound: str = "exact", *,
-               gamma: Number = 1, balanced: bool = False) -> Plan:  # fmt: skip
+def sabre_plan(
+    secret: Histogram | Int64,
+    domain: Domain,
+    distance: str | None,
+    t: Number,
+    k: int = 1,
+    bound: str = "exact",
+    *,
+    gamma: Number = 1,
+    balanced: bool = False,
+) -> Plan:
     """Buckets and sizes for t-closeness. `gamma`: buckets are made for `gamma * t`, which leaves room for uneven sizes.
 
     >>> from closeknit.core.kinds import numeric
@@ -42,8 +51,17 @@ def sabre_plan(secret: Histogram | Int64, domain: Domain, distance: str | None, 
     return Plan.of(buckets, counts, halve(test.sizes, k, test.allows, "ceil", balanced))
 
 
-def burel_plan(secret: Histogram | Int64, domain: Domain, beta: Number, k: int = 1, kind: str = "enhanced", *,
-               gamma: Number = 1, balanced: bool = False, exhaustive: bool = False) -> Plan:  # fmt: skip
+def burel_plan(
+    secret: Histogram | Int64,
+    domain: Domain,
+    beta: Number,
+    k: int = 1,
+    kind: str = "enhanced",
+    *,
+    gamma: Number = 1,
+    balanced: bool = False,
+    exhaustive: bool = False,
+) -> Plan:
     """Buckets and sizes for enhanced or basic beta-likeness. `gamma`: buckets are made for `gamma * beta`.
 
     >>> from closeknit.core.kinds import flat

@@ -100,7 +100,7 @@ def build_medoids(distance: Int64, count: int) -> Int64:
 def choose_columns(table: Table, count: int | None = None, beside: int = 0, how: str = "frequency") -> list[list[str]]:
     """The columns of a sliced release of this table: quasi-identifiers by correlation, all secrets together in the last one.
 
-    `extra_models`: how many quasi-identifiers, the most correlated with the first secret, join it there. A column that is quasi and
+    `beside`: how many quasi-identifiers, the most correlated with the first secret, join it there. A column that is quasi and
     sensitive stands alone. Plain columns are left to the caller. `count` columns in all; if none is given, the d attributes
     that are clustered make ceil(sqrt(d)) columns: on Adult 5 with all its fifteen attributes, as the source takes there.
     `how` numbers are put into bins for the correlation: by equal frequency, equal width or kmeans.

@@ -261,19 +261,40 @@ def _arrays(space: Space, units: Sequence[int], most: int) -> tuple[Axes, State]
 
     sets, s = ends([len(axis.weight) for axis in space.axes]), len(space.axes)
     axes = Axes(
-        ends([len(axis.codes) for axis in space.axes]), concat("place"), _tops(concat("place")),
-        np.array([axis.on_line for axis in space.axes]), sets,
-        concat("first"), concat("last"), concat("weight"), np.array(units, dtype=np.float64),
-    )  # fmt: skip
+        ends([len(axis.codes) for axis in space.axes]),
+        concat("place"),
+        _tops(concat("place")),
+        np.array([axis.on_line for axis in space.axes]),
+        sets,
+        concat("first"),
+        concat("last"),
+        concat("weight"),
+        np.array(units, dtype=np.float64),
+    )
 
     def blank(*shape: int) -> Int64:
         return np.zeros(shape, dtype=np.int64)
 
     cuts = (most, s, CUTS + ENDS)
     state = State(
-        np.ascontiguousarray(space.cells), space.counts.astype(np.int64), np.arange(len(space.counts)), blank(most),
-        blank(most), blank(most, s), blank(most, s), blank(most),
-        blank(most, s), blank(sets[-1]), blank(sets[-1]), blank(most), blank(2),
-        blank(most, s), blank(*cuts), blank(*cuts, 2), blank(*cuts, 2, s), blank(*cuts, 2, s), blank(*cuts, 2, s),
-    )  # fmt: skip
+        np.ascontiguousarray(space.cells),
+        space.counts.astype(np.int64),
+        np.arange(len(space.counts)),
+        blank(most),
+        blank(most),
+        blank(most, s),
+        blank(most, s),
+        blank(most),
+        blank(most, s),
+        blank(sets[-1]),
+        blank(sets[-1]),
+        blank(most),
+        blank(2),
+        blank(most, s),
+        blank(*cuts),
+        blank(*cuts, 2),
+        blank(*cuts, 2, s),
+        blank(*cuts, 2, s),
+        blank(*cuts, 2, s),
+    )
     return axes, state

@@ -61,9 +61,11 @@ class Cells:
         np.minimum.at(first, of_row, np.arange(len(table)))
         codes = np.stack([codes[first] for codes, _ in secrets], axis=1) if secrets else np.zeros((count, 0), dtype=np.int32)
         domains = [domain for _, domain in secrets]
-        blocks = embed_codes(codes, domains) if embedding == "tree" else [
-            _one_hot(codes[:, j], domain) for j, domain in enumerate(domains)
-        ]  # fmt: skip
+        blocks = (
+            embed_codes(codes, domains)
+            if embedding == "tree"
+            else [_one_hot(codes[:, j], domain) for j, domain in enumerate(domains)]
+        )
         blocks = [_unit_variance(block, rows) for block in blocks] if scaled else blocks
         return cls(of_row, np.ascontiguousarray(np.concatenate([*blocks, np.zeros((count, 0))], axis=1)), rows)
 

@@ -22,7 +22,7 @@ STRIDE = 4_096  # classes from one place to the next whose first ranks are kept
 @dataclass(frozen=True, eq=False)
 class Ranks:
     """`bucket_of[code]` is the bucket of a secret's leaf. Either a class takes the next rows of every bucket, as many as its
-    kind says, or rows are dealt one by one to `count` classes, bucket after bucket (`first_row_tally` has the rows before each).
+    kind says, or rows are dealt one by one to `count` classes, bucket after bucket (`firsts` has the rows before each).
 
     Kinds are few however many classes there are, so the plan of a large table is one small number a class.
 

@@ -47,8 +47,9 @@ class ClosenessTest:
     (Fraction(0, 1), Fraction(1, 5), Fraction(1, 5), True)
     """
 
-    def __init__(self, counts: Int64, domain: Domain, distance: str, buckets: list[Int32], t: Fraction,
-                 bound: str = "exact") -> None:  # fmt: skip
+    def __init__(
+        self, counts: Int64, domain: Domain, distance: str, buckets: list[Int32], t: Fraction, bound: str = "exact"
+    ) -> None:
         choice("bound", bound, BOUNDS)
         self.t, self.bound = Fraction(t), bound
         self.sizes = bucket_sizes(buckets, counts)

@@ -36,9 +36,15 @@ MORE_ATTACKS = (
 )
 
 
-def private_report(texts: TextRelease, released: PublicReport, origin: Origin | None, partition: NDArray[np.int32] | None,
-                   recipe: Mapping[str, Any] | None, frontier: Frontier | None = None,
-                   attacks: Sequence[Finding] | None = None) -> PrivateReport:  # fmt: skip
+def private_report(
+    texts: TextRelease,
+    released: PublicReport,
+    origin: Origin | None,
+    partition: NDArray[np.int32] | None,
+    recipe: Mapping[str, Any] | None,
+    frontier: Frontier | None = None,
+    attacks: Sequence[Finding] | None = None,
+) -> PrivateReport:
     """What the private page says of a release; without its original only how it is repeated.
 
     `attacks`: what was found with more than the release, by whoever took the time; left out, what the original alone tells.
@@ -69,8 +75,9 @@ def private_report(texts: TextRelease, released: PublicReport, origin: Origin | 
             missing.append(f"{PARTS[name]} could not be made: {error}.")
     missing += [NO_SAMPLE] if parts.get("sample", 0) is None else []
     levels = _levels(texts, origin)
-    return PrivateReport(**base, **parts, input_rows=origin.columns.rows, duplicates=origin.duplicates,
-                         levels=levels, missing=tuple(missing))  # fmt: skip
+    return PrivateReport(
+        **base, **parts, input_rows=origin.columns.rows, duplicates=origin.duplicates, levels=levels, missing=tuple(missing)
+    )
 
 
 def _command(recipe: Mapping[str, Any]) -> str:

@@ -16,8 +16,8 @@ from closeknit.attacks.on_release import on_release
 from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Column, Columns
 from closeknit.core.schema import Schema
-from closeknit.doors.canonical import cell_texts
 from closeknit.forms.release_reading import Published, reading_of
+from closeknit.io.canonical import cell_texts
 from closeknit.metrics.measures import measures
 from closeknit.release.guarantee_meanings import meaning
 from closeknit.release.spreads import secret_spreads

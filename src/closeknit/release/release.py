@@ -20,11 +20,11 @@ from closeknit.core.errors import BadInput
 from closeknit.core.formulas import escape, escape_columns
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.params import choice
-from closeknit.doors.canonical import canonical_blocks, hash_of_blocks
-from closeknit.doors.files import sha256_of, write_parquet
-from closeknit.doors.folders import save_folders, write_inside, write_whole
-from closeknit.doors.frames import to_frame
-from closeknit.doors.parquet import table_from_columns
+from closeknit.io.canonical import canonical_blocks, hash_of_blocks
+from closeknit.io.files import sha256_of, write_parquet
+from closeknit.io.folders import save_folders, write_inside, write_whole
+from closeknit.io.frames import to_frame
+from closeknit.io.parquet import table_from_columns
 from closeknit.release.origin import Origin
 
 if TYPE_CHECKING:
@@ -46,10 +46,20 @@ class Release(Summarized):
     are escaped, frame and files have the escaped cells, and the content hash is taken over these.
     """
 
-    def __init__(self, columns: Columns, certificate: Certificate, *, partition: NDArray[np.int32] | None = None,
-                 recipe: dict[str, Any] | None = None, like: Any = None, format: str = "csv",
-                 types: Mapping[str, Any] | None = None, parts: Mapping[str, Columns] | None = None,
-                 advice: str | None = None, origin: Origin | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        columns: Columns,
+        certificate: Certificate,
+        *,
+        partition: NDArray[np.int32] | None = None,
+        recipe: dict[str, Any] | None = None,
+        like: Any = None,
+        format: str = "csv",
+        types: Mapping[str, Any] | None = None,
+        parts: Mapping[str, Columns] | None = None,
+        advice: str | None = None,
+        origin: Origin | None = None,
+    ) -> None:
         self.columns, self.certificate = columns, certificate
         # rendered once: the hash, the file and its hash are all made of it
         self._text = list(canonical_blocks(self._escape_cells(columns)))
@@ -128,8 +138,14 @@ class Release(Summarized):
         texts = to_text_release(self)
         return private_report(texts, public_report(texts), self._origin, self._partition, self._recipe, frontier, attacks)
 
-    def save(self, folder: str | PathLike[str], format: str | None = None, force: bool = False, report: bool = True,
-             frontier: Frontier | None = None) -> None:  # fmt: skip
+    def save(
+        self,
+        folder: str | PathLike[str],
+        format: str | None = None,
+        force: bool = False,
+        report: bool = True,
+        frontier: Frontier | None = None,
+    ) -> None:
         """`folder/` with what may leave and `folder.private/` with what may not; each whole or not at all.
 
         `format` is "csv" or "parquet"; left out, a Parquet table gives a Parquet release and all else CSV. With `report` each

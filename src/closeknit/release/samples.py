@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from closeknit.core.columns import Columns
 from closeknit.core.schema import Schema
-from closeknit.doors.canonical import cell_texts
 from closeknit.forms.column_axes import axes_of
 from closeknit.forms.release_reading import Published, reading_of
+from closeknit.io.canonical import cell_texts
 
 SAMPLE = 6
 TRIED = 40  # classes, the smallest first; most fit at once

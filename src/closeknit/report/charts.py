@@ -33,10 +33,14 @@ def bars(rows: Rows, *, value: str, title: str, most: float | None = None, label
     import altair as alt
 
     scale = alt.Scale(domain=[0, most], nice=False) if most else alt.Scale(domainMin=0)
-    shape = alt.Chart(_data(rows)).mark_bar(color=BLUE).encode(
-        x=alt.X("value:Q", title=value, axis=alt.Axis(tickCount=5), scale=scale),
-        y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=labels)),
-    )  # fmt: skip
+    shape = (
+        alt.Chart(_data(rows))
+        .mark_bar(color=BLUE)
+        .encode(
+            x=alt.X("value:Q", title=value, axis=alt.Axis(tickCount=5), scale=scale),
+            y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=labels)),
+        )
+    )
     return _svg(shape, 22 * len(rows), title, _wider(rows, labels))
 
 
@@ -49,10 +53,14 @@ def vertical_bars(rows: Rows, *, name: str, value: str, title: str) -> str:
     import altair as alt
 
     turned = {"labelAngle": -40, "labelAlign": "right"} if len(rows) > 5 else {"labelAngle": 0}
-    shape = alt.Chart(_data(rows)).mark_bar(color=BLUE).encode(
-        x=alt.X("name:N", sort=None, title=name, axis=alt.Axis(labelLimit=LABELS, **turned)),
-        y=alt.Y("value:Q", title=value, axis=alt.Axis(tickCount=4, tickMinStep=1), scale=alt.Scale(domainMin=0)),
-    )  # fmt: skip
+    shape = (
+        alt.Chart(_data(rows))
+        .mark_bar(color=BLUE)
+        .encode(
+            x=alt.X("name:N", sort=None, title=name, axis=alt.Axis(labelLimit=LABELS, **turned)),
+            y=alt.Y("value:Q", title=value, axis=alt.Axis(tickCount=4, tickMinStep=1), scale=alt.Scale(domainMin=0)),
+        )
+    )
     return _svg(shape, 170, title)
 
 
@@ -72,12 +80,18 @@ def shares(rows: Rows, series: Sequence[str], *, title: str) -> str:
     ]
     colours = alt.Scale(domain=list(series), range=list(PALETTE[: len(series)]))
     legend = alt.Legend(title=None, orient="top", direction="vertical", labelLimit=WIDTH)
-    shape = alt.Chart(alt.InlineData(values=values)).mark_bar().encode(
-        x=alt.X("value:Q", title="share of the rows", axis=alt.Axis(format="~%", tickCount=5), scale=alt.Scale(domainMin=0)),
-        y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=LABELS), scale=alt.Scale(paddingInner=0.25)),
-        yOffset=alt.YOffset("series:N", sort=list(series)),
-        color=alt.Color("series:N", scale=colours, legend=legend),
-    )  # fmt: skip
+    shape = (
+        alt.Chart(alt.InlineData(values=values))
+        .mark_bar()
+        .encode(
+            x=alt.X(
+                "value:Q", title="share of the rows", axis=alt.Axis(format="~%", tickCount=5), scale=alt.Scale(domainMin=0)
+            ),
+            y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=LABELS), scale=alt.Scale(paddingInner=0.25)),
+            yOffset=alt.YOffset("series:N", sort=list(series)),
+            color=alt.Color("series:N", scale=colours, legend=legend),
+        )
+    )
     return _svg(shape, max(9 * len(values), 60), title)
 
 

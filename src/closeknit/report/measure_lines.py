@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from closeknit.metrics.distances import ClassDistances, Spread
-from closeknit.metrics.privacy_levels import Level, SecretLevels
 from closeknit.metrics.measures import Measures
+from closeknit.metrics.privacy_levels import Level, SecretLevels
 
 NOTHING = "–"
 

@@ -23,7 +23,7 @@ from closeknit.core.limits import MOST_COMBINATIONS
 from closeknit.core.row_sorting import groups, row_order
 from closeknit.core.schema import Schema, sort_values
 from closeknit.core.table import Table
-from closeknit.doors.batches import Block, block_from, cells_in, codes_in, encode_block, numbers_in, read_lists, texts_block
+from closeknit.io.batches import Block, block_from, cells_in, codes_in, encode_block, numbers_in, read_lists, texts_block
 from closeknit.spark.maps import Types, quote_name
 from closeknit.spark.packed_frame import PackedFrame
 
@@ -201,7 +201,9 @@ def find_combinations(packs: PackedFrame, names: Sequence[str], secrets: Sequenc
 def count_combinations(packs: PackedFrame, names: Sequence[str], most: int) -> Block | None:
     """Codes of several columns that occur together, and their `rows`; None where these are more than `most`."""
     names = list(names)
-    found = sum_counts(packs.each(lambda block: count_codes(block, names)), dict.fromkeys(names, "int")).limit(most + 1).toArrow()
+    found = (
+        sum_counts(packs.each(lambda block: count_codes(block, names)), dict.fromkeys(names, "int")).limit(most + 1).toArrow()
+    )
     return found if found.num_rows <= most else None
 
 
@@ -336,10 +338,16 @@ def build_coding(read: PackedFrame, schema: Schema, types: Types) -> Coding:
         coded[name], counts[name] = (domain, shown), reference
     nothing = np.empty((0, len(schema.quasi)), np.int32), np.empty((0, len(schema.sensitive)), np.int32)
     head = Table(
-        schema, *nothing, tuple(coded[name][0] for name in schema.quasi), tuple(coded[name][0] for name in schema.sensitive),
-        tuple(coded[name][1] for name in schema.sensitive), {}, None, np.empty(0, np.int64),
+        schema,
+        *nothing,
+        tuple(coded[name][0] for name in schema.quasi),
+        tuple(coded[name][0] for name in schema.sensitive),
+        tuple(coded[name][1] for name in schema.sensitive),
+        {},
+        None,
+        np.empty(0, np.int64),
         references={name: counts[name] for name in schema.sensitive},
-    )  # fmt: skip
+    )
     return Coding(head, leaves, counts, rows, {name: _plain_type(types[name]) for name in schema.plain})
 
 

@@ -16,15 +16,16 @@ from closeknit.core.method import Method, ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.row_sorting import groups
 from closeknit.core.table import Outcome, Table
-from closeknit.doors.batches import Block, cells_in, rows_at
+from closeknit.io.batches import Block, cells_in, rows_at
 from closeknit.spark.coding import Coding, leaves_in
 from closeknit.spark.counting import count_table
 from closeknit.spark.maps import Work
 from closeknit.spark.packed_frame import PackedFrame
 
 
-def run_with_suppression(coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], room: int,
-                seed: int) -> tuple[Table, Outcome]:  # fmt: skip
+def run_with_suppression(
+    coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], room: int, seed: int
+) -> tuple[Table, Outcome]:
     """Counted combinations, and what a method finds on them that may withhold so many rows."""
     table = replace(count_table(coding, coded, models), suppressible=room)
     return table, method.run(table, models, seed, ignore_progress)

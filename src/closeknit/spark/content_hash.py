@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from closeknit.core.columns import Column, Columns
-from closeknit.doors.batches import Block, block_from, canonical_lines, numbers_in, read_lists, texts_block
-from closeknit.doors.canonical import BLOCK_ROWS, canonical_blocks, digest, hash_of_digests
+from closeknit.io.batches import Block, block_from, canonical_lines, numbers_in, read_lists, texts_block
+from closeknit.io.canonical import BLOCK_ROWS, canonical_blocks, digest, hash_of_digests
 from closeknit.spark.maps import partition_number
 from closeknit.spark.packed_frame import PackedFrame
 
@@ -37,8 +37,9 @@ def offsets(packs: PackedFrame, name: str | None = None) -> dict[tuple[int, ...]
     return before
 
 
-def content_hash_of(packs: PackedFrame, columns_of: Callable[[Block], Columns], names: list[str],
-                    places: Mapping[tuple[int, ...], int]) -> str:  # fmt: skip
+def content_hash_of(
+    packs: PackedFrame, columns_of: Callable[[Block], Columns], names: list[str], places: Mapping[tuple[int, ...], int]
+) -> str:
     """The content hash of kept packs in the order of their partitions.
 
     `columns_of` shows the cells of a block; `places` are the `offsets` of the packs.

@@ -17,7 +17,7 @@ from closeknit.core.method import Method, ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.row_sorting import groups, row_order
 from closeknit.core.table import Form, Outcome, Partition, Table
-from closeknit.doors.batches import Block, codes_in, numbers_in
+from closeknit.io.batches import Block, codes_in, numbers_in
 from closeknit.spark.coding import Coding, count_combinations
 from closeknit.spark.packed_frame import PackedFrame
 from closeknit.spark.row_writing import write_block
@@ -25,8 +25,9 @@ from closeknit.spark.row_writing import write_block
 MOST = 20_000_000  # different combinations that the driver can hold
 
 
-def write_by_counts(coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form,
-            seed: int) -> tuple[PackedFrame, Outcome]:  # fmt: skip
+def write_by_counts(
+    coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
+) -> tuple[PackedFrame, Outcome]:
     """The written rows, and what the method found on counted combinations."""
     outcome = method.run(count_table(coding, coded, models), models, seed, ignore_progress)
     return write_levels(coding, coded, outcome.form or form, seed), outcome
@@ -63,7 +64,14 @@ def count_table(coding: Coding, coded: PackedFrame, models: Sequence[Model]) -> 
     quasi, sensitive = np.ascontiguousarray(codes[:, :d]), np.ascontiguousarray(codes[:, d:])
     narrow = schema.model_copy(update={"sensitive": {name: schema.sensitive[name] for name in secrets}})
     table = replace(
-        head, schema=narrow, quasi=quasi, sensitive=sensitive, sensitive_domains=domains[d:],
-        shown=tuple(head.shown[j] for j in places), rows=np.arange(len(codes)), weights=rows, references={},
-    )  # fmt: skip
+        head,
+        schema=narrow,
+        quasi=quasi,
+        sensitive=sensitive,
+        sensitive_domains=domains[d:],
+        shown=tuple(head.shown[j] for j in places),
+        rows=np.arange(len(codes)),
+        weights=rows,
+        references={},
+    )
     return table.join_secrets(coding.joints)

@@ -25,7 +25,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.geometry import scales
 from closeknit.core.model import Model
 from closeknit.core.table import Table
-from closeknit.doors.batches import Block, block_from, codes_in, numbers_in
+from closeknit.io.batches import Block, block_from, codes_in, numbers_in
 from closeknit.kernels.geometry.boxes import box_losses, boxes
 from closeknit.spark.coding import Coding
 from closeknit.spark.packed_frame import PackedFrame

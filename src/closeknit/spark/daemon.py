@@ -18,7 +18,7 @@ def prepare() -> None:
     """
     import closeknit.spark.pipeline
     import closeknit.spark.stream_operator  # noqa: F401
-    from closeknit.doors.batches import texts_block
+    from closeknit.io.batches import texts_block
 
     texts_block({"cell": ["a"]})  # Arrow loads what it knows of other libraries with its first list
     zipimporter.invalidate_caches = _nothing  # type: ignore[method-assign, assignment]

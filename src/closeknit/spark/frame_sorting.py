@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from closeknit.core.columns import Column
 from closeknit.core.kinds import texts_of
 from closeknit.core.row_sorting import Coded, row_order
-from closeknit.doors.batches import Block, cells_in, read_lists, rows_at, texts_block
-from closeknit.doors.packs import pieces_of
 from closeknit.forms.cell_labels import cell_key, cell_order
+from closeknit.io.batches import Block, cells_in, read_lists, rows_at, texts_block
+from closeknit.io.packs import pieces_of
 from closeknit.spark.packed_frame import PackedFrame
 
 KEYS = 64  # keys for each partition that are looked at

@@ -26,7 +26,7 @@ from closeknit.core.model import Model, least_rows
 from closeknit.core.reading import Reading
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
-from closeknit.doors.batches import Block, block_from, codes_in, numbers_in, read_lists, texts_block
+from closeknit.io.batches import Block, block_from, codes_in, numbers_in, read_lists, texts_block
 from closeknit.spark.coding import WHO, Combinations, count_codes, hash_codes
 from closeknit.spark.maps import partitions
 from closeknit.spark.packed_frame import PackedFrame
@@ -85,10 +85,15 @@ class Judge:
             return block_from({**each, "rows": np.ones(block.num_rows, dtype=np.int64)})
 
         counted = packs.each(count_rows)
-        found = read_lists(counted.repartition(place_of, count).each(judge_block).rows({"record": "string"}).toArrow())["record"]
+        found = read_lists(counted.repartition(place_of, count).each(judge_block).rows({"record": "string"}).toArrow())[
+            "record"
+        ]
         records = [json.loads(str(record)) for record in found]
         return SparkMeasurement(
-            tuple(self._merge_guarantees(i, [Promise(**record["promises"][i]) for record in records]) for i in range(len(self.models))),
+            tuple(
+                self._merge_guarantees(i, [Promise(**record["promises"][i]) for record in records])
+                for i in range(len(self.models))
+            ),
             self._sizes([record["classes"] for record in records]),
             self._joint([Joint(**record["joint"]) for record in records if record["joint"]]),
             loss_record(weigh_losses(self._losses(), self.counts, self.schema, rows, withheld)),
@@ -118,12 +123,14 @@ class Judge:
         reading = Reading(Columns(quasi, len(rows)), self.schema, class_of, classes, tuple(self.quasi))
         together, home = joint_distance(reading, self.joint), PrivateContext(True) if self.in_persons else None
         sizes = classes.sizes
-        return json.dumps({
-            "promises": [promise.model_dump(mode="json") for promise in judge(reading, self.models, home)],
-            "joint": together and together.model_dump(mode="json"),
-            "at_home": [_worst_level(model, classes) for model in self._list_attested()],
-            "classes": [len(sizes), int(sizes.min()), int(sizes.max()), int(sizes.sum()), int((sizes * sizes).sum())],
-        })  # fmt: skip
+        return json.dumps(
+            {
+                "promises": [promise.model_dump(mode="json") for promise in judge(reading, self.models, home)],
+                "joint": together and together.model_dump(mode="json"),
+                "at_home": [_worst_level(model, classes) for model in self._list_attested()],
+                "classes": [len(sizes), int(sizes.min()), int(sizes.max()), int(sizes.sum()), int((sizes * sizes).sum())],
+            }
+        )
 
     def _list_attested(self) -> list[Model]:
         return [model for model in self.models if self.in_persons and "persons" in model.needs]
@@ -153,9 +160,13 @@ class Judge:
         count, smallest, largest, rows, squares = zip(*parts, strict=True) if parts else ((0,),) * 5
         mean, k = sum(rows) / max(sum(count), 1), least_rows(self.models)
         return ClassSizes(
-            count=sum(count), smallest=min(smallest), mean=mean, largest=max(largest), discernibility=sum(squares),
+            count=sum(count),
+            smallest=min(smallest),
+            mean=mean,
+            largest=max(largest),
+            discernibility=sum(squares),
             average_ratio=mean / k if k else None,
-        )  # fmt: skip
+        )
 
     def _losses(self) -> dict[str, Any]:
         return cell_losses(Columns(dict(self.quasi), 0), self.schema)

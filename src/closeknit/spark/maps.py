@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from closeknit.doors.batches import Batch, Block, batches_of, block_of
+from closeknit.io.batches import Batch, Block, batches_of, block_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

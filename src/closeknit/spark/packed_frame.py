@@ -15,8 +15,8 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.doors.batches import Batch, Block, batches_of
-from closeknit.doors.packs import TYPES, batch_of, blocks_in, blocks_of, merge_blocks, pack_narrow, parts_of
+from closeknit.io.batches import Batch, Block, batches_of
+from closeknit.io.packs import TYPES, batch_of, blocks_in, blocks_of, merge_blocks, pack_narrow, parts_of
 from closeknit.spark.maps import MANY, Types, Work, ddl
 
 if TYPE_CHECKING:

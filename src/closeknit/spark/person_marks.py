@@ -27,7 +27,7 @@ from closeknit.core.combined_secrets import Secret, parts
 from closeknit.core.errors import BadInput
 from closeknit.core.model import Model
 from closeknit.core.schema import sort_values
-from closeknit.doors.batches import Block, block_from, cells_in, codes_in, encode_block, numbers_in, rows_at
+from closeknit.io.batches import Block, block_from, cells_in, codes_in, encode_block, numbers_in, rows_at
 from closeknit.spark.coding import WHO, Coding, hash_codes, sum_counts
 from closeknit.spark.packed_frame import PackedFrame
 
@@ -135,7 +135,11 @@ def list_diverse(models: Sequence[Model]) -> list[str]:
 
 def list_tallies(coding: Coding, models: Sequence[Model]) -> dict[Secret, Counts]:
     """What cuts have to count beside the secrets, and how many there are in all."""
-    names = [HEAD, *(tally for name in list_diverse(models) for tally in (first_row_tally(name), once_tally(name)))] if coding.tallies else []
+    names = (
+        [HEAD, *(tally for name in list_diverse(models) for tally in (first_row_tally(name), once_tally(name)))]
+        if coding.tallies
+        else []
+    )
     return {name: coding.tallies[name] for name in names}
 
 

@@ -17,8 +17,8 @@ from closeknit.core.model import Model, joints
 from closeknit.core.reading import secret_codes
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form
-from closeknit.doors.batches import Block
 from closeknit.forms.cell_labels import label_column
+from closeknit.io.batches import Block
 from closeknit.spark.coding import Coding, Combinations, build_coding, encode_packs, find_combinations, read_packs
 from closeknit.spark.content_hash import content_hash_of, offsets
 from closeknit.spark.counting import write_by_counts, write_levels
@@ -86,9 +86,16 @@ class SparkOutput:
         together = {names: found for names, found in known.items() if found is not None}
         references |= {names: combined.reference for names, combined in together.items()}
         judge = Judge(
-            schema, models, quasi, counts, secrets, references, together,
-            joint if joint and joint.column in together else None, coding.head.schema.person is not None,
-        )  # fmt: skip
+            schema,
+            models,
+            quasi,
+            counts,
+            secrets,
+            references,
+            together,
+            joint if joint and joint.column in together else None,
+            coding.head.schema.person is not None,
+        )
         return judge.measure(self.ordered, coding.rows, withheld)
 
     def _combine_secrets(self, names: tuple[str, ...], secrets: Mapping[str, CodedSecret]) -> Combinations | None:
@@ -115,8 +122,9 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool
         raise BadInput(f"the form '{other}' cannot be written on Spark: its buckets are numbered over all rows", right=right)
 
 
-def encode_on_spark(frame: DataFrame, schema: Schema, models: Sequence[Model], part: Work | None = None,
-                   keep: bool = False) -> tuple[Coding, PackedFrame]:  # fmt: skip
+def encode_on_spark(
+    frame: DataFrame, schema: Schema, models: Sequence[Model], part: Work | None = None, keep: bool = False
+) -> tuple[Coding, PackedFrame]:
     """What is known of a whole frame, and its rows as codes; what was read is kept by Spark.
 
     `part` leaves rows out as they are read; `keep`: dictionaries are still needed.
@@ -133,8 +141,9 @@ def encode_on_spark(frame: DataFrame, schema: Schema, models: Sequence[Model], p
     return coding, coded
 
 
-def write_on_spark(coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form,
-                     seed: int) -> SparkOutput:  # fmt: skip
+def write_on_spark(
+    coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
+) -> SparkOutput:
     """The written rows of a coded frame, in the order of a release."""
     return _sort_output(coding, coded, _choose_writer(method, coding)(coding, coded, method, models, form, seed))
 
@@ -156,17 +165,23 @@ def _sort_output(coding: Coding, coded: PackedFrame, way: _WriterResult) -> Spar
     return SparkOutput(coding, ordered, places, cells, form, notes)
 
 
-def _by_shards(coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _WriterResult:
+def _by_shards(
+    coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
+) -> _WriterResult:
     frame, shards = write_by_shards(coding, coded, method, models, form, seed)
     return frame, form, (f"rows were cut into {shards} shards",) if shards > 1 else (), []
 
 
-def _by_ranks(coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _WriterResult:
+def _by_ranks(
+    coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
+) -> _WriterResult:
     frame, kept = write_by_ranks(coding, coded, cast(RankedMethod, method), models, form, seed)
     return frame, form, (), [kept]
 
 
-def _by_counts(coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int) -> _WriterResult:
+def _by_counts(
+    coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
+) -> _WriterResult:
     frame, outcome = write_by_counts(coding, coded, method, models, form, seed)
     return frame, outcome.form or form, outcome.notes, []
 

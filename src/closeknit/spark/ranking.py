@@ -22,10 +22,10 @@ from closeknit.core.model import Model
 from closeknit.core.row_sorting import Words, pack_columns
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Partition
-from closeknit.doors.batches import Block, codes_in, encode_block, numbers_in
-from closeknit.fills.candidate_search import Candidates
+from closeknit.io.batches import Block, codes_in, encode_block, numbers_in
 from closeknit.kernels.geometry.sorted_buckets import curve
 from closeknit.plans.ranks import Ranks
+from closeknit.search.candidate_search import Candidates
 from closeknit.spark.coding import Coding
 from closeknit.spark.content_hash import offsets
 from closeknit.spark.frame_sorting import sort_packs
@@ -43,8 +43,9 @@ class RankedMethod(Method, Protocol):
         """The plan, from histograms of the secrets over all rows; or a refusal where its options need all rows."""
 
 
-def write_by_ranks(coding: Coding, coded: PackedFrame, method: RankedMethod, models: Sequence[Model], form: Form,
-           seed: int) -> tuple[PackedFrame, PackedFrame]:  # fmt: skip
+def write_by_ranks(
+    coding: Coding, coded: PackedFrame, method: RankedMethod, models: Sequence[Model], form: Form, seed: int
+) -> tuple[PackedFrame, PackedFrame]:
     """The written rows of all classes, and what Spark keeps for them meanwhile."""
     plan = method.ranks(coding.own, coding.head.schema, models)
     per_block = max(BLOCK * plan.count // coding.rows, 1)

@@ -20,8 +20,8 @@ from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.model import Model, joints
 from closeknit.core.reading import secret_codes, without_markers
 from closeknit.core.schema import Schema
-from closeknit.doors.batches import Block, block_from, cells_in, encode_block
-from closeknit.doors.csv import CsvFormat
+from closeknit.io.batches import Block, block_from, cells_in, encode_block
+from closeknit.io.csv import CsvFormat
 from closeknit.spark.coding import ValueCounts, count_values, find_combinations
 from closeknit.spark.content_hash import content_hash_of, offsets
 from closeknit.spark.judging import Judge
@@ -78,8 +78,9 @@ def content_hash(frame: DataFrame) -> str:
     return found
 
 
-def measure_release(frame: DataFrame, schema: Schema, models: Sequence[Model], joint: Model | None, withheld: int,
-         found: dict[str, ValueCounts]) -> Recomputation:  # fmt: skip
+def measure_release(
+    frame: DataFrame, schema: Schema, models: Sequence[Model], joint: Model | None, withheld: int, found: dict[str, ValueCounts]
+) -> Recomputation:
     """Every promise, sizes and loss, judged on the cells."""
     cells = {name: Column(c.values, np.append(np.arange(len(c.values)), -1).astype(np.int32)) for name, c in found.items()}
     rows = {name: np.append(counted.counts, counted.none) for name, counted in found.items()}
@@ -105,10 +106,15 @@ def measure_release(frame: DataFrame, schema: Schema, models: Sequence[Model], j
     domains: dict[Secret, Domain] = {name: domain for name, (_, domain) in secrets.items()}
     domains |= {names: combined.domain for names, combined in together.items()}
     return Recomputation(
-        rows=next(iter(found.values())).rows, promises=told.promises, classes=told.classes, loss=told.loss, joint=told.joint,
-        estimates={}, references={name: (domain, everything[name]) for name, domain in domains.items()},
+        rows=next(iter(found.values())).rows,
+        promises=told.promises,
+        classes=told.classes,
+        loss=told.loss,
+        joint=told.joint,
+        estimates={},
+        references={name: (domain, everything[name]) for name, domain in domains.items()},
         rows_of=lambda _, worst: _rows_of(frame, schema, worst),
-    )  # fmt: skip
+    )
 
 
 def _encode_frame(frame: DataFrame, found: dict[str, ValueCounts], schema: Schema) -> PackedFrame:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from closeknit.core.columns import Column, Columns
 from closeknit.core.row_sorting import Words, pack_columns
 from closeknit.core.table import Form, Partition, Table
-from closeknit.doors.batches import Block, block_from, cells_in, codes_in, encode_block, numbers_in, rows_at, take_cells
-from closeknit.doors.canonical import BLOCK_ROWS, text_column
 from closeknit.forms.cell_labels import cell_order, compact, label_column, text_order
+from closeknit.io.batches import Block, block_from, cells_in, codes_in, encode_block, numbers_in, rows_at, take_cells
+from closeknit.io.canonical import BLOCK_ROWS, text_column
 from closeknit.spark.coding import Coding, ValueCounts, count_values
 from closeknit.spark.frame_sorting import sort_packs
 from closeknit.spark.maps import partition_number, partitions
@@ -30,8 +30,9 @@ FILE = 16 * BLOCK_ROWS  # rows of a file of a release
 KINDS = {"i": "bigint", "u": "bigint", "f": "double", "b": "boolean", "M": "date", "O": "string"}
 
 
-def write_block(coding: Coding, form: Form, block: Block, order: NDArray[np.int64], table: Table, partition: Partition,
-                  seed: int) -> Block:  # fmt: skip
+def write_block(
+    coding: Coding, form: Form, block: Block, order: NDArray[np.int64], table: Table, partition: Partition, seed: int
+) -> Block:
     """The rows of a block as its form writes them; secrets and plain cells stay as they are."""
     written = form.write(table, partition, seed)
     quasi = {f"q{j}": written.columns[name] for j, name in enumerate(table.schema.quasi)}

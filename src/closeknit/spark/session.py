@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.formulas import FORMULA
-from closeknit.doors.csv import CsvFormat
+from closeknit.io.csv import CsvFormat
 from closeknit.spark.maps import quote_name
 
 if TYPE_CHECKING:

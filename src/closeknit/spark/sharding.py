@@ -15,9 +15,9 @@ import numpy as np
 from closeknit.core.method import Method, ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.table import Form, Outcome, Table
-from closeknit.doors.batches import Block, codes_in, encode_block, numbers_in
-from closeknit.fills.persons import must_keep_together, run_by_person
-from closeknit.fills.repair import repair_partition
+from closeknit.io.batches import Block, codes_in, encode_block, numbers_in
+from closeknit.search.persons import must_keep_together, run_by_person
+from closeknit.search.repair import repair_partition
 from closeknit.spark.coding import Coding
 from closeknit.spark.cut_tree import cut_tree
 from closeknit.spark.packed_frame import PackedFrame
@@ -28,8 +28,9 @@ SHARD = 1_000_000  # rows of a shard that is not cut further
 LARGEST = 20_000_000  # rows of a shard that an executor can be asked to hold
 
 
-def write_by_shards(coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form,
-            seed: int) -> tuple[PackedFrame, int]:  # fmt: skip
+def write_by_shards(
+    coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
+) -> tuple[PackedFrame, int]:
     """The written rows of every shard, and how many shards there are."""
     tree = cut_tree(coding, coded, models, SHARD, LARGEST)
     shared = coded.frame.sparkSession.sparkContext.broadcast((coding, tree))

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from closeknit.core.columns import Column, Columns, concat_columns
 from closeknit.core.row_sorting import row_order
 from closeknit.core.schema import sort_values
-from closeknit.doors.batches import Block, block_from, cells_in, numbers_in
-from closeknit.doors.packets import bytes_in, cast_to, frame_of_bytes, pack_block, unpack_blocks
+from closeknit.io.batches import Block, block_from, cells_in, numbers_in
+from closeknit.io.packets import bytes_in, cast_to, frame_of_bytes, pack_block, unpack_blocks
 from closeknit.spark.maps import ddl, each_batch
 from closeknit.spark.stream_shards import PACKETS, TIME, Shards
 from closeknit.streams.checkpoint import load_state, save_state, set_secret

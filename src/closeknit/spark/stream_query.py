@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from closeknit.core.errors import BadInput, suggest_name
-from closeknit.doors.batches import Block, texts_block
+from closeknit.io.batches import Block, texts_block
 from closeknit.spark.maps import Types, ddl, each_batch, quote_name
 from closeknit.spark.session import translate_errors
 from closeknit.spark.stream_checkpoint import CheckpointLocation
@@ -28,8 +28,15 @@ WHOLE = ("tinyint", "smallint", "int", "bigint")
 REAL = ("float", "double", "decimal")
 
 
-def begin_stream(frame: DataFrame, stream: Stream, home: CheckpointLocation, shards: Shards, orders: Sequence[str], time: str | None,
-          late: float) -> DataFrame:  # fmt: skip
+def begin_stream(
+    frame: DataFrame,
+    stream: Stream,
+    home: CheckpointLocation,
+    shards: Shards,
+    orders: Sequence[str],
+    time: str | None,
+    late: float,
+) -> DataFrame:
     """A streaming frame of what leaves; the stream begins at `home`, or goes on from there."""
     _check_columns(frame, stream, shards, orders, time)
     types = _types(frame, stream, shards)

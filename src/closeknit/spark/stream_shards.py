@@ -17,8 +17,8 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
-from closeknit.doors.batches import Block, cells_in, numbers_in, texts_block
-from closeknit.doors.packets import pack_groups
+from closeknit.io.batches import Block, cells_in, numbers_in, texts_block
+from closeknit.io.packets import pack_groups
 from closeknit.streams.arrivals import EQUAL, MANTISSA, Coder
 
 BY, TIME = "__by", "__time"  # columns that Spark adds: what tells the shard where that is no quasi column, and seconds

@@ -14,7 +14,7 @@ import numpy as np
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.schema import Schema
-from closeknit.doors.ndjson import BadLine
+from closeknit.io.ndjson import BadLine
 from closeknit.streams.lines import SHOWN, ArrivedRow, RejectedLine
 
 

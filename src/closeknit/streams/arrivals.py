@@ -29,7 +29,7 @@ from closeknit.core.kinds import BadValue, Kind, texts_of
 from closeknit.core.params import number
 from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR
-from closeknit.doors.arrow import column_from_cell
+from closeknit.io.arrow import column_from_cell
 from closeknit.kernels.geometry.declared_axes import EQUAL, NUMBER, TREE, Axes
 
 Reals = NDArray[np.float64]
@@ -330,8 +330,9 @@ def _numbers(values: NDArray[np.generic], low: float, high: float) -> tuple[Real
     return numbers, ~((numbers >= low) & (numbers <= high))
 
 
-def _bind_values(kind: Kind, values: NDArray[np.generic],
-           domain: Domain | None) -> tuple[Domain, NDArray[np.int32], NDArray[np.bool_]]:  # fmt: skip
+def _bind_values(
+    kind: Kind, values: NDArray[np.generic], domain: Domain | None
+) -> tuple[Domain, NDArray[np.int32], NDArray[np.bool_]]:
     """As `kind.bind`, but values that it refuses are marked instead."""
     bad = np.zeros(len(values), dtype=bool)
     while True:
@@ -382,6 +383,14 @@ def _axes(schema: Schema, domains: Mapping[str, Domain | None]) -> Axes:
     node_loss = np.concatenate([np.empty(0), *(part[3] for part in nodes)])
     far = np.array(missing)
     return Axes(
-        np.array(kinds, np.int64), np.array(spans), far, np.where(far == FAR, 2 * FAR, far + 1), np.array(starts, np.int64),
-        leaf_node, parent, hi, node_loss, weights / weights.sum() if len(weights) else weights,
-    )  # fmt: skip
+        np.array(kinds, np.int64),
+        np.array(spans),
+        far,
+        np.where(far == FAR, 2 * FAR, far + 1),
+        np.array(starts, np.int64),
+        leaf_node,
+        parent,
+        hi,
+        node_loss,
+        weights / weights.sum() if len(weights) else weights,
+    )

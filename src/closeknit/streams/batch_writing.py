@@ -14,7 +14,9 @@ from closeknit.core.tree import STAR
 from closeknit.streams.arrivals import EQUAL, Arrivals, Cells, Coder, Reals
 
 
-def write_classes(coder: Coder, rows: Arrivals, sizes: Sequence[int], lo: Reals, hi: Reals, windows: Sequence[int | None]) -> WrittenTable:
+def write_classes(
+    coder: Coder, rows: Arrivals, sizes: Sequence[int], lo: Reals, hi: Reals, windows: Sequence[int | None]
+) -> WrittenTable:
     """One class below the other, the rows of each in the order of their written cells; and which row each was.
 
     >>> from closeknit.core.kinds import flat, numeric

@@ -69,9 +69,20 @@ class Castle(DelayedStream):
 
     name: ClassVar[str] = "castle"
 
-    def __init__(self, schema: Schema, k: int | None = None, delta: int | str = 10_000, l: int | None = None,  # noqa: E741
-                 eta: int = 50, mu: int = 100, reuse: bool | str = False, models: Sequence[Model] | None = None,
-                 order: str = "batch", seed: int | None = None, clock: Clock | str | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        schema: Schema,
+        k: int | None = None,
+        delta: int | str = 10_000,
+        l: int | None = None,
+        eta: int = 50,
+        mu: int = 100,
+        reuse: bool | str = False,
+        models: Sequence[Model] | None = None,
+        order: str = "batch",
+        seed: int | None = None,
+        clock: Clock | str | None = None,
+    ) -> None:
         super().__init__(schema, k, delta, l, models, seed, clock)
         choice("reuse", reuse, (False, True, "held"))
         choice("order", order, ("batch", "input"))

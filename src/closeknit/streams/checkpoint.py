@@ -16,8 +16,8 @@ from closeknit.core.certificate import model_form
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import build_from_form
 from closeknit.core.schema import Schema
-from closeknit.doors.faults import explain_os_error
-from closeknit.doors.folders import write_whole
+from closeknit.io.faults import explain_os_error
+from closeknit.io.folders import write_whole
 from closeknit.methods import REGISTRY as METHODS
 from closeknit.models import REGISTRY as MODELS
 from closeknit.streams.arrivals import Coder
@@ -33,7 +33,7 @@ MODE = 0o600
 
 
 def save(stream: Stream, path: str | PathLike[str], beside: Mapping[str, Any] | None = None) -> None:
-    """Write a stream down, with what others want to find `extra_models` it (offsets of its input and output).
+    """Write a stream down, with what others want to find `beside` it (offsets of its input and output).
 
     >>> import tempfile
     >>> from closeknit.core.kinds import numeric
@@ -198,5 +198,9 @@ def _build_value(form: Any) -> Any:
     }
     if isinstance(form, Mapping):
         (key, *others) = form or ("",)
-        return makers[key](form[key]) if key in makers and not others else {name: _build_value(part) for name, part in form.items()}
+        return (
+            makers[key](form[key])
+            if key in makers and not others
+            else {name: _build_value(part) for name, part in form.items()}
+        )
     return [_build_value(part) for part in form] if isinstance(form, list) else form

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from closeknit.core.errors import BadInput
-from closeknit.doors.faults import explain_os_error
+from closeknit.io.faults import explain_os_error
 from closeknit.streams.checkpoint import load_with_metadata, save
 from closeknit.streams.stream import Stream
 

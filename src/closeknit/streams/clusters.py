@@ -118,8 +118,11 @@ class Clusters:
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps: who is in which cluster."""
-        return {"ids": self.open.ids[: len(self)].copy(), "ever": int(self.open.totals[1]),
-                "members": [self.members(c) for c in range(len(self))]}  # fmt: skip
+        return {
+            "ids": self.open.ids[: len(self)].copy(),
+            "ever": int(self.open.totals[1]),
+            "members": [self.members(c) for c in range(len(self))],
+        }
 
     def restore(self, state: dict[str, Any], pending: Pending) -> None:
         """Go on from what `state` gave."""

@@ -66,8 +66,14 @@ class Counters:
         self.delay_sum += int((now - positions).sum())
         self.loss_sum += rows * loss
 
-    def count_classes(self, positions: NDArray[np.integer], class_of: NDArray[np.integer], persons: NDArray[np.integer],
-                     losses: NDArray[np.float64], now: int) -> None:  # fmt: skip
+    def count_classes(
+        self,
+        positions: NDArray[np.integer],
+        class_of: NDArray[np.integer],
+        persons: NDArray[np.integer],
+        losses: NDArray[np.float64],
+        now: int,
+    ) -> None:
         """As `left`, for many classes: `class_of` and person of each row, loss of each class.
 
         >>> counters = Counters(rows_in=3)
@@ -117,8 +123,19 @@ class Counters:
         if other.batches:
             few = [(self.fewest_persons, self.smallest)] if self.batches else []
             self.fewest_persons, self.smallest = np.min([*few, (other.fewest_persons, other.smallest)], axis=0).tolist()
-        for name in ("rows_in", "rows_out", "suppressed", "unknown", "batches", "squares", "delay_sum", "loss_sum", "reused",
-                     "unknown_out", "broken"):  # fmt: skip
+        for name in (
+            "rows_in",
+            "rows_out",
+            "suppressed",
+            "unknown",
+            "batches",
+            "squares",
+            "delay_sum",
+            "loss_sum",
+            "reused",
+            "unknown_out",
+            "broken",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("largest", "delay_most", "wait_most"):
             setattr(self, name, max(getattr(self, name), getattr(other, name)))

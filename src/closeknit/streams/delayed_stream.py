@@ -41,8 +41,16 @@ class DelayedStream(Stream):
 
     folds: ClassVar[bool] = True
 
-    def __init__(self, schema: Schema, k: int | None, delta: int | str, l: int | None,  # noqa: E741 - the source's symbol
-                 models: Sequence[Model] | None, seed: int | None, clock: Clock | str | None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        schema: Schema,
+        k: int | None,
+        delta: int | str,
+        l: int | None,  # noqa: E741 - the source's symbol
+        models: Sequence[Model] | None,
+        seed: int | None,
+        clock: Clock | str | None,
+    ) -> None:
         super().__init__(schema, _list_models(schema, k, l, models), seed)
         self.asked = {name: value for name, value in self.asked.items() if not callable(value)}  # no file holds a clock
         self.judge = Judge(schema, self.models)
@@ -170,7 +178,7 @@ def _is_distinct(model: Model) -> bool:
     return model.family == "diversity" and getattr(model, "kind", None) == "distinct"
 
 
-def _list_models(schema: Schema, k: int | None, l: int | None, models: Sequence[Model] | None) -> list[Model]:  # noqa: E741
+def _list_models(schema: Schema, k: int | None, l: int | None, models: Sequence[Model] | None) -> list[Model]:
     """All that is asked, `k` and `l` as models."""
     asked: list[Model] = [] if k is None else [KAnonymity(k)]
     if l is not None:

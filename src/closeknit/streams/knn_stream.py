@@ -40,9 +40,16 @@ class KnnStream(DelayedStream):
 
     name: ClassVar[str] = "knn_stream"
 
-    def __init__(self, schema: Schema, k: int | None = None, delta: int | str = 10_000, l: int | None = None,  # noqa: E741
-                 models: Sequence[Model] | None = None, seed: int | None = None,
-                 clock: Clock | str | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        schema: Schema,
+        k: int | None = None,
+        delta: int | str = 10_000,
+        l: int | None = None,
+        models: Sequence[Model] | None = None,
+        seed: int | None = None,
+        clock: Clock | str | None = None,
+    ) -> None:
         super().__init__(schema, k, delta, l, models, seed, clock)
 
     def _oldest(self) -> int | None:

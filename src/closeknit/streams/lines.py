@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from closeknit.core.errors import BadInput
-from closeknit.doors.csv_faults import records
-from closeknit.doors.csv_format import PLAIN, CsvFormat, detect_signs
-from closeknit.doors.csv_numbers import plain_number_text, stray_point
-from closeknit.doors.faults import NUL
-from closeknit.doors.names import check_names
-from closeknit.doors.ndjson import BOM, BadLine, row_of
+from closeknit.io.csv_faults import records
+from closeknit.io.csv_format import PLAIN, CsvFormat, detect_signs
+from closeknit.io.csv_numbers import plain_number_text, stray_point
+from closeknit.io.faults import NUL
+from closeknit.io.names import check_names
+from closeknit.io.ndjson import BOM, BadLine, row_of
 
 LONGEST = 1 << 20  # bytes of a line, and of a CSV record of several lines
 MOST_LINES = 1000  # of a CSV record: an open quote must not swallow the rest of the stream
@@ -120,10 +120,14 @@ class CsvRows:
     [2, {'age': '30', 'sex': 'm'}, 4, {'age': '32', 'sex': 'm\nn'}]
     """
 
-    def __init__(self, format: CsvFormat, known: dict[str, Any] | None = None,
-                 check: Callable[[Sequence[str]], None] | None = None) -> None:  # fmt: skip
+    def __init__(
+        self, format: CsvFormat, known: dict[str, Any] | None = None, check: Callable[[Sequence[str]], None] | None = None
+    ) -> None:
         usual = replace(PLAIN, delimiter=None, thousands="." if format.decimal == "," else "")
-        points, format = format.thousands != "", format.fill_defaults(usual)  # rows come one by one: nothing can be detected of them
+        points, format = (
+            format.thousands != "",
+            format.fill_defaults(usual),
+        )  # rows come one by one: nothing can be detected of them
         self._encoding, self._pair = format.encoding or "utf-8", (format.decimal or ".", format.thousands or "")
         if self._encoding.lower().startswith(("utf-16", "utf16", "utf-32", "utf32")):
             right = "give UTF-8, or an encoding of one byte a sign"

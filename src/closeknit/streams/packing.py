@@ -106,8 +106,16 @@ def unpack(packed: Any, arrays: Arrays) -> Any:
 def _name_of(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return "cells" if value.dtype == object else "array"
-    names = {bytes: "bytes", date: "date", Fraction: "fraction", tuple: "tuple", set: "set", frozenset: "set", deque: "deque",
-             Arrivals: "rows"}  # fmt: skip
+    names = {
+        bytes: "bytes",
+        date: "date",
+        Fraction: "fraction",
+        tuple: "tuple",
+        set: "set",
+        frozenset: "set",
+        deque: "deque",
+        Arrivals: "rows",
+    }
     if type(value) not in names:
         raise TypeError(f"a checkpoint cannot hold a value of type {type(value).__name__}")
     return names[type(value)]

@@ -104,10 +104,11 @@ class Pending:
             return
         old, here, positions = self._rows, self._here, self.positions()
         self._rows = Arrivals(
-            np.zeros((length, like.quasi.shape[1])), np.zeros(length, np.int64),
+            np.zeros((length, like.quasi.shape[1])),
+            np.zeros(length, np.int64),
             np.zeros((length, like.secrets.shape[1]), np.int64),
             {name: np.full(length, None, dtype=object) for name in like.cells},
-        )  # fmt: skip
+        )
         self._here = np.zeros(length, dtype=bool)
         self._here[positions & (length - 1)] = True
         if old is not None:

@@ -80,10 +80,17 @@ class Server:
     def __init__(self, place: RedisAddress) -> None:
         self.place, redis = place, client_library()
         self.client = redis.Redis(
-            host=place.host, port=place.port, db=place.db, ssl=place.tls, username=place.user, protocol=2,
-            password=place.password or os.environ.get("REDISCLI_AUTH"), socket_connect_timeout=5.0, socket_timeout=ANSWER,
+            host=place.host,
+            port=place.port,
+            db=place.db,
+            ssl=place.tls,
+            username=place.user,
+            protocol=2,
+            password=place.password or os.environ.get("REDISCLI_AUTH"),
+            socket_connect_timeout=5.0,
+            socket_timeout=ANSWER,
             retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0),
-        )  # fmt: skip
+        )
         for verb in ("XREADGROUP", "XPENDING", "XRANGE"):
             self.client.set_response_callback(verb, lambda answer, **_: answer)
         self.ask("PING")

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
-from closeknit.doors.canonical import cell_texts
-from closeknit.doors.ndjson import BadLine, lines_of, row_of
+from closeknit.io.canonical import cell_texts
+from closeknit.io.ndjson import BadLine, lines_of, row_of
 from closeknit.streams.lines import SHOWN, ArrivedRow, RejectedLine
 from closeknit.streams.redis_server import RedisAddress, Server, as_record, translate_errors
 from closeknit.streams.sinks import describe_mark
@@ -98,8 +98,14 @@ class RedisSource:
 
     def mark(self) -> Mark:
         """As `Source` says: the id of the last entry."""
-        return {"path": str(self.place), "group": self._group, "consumer": self._consumer,
-                "id": self._at, "since": self._kept, "entries": self._entries}  # fmt: skip
+        return {
+            "path": str(self.place),
+            "group": self._group,
+            "consumer": self._consumer,
+            "id": self._at,
+            "since": self._kept,
+            "entries": self._entries,
+        }
 
     def commit(self) -> None:
         """As `Source` says: Redis need not keep these entries for us any longer."""

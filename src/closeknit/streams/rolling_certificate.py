@@ -59,18 +59,22 @@ def build_certificate(stream: Stream) -> Certificate:
         withheld=counters.suppressed,
         promises=(*promises, *(attest_model(stream, model) for model in stream.extra_models)),
         classes=ClassSizes(
-            count=counters.batches, smallest=counters.smallest, mean=mean, largest=counters.largest,
-            discernibility=counters.squares, average_ratio=mean / k if k else None,
+            count=counters.batches,
+            smallest=counters.smallest,
+            mean=mean,
+            largest=counters.largest,
+            discernibility=counters.squares,
+            average_ratio=mean / k if k else None,
         ),
         loss=_loss(stream),
         notes=("so far: it speaks of the rows that have left; levels and sizes are those of batches", *notes(stream)),
-    )  # fmt: skip
+    )
 
 
 def count_classes(stream: Stream, rows: Arrivals, sizes: Sequence[int], lo: Reals, hi: Reals, alone: Sequence[bool]) -> None:
     """Classes leave, one below the other: what they lose and reach goes into the counters.
 
-    `count_singletons`: which of them are rows that join a class published before, and keep nothing by themselves.
+    `alone`: which of them are rows that join a class published before, and keep nothing by themselves.
     """
     unknown = int((rows.quasi == stream.coder.axes.unknown).sum())
     stream.counters.add_losses(sizes, range_costs(stream.coder.axes, *stream.coder.snap_boxes(lo, hi)), unknown)
@@ -163,7 +167,7 @@ def _list_vacuous(stream: Stream) -> list[str]:
 
 
 def notes(stream: Stream, checked: bool = False) -> list[str]:
-    """What a reader has to know in addition to the numbers. `check_comparison`: all rows were there, and no identifier repeats."""
+    """What a reader has to know in addition to the numbers. `checked`: all rows were there, and no identifier repeats."""
     schema, counters = stream.schema, stream.counters
     said = ["promises cover the published rows only" + (stream.scope.note if stream.scope else "")]
     said.append(persons_note(schema, checked))

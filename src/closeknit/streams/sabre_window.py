@@ -34,8 +34,19 @@ class SabreWindow(Windowed):
 
     name: ClassVar[str] = "sabre_window"
 
-    def __init__(self, schema: Schema, models: Sequence[Model], omega: int = 20_000, advance: int = 5_000,
-                 seed: int | None = None, k: int | None = None, long_run: Number | None = None, fill: str = "hilbert",
-                 polish: bool = False, slack: bool = False, column: str | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        schema: Schema,
+        models: Sequence[Model],
+        omega: int = 20_000,
+        advance: int = 5_000,
+        seed: int | None = None,
+        k: int | None = None,
+        long_run: Number | None = None,
+        fill: str = "hilbert",
+        polish: bool = False,
+        slack: bool = False,
+        column: str | None = None,
+    ) -> None:
         method = Sabre(fill=fill, polish=polish, slack=slack, column=column)
         super().__init__(method, schema, models, omega, advance, seed, k, long_run)

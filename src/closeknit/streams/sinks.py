@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
-from closeknit.doors.canonical import canonical_blocks
-from closeknit.doors.faults import explain_os_error
-from closeknit.doors.ndjson import lines_of
+from closeknit.io.canonical import canonical_blocks
+from closeknit.io.faults import explain_os_error
+from closeknit.io.ndjson import lines_of
 
 Mark = dict[str, Any]
 

@@ -12,8 +12,8 @@ from os import PathLike
 from typing import Any, Protocol
 
 from closeknit.core.errors import BadInput
-from closeknit.doors.csv import CsvFormat
-from closeknit.doors.faults import explain_os_error
+from closeknit.io.csv import CsvFormat
+from closeknit.io.faults import explain_os_error
 from closeknit.streams.lines import ArrivedRow, CsvRows, Lines, NdjsonRows, RejectedLine, Rows
 
 CHUNK = 1 << 16  # bytes that are read at once: memory does not grow with the speed of the writer
@@ -61,8 +61,14 @@ class FileSource:
     ([{'age': 41}, {'age': 30}], 24, None)
     """
 
-    def __init__(self, path: str | PathLike[str] | None, csv: CsvFormat | None = None, wake: int | None = None,
-                 again: bool | None = None, check: Check | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        path: str | PathLike[str] | None,
+        csv: CsvFormat | None = None,
+        wake: int | None = None,
+        again: bool | None = None,
+        check: Check | None = None,
+    ) -> None:
         """`csv` None means NDJSON; `wake` is a handle that ends waiting when something can be read from it; `again` says
         whether a pipe that is taken up again tells everything from its start, or goes on; `check` refuses a wrong header."""
         self.name = "standard input" if path is None else str(path)
@@ -101,8 +107,13 @@ class FileSource:
         offset = unfinished[0].start if unfinished else self._lines.offset
         number = unfinished[0].number - 1 if unfinished else self._lines.number
         tail = self._recent[: max(len(self._recent) - (self._end - offset), 0)][-REREAD:]
-        return {"offset": offset, "lines": number, "known": self._rows.known,
-                "before": len(tail), "digest": hashlib.sha256(tail).hexdigest()}  # fmt: skip
+        return {
+            "offset": offset,
+            "lines": number,
+            "known": self._rows.known,
+            "before": len(tail),
+            "digest": hashlib.sha256(tail).hexdigest(),
+        }
 
     def commit(self) -> None:
         """As `Source` says: a file stays as it is."""

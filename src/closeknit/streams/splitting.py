@@ -33,8 +33,15 @@ def split_k(axes: Axes, quasi: Reals, persons: Ints, k: int, chance: np.random.G
     return part_of[person_of], parts
 
 
-def split_l(axes: Axes, quasi: Reals, persons: Ints, values: Ints, k: int, l: int,  # noqa: E741 - the source's symbol
-            chance: np.random.Generator) -> list[tuple[Ints, int]]:  # fmt: skip
+def split_l(
+    axes: Axes,
+    quasi: Reals,
+    persons: Ints,
+    values: Ints,
+    k: int,
+    l: int,  # noqa: E741 - the source's symbol
+    chance: np.random.Generator,
+) -> list[tuple[Ints, int]]:
     """As `split_k`; besides, each part has l values that l different persons carry. Two ways, the one that loses less first.
 
     >>> from closeknit.kernels.geometry.declared_axes import number_axes

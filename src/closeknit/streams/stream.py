@@ -28,8 +28,8 @@ from closeknit.core.model import Model
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import WrittenTable
-from closeknit.doors.files import read
-from closeknit.doors.frames import to_frame
+from closeknit.io.files import read
+from closeknit.io.frames import to_frame
 from closeknit.kernels.geometry.declared_axes import box_cost, box_costs, boxes_of
 from closeknit.streams.arrivals import Arrivals, Coder, Ints, Reals
 from closeknit.streams.batch_writing import write_classes
@@ -213,8 +213,9 @@ class Stream(ABC):
 
     # what it may use ---------------------------------------------------------------------------------------------------
 
-    def recheck_models(self, rows: Arrivals, positions: Ints, class_of: NDArray[np.integer],
-                     windows: Ints | None) -> dict[Model, bool]:  # fmt: skip
+    def recheck_models(
+        self, rows: Arrivals, positions: Ints, class_of: NDArray[np.integer], windows: Ints | None
+    ) -> dict[Model, bool]:
         """After a whole stream: which promises that compare with a part of it are kept by these classes of its rows."""
         return {}
 

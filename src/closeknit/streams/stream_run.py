@@ -148,7 +148,7 @@ class StreamRun:
             self._tick(tick.now, noted=True)
 
     def _tick(self, now: float, silent: bool = False, noted: bool = False) -> None:
-        """Tell the time; `noted` says that it will be known again after a crash, `ignore_progress` that no row hangs on it."""
+        """Tell the time; `noted` says that it will be known again after a crash, `silent` that no row hangs on it."""
         counters, self._now = self.stream.counters, now
         tick = Tick(now, self.stream.position, self.batches, self._offset)
         before = counters.suppressed, self.batches

@@ -43,10 +43,10 @@ from closeknit.core.params import number, take, whole
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition
 from closeknit.core.vacuity import find_stand_alone
-from closeknit.fills.persons import must_keep_together, run_by_person
-from closeknit.fills.repair import find_broken_classes, repair_partition
 from closeknit.methods import REGISTRY as METHODS
 from closeknit.models import KAnonymity, TCloseness
+from closeknit.search.persons import must_keep_together, run_by_person
+from closeknit.search.repair import find_broken_classes, repair_partition
 from closeknit.streams.arrivals import Arrivals, Ints
 from closeknit.streams.long_run import DecayedCounts, LongRun, add_secrets
 from closeknit.streams.pending import Pending
@@ -70,9 +70,17 @@ class Windowed(Stream):
 
     name: ClassVar[str] = "windowed"
 
-    def __init__(self, method: Method | str | Mapping[str, Any], schema: Schema, models: Sequence[Model],
-                 omega: int = 20_000, advance: int = 5_000, seed: int | None = None, k: int | None = None,
-                 long_run: Number | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        method: Method | str | Mapping[str, Any],
+        schema: Schema,
+        models: Sequence[Model],
+        omega: int = 20_000,
+        advance: int = 5_000,
+        seed: int | None = None,
+        k: int | None = None,
+        long_run: Number | None = None,
+    ) -> None:
         asked = [*list_models(models), *([] if k is None else [KAnonymity(k)])]
         super().__init__(schema, asked, seed)
         self.omega, self.advance = whole("omega", omega, least=1), whole("advance", advance, least=1)
@@ -233,8 +241,9 @@ class Windowed(Stream):
             add_secrets(rows, list(self.schema.sensitive), self.decayed, ~self.tables.flag_missing(rows))
             self.decayed_to += len(block)
 
-    def recheck_models(self, rows: Arrivals, positions: Ints, class_of: NDArray[np.integer],
-                     windows: Ints | None) -> dict[Model, bool]:  # fmt: skip
+    def recheck_models(
+        self, rows: Arrivals, positions: Ints, class_of: NDArray[np.integer], windows: Ints | None
+    ) -> dict[Model, bool]:
         """Every class once more against its window, of all rows that came; closeness to the long run is not repeated."""
         held = dict.fromkeys((model for model in self.models if model.column is not None), True)
         assert windows is not None

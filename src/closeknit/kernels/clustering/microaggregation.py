@@ -144,7 +144,7 @@ def _next_centre(space: Space, free: Free, left: int, made: int) -> int:
 def nearest_classes(space: Space, secrets: Secrets, rows: Codes, k: int, looked_at: int, class_of: Codes, made: int) -> int:
     """Classes of the k nearest rows after exchanges, numbered from `made` on, into `class_of`; how many there are now.
 
-    `count_candidates`: rows beyond the k nearest that a class may exchange for.
+    `looked_at`: rows beyond the k nearest that a class may exchange for.
 
     >>> at = np.arange(4, dtype=np.int32)
     >>> space = Space(at[:, None], np.array([0, 4]), np.arange(4), np.array([1]), np.array([0.0, 0.1, 0.8, 1.0]))

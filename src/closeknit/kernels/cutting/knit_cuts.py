@@ -291,8 +291,8 @@ def _is_allowed(guard: Guard, buckets: Buckets, size: int, s: int, room: Scratch
 
 
 @bare
-def _measure_loss(costs: Costs, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float, room: Scratch
-          ) -> tuple[float, int]:  # fmt: skip
+def _measure_loss(costs: Costs, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float,
+                  room: Scratch) -> tuple[float, int]:  # fmt: skip
     """Which rows go, `room.goes` of every bucket; what both sides lose, as far as that is less than `best`; how many go."""
     room.side[:s] = 0
     for b in room.active[: room.used[0]]:

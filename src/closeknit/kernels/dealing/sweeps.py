@@ -61,7 +61,9 @@ def one_sweep(order: Ints, width: int, held: ClassMembers, rules: Rules, price: 
             part.result()
 
 
-def run_sweeps(held: ClassMembers, rules: Rules, scales: Scales, sweeps: int, seed: int = 0, width: int = WIDTH) -> tuple[float, Codes]:
+def run_sweeps(
+    held: ClassMembers, rules: Rules, scales: Scales, sweeps: int, seed: int = 0, width: int = WIDTH
+) -> tuple[float, Codes]:
     """Least loss of all sweeps, the state before them included, and its class of each row; the last goes by loss alone."""
     price, e = costs(scales), len(held.start) - 1
     kept = class_of(held)

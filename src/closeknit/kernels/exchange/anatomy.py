@@ -113,7 +113,9 @@ def _exchange_along(order: Ints, reach: int, held: ClassMembers, rests: Remainde
     return made
 
 
-def exchange_rows(class_of_row: Codes, value: Codes, limit: Ints, quasi: Codes, scales: Scales, passes: int, seed: int) -> Codes:
+def exchange_rows(
+    class_of_row: Codes, value: Codes, limit: Ints, quasi: Codes, scales: Scales, passes: int, seed: int
+) -> Codes:
     """Class of each row after at most so many passes; class c holds no value more than `limit[c]` times, if it did not before.
 
     >>> from closeknit.kernels.geometry.boxes import flat_scales

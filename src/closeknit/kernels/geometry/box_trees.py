@@ -77,7 +77,9 @@ def take(forest: Trees, shelf: SortedBuckets, scales: Scales, i: int, at: int) -
 
 
 @inlined
-def _measure_cost(costs: Costs, table: Reals, table_start: Ints, box: Codes, low: Codes, high: Codes, x: int, pull: float) -> float:
+def _measure_cost(
+    costs: Costs, table: Reals, table_start: Ints, box: Codes, low: Codes, high: Codes, x: int, pull: float
+) -> float:
     """Cost of the box with a row somewhere in low[x]..high[x], plus `pull` times the cost of this row and the seed alone."""
     total = 0.0
     for j in range(box.shape[1]):

@@ -365,5 +365,9 @@ def begin(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch) -> None:
             standing.mass[rows.shift[q] + pair] = weight * scratch.pairs[0, pair]
         standing.total[q] = weight * scratch.codes[0, part]
         standing.top[q] = np.inf
-        standing.rounding_error[q], standing.matches[q], standing.failing[q] = ROUNDING * standing.total[q], 1, scratch.fails[1, part]
+        standing.rounding_error[q], standing.matches[q], standing.failing[q] = (
+            ROUNDING * standing.total[q],
+            1,
+            scratch.fails[1, part],
+        )
     _wipe(rows, standing, scratch, whole(0), n)

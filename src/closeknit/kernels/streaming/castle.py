@@ -38,7 +38,9 @@ class OpenClusters(NamedTuple):
 
 
 @kernel
-def arrive(axes: Axes, clusters: OpenClusters, rows: Reals, persons: Ints, span: tuple[int, int], first: int, tau: float) -> None:
+def arrive(
+    axes: Axes, clusters: OpenClusters, rows: Reals, persons: Ints, span: tuple[int, int], first: int, tau: float
+) -> None:
     """The rows `span` of a block join a cluster each, or open one; `first` is the position of the block's first row."""
     enlarged = np.empty(len(clusters.ids))
     for i in range(span[0], span[1]):

@@ -130,7 +130,7 @@ def _leftovers(axes: Axes, rows: Reals, person_of: Ints, part_of: Ints, parts: i
 
 
 @kernel
-def split_values(axes: Axes, rows: Reals, value_of: Ints, values: int, order: Ints, k: int, l: int,  # noqa: E741
+def split_values(axes: Axes, rows: Reals, value_of: Ints, values: int, order: Ints, k: int, l: int,
                  fair: bool) -> tuple[Ints, int]:  # fmt: skip
     """Part of each row, one row a person, and their number: every part has k rows and l values, or more.
 
@@ -188,7 +188,7 @@ def _shares(size: Ints, k: int, left: int) -> Ints:
 
 
 @kernel
-def _nearest_values(nearest: Ints, part_of: Ints, value_of: Ints, x: int, values: int, l: int) -> Ints:  # noqa: E741
+def _nearest_values(nearest: Ints, part_of: Ints, value_of: Ints, x: int, values: int, l: int) -> Ints:
     """One of x's own value and of the l - 1 other values that come first."""
     wanted, found = np.zeros(values, np.int64), 1
     wanted[value_of[x]] = 1

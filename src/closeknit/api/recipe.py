@@ -1,0 +1,218 @@
+"""`Recipe`: one private YAML file that says everything needed to make a release again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
+
+from closeknit.core.certificate import model_form
+from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.method import Method
+from closeknit.core.model import Model, list_models
+from closeknit.core.params import build, build_from_form, number, take
+from closeknit.core.schema import Schema, explain_error
+from closeknit.core.strict_json import read_limited
+from closeknit.core.table import Form
+from closeknit.forms import REGISTRY as FORMS
+from closeknit.io.csv import CsvFormat
+from closeknit.methods import REGISTRY as METHODS
+from closeknit.methods import Knit, Mondrian
+from closeknit.models import REGISTRY as MODELS
+from closeknit.release import FORMATS
+from closeknit.streams.stream_request import StreamRequest
+
+FormSpec = Form | str | Mapping[str, Any]  # a form, its name, or as a recipe writes it
+MethodSpec = Method | str | Mapping[str, Any]
+ModelSpecs = Sequence[Model | Mapping[str, Any]]
+
+
+class _Keys(BaseModel):
+    """The keys of a recipe and the shape of what stands under them."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    data: str | dict[str, Any] | None = None
+    columns: dict[str, Any] = Field(alias="schema")
+    models: list[Any]
+    method: Any = None  # the usual one of the form
+    stream: Any = None  # instead of a method: rows come one after the other
+    form: Any = None  # the usual one of the method
+    suppress: Any = 0.0
+    escape_formulas: StrictBool = False
+    allow_vacuous: StrictBool = False
+    seed: int | None = None
+    notes: list[Any] = []  # how a method worked, told by the release that this recipe repeats: not read
+    output: dict[str, Any] = {}
+
+
+class Recipe:
+    """What a recipe says, with its schema, models, method and form made.
+
+    >>> recipe = Recipe.of({"data": "a.csv", "schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}]})
+    >>> recipe.models, recipe.method
+    ([KAnonymity(k=5)], Knit(proposals=None, seconds=None))
+    """
+
+    def __init__(self, keys: _Keys, base: Path | None, file: object) -> None:
+        place = {"path": keys.data} if isinstance(keys.data, str) else dict(keys.data or {})
+        self.data_path = _data_path(place.pop("path", None), place.pop("table", None), base, file)
+        self.csv = build("data", CsvFormat, place) if place else None
+        self.schema = Schema.from_forms(keys.columns, base)
+        self.models = models_from(keys.models)
+        self.stream = None if keys.stream is None else StreamRequest.of(keys.stream)
+        self._method = usual_method(form_of(keys.form)) if keys.method is None else method_of(keys.method)
+        if self.stream is not None and "method" in keys.model_fields_set:
+            raise BadInput("the recipe has a method and a stream", file=file, right="keep one of them")
+        self.form = form_of(keys.form)
+        self.suppress, self.seed = float(number("suppress", keys.suppress, least=0, most=1)), keys.seed
+        self.escape_formulas, self.allow_vacuous = keys.escape_formulas, keys.allow_vacuous
+        self.format = keys.output.get("format")
+        for key in keys.output:
+            if key != "format":
+                what = f"recipe, key 'output' has the unknown key '{key}'"
+                raise BadInput(what, file=file, right=suggest_name(key, ["format"]))
+        if self.format not in (None, *FORMATS):
+            raise BadInput(f"output format {self.format!r} is unknown", file=file, right=suggest_name(self.format, FORMATS))
+
+    @property
+    def method(self) -> Any:
+        """Who stands with whom, of a table."""
+        if self.stream is not None:
+            what = f"the recipe is one of the stream '{self.stream.name}', not of a table"
+            raise BadInput(what, right="run it with 'closeknit stream', or name a method instead of the stream")
+        return self._method
+
+    @classmethod
+    def of(cls, forms: Any, base: Path | None = None, file: object = None) -> Recipe:
+        """From plain mappings."""
+        if not isinstance(forms, Mapping):
+            raise BadInput("this is not a recipe", file=file, right="it must have the keys data, schema and models")
+        try:
+            keys = _Keys.model_validate({"models": [], **forms} if "stream" in forms else dict(forms))
+        except ValidationError as error:
+            names = [field.alias or name for name, field in _Keys.model_fields.items()]
+            bad = explain_error(error, "recipe", names)
+            raise BadInput(bad.what, file=file, right=bad.right) from None
+        return cls(keys, base, file)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Recipe:
+        """From a YAML file; paths in it are relative to it."""
+        file = Path(path)
+        try:
+            text = read_limited(file)
+        except OSError as error:
+            raise BadInput(f"cannot be read ({error.strerror})", file=file, right="name a recipe file") from None
+        except UnicodeDecodeError:
+            raise BadInput("is not UTF-8 text", file=file, right="name a recipe file") from None
+        return cls.of(parse_forms(text, file), file.parent, file)
+
+
+def _data_path(path: object, table: object, base: Path | None, file: object) -> Path | str | None:
+    """A file, relative to the recipe; an address (`hdfs://...`) or the name of a Spark table as it stands."""
+    if path is not None and table is not None:
+        raise BadInput("recipe, key 'data' has both path and table", file=file, right="keep one of them")
+    named = path if table is None else table
+    if named is not None and not str(named).isprintable():
+        raise BadInput(f"the path of the data is {named!r}", file=file, right="name a file")
+    if path is None or "://" in str(path):
+        return None if named is None else str(named)
+    return (base or Path()) / str(path)
+
+
+class UniqueKeyLoader(yaml.SafeLoader):
+    """Refuses a key that stands twice: the second would silently replace the first, and a promise be lost."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key '{key.value}' stands there twice", key.start_mark)
+            seen.add((key.tag, key.value))
+        return super().construct_mapping(node, deep)
+
+
+def parse_forms(text: str, file: object, loader: type[yaml.SafeLoader] = UniqueKeyLoader) -> Any:
+    """What a recipe's text says; `file` is what it is called where it is no YAML.
+
+    >>> parse_forms("k: 6\\nk: 7", "the recipe")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: the recipe: is not valid YAML at line 2: the key 'k' stands there twice; correct it, ...
+    """
+    try:
+        return yaml.load(text, loader)  # a safe one
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:  # also 2024-13-45 and !!int x
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark else ""
+        twice = f": {problem}" if (problem := getattr(error, "problem", None)) and "stands there twice" in problem else ""
+        right = "correct it, or make one with 'closeknit inspect'"
+        raise BadInput(f"is not valid YAML{where}{twice}", file=file, right=right) from None
+
+
+def models_from(asked: object) -> list[Model]:
+    """Models from themselves, or as a recipe writes them: `[{k_anonymity: {k: 6}}, ...]`.
+
+    >>> models_from([{"t_closeness": {"column": "salary", "t": 0.2}}])
+    [TCloseness(column='salary', t=0.2, distance=None)]
+    """
+    if not isinstance(asked, list | tuple):
+        return list_models(asked)
+    return list_models([build_from_form("model", form, MODELS) if isinstance(form, str | Mapping) else form for form in asked])
+
+
+def method_of(asked: MethodSpec) -> Method:
+    """A method from itself, its name, or as a recipe writes it.
+
+    >>> method_of({"sabre": {"fill": "knn"}}).fill
+    'knn'
+    """
+    method: Method = take("method", asked, METHODS, "run")
+    return method
+
+
+def form_of(asked: FormSpec | None) -> Form | None:
+    """A form from itself, its name, or as a recipe writes it.
+
+    >>> form_of("bucketized")
+    Bucketized(number='bucket')
+    """
+    return None if asked is None else take("form", asked, FORMS, "write")
+
+
+def usual_method(form: Form | None) -> Method:
+    """The method where none is asked for: classes for ranges are knit, buckets with exact cells are cut.
+
+    >>> usual_method(None).name, usual_method(form_of("bucketized")).name
+    ('knit', 'mondrian')
+    """
+    return Mondrian() if form is not None and form.added else Knit()
+
+
+def recipe_forms(
+    schema: Schema,
+    models: list[Model],
+    method: Any,
+    form: Any,
+    suppress: float,
+    seed: int,
+    data: dict[str, Any] | None,
+    notes: Sequence[str] = (),
+    **flags: bool,
+) -> dict[str, Any]:
+    """Plain mappings that `Recipe.of` reads back; `notes` say how the method worked; `flags` are written where they are set."""
+    return {
+        "data": data,
+        "schema": schema.forms(),
+        "models": [model_form(model) for model in models],
+        "method": model_form(method),
+        "form": model_form(form),
+        "suppress": suppress,
+        **{name: True for name, on in flags.items() if on},
+        "seed": seed,
+        **({"notes": list(notes)} if notes else {}),
+    }

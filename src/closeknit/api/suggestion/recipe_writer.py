@@ -1,0 +1,105 @@
+"""A suggestion as an editable recipe: every line with its reason, and a mark where nobody can be sure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from closeknit.core.kind_forms import kind_form
+from closeknit.core.kinds import Kind
+
+if TYPE_CHECKING:
+    from closeknit.api.suggestion import Suggestion
+
+WIDEST_LINE = 100
+K, T = 6, 0.2
+
+HEAD = """\
+# A recipe for closeknit, guessed from {rows:,} rows. It is private: it stays with the table.
+# Read every line, correct what is wrong (first of all where it says "not sure"), then run
+#     closeknit anonymize recipe.yaml -o out/
+# Kinds: numeric, date, prefix, flat, tree: {{node: [leaf, ...]}}, csv: FILE (leaf;parent;...;root).
+"""
+NOTES = {
+    "identifier": "never published",
+    "person": "never published: rows of one person are counted once",
+    "quasi": "generalized: what somebody may know about a person from elsewhere",
+    "sensitive": "published as it is, protected by the promises below",
+    "missing": "cells that stand for no value",
+}
+NOT_SURE = "not sure: "
+SNAP = "Ranges of whole numbers end at true values; the next line, without its #, ends them at round steps."
+
+
+def recipe_text(suggestion: Suggestion, path: str, csv: Mapping[str, Any]) -> str:
+    """YAML that `Recipe.read` takes as it is."""
+    blocks = [HEAD.format(rows=suggestion.rows), f"data: {_flow({'path': path, **csv} if csv else path)}\n", "schema:"]
+    blocks += [textwrap.indent(block, "  ") for block in _roles(suggestion)]
+    blocks += ["", "models:", *(f"  - {line}" for line in _models(suggestion))]
+    if not suggestion.schema.sensitive:
+        blocks += [f"  # and for each sensitive column:  - t_closeness: {{column: COLUMN, t: {T}}}"]
+    blocks += ["method: knit", *_snapping(suggestion), ""]
+    return "\n".join(blocks)
+
+
+def _roles(suggestion: Suggestion) -> Iterable[str]:
+    schema = suggestion.schema
+    if schema.identifier:
+        lines = [f"  - {_line(_flow(name), suggestion, name)}" for name in schema.identifier]
+        yield "\n".join([f"identifier:  # {NOTES['identifier']}", *lines])
+    if schema.person is not None:
+        yield f"{_line(f'person: {_flow(schema.person)}', suggestion, schema.person)}  ({NOTES['person']})"
+    for role, kinds in (("quasi", schema.quasi), ("sensitive", schema.sensitive)):
+        if kinds:
+            lines = [textwrap.indent(_column(suggestion, name, kind), "  ") for name, kind in kinds.items()]
+            yield "\n".join([f"{role}:  # {NOTES[role]}", *lines])
+        else:
+            yield f"{role}: {{}}  # {NOT_SURE}no column looks {role}; move one here, e.g.  {role}: {{COLUMN: flat}}"
+    if schema.missing:
+        doubtful = ", ".join(repr(marker) for marker in suggestion.doubtful_markers)
+        doubt = f"; {NOT_SURE}{doubtful} may be a value of its own" if doubtful else ""
+        yield f"missing: [{', '.join(map(_flow, schema.missing))}]  # {NOTES['missing']}{doubt}"
+
+
+def _column(suggestion: Suggestion, name: str, kind: Kind) -> str:
+    form = kind_form(kind)
+    short = f"{_flow(name)}: {_flow(form)}"
+    if len(short) <= WIDEST_LINE:
+        return _line(short, suggestion, name)
+    below = yaml.safe_dump(form, sort_keys=False, allow_unicode=True, default_flow_style=None, width=WIDEST_LINE)
+    return _line(f"{_flow(name)}:", suggestion, name) + "\n" + textwrap.indent(below.rstrip("\n"), "  ")
+
+
+def _models(suggestion: Suggestion) -> Iterable[str]:
+    yield f"k_anonymity: {{k: {K}}}  # nobody among fewer than {K} rows that look alike"
+    for name, kind in suggestion.schema.sensitive.items():
+        distance, note = "", "knowing the class tells little about the secret"
+        if name in suggestion.with_missing and kind.default_distance == "ordered":
+            distance, note = ", distance: equal", "equal, because a missing value has no place in an order"
+        yield f"t_closeness: {{column: {_flow(name)}, t: {T}{distance}}}  # {note}"
+
+
+def _snapping(suggestion: Suggestion) -> Iterable[str]:
+    """How ranges of whole numbers would end at steps, and what it costs."""
+    if suggestion.snap_costs:
+        costs = ", ".join(f"{_flow(name)} about {cost:.2g}" for name, cost in suggestion.snap_costs.items())
+        yield f"# {SNAP} Loss that this adds: {costs}."
+        yield "# form: {generalized: {snap: true}}"
+
+
+def _line(text: str, suggestion: Suggestion, name: str) -> str:
+    """The line with its reason; control characters of a value must not break the comment."""
+    guess = suggestion.reasons[name]
+    reason = "".join(sign if sign.isprintable() else "?" for sign in guess.reason)
+    return f"{text}  # {'' if guess.sure else NOT_SURE}{reason}"
+
+
+def _flow(form: object) -> str:
+    """One line of YAML that may stand anywhere, also inside braces."""
+    strange = isinstance(form, str) and not form.isprintable()
+    style = {"default_style": '"'} if strange else {"allow_unicode": True}
+    text = yaml.safe_dump([form], default_flow_style=True, sort_keys=False, width=10**9, **style)  # type: ignore[call-overload]
+    return str(text).strip()[1:-1]

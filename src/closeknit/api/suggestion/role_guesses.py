@@ -1,0 +1,119 @@
+"""Which role a column plays, from its name first and from how often its values repeat second. It never says plain."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from closeknit.api.suggestion.kind_guesses import KindGuess
+from closeknit.api.suggestion.profile import Profile
+from closeknit.api.suggestion.vocabulary import (
+    KEYS,
+    KNOWN,
+    LENGTH_OF_STAY,
+    NAMES,
+    NUMBERS,
+    OF_PEOPLE,
+    PEOPLE,
+    PERHAPS_SECRET,
+    SECRET,
+    SECRET_QUALIFIERS,
+)
+
+ENOUGH = 20  # below so many rows, values that occur once mean nothing
+NEARLY = 0.95  # distinct values per row of a column that is nearly unique
+
+
+class RoleGuess(NamedTuple):
+    """A role, why, and whether it can be anything else."""
+
+    role: str
+    reason: str
+    sure: bool
+
+
+def guess_role(seen: Profile, kind: KindGuess) -> RoleGuess:
+    """The role of a column, quasi where nothing speaks for another one: that is the careful choice.
+
+    >>> from closeknit.core.columns import Columns
+    >>> from closeknit.api.suggestion.kind_guesses import guess_kind
+    >>> from closeknit.api.suggestion.profile import profile_of
+    >>> seen = profile_of("diagnosis", Columns.of({"diagnosis": ["flu", "gout"]})["diagnosis"])
+    >>> guess_role(seen, guess_kind(seen)).role
+    'sensitive'
+    """
+    return _identifier(seen) or _secret(seen) or _unique(seen, kind) or _quasi(seen)
+
+
+def _identifier(seen: Profile) -> RoleGuess | None:
+    """By name: names, numbers and keys of people."""
+    word = seen.match_word(NUMBERS) or seen.match_word(NAMES)
+    key = seen.words[-1] if seen.words and seen.words[-1] in KEYS else None
+    people = seen.match_word(PEOPLE)
+    if "name" in seen.words and not seen.match_word(SECRET):
+        if len(seen.words) == 1 or set(seen.words) & OF_PEOPLE:
+            return RoleGuess("identifier", "names of people", True)
+        return RoleGuess("identifier", "a name, perhaps of people", False) if _per_row(seen) > 0.5 else None
+    if word in NAMES:
+        return RoleGuess("identifier", f"called '{word}'", True)
+    if not word and not key and not (people and _per_row(seen) > 0.05):
+        return None
+    return _guess_key(seen, word or people, f"called '{word or key or people}'")
+
+
+def _guess_key(seen: Profile, of_people: str | None, called: str) -> RoleGuess | None:
+    """A key that occurs once identifies a row; one that occurs several times says which rows are of one person."""
+    share, values = _per_row(seen), f"{seen.distinct:,} values in {seen.rows:,} rows"
+    if share == 1 and (of_people or seen.rows >= ENOUGH):
+        return RoleGuess("identifier", f"{called}, a different value in every row", True)
+    if share >= NEARLY and seen.rows >= ENOUGH:
+        return RoleGuess("identifier", f"{called}, {values}", False)
+    if of_people or share >= 0.05:
+        reason = f"{called}, {values}: tells which rows are of one person"
+        return RoleGuess("person", reason, of_people is not None and share >= 0.01)
+    return RoleGuess("quasi", f"{called}, but {seen.rows // max(seen.distinct, 1):,} rows share a value", False)
+
+
+def _secret(seen: Profile) -> RoleGuess | None:
+    word = seen.match_word(SECRET)
+    if word:
+        alone = all({one, one.removesuffix("s")} & (SECRET | SECRET_QUALIFIERS) for one in seen.words)
+        return RoleGuess("sensitive", f"called '{word}'", alone)
+    word = seen.match_word(LENGTH_OF_STAY)
+    if word:
+        return RoleGuess("sensitive", f"called '{word}'", False)
+    return None
+
+
+def _unique(seen: Profile, kind: KindGuess) -> RoleGuess | None:
+    """By values: text or keys that differ in nearly every row."""
+    if seen.rows < ENOUGH or _per_row(seen) < NEARLY or kind.kind.name == "date":
+        return None
+    if kind.kind.name == "flat":
+        return RoleGuess("identifier", f"{seen.distinct:,} different texts in {seen.rows:,} rows", False)
+    if kind.kind.name == "numeric" and _counts_rows(seen):
+        return RoleGuess("identifier", "numbers the rows", False)
+    if kind.kind.name == "prefix" and not kind.sure:
+        return RoleGuess("identifier", f"{seen.distinct:,} different codes in {seen.rows:,} rows", False)
+    return None
+
+
+def _counts_rows(seen: Profile) -> bool:
+    """Whole numbers without a gap, each once."""
+    if _per_row(seen) < 1:
+        return False
+    numbers = sorted(float(text) for text in seen.texts)
+    return numbers[-1] - numbers[0] == len(numbers) - 1 and all(number.is_integer() for number in numbers)
+
+
+def _quasi(seen: Profile) -> RoleGuess:
+    word = seen.match_word(KNOWN)
+    if word:
+        return RoleGuess("quasi", f"called '{word}', which others may know", True)
+    word = seen.match_word(PERHAPS_SECRET)
+    if word:
+        return RoleGuess("quasi", f"called '{word}', perhaps a secret: then sensitive", False)
+    return RoleGuess("quasi", "nothing speaks for another role", False)
+
+
+def _per_row(seen: Profile) -> float:
+    return seen.distinct / max(seen.rows, 1)

@@ -1,0 +1,384 @@
+"""The command line: a skin over `api`. Heavy imports wait inside the commands, so that help comes at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from enum import StrEnum
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from closeknit import __version__
+from closeknit.cli.attack import attack
+from closeknit.cli.command_errors import exit_now, handle_errors, print_stderr
+from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format, describe_format
+from closeknit.cli.frontier import frontier
+from closeknit.cli.options import (
+    Engine,
+    Force,
+    Json,
+    Master,
+    folder_of_output,
+    free_folder,
+    methods_of,
+    path_from,
+    print_json,
+    print_utf8,
+    refuse_existing,
+    shorten_path,
+)
+from closeknit.cli.report import report
+from closeknit.cli.serve import serve, ui
+from closeknit.cli.stream import stream
+
+if TYPE_CHECKING:
+    from closeknit.release import Release
+
+app = typer.Typer(
+    name="closeknit",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+
+class FileFormat(StrEnum):
+    """How a release is saved."""
+
+    csv = "csv"
+    parquet = "parquet"
+
+
+BEFORE_DEMO = """\
+A generated hospital table of {rows:,} patients, about nobody. Names are dropped; age, sex, zip, job
+and admission are generalized; disease, stay and charge are kept. Asked: k = 6, and t = 0.2 on the disease.
+"""
+
+
+def main() -> None:
+    """Entry point of the command `closeknit`."""
+    if isinstance(sys.stdout, TextIOWrapper):  # a name that the terminal cannot show is no reason to fail
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        app(prog_name="closeknit")
+    except SystemExit as end:
+        exit_now(end.code)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"closeknit {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def closeknit(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Publish tables about people under promises that anybody can check.
+
+    \b
+    closeknit demo                                   see the whole way on a generated table
+    closeknit inspect patients.csv > recipe.yaml     guess what the columns are; then edit the recipe
+    closeknit anonymize recipe.yaml -o out/          make a release with its certificate
+    closeknit audit out/release.csv                  check a release, your own or anybody's
+    closeknit attack out/release.csv                 see what it still gives away
+    closeknit report out/                            make its page anew, or the private one
+    closeknit compare recipe.yaml                    see which method loses least under these promises
+    closeknit frontier recipe.yaml                   see what a stricter or looser promise would cost
+    closeknit stream recipe.yaml < in > out          let rows leave in batches while they come
+    closeknit ui                                     do all this on a page in the browser
+    closeknit serve --token-file tokens ...          the same page and a service for a team
+
+    Exit status: 0 done; 1 a guarantee cannot be met or is not met; 2 bad input or usage; 3 (audit) met as far as it can be
+    checked: attested guarantees remain.
+    """
+
+
+@app.command(short_help="See the whole way on a generated table.")
+def demo(
+    rows: Annotated[int, typer.Option(min=1, help="Patients to generate.")] = 10_000,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Save the release in this folder.")] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="Save the generated table as this CSV file, to try the other commands on.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """The whole way on a generated hospital table, in seconds: k = 6, and t = 0.2 on the disease.
+
+    \b
+    closeknit demo
+    closeknit demo --rows 2000 -o hospital/          saves hospital/ and hospital.private/
+    closeknit demo --table patients.csv              saves the raw table, to try inspect and anonymize on
+    """
+    with handle_errors():
+        from closeknit.api import anonymize as anonymized
+        from closeknit.cli import show
+        from closeknit.cli.progress import ProgressBar
+        from closeknit.datasets import hospital, hospital_schema
+        from closeknit.io.files import write_csv
+        from closeknit.models import KAnonymity, TCloseness
+
+        folder = free_folder(output, force)
+        if table is not None:
+            refuse_existing(table, force)
+        patients, schema = hospital(rows), hospital_schema()
+        with ProgressBar() as bar:
+            release = anonymized(patients, schema, [KAnonymity(6), TCloseness("disease", 0.2)], progress=bar)
+        out = show.console()
+        out.print(BEFORE_DEMO.format(rows=rows))
+        show.show_sample(out, patients, schema, release)
+        out.print("\nCertificate, computed from the release as it is written:")
+        out.print(f"{release.certificate}\n", markup=False)
+        show.show_loss(out, release)
+        _print_duplicates(release)
+        if folder is not None:
+            release.save(folder, force=force)
+        if table is not None:
+            write_csv(patients, table)
+        out.print(_after_demo(folder, table), markup=False)
+
+
+def _print_duplicates(release: Release) -> None:
+    """On standard error, where nothing is published from."""
+    if release.duplicates:
+        what = f"{release.duplicates:,} input rows repeat another row exactly, in every column that is used"
+        print_stderr(f"{what}; this is said here and in the private report only")
+
+
+def _after_demo(folder: Path | None, table: Path | None) -> str:
+    steps = []
+    if folder is None:
+        steps.append(("closeknit demo -o hospital/", "save the release and its certificate"))
+    else:
+        steps.append((f"closeknit audit {shorten_path(folder)}/release.csv", "check it as a stranger would"))
+        steps.append(
+            (f"{shorten_path(folder)}/report.html", "open it in a browser: what is promised, lost and still given away")
+        )
+    if table is None:
+        steps.append(("closeknit demo --table patients.csv", "save the raw table, to try these on:"))
+    raw = shorten_path(table) if table else "patients.csv"
+    steps.append((f"closeknit inspect {raw} > recipe.yaml", "guess what the columns are; then edit the recipe"))
+    steps.append(("closeknit anonymize recipe.yaml -o out/", "another k or t, other columns, your own table"))
+    width = max(len(command) for command, _ in steps)
+    return "\n".join(["", "What to try next:", *(f"  {command:{width}}  {why}" for command, why in steps)])
+
+
+@app.command(short_help="Guess what the columns are; print a recipe.")
+def inspect(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV, TSV or Parquet file.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the recipe to this file instead of standard output.")
+    ] = None,
+    force: Force = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    as_json: Json = False,
+) -> None:
+    """Guess role, kind and hierarchy of each column, and print a recipe to be edited by hand.
+
+    The recipe goes to standard output, remarks go to standard error. Every line carries its reason, and "not sure" where you
+    should look first. No column is ever suggested as unprotected. How a CSV file is written is detected; options win.
+
+    \b
+    closeknit inspect patients.csv > recipe.yaml
+    closeknit inspect data/export.txt --decimal , --encoding latin-1 -o recipes/recipe.yaml
+    closeknit inspect patients.parquet --json
+    """
+    with handle_errors():
+        from closeknit.api import suggest
+        from closeknit.io.folders import write_whole
+
+        if output is not None:
+            refuse_existing(output, force)
+        suggestion = suggest(file, csv_format(delimiter, encoding, decimal, thousands))
+        if as_json:
+            guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
+            print_json({"columns": guesses, "missing": suggestion.schema.missing, "csv": dict(suggestion.csv)})
+            return
+        recipe = suggestion.to_recipe(path_from(file, folder_of_output(output)))
+        if output is None:
+            print_utf8(recipe)
+        else:
+            write_whole(output, recipe.encode(), 0o600)
+        if suggestion.csv:
+            print_stderr(f"the file is written with {describe_format(suggestion.csv)}")
+        unsure = ", ".join(suggestion.unsure) or "none"
+        print_stderr(f"columns: {len(suggestion.reasons)}, rows: {suggestion.rows:,}, not sure about: {unsure}")
+        if not suggestion.schema.sensitive:
+            print_stderr("no column looks sensitive: move the secrets under 'sensitive' and add a promise for each")
+        name = "recipe.yaml" if output is None else shorten_path(output)
+        print_stderr(f"next: edit the recipe, then run 'closeknit anonymize {name} -o out/'")
+
+
+@app.command(short_help="Make a release that keeps a recipe's promises.")
+def anonymize(
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe, such as 'closeknit inspect' makes.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for the release; FOLDER.private holds what stays at home.")
+    ],
+    format: Annotated[FileFormat | None, typer.Option(help="How the release is saved; else as the recipe says.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Repeat a release; else as the recipe says, or drawn anew.")] = None,
+    engine: Engine = None,
+    master: Master = None,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Whether each folder gets a page, report.html.")] = True,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Make a release that keeps every promise of a recipe, or say why that is impossible and write nothing.
+
+    OUT gets the release, its certificate and a page made from both: they may leave. OUT.private gets the recipe with its
+    seed, the class of each row and a page that compares with the original: they stay at home.
+
+    \b
+    closeknit anonymize recipe.yaml -o out/
+    closeknit anonymize recipe.yaml -o out/ --format parquet --force
+    closeknit anonymize recipe.yaml -o out/ --json | jq .loss.a
+    closeknit anonymize recipe.yaml -o out/ --engine spark --master spark://host:7077
+    """
+    with handle_errors():
+        from closeknit.api import run
+        from closeknit.api.recipe import Recipe
+        from closeknit.cli.progress import ProgressBar
+
+        folder = free_folder(output, force)
+        assert folder is not None
+        asked = Recipe.read(recipe)
+        asked.seed = asked.seed if seed is None else seed
+        with ProgressBar() as bar:
+            release = run(asked, progress=bar, engine=engine, master=master)
+        release.save(folder, format=format.value if format else asked.format, force=force, report=report)
+        certificate = (folder / "certificate.json").read_text(encoding="utf-8")
+        _print_duplicates(release)
+        if as_json:
+            print_utf8(certificate)
+            return
+        name, (file, *parts) = shorten_path(folder), [listed["name"] for listed in json.loads(certificate)["files"]]
+        print_utf8(f"{release.certificate}\n\n")
+        page = ", report.html" if report and engine != "spark" else ""  # rows on Spark do not come here to be drawn
+        typer.echo(f"{name}/          {', '.join([file, *parts])}, certificate.json{page}: what may leave")
+        classes = "" if engine == "spark" else ", classes.csv"
+        typer.echo(f"{name}.private/  recipe.yaml{classes}{page}: what stays at home")
+        typer.echo(f"next: closeknit audit {name}/{file}{' --engine spark' if engine == 'spark' else ''}")
+        if report and engine == "spark":
+            typer.echo(f"      closeknit report {name}/   draws its page, on a machine that holds the release")
+
+
+@app.command(short_help="Recompute the promises of a release.")
+def audit(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A release, made by anyone: CSV, Parquet, or a public folder.")],
+    certificate: Annotated[Path | None, typer.Option(help="Its certificate; else certificate.json next to the file.")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="Check schema and promises of this recipe instead.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    engine: Engine = None,
+    master: Master = None,
+    as_json: Json = False,
+) -> None:
+    """Recompute every guarantee from the cells of a release alone.
+
+    Exit status: 0 all are recomputed and met; 1 one is not met, or the release differs from its certificate; 2 bad input;
+    3 met as far as it can be checked: the rest is attested, as measured by the data owner, or vacuous without a note.
+
+    \b
+    closeknit audit out/
+    closeknit audit out/release.csv
+    closeknit audit received.csv --certificate mailed/certificate.json
+    closeknit audit made_elsewhere.csv --recipe recipe.yaml --json
+    closeknit audit out/release.parquet --engine spark
+    """
+    if certificate is not None and recipe is not None:
+        raise typer.BadParameter("give --certificate or --recipe, not both")
+    with handle_errors():
+        from closeknit.api import audit as audited
+        from closeknit.api.recipe import Recipe
+        from closeknit.core.audit import NOT_MET
+
+        csv = csv_format(delimiter, encoding, decimal, thousands)
+        if recipe is not None:
+            asked = Recipe.read(recipe)
+            found = audited(
+                file,
+                asked.schema,
+                asked.models,
+                form=asked.form,
+                escape_formulas=asked.escape_formulas,
+                csv=csv,
+                engine=engine,
+                master=master,
+            )
+        else:
+            found = audited(file, certificate=certificate, csv=csv, engine=engine, master=master)
+        if as_json:
+            print_utf8(found.to_json())
+        else:
+            print_utf8(f"{found}\n")
+    if not found.ok:
+        raise typer.Exit(1 if found.status == NOT_MET else 3)
+
+
+@app.command(short_help="See what each method makes of a recipe.")
+def compare(
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe; its own method comes first.")],
+    methods: Annotated[
+        str | None, typer.Option(help="Others, with commas between; left out, all that serve its promises.", metavar="NAMES")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Private folder for comparison.json, comparison.csv, comparison.svg.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="One for all methods; else as the recipe says, or drawn.")] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """What each method reaches, loses and costs under a recipe's promises: one row each, the least loss first.
+
+    A method that refuses is a row too, with its reason. No release is written. The numbers come from the original table and
+    stay at home. Status 0 if at least one method keeps the promises.
+
+    \b
+    closeknit compare recipe.yaml
+    closeknit compare recipe.yaml --methods sabre,mondrian,burel -o compare.private/
+    closeknit compare recipe.yaml --methods 'sabre: {fill: knn}, sabre: {fill: sweep}' --json
+    """
+    with handle_errors():
+        from closeknit.api import compare_recipe, save_comparison
+        from closeknit.api.recipe import Recipe
+        from closeknit.cli import show
+        from closeknit.cli.progress import ProgressBar
+
+        if output is not None:
+            refuse_existing(Path(os.path.abspath(output)), force)
+        asked = Recipe.read(recipe)
+        asked.seed = asked.seed if seed is None else seed
+        with ProgressBar() as bar:
+            found = compare_recipe(asked, methods_of(methods), progress=bar)
+        if output is not None:
+            save_comparison(found, output, force)
+        if as_json:
+            print_utf8(found.to_json())
+        else:
+            show.show_comparison(show.console(), found)
+            if output is not None:
+                typer.echo(f"{shorten_path(Path(output))}/  comparison.json, comparison.csv, comparison.svg: they stay at home")
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+app.command(short_help="See what a release still gives away.")(attack)
+app.command(short_help="See what a stricter or looser promise would cost.")(frontier)
+app.command(short_help="Make the page of a release anew.")(report)
+app.command(short_help="Let rows leave under promises while they come.")(stream)
+app.command(short_help="Open the page in the browser.")(ui)
+app.command(short_help="Serve page and service to a team.")(serve)

@@ -1,0 +1,98 @@
+"""The command `closeknit report`: the pages of a release, made anew from its folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from closeknit.cli.command_errors import handle_errors
+from closeknit.cli.options import Force, Json, print_utf8, shorten_path
+from closeknit.core.errors import BadInput
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a release, with its certificate.")],
+    recipe: Annotated[
+        Path | None, typer.Option("--private", metavar="RECIPE", help="Make the private page, beside this private recipe.")
+    ] = None,
+    frontier: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A frontier.json to be shown on the private page.")
+    ] = None,
+    attacks: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What 'closeknit attack --json' found, to be shown on the private page.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder for the page; else beside what it is made of.")
+    ] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Make the page of a release anew, from its cells and its certificate alone: report.html and report.json.
+
+    Where the same page stands there already nothing is written, and another one is replaced with --force only. So anybody can
+    check the page that came with a release. With the private recipe it is the page that stays at home, which compares with the
+    original and tells how to repeat the release.
+
+    \b
+    closeknit report out/
+    closeknit report out/ --private out.private/recipe.yaml --frontier frontier.private/frontier.json --force
+    closeknit attack out/release.csv --recipe out.private/recipe.yaml --json > attacks.json
+    closeknit report out/ --private out.private/recipe.yaml --attacks attacks.json --force
+    closeknit report out/ --json | jq .findings
+    """
+    if (frontier is not None or attacks is not None) and recipe is None:
+        raise typer.BadParameter("--frontier and --attacks are for the private page: name the recipe with --private")
+    with handle_errors():
+        from closeknit.api.attacking import AttackReport
+        from closeknit.api.reporting import load_release
+        from closeknit.core.frontier import Frontier
+        from closeknit.release.release import report_files
+        from closeknit.report.page import private_page, public_page
+
+        release = load_release(folder, recipe)
+        if recipe is None:
+            public = release.public_record()
+            files = {} if as_json else report_files(public, public_page(public))
+            record = public.to_json()
+        else:
+            weighed = None if frontier is None else Frontier.from_json(_text(frontier), frontier)
+            attacked = None if attacks is None else AttackReport.from_json(_text(attacks), attacks)
+            home = release.private_record(weighed, attacked.findings if attacked else None)
+            files = {} if as_json else report_files(home, private_page(home))
+            record = home.to_json()
+        if as_json:
+            print_utf8(record)
+            return
+        place = output or (recipe.parent if recipe else folder if folder.is_dir() else folder.parent)
+        _write(Path(os.path.abspath(place)), files, force, 0o600 if recipe else 0o644)
+        typer.echo("it stays at home" if recipe else "it may leave with the release")
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"cannot be read ({error})", file=file, right="name a file of JSON") from None
+
+
+def _write(place: Path, files: Mapping[str, str], force: bool, mode: int) -> None:
+    """Files that are there and say the same are left alone."""
+    from closeknit.io.folders import write_whole
+
+    if not place.is_dir():
+        raise BadInput("there is no such folder", file=place, right="create it first")
+    there = [name for name in files if (place / name).exists()]
+    others = [name for name in there if (place / name).read_bytes() != files[name].encode()]
+    if others and not force:
+        right = "it was made by another version or of another release; use --force to replace it"
+        raise BadInput("it exists already and says something else", file=place / others[0], right=right)
+    for name in files:
+        if name in there and name not in others:
+            typer.echo(f"{shorten_path(place / name)}  is there already, and says the same")
+        else:
+            write_whole(place / name, files[name].encode(), mode)
+            typer.echo(f"{shorten_path(place / name)}  written")

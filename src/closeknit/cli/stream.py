@@ -1,0 +1,384 @@
+"""`closeknit stream`: rows in, batches out, for as long as they come."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from closeknit.cli.command_errors import handle_errors, print_stderr
+from closeknit.cli.csv_options import Decimal, Delimiter, Encoding, Thousands, csv_format
+from closeknit.core.errors import BadInput, suggest_name
+
+if TYPE_CHECKING:
+    from closeknit.api.recipe import Recipe
+    from closeknit.io.csv import CsvFormat
+    from closeknit.streams.sinks import Sink
+    from closeknit.streams.sources import Check, Source
+    from closeknit.streams.stream_run import StreamRun
+
+STANDARD = Path("-")
+CONNECTORS = {"redis": "redis_streams", "rediss": "redis_streams"}  # for addresses scheme://...: files of streams/
+CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
+
+
+class Lines(StrEnum):
+    """How rows are written."""
+
+    ndjson = "ndjson"
+    csv = "csv"
+
+
+class Pipe(StrEnum):
+    """What a pipe tells when a stream goes on from its checkpoint."""
+
+    again = "again"
+    goes_on = "goes-on"
+
+
+def stream(
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe with the key 'stream'.")],
+    input: Annotated[
+        str | None,
+        typer.Option("-i", "--input", help="A file, named pipe or redis://...; else the recipe's data, or standard input."),
+    ] = None,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="A file, named pipe or redis://...; else standard output.")
+    ] = str(STANDARD),
+    input_format: Annotated[Lines | None, typer.Option(help="Else as the name of the input says, or ndjson.")] = None,
+    output_format: Annotated[Lines | None, typer.Option(help="Else as the name of the output says, or ndjson.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Private folder to go on from after a stop.")] = None,
+    every: Annotated[int, typer.Option(min=1, help="Rows between checkpoints and writings of the counters.")] = 100_000,
+    pipe: Annotated[
+        Pipe | None, typer.Option(help="Going on from a checkpoint, a pipe tells everything again, or goes on.")
+    ] = None,
+    counters: Annotated[Path | None, typer.Option(metavar="FILE", help="Private JSON file for what has been counted.")] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Certificate of what has left, renewed at each checkpoint.")
+    ] = None,
+    rejects: Annotated[Path | None, typer.Option(metavar="FILE", help="Private file for lines that are no rows.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at a line that is no row.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an output of an older stream.")] = False,
+) -> None:
+    """Rows come in as NDJSON or CSV and leave in batches that keep a recipe's promises, within its delay.
+
+    Into a file or Redis each row is written exactly once, also if the process is killed and started again with its
+    checkpoint. On standard output and in pipes each batch is a line with its number: after a restart a batch may come again,
+    with the same number. SIGTERM and SIGINT save and stop where there is a checkpoint; without one pending rows are emitted.
+
+    \b
+    closeknit stream recipe.yaml < in.ndjson > out.ndjson
+    closeknit stream recipe.yaml -i in.csv -o out/rows.csv --checkpoint home/checkpoint --rejects home/rejects.ndjson
+    closeknit stream recipe.yaml -i 'redis://localhost/0/in?group=g&consumer=c' -o redis://localhost/0/out --checkpoint home/ck
+    """
+    with handle_errors(), ExitStack() as things:
+        from closeknit.api.recipe import Recipe
+
+        asked = Recipe.read(recipe)
+        source = _origin(asked, input)
+        csv = _input_format(asked, source, input_format, csv_format(delimiter, encoding, decimal, thousands))
+        places = Places(source, csv, _place(output), output_format, checkpoint, rejects, pipe, force)
+        places.refuse_same({"the recipe": recipe, "--counters": counters, "--certificate": certificate})
+        if places.to_file:
+            _refuse_shared_folder(Path(output), {"--checkpoint": checkpoint, "--counters": counters, "--rejects": rejects})
+        watch = Watch(counters, certificate, every)
+        running = _prepare_run(asked, recipe, places, things)
+        running.every, running.strict, running.watch = every, strict, watch
+        watch.write(running)  # a place that cannot be written is refused before any work
+        running.stopping = things.enter_context(_signals())
+        idle = running.stream.ended
+        with watch:
+            ended = running.run()
+        watch.write(running)
+        print_stderr(describe_end(running, ended, idle, checkpoint))
+
+
+def _origin(recipe: Recipe, input: str | None) -> Path | Address | None:
+    """Where rows come from; None is standard input."""
+    named = str(recipe.data_path or STANDARD) if input is None else input
+    return None if named == str(STANDARD) else _place(named)
+
+
+class Address:
+    """`scheme://...`: a place that a connector knows, a file of streams/ that has `source(url)` and `sink(url)`."""
+
+    suffix = ""
+
+    def __init__(self, url: str) -> None:
+        self.url, self.scheme = url, url.partition("://")[0].lower()
+        if self.scheme not in CONNECTORS:
+            raise BadInput(f"there is no connector for {self.scheme}://", right=suggest_name(self.scheme, CONNECTORS))
+
+    @property
+    def connector(self) -> Any:
+        """Its module; what it needs is loaded when it is asked for."""
+        return import_module(f"closeknit.streams.{CONNECTORS[self.scheme]}")
+
+
+def _place(text: str) -> Path | Address:
+    return Address(text) if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) else Path(text)
+
+
+class Places:
+    """Where everything is, as the command line says it."""
+
+    def __init__(
+        self,
+        source: Path | Address | None,
+        csv: CsvFormat | None,
+        output: Path | Address,
+        output_format: Lines | None,
+        checkpoint: Path | None,
+        rejects: Path | None,
+        pipe: Pipe | None,
+        force: bool,
+    ) -> None:
+        self.source, self.csv, self.output, self.checkpoint, self.rejects = source, csv, output, checkpoint, rejects
+        self.again = None if pipe is None else pipe == Pipe.again
+        self.force = force
+        written = output_format or (Lines.csv if output.suffix.lower() in CSV_SUFFIXES else Lines.ndjson)
+        self.csv_out = written == Lines.csv
+        if isinstance(output, Address) and self.csv_out:
+            raise BadInput(f"rows cannot go to {output.scheme} as CSV", right="leave --output-format out")
+        if isinstance(source, Address) and checkpoint is None:
+            what = f"rows from {source.scheme} are acknowledged when a checkpoint holds them, and there is none"
+            raise BadInput(what, right="name a private folder with --checkpoint")
+        if self.csv_out and checkpoint is not None and not self.to_file:
+            right = "write ndjson, whose lines carry the number of their batch, or write to a file"
+            raise BadInput("CSV in a pipe cannot tell a repeated batch after a restart", right=right)
+
+    @property
+    def to_file(self) -> bool:
+        """Whether what was written can be taken back."""
+        if isinstance(self.output, Address) or self.output == STANDARD:
+            return False
+        return not self.output.exists() or stat.S_ISREG(self.output.stat().st_mode)
+
+    def refuse_same(self, others: dict[str, Path | None]) -> None:
+        """Nothing is written over what is read, nor two things into one file."""
+        named: dict[str, str] = {}
+        mine = {"the input": self.source, "the output": self.output, "--rejects": self.rejects}
+        for what, path in {**mine, **others}.items():
+            if not isinstance(path, Path) or path == STANDARD or (path.exists() and not path.is_file()):
+                continue
+            if (other := named.setdefault(os.path.realpath(path), what)) != what:
+                raise BadInput(f"{other} and {what} are the same file", file=path, right="give each a file of its own")
+
+
+def _prepare_run(asked: Recipe, recipe: Path, places: Places, things: ExitStack) -> StreamRun:
+    """Everything opened, and at the place where the work goes on."""
+    from closeknit.streams.arrival_order import ArrivalOrder
+    from closeknit.streams.checkpoint import refuse_other
+    from closeknit.streams.checkpoint_folder import CheckpointFolder
+    from closeknit.streams.sinks import Rejects
+    from closeknit.streams.stream_run import StreamRun
+
+    if asked.stream is None:
+        right = "give it the key stream: {castle: {k: 100, delta: 10000}}"
+        raise BadInput("the recipe has no stream", file=recipe, right=right)
+    made = asked.stream.build(asked.schema, asked.models, asked.seed)
+    folder = None if places.checkpoint is None else CheckpointFolder(places.checkpoint)
+    if folder is not None:
+        things.callback(folder.close)
+    resuming = folder is not None and folder.begun
+    beside: dict[str, Any] = {}
+    ticks: list[Any] = []
+    if folder is not None and resuming:
+        kept, beside, ticks = folder.load()
+        refuse_other(kept, made, folder.path)
+        made = kept
+    else:
+        _refuse_older(places)
+    if made.timed:
+        made.clock = "tick"
+    order = ArrivalOrder(asked.schema, asked.stream.position, asked.stream.time)
+    source = _source(places, things.enter_context(_wake_on_signals()), order.check_header)
+    things.callback(source.close)
+    sink = _sink(places, resuming)
+    things.callback(sink.close)
+    rejects = Rejects(places.rejects)
+    things.callback(rejects.close)
+    running = StreamRun(made, source, sink, order, rejects, time.time, folder)
+    running.resume(beside, ticks) if resuming else running.begin()
+    return running
+
+
+def _source(places: Places, wake: int, check: Check) -> Source:
+    from closeknit.streams.sources import FileSource
+
+    if isinstance(places.source, Address):
+        made: Source = places.source.connector.source(places.source.url)
+        return made
+    if places.source is None and sys.stdin is None:  # its number may be that of another file by now
+        raise BadInput("standard input is closed", right="name a file with -i")
+    return FileSource(places.source, places.csv, wake, places.again, check)
+
+
+def _sink(places: Places, resuming: bool) -> Sink:
+    from closeknit.streams.sinks import FileSink, PipeSink
+
+    if isinstance(places.output, Address):
+        return _connect_sink(places, places.output, resuming)
+    if places.to_file:
+        return FileSink(places.output, places.csv_out)
+    if places.output == STANDARD:
+        if sys.stdout is None:  # its number may be that of another file by now
+            raise BadInput("standard output is closed", right="name a file with -o")
+        return PipeSink(1, places.csv_out)
+    handle = os.open(places.output, os.O_WRONLY)
+    try:
+        return PipeSink(handle, places.csv_out)
+    finally:
+        os.close(handle)
+
+
+def _connect_sink(places: Places, output: Address, resuming: bool) -> Sink:
+    sink: Any = output.connector.sink(output.url)
+    if not resuming and sink.begun:
+        if not places.force:
+            right = "choose another one, or use --force to replace it"
+            raise BadInput("it holds something already", file=sink.place, right=right)
+        sink.empty()  # before the first checkpoint: what stands there later is known to be ours
+    made: Sink = sink
+    return made
+
+
+def _refuse_older(places: Places) -> None:
+    """What stands there belongs to another stream."""
+    for path in (Path(str(places.output)) if places.to_file else STANDARD, places.rejects):
+        if path is not None and path != STANDARD and not places.force and os.path.lexists(path) and os.path.getsize(path):
+            raise BadInput("it exists already", file=path, right="choose another name, or use --force to replace it")
+
+
+def _refuse_shared_folder(output: Path, private: dict[str, Path | None]) -> None:
+    """The output's folder holds what may leave, and nothing else."""
+    folder = Path(os.path.realpath(output)).parent
+    for option, path in private.items():
+        if path is not None and Path(os.path.realpath(path)).is_relative_to(folder):
+            right = "give the output a folder of its own, and keep what is private elsewhere"
+            raise BadInput(f"{option} lies in the folder of the output", file=path, right=right)
+
+
+def _input_format(
+    asked: Recipe, source: Path | Address | None, format: Lines | None, csv: CsvFormat | None
+) -> CsvFormat | None:
+    """None for NDJSON."""
+    from closeknit.io.csv import CsvFormat
+
+    if isinstance(source, Address) and (format or csv):
+        raise BadInput(f"rows from {source.scheme} have no format of a file", right="leave the options for files out")
+    suffix = "" if source is None else source.suffix.lower()
+    if suffix == ".gz":
+        raise BadInput("a packed file has no places to go back to", file=source, right="unpack it first")
+    if format == Lines.ndjson or (format is None and suffix not in CSV_SUFFIXES and csv is None):
+        return None
+    usual = CsvFormat(delimiter=None if suffix == ".txt" else "\t" if suffix in (".tsv", ".tab") else ",")
+    return csv or asked.csv or usual
+
+
+@contextmanager
+def _wake_on_signals() -> Iterator[int]:
+    """A handle that can be read as soon as a signal has come."""
+    wake, waker = os.pipe()
+    os.set_blocking(waker, False)
+    before = signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    try:
+        yield wake
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(wake)
+        os.close(waker)
+
+
+@contextmanager
+def _signals() -> Iterator[Callable[[], bool]]:
+    """SIGTERM and SIGINT ask to stop; a second one ends the process as usual."""
+    asked: list[int] = []
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+
+    def stop(number: int, frame: object) -> None:
+        asked.append(number)
+        for each, usual in before.items():
+            signal.signal(each, usual)
+
+    for each in before:
+        signal.signal(each, stop)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for each, usual in before.items():
+            signal.signal(each, usual)
+
+
+class Watch:
+    """Tells how far it is: a line at a terminal, a private JSON file, and the certificate of what has left."""
+
+    def __init__(self, counters: Path | None, certificate: Path | None, every: int) -> None:
+        self._counters, self._certificate, self._every = counters, certificate, every
+        self._written, self._sentence = 0, 0.0
+        self._status: Any = None
+
+    def __enter__(self) -> Watch:
+        if sys.stderr.isatty():
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status("waiting for rows")
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def __call__(self, running: StreamRun, kept: bool) -> None:
+        rows = running.stream.counters.rows_in
+        if kept or rows - self._written >= self._every:
+            self.write(running)
+        if self._status is not None and time.monotonic() - self._sentence > 0.2:
+            self._status.update(_sentence(running))
+            self._sentence = time.monotonic()
+
+    def write(self, running: StreamRun) -> None:
+        """Write the files."""
+        from closeknit.io.folders import write_whole
+
+        self._written = running.stream.counters.rows_in
+        if self._certificate is not None:
+            write_whole(self._certificate, running.stream.certificate.to_json().encode())
+        if self._counters is not None:
+            counters = running.stream.counters
+            mean = counters.delay_sum / counters.rows_out if counters.rows_out else 0.0
+            record = {**counters.record(), "delay_mean": mean, "set_aside": running.set_aside}
+            write_whole(self._counters, (json.dumps(record, indent=2) + "\n").encode(), 0o600)
+
+
+def _sentence(running: StreamRun) -> str:
+    counted = running.stream.counters.record()
+    out = max(counted["rows_out"], 1)
+    text = "rows in {rows_in:,}, out {rows_out:,}, pending {pending:,}, suppressed {suppressed:,}".format(**counted)
+    aside = f", set aside {running.set_aside:,}" if running.set_aside else ""
+    delays = f"delay at most {counted['delay_most']:,}, mean {counted['delay_sum'] / out:,.1f} rows"
+    return f"{text}{aside}; {delays}; loss {counted['loss']:.4f}; batches {counted['batches']:,}"
+
+
+def describe_end(running: StreamRun, ended: bool, idle: bool, checkpoint: Path | None) -> str:
+    """The last line."""
+    if not ended:
+        return f"stopped; {_sentence(running)}; to go on, give --checkpoint {checkpoint} again"
+    return _sentence(running) + ("; it has ended before: choose another --checkpoint for another stream" if idle else "")

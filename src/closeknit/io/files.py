@@ -1,0 +1,191 @@
+"""Files in and out: the suffix says the kind, and a file appears whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from closeknit.core.columns import Columns, concat_columns
+from closeknit.core.errors import BadInput
+from closeknit.io.canonical import canonical_blocks
+from closeknit.io.csv import PLAIN, CsvFormat, read_csv_files
+from closeknit.io.faults import explain_os_error
+from closeknit.io.folders import write_whole
+from closeknit.io.frames import from_frame
+from closeknit.io.ipc import ipc_bytes, read_ipc
+from closeknit.io.names import Wanted, choose_columns
+from closeknit.io.ndjson import ndjson_blocks, read_ndjson
+from closeknit.io.parquet import read_parquet, table_from_columns
+
+_CSV = (".csv", ".tsv", ".tab", ".txt")
+_TAB = (".tsv", ".tab")
+_READERS = {".parquet": read_parquet, ".ndjson": read_ndjson, ".arrow": read_ipc}
+_SAME = {".pq": ".parquet", ".jsonl": ".ndjson", ".feather": ".arrow"}
+
+
+def read(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -> Columns:
+    r"""The table in a file (.csv, .tsv, .txt, .ndjson, each also with .gz; .parquet; .arrow) or in a frame.
+
+    What the format of a CSV file leaves open is detected. A folder with such a suffix has part files, as Spark writes them;
+    they follow each other in the order of their names.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "people.tsv").write_text("age\tsex\n30\tf\n", encoding="utf-8")
+    ...     read(f"{folder}/people.tsv")["age"].cells()
+    ['30']
+    """
+    return read_with_format(source, format, columns)[0]
+
+
+def read_with_format(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -> tuple[Columns, CsvFormat | None]:
+    r"""As `read`, and how the CSV file is written, as given and detected; None for other files and for frames.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "people.csv").write_text("age;cost\n30;1,5\n", encoding="utf-8")
+    ...     table, format = read_with_format(f"{folder}/people.csv")
+    >>> table["cost"].cells(), format.form()
+    (['1.5'], {'delimiter': ';', 'decimal': ','})
+    """
+    if isinstance(source, Columns):
+        return Columns({name: source[name] for name in choose_columns(list(source), columns)}, source.rows), None
+    if not isinstance(source, str | PathLike):
+        return from_frame(source, columns), None
+    suffix, files = kind_of(source), part_files(source)
+    if suffix in _CSV:
+        return read_csv_files(files, _by_suffix(suffix, format), columns)
+    parts = [_READERS[suffix](file, columns) for file in files]
+    for found, where in zip(parts, files, strict=True):
+        if list(found) != list(parts[0]):
+            raise BadInput("its columns are not those of the part files before it", file=where, right="make them all alike")
+    return concat_columns(parts), None
+
+
+def read_written(source: Any, format: CsvFormat | None = None) -> Columns:
+    r"""A release as it is written: of a CSV file nothing is detected that could change a cell, so that its hash is its own.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "out.csv").write_text('age,cost\n30,"1.234,5"\n', encoding="utf-8")
+    ...     read_written(f"{folder}/out.csv")["cost"].cells()
+    ['1.234,5']
+    """
+    if isinstance(source, str | PathLike) and kind_of(source) in _CSV:
+        usual = PLAIN if kind_of(source) != ".txt" else replace(PLAIN, delimiter=None)
+        format = _by_suffix(kind_of(source), format).fill_defaults(usual)
+    return read(source, format)
+
+
+def _by_suffix(suffix: str, format: CsvFormat | None) -> CsvFormat:
+    """The format, with the delimiter that the suffix names."""
+    format = format or CsvFormat()
+    return replace(format, delimiter="\t") if suffix in _TAB and format.delimiter is None else format
+
+
+def part_files(path: str | PathLike[str]) -> list[Path]:
+    """The files of a table: itself, or the part files of a folder, beside which Spark leaves marks of its own.
+
+    >>> part_files("people.parquet")
+    [PosixPath('people.parquet')]
+    """
+    file = Path(path)
+    if not file.is_dir():
+        return [file]
+    parts = [part for part in sorted(file.iterdir()) if not part.name.startswith((".", "_"))]
+    if not parts:
+        raise BadInput("this folder is empty", file=file, right="it needs the part files of a table")
+    if inside := [part for part in parts if part.is_dir()]:
+        raise BadInput("this folder has a folder among its part files", file=inside[0], right="name a folder of files")
+    return parts
+
+
+def kind_of(path: str | PathLike[str]) -> str:
+    """The suffix that says how a file is written, without `.gz`.
+
+    >>> kind_of("people.csv.gz")
+    '.csv'
+    """
+    file = Path(path)
+    suffix = (file.with_suffix("") if file.suffix.lower() == ".gz" else file).suffix.lower()
+    suffix = _SAME.get(suffix, suffix)
+    if suffix not in _CSV and suffix not in _READERS:
+        if file.is_dir():
+            right = "name a file in it; a folder of part files is called like one of them, say people.parquet"
+            raise BadInput("this is a folder, not a file", file=file, right=right)
+        known = ".csv, .tsv, .txt, .ndjson (also with .gz), .parquet or .arrow"
+        raise BadInput(f"the suffix '{suffix}' does not say how the file is written", file=file, right=f"use {known}")
+    return suffix
+
+
+def write_csv(columns: Columns, path: str | PathLike[str]) -> None:
+    r"""The canonical CSV text as a file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_csv(Columns.of({"age": [30, None], "sex": ["f", "m"]}), f"{folder}/out.csv")
+    ...     Path(folder, "out.csv").read_bytes()
+    b'age,sex\n30,f\n,m\n'
+    """
+    write_whole(path, canonical_blocks(columns))
+
+
+def write_parquet(columns: Columns, path: str | PathLike[str], like_types: Mapping[str, Any] | None = None) -> None:
+    """A Parquet file built from the written cells alone; `like_types` as `parquet_types` gives them.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_parquet(Columns.of({"age": [30, None]}), f"{folder}/out.parquet")
+    ...     read(f"{folder}/out.parquet")["age"].cells()
+    [30, None]
+    """
+    memory = io.BytesIO()
+    pq.write_table(table_from_columns(columns, like_types), memory, store_schema=True)
+    write_whole(path, memory.getvalue())
+
+
+def write_ndjson(columns: Columns, path: str | PathLike[str]) -> None:
+    r"""One JSON object a line.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_ndjson(Columns.of({"age": [30, None]}), f"{folder}/out.ndjson")
+    ...     Path(folder, "out.ndjson").read_bytes()
+    b'{"age":30}\n{"age":null}\n'
+    """
+    write_whole(path, ndjson_blocks(columns))
+
+
+def write_ipc(columns: Columns, path: str | PathLike[str]) -> None:
+    """An Arrow IPC file built from the written cells alone.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_ipc(Columns.of({"age": [30, None]}), f"{folder}/out.arrow")
+    ...     read(f"{folder}/out.arrow")["age"].cells()
+    [30, None]
+    """
+    write_whole(path, ipc_bytes(columns))
+
+
+def sha256_of(path: str | PathLike[str]) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal digits.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a").write_bytes(b"abc")
+    ...     sha256_of(f"{folder}/a")[:8]
+    'ba7816bf'
+    """
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise explain_os_error(error, path) from None

@@ -1,0 +1,102 @@
+"""Frames in and out: pandas, polars and Arrow tables; what goes out is built anew from the written cells."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.io.arrow import columns_from_arrow
+from closeknit.io.names import Wanted, check_names, choose_columns
+from closeknit.io.parquet import table_from_columns
+
+
+def library_of(frame: Any) -> str:
+    """'pandas', 'polars' (also a LazyFrame) or 'pyarrow'; a library that was not imported cannot have made the frame.
+
+    >>> library_of(pa.table({"age": [30]}))
+    'pyarrow'
+    """
+    for library, kind in (("pandas", "DataFrame"), ("polars", "DataFrame"), ("polars", "LazyFrame"), ("pyarrow", "Table")):
+        module = sys.modules.get(library)
+        if module is not None and isinstance(frame, getattr(module, kind, ())):
+            return library
+    right = "give a pandas, polars or Arrow table, or the path of a file"
+    raise BadInput(f"a {type(frame).__name__} is not a table", right=right)
+
+
+def from_frame(frame: Any, columns: Wanted = None) -> Columns:
+    """The table in a frame; a pandas index plays no part, and of a polars LazyFrame the wanted columns are collected.
+
+    >>> from_frame(pa.table({"age": [30, 30], "sex": ["f", None]}))["sex"].cells()
+    ['f', None]
+    """
+    library = library_of(frame)
+    if library == "polars":
+        return _from_polars(frame, columns)
+    names = frame.column_names if library == "pyarrow" else list(frame.columns)
+    check_names(names)
+    wanted = choose_columns(names, columns)
+    return columns_from_arrow(frame.select(wanted) if library == "pyarrow" else _arrow_from_pandas(frame, wanted))
+
+
+def _arrow_from_pandas(frame: Any, wanted: list[str]) -> pa.Table:
+    arrays = {}
+    for name in wanted:
+        try:
+            arrays[name] = pa.array(frame[name].array, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            right = "give text, numbers, booleans or dates, one kind in a column"
+            what, row = "the cells mix kinds of values", _first_other_kind(frame[name])
+            raise BadInput(what, column=name, row=row, right=right) from None
+    return pa.table(arrays)
+
+
+def _first_other_kind(cells: Any) -> int | None:
+    kinds = [type(cell) if there else None for cell, there in zip(cells, cells.notna(), strict=True)]
+    first = next((kind for kind in kinds if kind is not None), None)
+    return next((row for row, kind in enumerate(kinds, start=1) if kind not in (None, first)), None)
+
+
+def _from_polars(frame: Any, columns: Wanted) -> Columns:
+    polars = sys.modules["polars"]
+    try:
+        kinds = frame.collect_schema()
+        check_names(kinds.names())
+        chosen = frame.select(choose_columns(kinds.names(), columns))
+        frame = chosen.collect() if isinstance(chosen, polars.LazyFrame) else chosen
+    except (polars.exceptions.PolarsError, OSError) as error:  # what a LazyFrame waits for happens here
+        what = f"the LazyFrame cannot be collected ({str(error).splitlines()[0]})"
+        raise BadInput(what, right="try frame.collect() on its own") from None
+    for name, kind in frame.schema.items():
+        if kind == polars.Object:
+            right = "give text, numbers, booleans or dates"
+            raise BadInput("cells of type Object have no place in a table of people", column=name, right=right)
+    return columns_from_arrow(frame.to_arrow())
+
+
+def to_frame(columns: Columns, like: Any, text: Collection[str] = ()) -> Any:
+    """A new frame in the library of `like` (its rows are not looked at, so `like` may be empty).
+
+    A column keeps the type it has in `like` where its values still fit it; category lists are made from the cells that
+    are there. Columns named in `text`, and those whose cells became text, are plain strings.
+
+    >>> people = pa.table({"age": pa.array([30, 41], pa.int8()), "zip": [1234, 1299]})
+    >>> to_frame(Columns.of({"age": [30, 41], "zip": ["12**", "12**"]}), people).schema.types
+    [DataType(int8), DataType(string)]
+    """
+    library = library_of(like)
+    if library == "pandas":
+        from closeknit.io.pandas import pandas_from_columns
+
+        return pandas_from_columns(columns, like, text)
+    if library == "polars":
+        from closeknit.io.polars import polars_from_columns
+
+        return polars_from_columns(columns, like, text)
+    types: Mapping[str, pa.DataType] = {f.name: f.type for f in like.schema if f.name not in text}
+    return table_from_columns(columns, types)

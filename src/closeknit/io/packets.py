@@ -1,0 +1,70 @@
+"""Blocks of rows as bytes, for engines that keep or carry something whose columns they need not know.
+
+>>> parts = pack_groups(pa.table({"age": [30, 31, 70]}), np.array([0, 1, 0]), 2)
+>>> [unpack_blocks([part]).to_pydict() for part in parts], unpack_blocks(parts).num_rows
+([{'age': [30, 70]}, {'age': [31]}], 3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from closeknit.io.batches import Block
+from closeknit.io.buffers import numbers_to_arrow
+
+
+def pack_groups(block: Block, group_of: NDArray[np.integer], groups: int) -> list[bytes]:
+    """The rows of each group; every group has some."""
+    order = np.argsort(group_of, kind="stable")
+    grouped = block.take(numbers_to_arrow(order)).combine_chunks()
+    ends = np.cumsum(np.bincount(group_of, minlength=groups)).tolist()
+    return [pack_block(grouped.slice(start, end - start)) for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def pack_block(block: Block) -> bytes:
+    """One block."""
+    memory = pa.BufferOutputStream()
+    with pa.ipc.new_stream(memory, block.schema) as stream:
+        stream.write_table(block)
+    content: bytes = memory.getvalue().to_pybytes()
+    return content
+
+
+def unpack_blocks(parts: Iterable[bytes]) -> Block:
+    """Blocks of the same columns, one below the other; there is at least one."""
+    return pa.concat_tables([pa.ipc.open_stream(part).read_all() for part in parts])
+
+
+def cast_to(block: Block, types: Any) -> Block:
+    """The same cells in these types, an Arrow schema.
+
+    >>> cast_to(pa.table({"age": [30]}), pa.schema({"age": pa.float64()})).to_pydict()
+    {'age': [30.0]}
+    """
+    return block.select(types.names).cast(types)
+
+
+def bytes_in(frames: Iterable[Any], name: str) -> list[bytes]:
+    """A column of bytes in pandas frames.
+
+    >>> import pandas
+    >>> bytes_in([pandas.DataFrame({"a": [b"x", b"y"]})], "a")
+    [b'x', b'y']
+    """
+    return [bytes(cell) for frame in frames for cell in frame[name]]
+
+
+def frame_of_bytes(name: str, parts: Sequence[bytes]) -> Any:
+    """The same in a pandas frame: the only thing that some engines take back.
+
+    >>> frame_of_bytes("a", [b"x"]).shape
+    (1, 1)
+    """
+    import pandas
+
+    return pandas.DataFrame({name: pandas.Series(list(parts), dtype=object)})

@@ -1,0 +1,84 @@
+"""A new pandas frame from `Columns`; loaded only when a pandas frame came in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from closeknit.core.columns import Column, Columns
+from closeknit.io.arrow import drop_unused, fits_narrow
+
+
+def pandas_from_columns(columns: Columns, like: pd.DataFrame, text: Collection[str] = ()) -> pd.DataFrame:
+    """Every column anew, in the type it has in `like` where its values still fit, with an index from 0.
+
+    >>> people = pd.DataFrame({"age": [30, 41]}, index=[7, 3])
+    >>> pandas_from_columns(Columns.of({"age": ["[30, 41]", None]}), people)["age"].isna().tolist()
+    [False, True]
+    """
+    kinds = {name: kind for name, kind in like.dtypes.items() if name not in text}
+    made = {name: _series(drop_unused(column), kinds.get(name)) for name, column in columns.items()}
+    return pd.DataFrame(made, index=pd.RangeIndex(columns.rows))
+
+
+def _series(column: Column, kind: Any) -> pd.Series:
+    is_text = column.values.dtype == object
+    if isinstance(kind, pd.CategoricalDtype):
+        categorical = _categorical(column, kind)
+        if categorical is not None:
+            return pd.Series(categorical)
+        kind = None
+    holds_text = _holds_text(kind)
+    if is_text:
+        return _text(column, kind if holds_text else None)
+    plain = _plain(column)
+    if kind is None or holds_text:
+        return plain
+    if getattr(kind, "kind", "") == "f" and kind.itemsize < 8 and column.values.dtype.kind == "f":
+        return plain.astype(kind) if fits_narrow(column.values, np.dtype(f"f{kind.itemsize}")) else plain
+    try:
+        cast = plain.astype(kind)
+        back = cast.astype(plain.dtype)
+    except (TypeError, ValueError, OverflowError):
+        return plain
+    return cast if back.equals(plain) else plain
+
+
+def _holds_text(kind: Any) -> bool:
+    if isinstance(kind, pd.ArrowDtype):
+        return kind.type is str
+    return isinstance(kind, pd.StringDtype) or str(kind) == "object"
+
+
+def _text(column: Column, kind: Any) -> pd.Series:
+    cells = np.append(column.values, [None])[column.codes]
+    return pd.Series(cells, dtype=pd.Series(["a"]).dtype if kind is None else kind)
+
+
+def _plain(column: Column) -> pd.Series:
+    """Whole numbers and booleans with gaps need a type that has room for a gap."""
+    gaps = column.codes < 0
+    values = column.values if len(column.values) else np.zeros(1, dtype=column.values.dtype)
+    cells = values[np.maximum(column.codes, 0)]
+    if cells.dtype.kind == "M":
+        cells = cells.astype("datetime64[s]")
+    if not gaps.any() or cells.dtype.kind in "fM":
+        return pd.Series(cells).mask(gaps)
+    roomy: Any = {"b": "boolean", "i": "Int64", "u": "UInt64"}[cells.dtype.kind]
+    return pd.Series(cells).astype(roomy).mask(gaps)
+
+
+def _categorical(column: Column, kind: pd.CategoricalDtype) -> pd.Categorical | None:
+    """The categories that are there, sorted; None if one is new.
+
+    The input's order may be that of its rows. An ordered type would now state a wrong order, so it becomes an unordered one.
+    """
+    values = column.values.tolist()
+    if not set(values) <= set(kind.categories.tolist()):
+        return None
+    order = sorted(range(len(values)), key=values.__getitem__)
+    rank = np.append(np.argsort(order), -1)
+    return pd.Categorical.from_codes(rank[column.codes], categories=pd.Index([values[code] for code in order]))

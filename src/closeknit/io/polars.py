@@ -1,0 +1,48 @@
+"""A new polars frame from `Columns`; loaded only when a polars frame came in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import polars as pl
+
+from closeknit.core.columns import Column, Columns
+from closeknit.io.arrow import array_from_column, drop_unused, fits_narrow
+
+
+def polars_from_columns(columns: Columns, like: pl.DataFrame | pl.LazyFrame, text: Collection[str] = ()) -> pl.DataFrame:
+    """Every column anew, in the type it has in `like` where its values still fit.
+
+    >>> people = pl.DataFrame({"sex": ["f", "m"]}, schema={"sex": pl.Enum(["f", "m", "x"])})
+    >>> polars_from_columns(Columns.of({"sex": ["m", "m"]}), people).schema["sex"].categories.to_list()
+    ['m']
+    """
+    kinds = {name: kind for name, kind in like.collect_schema().items() if name not in text}
+    return pl.DataFrame([_series(name, drop_unused(column), kinds.get(name)) for name, column in columns.items()])
+
+
+def _series(name: str, column: Column, kind: pl.DataType | None) -> pl.Series:
+    plain = pl.Series(name, array_from_column(column))
+    if kind is None or plain.dtype == kind:
+        return plain
+    is_text = plain.dtype == pl.String
+    if isinstance(kind, pl.Enum):
+        kind = _enum(column, kind) if is_text else None
+    elif is_text and not isinstance(kind, pl.Categorical):
+        return plain
+    if kind is None or (isinstance(kind, pl.Categorical) and not is_text):
+        return plain
+    if kind == pl.Float32 and plain.dtype == pl.Float64:
+        return plain.cast(kind) if fits_narrow(column.values, np.dtype("float32")) else plain
+    try:
+        cast = plain.cast(kind)
+    except (pl.exceptions.InvalidOperationError, pl.exceptions.ComputeError):
+        return plain
+    return cast if cast.cast(plain.dtype).equals(plain, null_equal=True) else plain
+
+
+def _enum(column: Column, kind: pl.Enum) -> pl.Enum | None:
+    """The values that are there, sorted: the enumeration's own order may be that of the input's rows. None if one is new."""
+    there = set(column.values.tolist())
+    return pl.Enum(sorted(there)) if there <= set(kind.categories.to_list()) else None

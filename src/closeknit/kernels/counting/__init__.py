@@ -1,0 +1,1 @@
+"""Loops that count, sort and compare histograms."""

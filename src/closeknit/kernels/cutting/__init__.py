@@ -1,0 +1,1 @@
+"""Loops that cut classes in two."""

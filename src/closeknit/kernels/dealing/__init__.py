@@ -1,0 +1,1 @@
+"""Loops that deal rows of buckets to classes."""

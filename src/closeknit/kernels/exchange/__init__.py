@@ -1,0 +1,1 @@
+"""Loops that exchange rows between classes while the guarantees hold."""

@@ -1,0 +1,1 @@
+"""Loops over ranges and boxes of codes."""

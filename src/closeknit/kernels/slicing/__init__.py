@@ -1,0 +1,1 @@
+"""Loops over the buckets of slicing and anatomy."""

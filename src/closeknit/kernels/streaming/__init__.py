@@ -1,0 +1,1 @@
+"""Loops over rows of a stream."""

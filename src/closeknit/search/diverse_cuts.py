@@ -1,0 +1,202 @@
+"""Buckets that are diverse together: the table is cut in two, and each side again, as long as the whole release stays diverse.
+
+Promises. `DiverseSlicing` with the weight "size" or "paper": for every row t of the table and every value s of the secret,
+p(t,s) <= 1/l over all buckets that t fits into (`core.disclosure`); and every bucket has `least` rows.
+
+Source: the paper on slicing, sec. 4.3, algorithms 1.3 and 1.4.
+
+Different from the source:
+- the table as one bucket is tested first: the paper would publish four rows of one disease as one "2-diverse" bucket;
+- all columns are tried, the widest first, before a bucket is closed; the cuts are those of Mondrian (`kernels.cuts.offers`);
+- a share of exactly 1/l is allowed, and decided in rationals where a float is near;
+- p(t,s) is kept per distinct profile, and a cut changes the profiles that fit into the bucket; the paper's check goes through
+  all tuples and buckets for each cut;
+- every bucket has at least `least` rows: with the printed weights the paper's own cuts end in buckets of one row.
+
+With strict cuts and groups of columns that are written as they are, every row fits into its own bucket alone, and this is the
+test of each bucket by itself. Cost then: O(n log n) times the number of columns. Divided ties let profiles fit into several
+buckets; a cut costs the profiles that fit, each times the values of the secret in the bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.disclosure import exact_disclosure, most_alike
+from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.method import Progress, ignore_progress
+from closeknit.core.row_sorting import groups
+from closeknit.core.slices import Slices
+from closeknit.core.table import Partition, Table
+from closeknit.core.tree import Int32
+from closeknit.kernels.geometry.boxes import Scales
+from closeknit.kernels.slicing.diverse_cuts import (
+    CROWDED,
+    DONE,
+    PAUSED,
+    UNDECIDED,
+    CutState,
+    Rows,
+    Rule,
+    Scratch,
+    begin,
+    holders,
+    search,
+)
+
+MOST_MASSES = 1 << 26  # half a gigabyte of them
+PAUSE = 1024  # buckets between two words of progress
+
+
+def diverse_partition(
+    table: Table,
+    known: Int32,
+    place: int,
+    secret: Int32,
+    values: int,
+    geometry: Scales,
+    l: Fraction,
+    weight: str,
+    relaxed: bool,
+    least: int,
+    progress: Progress = ignore_progress,
+) -> Partition:
+    """Buckets of a table whose release stays diverse. `known` and `place` as in `Slices`; `secret` has codes below `values`.
+
+    >>> from closeknit.core.columns import Columns
+    >>> from closeknit.core.geometry import scales
+    >>> from closeknit.core.kinds import flat, numeric
+    >>> from closeknit.core.schema import Schema
+    >>> schema = Schema(quasi={"age": numeric()}, sensitive={"disease": flat()})
+    >>> table = schema.encode(Columns.of({"age": [30, 31, 50, 51], "disease": ["flu", "gout", "flu", "gout"]}))
+    >>> secret, domain = table.secret("disease")
+    >>> known = np.stack([table.quasi[:, 0], np.zeros(4, np.int32)], axis=1)  # {age}, {disease}
+    >>> cut = diverse_partition(table, known, 1, secret, domain.size + 1, scales(table), Fraction(2), "size", False, 2)
+    >>> cut.class_of.tolist()
+    [0, 0, 1, 1]
+    """
+    rows = _rows(table.quasi, known, place, secret, values)
+    rule = Rule(float(1 / l), most_alike(len(table), l), weight == "size", max(least, 1), relaxed)
+    for standing, tried in _cut_buckets(rows, rule, geometry, secret, l, weight, PAUSE):
+        progress("cutting", 0.2 + 0.6 * float(tried) / standing.used[0])
+    return _partition(standing)
+
+
+def _cut_buckets(
+    rows: Rows, rule: Rule, geometry: Scales, secret: Int32, l: Fraction, weight: str, pause: int
+) -> Iterator[tuple[CutState, int]]:
+    """The buckets after every `pause` of them that were tried, and how many were; in the end all."""
+    standing, scratch = _one_bucket(rows), _scratch(rows)
+    begin(rows, rule, standing, scratch)
+    if standing.failing.any():
+        _refuse(rows, standing, l)
+    status, bucket, turn, judged = PAUSED, 0, 0, 0
+    until = pause
+    while status != DONE:
+        status, bucket, turn, judged = search(geometry, rows, rule, standing, scratch, bucket, turn, judged, until)
+        if status == CROWDED:
+            standing = standing._replace(fits=np.concatenate([standing.fits, np.empty_like(standing.fits)]))
+        elif status == UNDECIDED:
+            q = int(standing.fits[standing.fit_first[bucket] + judged])
+            kept = _allows_cut(rows, standing, scratch.left, secret, bucket, q, l, weight)
+            turn, judged = (turn, judged + 1) if kept else (turn + 1, 0)
+        else:
+            until = bucket + pause
+            yield standing, bucket
+
+
+def _allows_cut(
+    rows: Rows, standing: CutState, left: Int32, secret: Int32, bucket: int, q: int, l: Fraction, weight: str
+) -> bool:
+    """Whether a profile may know what it would after the cut of a bucket, in rationals: its own buckets as a release."""
+    members = [standing.order[standing.first[b] : standing.last[b]] for b in holders(standing, q) if b != bucket]
+    halves = standing.order[standing.first[bucket] : standing.last[bucket]]
+    members += [halves[left[halves] == side] for side in (0, 1)]
+    bucket_of = np.repeat(np.arange(len(members), dtype=np.int32), [len(part) for part in members])
+    here = np.concatenate(members)
+    slices = Slices(bucket_of, rows.known[here], rows.place, secret[here])
+    return max(exact_disclosure(slices, rows.profiles[q], weight).values()) <= 1 / l
+
+
+def _rows(quasi: Int32, known: Int32, place: int, secret: Int32, values: int) -> Rows:
+    """Codes without gaps, distinct profiles, and where the masses of each profile stand."""
+    coded, base = np.empty_like(known, order="C"), 0
+    for i, column in enumerate(known.T):
+        names, codes = np.unique(column, return_inverse=True)
+        coded[:, i] = base + codes
+        base += len(names)
+    profile, _ = groups([(column, base) for column in coded.T], len(coded))
+    profiles = coded[np.unique(profile, return_index=True)[1]]
+    pair, count = groups([(coded[:, place], base), (secret, values)], len(coded))
+    part = coded[np.unique(pair, return_index=True)[1], place]
+    mine = profiles[:, place]
+    first, last = np.searchsorted(part, mine), np.searchsorted(part, mine, side="right")
+    starts = np.concatenate([[0], np.cumsum(last - first)])
+    if starts[-1] > MOST_MASSES:
+        what = f"{len(profiles):,} different rows and {count:,} values of the secret are too many to weigh buckets"
+        raise BadInput(what, right="ask for the test of each bucket by itself (local), or group the values of the secret")
+    return Rows(np.ascontiguousarray(quasi), coded, pair, part, profiles, starts[:-1] - first, starts, place)
+
+
+def _one_bucket(rows: Rows) -> CutState:
+    """Room for all buckets to come, and the table as the first of them."""
+    n, m = len(rows.known), len(rows.profiles)
+
+    def room() -> NDArray[np.int64]:
+        return np.zeros(2 * n, dtype=np.int64)
+
+    standing = CutState(
+        np.arange(n, dtype=np.int32),
+        np.argsort(rows.pair, kind="stable").astype(np.int32),
+        room(),
+        room(),
+        np.zeros(2 * n, dtype=np.int32),
+        room(),
+        room(),
+        np.resize(np.arange(m, dtype=np.int32), 4 * m + 64),
+        np.array([1, m]),
+        np.zeros(rows.starts[-1]),
+        np.zeros(m),
+        np.zeros(m),
+        np.zeros(m),
+        np.zeros(m, np.int64),
+        np.zeros(m, np.int64),
+    )
+    standing.last[0], standing.fit_last[0], standing.alive[0] = n, m, 1
+    return standing
+
+
+def _scratch(rows: Rows) -> Scratch:
+    n, codes, pairs = len(rows.known), int(rows.known.max()) + 1, len(rows.part)
+    return Scratch(
+        np.zeros((2, codes), np.int64),
+        np.zeros((2, pairs), np.int64),
+        np.zeros((3, codes), np.int64),
+        np.zeros(n, np.int32),
+        np.zeros(codes, np.int64),
+        np.zeros(codes, np.int64),
+        np.zeros(n, np.int32),
+        np.zeros(len(rows.profiles), np.int32),
+    )
+
+
+def _refuse(rows: Rows, standing: CutState, l: Fraction) -> None:
+    """The table as one bucket fails: every profile fits into it, and the one that knows most is named by its level."""
+    peaks = np.maximum.reduceat(standing.mass, rows.starts[:-1])
+    reached = 1 / float((peaks / standing.total).max())
+    hint = "ask for less, or generalize the columns beside the secret"
+    raise Unsatisfiable(f"{l}-diverse slicing", f"the whole table as one bucket reaches {reached:.6g}", hint)
+
+
+def _partition(standing: CutState) -> Partition:
+    """Buckets numbered as they stand, from the first row on."""
+    alive = np.flatnonzero(standing.alive)
+    alive = alive[np.argsort(standing.first[alive])]
+    class_of = np.empty(len(standing.order), dtype=np.int32)
+    sizes = standing.last[alive] - standing.first[alive]
+    class_of[standing.order] = np.repeat(np.arange(len(alive), dtype=np.int32), sizes)
+    return Partition(class_of, len(alive))

@@ -1,0 +1,128 @@
+"""What cutting and exchanging share: a table with the costs of its boxes, the guard of its promises, and orders of its rows.
+
+Promises that the guard does not speak of are judged by their models, on whole partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.core.combined_secrets import Secret
+from closeknit.core.domain import Domain
+from closeknit.core.geometry import points, scales
+from closeknit.core.model import Model
+from closeknit.core.table import Partition, Table
+from closeknit.kernels.counting.sorting import stable_order
+from closeknit.kernels.cutting.knit_cuts import Buckets
+from closeknit.kernels.exchange.knit_guard import Guard
+from closeknit.kernels.geometry.boxes import Codes, Ints, Reals, Scales, box_losses, boxes, partition_loss
+from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
+from closeknit.kernels.geometry.ranges import Costs, costs
+from closeknit.search.repair import find_broken_classes
+
+LEVELS = 3  # how coarsely an order may see a column: value by value, or twice more and more roughly
+ROUGHER = 4  # parts of an axis, and parts of these
+LONGEST_KEY = 1 << 63
+
+
+@dataclass(frozen=True, eq=False)
+class KnitState:
+    """One table under its promises."""
+
+    table: Table
+    scales: Scales
+    costs: Costs
+    guard: Guard
+    asked: Sequence[Model]
+    buckets: Buckets
+    points: Reals
+    rough: list[list[Codes]]  # per column and level: the rough code of every code
+
+    @classmethod
+    def of(cls, table: Table, guard: Guard, asked: Sequence[Model]) -> KnitState:
+        """The loom of a table; `asked`: promises that the guard does not speak of."""
+        geometry = scales(table)
+        rough = [[_rough(domain, level) for level in range(LEVELS)] for domain in table.quasi_domains]
+        return cls(table, geometry, costs(geometry), guard, asked, _buckets(guard, len(table)), points(table), rough)
+
+    @cached_property
+    def whole(self) -> dict[Secret, Ints]:
+        """How often each value of every secret stands in the whole table."""
+        return {name: histogram.reference for name, histogram in self.table.one_class().histograms.items()}
+
+    def part(self, rows: Ints) -> KnitState:
+        """Some rows under the same guard: shares are still measured against those of the whole table."""
+        table = replace(self.table.take(rows), references=self.whole)
+        return KnitState.of(table, self.guard._replace(node=self.guard.node[rows]), self.asked)
+
+    def loss(self, partition: Partition) -> float:
+        """Mean loss of a row."""
+        return float(partition_loss(self.scales, self.table.quasi, partition.class_of, partition.count))
+
+    def losses(self, partition: Partition) -> Reals:
+        """What the rows of each class lose together."""
+        lo, hi = boxes(self.table.quasi, partition.class_of, partition.count)
+        lost: Reals = box_losses(self.scales, lo, hi) * np.bincount(partition.class_of, minlength=partition.count)
+        return lost
+
+    def find_broken(self, partition: Partition) -> NDArray[np.bool_]:
+        """Classes that break a promise which the guard does not speak of."""
+        if not self.asked:
+            return np.zeros(partition.count, dtype=bool)
+        return find_broken_classes(self.table, partition, self.asked)
+
+    def row_order(self, rng: np.random.Generator) -> Codes:
+        """All rows, sorted by all columns: some first, some seen roughly, another choice each time."""
+        key, room = np.zeros(len(self.table), dtype=np.int64), 1
+        for j in rng.permutation(len(self.rough)):
+            rough = self.rough[j][int(rng.integers(LEVELS))]
+            width = int(rough.max(initial=0)) + 1
+            if room * width < LONGEST_KEY:
+                room *= width
+                key = key * width + rough[self.table.quasi[:, j]]
+        shuffled = rng.permutation(len(self.table))
+        return shuffled[stable_order(key[shuffled].astype(np.uint64))].astype(np.int32)
+
+    def class_order(self, partition: Partition, rng: np.random.Generator) -> Ints:
+        """Classes along a curve through their middles, or through a row of each, with axes turned and squeezed."""
+        kept = rng.permutation(len(self.table))
+        owner = partition.class_of
+        one = np.empty(partition.count, dtype=np.int64)
+        one[owner[kept]] = kept
+        places = self.points[one]
+        if rng.integers(2):
+            sums = [np.bincount(owner, weights=axis, minlength=partition.count) for axis in self.points.T]
+            places = np.stack(sums, axis=1) / np.bincount(owner, minlength=partition.count)[:, None]
+        axes = rng.permutation(places.shape[1])
+        squeezed = places[:, axes] / 2.0 ** rng.integers(0, LEVELS, places.shape[1])
+        return np.argsort(hilbert_keys(np.ascontiguousarray(squeezed)), kind="stable")
+
+
+def _rough(domain: Domain, level: int) -> Codes:
+    """A rough code of every code, the missing one last: the part of the axis, or so many nodes up, yet never the top."""
+    codes = np.arange(domain.size + 1, dtype=np.int32)
+    if level == 0:
+        return codes
+    if domain.tree is None:
+        parts = ROUGHER ** (LEVELS - level)
+        return np.append(np.minimum(domain.positions() * parts, parts - 1), parts).astype(np.int32)
+    node, parent = domain.tree.leaf_node, domain.tree.parent
+    for _ in range(level):
+        node = np.where(parent[node] == 0, node, parent[node])
+    return node.astype(np.int32)
+
+
+def _buckets(guard: Guard, n: int) -> Buckets:
+    """Rows with the same place in every view."""
+    if guard.node.shape[1] == 0 or n == 0:
+        return Buckets(np.zeros(n, dtype=np.int32), np.zeros(min(n, 1), dtype=np.int32))
+    key = np.zeros(n, dtype=np.int64)
+    for column in guard.node.T:
+        key = np.unique(key * (int(column.max()) + 1) + column, return_inverse=True)[1].astype(np.int64)
+    _, first = np.unique(key, return_index=True)
+    return Buckets(key.astype(np.int32), first.astype(np.int32))

@@ -1,0 +1,318 @@
+"""Which method: those that apply, what each makes of a sample and of all rows, and the draft with the one that was chosen.
+
+A point is one release that could be made: a method, sometimes with another limit of a promise, what it reaches and loses.
+Levels on a sample are not those of the whole table (few rows are farther from their spread), so a page says which it shows.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from closeknit.api import compare, frontier
+from closeknit.api.comparing import list_methods
+from closeknit.api.parameter_sweep import choose_sweep, strictness
+from closeknit.api.recipe import Recipe
+from closeknit.core.certificate import model_form
+from closeknit.core.columns import Columns
+from closeknit.core.comparison import Comparison
+from closeknit.core.errors import BadInput
+from closeknit.core.frontier import Frontier, front_of
+from closeknit.core.method import Progress, usual_form
+from closeknit.core.params import whole
+from closeknit.core.schema import Schema
+from closeknit.forms.generalized import Generalized
+from closeknit.io.files import read
+from closeknit.methods import REGISTRY
+from closeknit.web.desk.draft import Draft, recipe_of
+
+SAMPLE = 2000  # rows
+SEED = 1  # of the sample: the same rows for every method and every look
+
+
+@dataclass(frozen=True)
+class MethodOffer:
+    """A method: what it does, and why it cannot serve these promises, where it cannot."""
+
+    name: str
+    about: str
+    form: str  # how it writes the table
+    refused: str | None = None
+
+
+def methods(draft: Mapping[str, Any]) -> list[MethodOffer]:
+    """Every registered method, those that apply first.
+
+    >>> draft = {"schema": {"quasi": {"age": "numeric"}, "sensitive": {"wage": "numeric"}},
+    ...          "models": [{"k_anonymity": {"k": 6}}]}
+    >>> {offer.name: offer.refused for offer in methods(draft)}["sabre"]
+    'it needs a promise of closeness'
+    """
+    recipe = recipe_of({"models": [], **draft})
+    name = recipe.form.name if recipe.form else usual_form(recipe.method)
+    served = list_methods(recipe.models, name)
+    families = {"any", *(model.family for model in recipe.models)}
+    found = []
+    for method, made in REGISTRY.items():
+        about = (inspect.getdoc(inspect.getmodule(made)) or "").split("\n\n")[0].partition(": ")[2].replace("\n", " ")
+        why = f"it needs a promise of {made.plans_for}" if made.plans_for not in families else f"it is not written as {name}"
+        found.append(MethodOffer(method, about, usual_form(made), None if method in served else why))
+    return sorted(found, key=lambda offer: offer.refused is not None)
+
+
+def sample(columns: Columns, schema: Schema, rows: int = SAMPLE, seed: int = SEED) -> Columns:
+    """So many rows drawn by a seed, in their order; where rows have persons, whole persons until there are enough rows.
+
+    >>> import closeknit as ck
+    >>> table = ck.datasets.hospital(100)
+    >>> few = sample(table, ck.datasets.hospital_schema(), rows=10)
+    >>> few.rows, few["age"].cells() == sample(table, ck.datasets.hospital_schema(), rows=10)["age"].cells()
+    (10, True)
+    """
+    whole("rows", rows, least=1)
+    if columns.rows <= rows:
+        return columns
+    rng = np.random.default_rng(seed)
+    if schema.person is None:
+        return columns.take(np.sort(rng.choice(columns.rows, rows, replace=False)))
+    persons = columns[schema.person]
+    order = rng.permutation(len(persons.values))
+    enough = int(np.searchsorted(np.cumsum(persons.counts[order]), rows)) + 1
+    drawn = np.zeros(len(persons.values) + 1, dtype=bool)  # the last entry serves rows of nobody
+    drawn[order[:enough]] = True
+    return columns.take(np.flatnonzero(drawn[persons.codes]))
+
+
+@dataclass(frozen=True)
+class ChoicePoint:
+    """A release that could be made; without `loss` it could not, and `reason` says why."""
+
+    number: int  # its place in the list: what a link names it by
+    name: str
+    method: dict[str, Any]  # as the draft writes it
+    models: list[dict[str, Any]] | None  # the promises it is made under, where they are not the draft's
+    asked: str | None  # the varied limit
+    ok: bool
+    level: float | None
+    loss: float | None
+    reached: tuple[str, ...]
+    classes: int | None
+    withheld: int | None
+    seconds: float
+    front: bool
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Points to choose from: `rows` were looked at out of `of`."""
+
+    rows: int
+    of: int
+    promises: tuple[str, ...]
+    measures: tuple[str, ...]  # over the columns of `reached`
+    level: str  # what stands on the axis: "t of disease"
+    higher_is_safer: bool
+    points: tuple[ChoicePoint, ...]
+    best: int | None  # the number of the point that loses least
+    snapping: tuple[float, float] | None = None  # its loss where ranges of whole numbers end at true values, and at steps
+
+    def record(self) -> dict[str, Any]:
+        """As JSON takes it."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> Choices:
+        """Back from what JSON gave.
+
+        >>> Choices.read(Choices(9, 9, (), (), "k", True, (), None).record()).level
+        'k'
+        """
+        points = tuple(ChoicePoint(**{**point, "reached": tuple(point["reached"])}) for point in record["points"])
+        listed = {key: tuple(record[key]) for key in ("promises", "measures")}
+        snapping = tuple(record["snapping"]) if record.get("snapping") else None
+        return cls(**{**record, **listed, "points": points, "snapping": snapping})
+
+
+def compare_methods(
+    draft: Mapping[str, Any],
+    folder: Path | None = None,
+    *,
+    columns: Columns | None = None,
+    rows: int | None = SAMPLE,
+    names: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> Choices:
+    """What each method makes of the draft's table, or of a sample of it (`rows`; None is all of them).
+
+    >>> import closeknit as ck
+    >>> draft = {**ck.datasets.hospital_recipe("table.csv"), "models": [{"k_anonymity": {"k": 4}}]}
+    >>> found = compare_methods(draft, columns=ck.datasets.hospital(300), rows=100, names=["mondrian", "burel"])
+    >>> found.rows, found.of, [(point.name, point.ok) for point in found.points]
+    (100, 300, [('mondrian', True), ('burel', False)])
+    """
+    recipe = recipe_of(draft, folder)
+    table = _table(recipe, columns)
+    few = table if rows is None else sample(table, recipe.schema, rows)
+    name = recipe.form.name if recipe.form else usual_form(recipe.method)
+    asked = list_methods(recipe.models, name) if names is None else list(names)
+    found = compare(
+        few,
+        recipe.schema,
+        recipe.models,
+        asked,
+        suppress=recipe.suppress,
+        form=recipe.form,
+        seed=recipe.seed,
+        progress=progress,
+    )
+    choices = from_comparison(found, table.rows)
+    return replace(choices, snapping=_snapping(few, recipe, choices, found.seed))
+
+
+def _snapping(columns: Columns, recipe: Recipe, choices: Choices, seed: int) -> tuple[float, float] | None:
+    """Loss of the best point with ranges of whole numbers that end at true values, and at steps; None without such ranges."""
+    form = recipe.form or Generalized()
+    if choices.best is None or not isinstance(form, Generalized) or form.cells == "stars":
+        return None
+    if not replace(form, snap=False).tight(form.before(recipe.schema.encode(columns), seed).schema):
+        return None
+    best, other = choices.points[choices.best], replace(form, snap=not form.snap)
+    (row,) = compare(
+        columns, recipe.schema, recipe.models, [best.method], suppress=recipe.suppress, form=other, seed=seed
+    ).methods
+    if row.loss is None or best.loss is None:
+        return None
+    return (row.loss.a, best.loss) if form.snap else (best.loss, row.loss.a)
+
+
+def from_comparison(found: Comparison, of: int) -> Choices:
+    """A comparison as points; the axis is the promise that protects most and that has a level."""
+    known = [
+        i
+        for i, _ in enumerate(found.measures)
+        if any(row.reached and row.reached[i].level is not None for row in found.methods)
+    ]
+    place = min(known, key=lambda i: strictness(found.measures[i].parameter), default=None)
+    levels = [row.reached[place].level if row.reached and place is not None else None for row in found.methods]
+    higher = place is not None and found.measures[place].higher_is_safer
+    front = front_of(levels, [row.loss.a if row.loss else None for row in found.methods], higher)
+    points = tuple(
+        ChoicePoint(
+            number=i,
+            name=row.name,
+            method=row.method,
+            models=None,
+            asked=None,
+            ok=row.ok,
+            level=levels[i],
+            loss=row.loss.a if row.loss else None,
+            reached=tuple(reached.text for reached in row.reached),
+            classes=row.classes.count if row.classes else None,
+            withheld=row.withheld,
+            seconds=row.seconds,
+            front=front[i],
+            reason=row.reason,
+        )
+        for i, row in enumerate(found.methods)
+    )
+    head = "level" if place is None else found.measures[place].name
+    names = tuple(measure.name for measure in found.measures)
+    return Choices(found.rows, of, found.promises, names, head, higher, points, _best(points))
+
+
+def vary_guarantee(
+    draft: Mapping[str, Any],
+    folder: Path | None = None,
+    *,
+    columns: Columns | None = None,
+    rows: int | None = SAMPLE,
+    names: Sequence[str] | None = None,
+    vary: Any = None,
+    progress: Progress | None = None,
+) -> Choices:
+    """What a stricter or looser promise would cost: `vary` as in `frontier`, such as "t" or {"t": [0.1, 0.2]}.
+
+    >>> import closeknit as ck
+    >>> draft = {**ck.datasets.hospital_recipe("table.csv"), "models": [{"k_anonymity": {"k": 4}}]}
+    >>> found = vary_guarantee(draft, columns=ck.datasets.hospital(100), names=["mondrian"], vary={"k": [2, 5]})
+    >>> [point.models for point in found.points]
+    [[{'k_anonymity': {'k': 2}}], [{'k_anonymity': {'k': 5}}]]
+    """
+    recipe = recipe_of(draft, folder)
+    table = _table(recipe, columns)
+    few = table if rows is None else sample(table, recipe.schema, rows)
+    found = frontier(
+        few,
+        recipe.schema,
+        recipe.models,
+        None if names is None else list(names),
+        vary=vary,
+        suppress=recipe.suppress,
+        form=recipe.form,
+        seed=recipe.seed,
+        jobs=1,
+        progress=progress,
+    )
+    return from_frontier(found, recipe, vary, table.rows)
+
+
+def from_frontier(found: Frontier, recipe: Recipe, vary: Any, of: int) -> Choices:
+    """A frontier as points, each with the promises it was made under."""
+    sweep, _ = choose_sweep(recipe.models, vary)
+    head = found.measures[0]
+    points = tuple(
+        ChoicePoint(
+            number=i,
+            name=point.name,
+            method=point.method,
+            models=[model_form(model) for model in sweep.at(point.asked)],
+            asked=f"{point.parameter} = {point.asked}",
+            ok=point.ok,
+            level=point.level,
+            loss=point.loss.a if point.loss else None,
+            reached=tuple("–" if level is None else f"{level:.4g}" for level in point.reached),
+            classes=point.classes.count if point.classes else None,
+            withheld=point.withheld,
+            seconds=point.seconds,
+            front=point.front,
+            reason=point.reason,
+        )
+        for i, point in enumerate(found.points)
+    )
+    names = tuple(measure.name for measure in found.measures)
+    return Choices(found.rows, of, found.promises, names, head.name, head.higher_is_safer, points, _best(points))
+
+
+def choose_point(draft: Mapping[str, Any], point: ChoicePoint | Mapping[str, Any]) -> Draft:
+    """The draft with the method of a point, and with its promises where these were varied.
+
+    >>> choose_point({"models": [{"k_anonymity": {"k": 4}}]}, {"method": {"sabre": {"fill": "knn"}}, "models": None})["method"]
+    {'sabre': {'fill': 'knn'}}
+    """
+    told = asdict(point) if isinstance(point, ChoicePoint) else dict(point)
+    if not isinstance(told.get("method"), Mapping):
+        raise BadInput("this point names no method", right="choose one of the points that are shown")
+    changed = {**draft, "method": dict(told["method"])}
+    return {**changed, "models": list(told["models"])} if told.get("models") else changed
+
+
+def _best(points: Sequence[ChoicePoint]) -> int | None:
+    kept = [point for point in points if point.ok and point.loss is not None]
+    return (
+        min(kept, key=lambda point: (point.loss if point.loss is not None else math.inf, point.number)).number if kept else None
+    )
+
+
+def _table(recipe: Recipe, columns: Columns | None) -> Columns:
+    if columns is not None:
+        return columns
+    if recipe.data_path is None:
+        raise BadInput("the draft names no data", right="add the key data with the path of the table")
+    return read(recipe.data_path, recipe.csv)

@@ -1,0 +1,144 @@
+"""A draft: the recipe under way, in the plain forms that a recipe file has. Every change gives a new draft.
+
+A draft that comes from outside may name files: those of hierarchies (`csv: FILE`) and the table itself. On a server that would
+let anybody read anything, so `confine_paths` lets a draft speak of the one table it belongs to and of nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from closeknit.api.recipe import Recipe, UniqueKeyLoader, parse_forms
+from closeknit.api.suggestion import Suggestion
+from closeknit.core.errors import BadInput
+from closeknit.core.schema import refuse_files
+from closeknit.io.csv import CsvFormat
+
+Draft = dict[str, Any]
+FORMAT_KEYS = tuple(field.name for field in fields(CsvFormat))
+DIGITS, SIXTIES = 600, 60  # signs of a number, and of one with colons in it
+SET_ASIDE, CONFIRMED = PAGE_KEYS = ("set_aside", "confirmed")  # what only the page knows: no part of a recipe
+LONGEST_TEXT = 8 << 20  # signs of a recipe: a tree with a hundred thousand leaves is shorter
+
+
+def start_draft(suggestion: Suggestion, path: str, csv: Mapping[str, Any] | None = None) -> Draft:
+    """The draft to begin with: what `closeknit inspect` prints, as forms.
+
+    >>> from closeknit.core.columns import Columns
+    >>> from closeknit.api.suggestion import suggest
+    >>> table = Columns.of({"name": ["Ann", "Bob"], "age": [41, 30], "disease": ["flu", "gout"]})
+    >>> draft = start_draft(suggest(table), "table.csv")
+    >>> draft["schema"]["quasi"], draft["models"][1]
+    ({'age': 'numeric'}, {'t_closeness': {'column': 'disease', 't': 0.2}})
+    """
+    return read_draft(suggestion.to_recipe(path, csv))
+
+
+def draft_text(draft: Mapping[str, Any]) -> str:
+    """The draft as a recipe file.
+
+    >>> draft_text({"data": "a.csv", "schema": {"quasi": {"age": "numeric"}}})
+    'data: a.csv\\nschema:\\n  quasi:\\n    age: numeric\\n'
+    """
+    return str(yaml.dump(dict(draft), Dumper=_NoAliases, sort_keys=False, allow_unicode=True))
+
+
+def read_draft(text: str) -> Draft:
+    """A recipe's text as forms; what is no recipe, and what unfolds into more than it says, is refused.
+
+    >>> read_draft("models: [{k_anonymity: {k: 6}}]")
+    {'models': [{'k_anonymity': {'k': 6}}]}
+    >>> read_draft("a: &x [1]\\nb: *x")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: the recipe refers to itself with '*x'; write the part out
+    """
+    if len(text) > LONGEST_TEXT:
+        raise BadInput(f"the recipe has {len(text):,} signs", right=f"it may have {LONGEST_TEXT:,}")
+    forms = parse_forms(text, "the recipe", _NoReferences)
+    if not isinstance(forms, Mapping):
+        raise BadInput("this is not a recipe", right="it must have the keys data, schema and models")
+    return {str(key): _plain(part) for key, part in forms.items()}
+
+
+def _plain(form: Any) -> Any:
+    """The same form, if every page can write it down again: YAML has keys and texts that JSON does not have.
+
+    >>> _plain({date(2024, 1, 31): [1]})
+    {'2024-01-31': [1]}
+    """
+    if isinstance(form, Mapping):
+        return {str(key) if isinstance(key, date) else _plain(key): _plain(part) for key, part in form.items()}
+    if isinstance(form, list):
+        return [_plain(part) for part in form]
+    if isinstance(form, str) and any("\ud800" <= sign <= "\udfff" for sign in form):
+        raise BadInput("the recipe has half of a sign in it", right="write it as UTF-8, without \\ud800 to \\udfff")
+    return form
+
+
+def confine_paths(forms: Mapping[str, Any], path: str) -> Draft:
+    """The same request about the table at `path`; forms that would read any other file are refused.
+
+    >>> confine_paths({"data": {"path": "../secret", "delimiter": ";"}, "schema": {}}, "table.csv")["data"]
+    {'path': 'table.csv', 'delimiter': ';'}
+    >>> confine_paths({"schema": {"quasi": {"job": {"csv": "job.csv"}}}}, "table.csv")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: column 'job': its hierarchy is a file of its own; import it, so that it stands in the recipe
+    """
+    draft = dict(forms)
+    given = draft.get("data")
+    kept = {key: given[key] for key in FORMAT_KEYS if key in given} if isinstance(given, Mapping) else {}
+    draft["data"] = {"path": path, **kept} if kept else path
+    refuse_files(draft.get("schema"), "import it, so that it stands in the recipe")
+    return draft
+
+
+def recipe_of(draft: Mapping[str, Any], folder: Path | None = None) -> Recipe:
+    """The draft as a recipe; `folder` is where its table lies.
+
+    >>> recipe_of({"schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}]}).models
+    [KAnonymity(k=5)]
+    """
+    return Recipe.of(without_page_keys(draft), folder)
+
+
+def without_page_keys(draft: Mapping[str, Any]) -> Draft:
+    """The draft as a recipe may write it.
+
+    >>> without_page_keys({"models": [], "set_aside": []})
+    {'models': []}
+    """
+    return {key: part for key, part in draft.items() if key not in PAGE_KEYS}
+
+
+class _NoReferences(UniqueKeyLoader):
+    """Refuses references: a few lines of them stand for more than any memory holds."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            anchor = self.peek_event().anchor
+            raise BadInput(f"the recipe refers to itself with '*{anchor}'", right="write the part out")
+        return super().compose_node(parent, index)
+
+
+def _number(loader: Any, node: Any) -> Any:
+    """Numbers to the base of sixty, as YAML has them, grow with the square of their length."""
+    if len(node.value) > (SIXTIES if ":" in node.value else DIGITS):
+        raise BadInput(f"the recipe has a number of {len(node.value):,} signs", right="write a shorter one")
+    return yaml.SafeLoader.yaml_constructors[node.tag](loader, node)
+
+
+for _tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+    _NoReferences.add_constructor(_tag, _number)
+
+
+class _NoAliases(yaml.SafeDumper):
+    """Writes parts that two keys share twice, as a person would."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

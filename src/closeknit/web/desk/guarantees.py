@@ -1,0 +1,283 @@
+"""Promises for a page: what each one says in a plain sentence, its fields, and what the raw table reaches of it today.
+
+Today's level is that of the rows as they are: those with equal quasi cells are a class. It says how far the table is from a
+promise before anything is generalized. Whether a promise has a meaning for a column is asked of the promise itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any
+
+from closeknit.api.parameter_sweep import RANGES
+from closeknit.api.recipe import models_from
+from closeknit.core.certificate import Promise, model_form
+from closeknit.core.classes import Classes
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.core.model import Model
+from closeknit.core.params import choice
+from closeknit.core.row_sorting import groups
+from closeknit.core.schema import Schema
+from closeknit.core.table import Partition
+from closeknit.models import REGISTRY
+from closeknit.models.beta_likeness import KINDS as LIKENESS
+from closeknit.models.diverse_slicing import WORDS as WEIGHTS
+from closeknit.models.l_diversity import KINDS as DIVERSITY
+from closeknit.models.t_closeness import DISTANCES
+from closeknit.release.guarantee_meanings import meaning
+from closeknit.web.desk.draft import CONFIRMED, Draft
+from closeknit.web.desk.fields import Field, parse_fields
+from closeknit.web.desk.raw_examples import CurrentLevel, Example, unique_persons
+from closeknit.web.desk.roles import attributes_of
+
+SECRET = Field("column", "choice", "the secret it speaks of", needed=True)
+FIELDS: dict[str, tuple[Field, ...]] = {
+    "k_anonymity": (Field("k", "whole", "rows that look the same", needed=True, default=6, least=1),),
+    "l_diversity": (
+        SECRET,
+        Field("l", "number", "values of the secret", needed=True, default=3, least=1),
+        Field("kind", "choice", "what counts as a value", default="distinct", choices=DIVERSITY),
+        Field("c", "number", "how much the most frequent value may weigh", above=0, only=("kind", ("recursive",))),
+        Field("missing_is_a_value", "yes", "a missing value counts as one of the values"),
+    ),
+    "t_closeness": (
+        SECRET,
+        Field("t", "number", "how far a class may be from the whole table", needed=True, default=0.2, least=0, most=1),
+        Field("distance", "choice", "which values are near; left out, as the column's kind says", choices=DISTANCES),
+    ),
+    "beta_likeness": (
+        SECRET,
+        Field("beta", "number", "how much likelier a value may become", needed=True, default=2, above=0),
+        Field("kind", "choice", "of which values", default="enhanced", choices=LIKENESS),
+        Field("below", "whole", "the depth under which nodes are judged", least=0, only=("kind", ("semantic",))),
+        Field("eps", "number", "the widest range that is judged", least=0, only=("kind", ("range",))),
+        Field("relative", "yes", "the range as a share of its least value", only=("kind", ("range",))),
+    ),
+    "delta_disclosure": (
+        SECRET,
+        Field("delta", "number", "the logarithm of how much likelier or less likely", needed=True, default=1.5, above=0),
+    ),
+    "diverse_slicing": (
+        SECRET,
+        Field("l", "number", "no value has a chance above one in so many", needed=True, default=3, least=1),
+        Field("weight", "choice", "how buckets are weighed", default="local", choices=tuple(WEIGHTS)),
+    ),
+    "posterior_bound": (
+        SECRET,
+        Field("gamma", "number", "the factor by which odds may change", needed=True, default=7, least=1),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class GuaranteeOffer:
+    """One promise about one column (or about the rows): what it says, what it takes, and how things stand today."""
+
+    model: str  # its name in a recipe
+    title: str
+    column: str | None
+    sentence: str  # what it means, with the usual parameters
+    example: str  # from this very table
+    today: CurrentLevel
+    fields: tuple[Field, ...]
+    refused: Mapping[str, str]  # choices of a field that have no meaning here, with the reason; "" is the promise itself
+    forms: tuple[str, ...]  # how the table must be written for it
+
+    def record(self) -> dict[str, Any]:
+        """As JSON takes it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What the raw table reaches today, and every promise that could be asked of it."""
+
+    rows: int
+    quasi: tuple[str, ...]
+    combinations: int  # of quasi cells
+    smallest: int  # rows of the rarest one
+    alone: int  # rows (or persons) whose combination no other one has
+    persons: bool  # counted in persons
+    offered: tuple[GuaranteeOffer, ...]
+
+    def record(self) -> dict[str, Any]:
+        """As JSON takes it."""
+        return asdict(self)
+
+
+def assess_table(columns: Columns, schema: Schema) -> Assessment:
+    """How the raw table stands to every registered promise.
+
+    >>> import closeknit as ck
+    >>> found = assess_table(ck.datasets.hospital(200), ck.datasets.hospital_schema())
+    >>> found.smallest, found.offered[0].example
+    (1, 'Today the rarest combination of age, sex, zip, job and admission is shared by 1 row; 200 of 200 rows are unique.')
+    """
+    if not schema.quasi:
+        raise BadInput("no column is quasi", right="name those by which a person could be recognised")
+    schema = schema.model_copy(update={"identifier": ()})
+    table = schema.encode(columns)
+    sizes = [domain.size + 1 for domain in table.quasi_domains]
+    class_of, count = groups([(table.quasi[:, j], size) for j, size in enumerate(sizes)], len(table))
+    classes = table.count_classes(Partition(class_of, count))
+    example = Example(table, class_of, classes)
+    offered = [_build_offer(name, column, example, table.one_class()) for name in REGISTRY for column in _columns(name, schema)]
+    alone = unique_persons(table, class_of, classes)
+    return Assessment(
+        len(table), tuple(schema.quasi), count, int(classes.persons.min()), alone, table.persons is not None, tuple(offered)
+    )
+
+
+def _columns(name: str, schema: Schema) -> Sequence[str | None]:
+    return list(schema.sensitive) if any(field.name == "column" for field in fields_of(name)) else [None]
+
+
+def fields_of(name: str) -> tuple[Field, ...]:
+    """The fields of a promise; of one that is registered from elsewhere, what its parameters tell.
+
+    >>> [field.name for field in fields_of("t_closeness")]
+    ['column', 't', 'distance']
+    """
+    choice("promise", name, tuple(REGISTRY))
+    if name in FIELDS:
+        return FIELDS[name]
+    found: list[Field] = []
+    for field in fields(REGISTRY[name]):  # type: ignore[arg-type]
+        needed = field.default is MISSING
+        kind = "whole" if field.type == "int" else "text" if "str" in str(field.type) else "number"
+        usual = None if needed else field.default
+        found.append(SECRET if field.name == "column" else Field(field.name, kind, field.name, needed, usual))
+    return tuple(found)
+
+
+def promise_form(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """A promise from what was typed, as the draft writes it; what cannot be meant is refused with its sentence.
+
+    >>> promise_form("t_closeness", {"column": "disease", "t": "0.2", "distance": ""})
+    {'t_closeness': {'column': 'disease', 't': 0.2}}
+    >>> promise_form("k_anonymity", {"k": "0"})
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: k=0 is too small; k must be a whole number of at least 1
+    """
+    listed = fields_of(name)
+    params = parse_fields(listed, given)
+    for field in listed:  # a field that is shown for another choice only may still have a text in it
+        whose, values = field.only or ("", ())
+        usual = next((other.default for other in listed if other.name == whose), None)
+        if field.only and params.get(whose, usual) not in values:
+            params.pop(field.name, None)
+    if params.get("relative") is False:
+        del params["relative"]
+    form = {name: params}
+    models_from([form])
+    return form
+
+
+def with_promise(draft: Mapping[str, Any], form: Mapping[str, Any], place: int | None = None) -> Draft:
+    """The draft with one promise more, or with another one at a place.
+
+    >>> with_promise({"models": [{"k_anonymity": {"k": 6}}]}, {"k_anonymity": {"k": 4}}, 0)["models"]
+    [{'k_anonymity': {'k': 4}}]
+    """
+    models = list(draft.get("models") or [])
+    if place is None:
+        models += [dict(form)] if dict(form) not in models else []
+    else:
+        models[_place(models, place)] = dict(form)
+    confirmed = [name for name in draft.get(CONFIRMED) or [] if name not in attributes_of(form)]
+    return {**draft, "models": models, **({CONFIRMED: confirmed} if CONFIRMED in draft else {})}
+
+
+def without_promise(draft: Mapping[str, Any], place: int) -> Draft:
+    """The draft without the promise at a place.
+
+    >>> without_promise({"models": [{"k_anonymity": {"k": 6}}]}, 0)["models"]
+    []
+    """
+    models = list(draft.get("models") or [])
+    del models[_place(models, place)]
+    return {**draft, "models": models}
+
+
+def _place(models: Sequence[Any], place: int) -> int:
+    if not 0 <= place < len(models):
+        raise BadInput(f"there is no promise number {place + 1}", right=f"there are {len(models)}")
+    return place
+
+
+def explain_guarantee(form: Mapping[str, Any], persons: bool = False) -> dict[str, str]:
+    """A promise of the draft in one line and in plain words.
+
+    >>> explain_guarantee({"k_anonymity": {"k": 6}})["text"]
+    'k-anonymity, k = 6'
+    """
+    (model,) = models_from([dict(form)])
+    return {"text": model.describe(None), "means": _meaning(model, persons)}
+
+
+def _meaning(model: Model, persons: bool) -> str:
+    status: Any = "attested" if persons and "persons" in model.needs else "recomputable"
+    text, form = model.describe(None), model_form(model)
+    return meaning(Promise(model=form, text=text, column=model.column, asked=model.asked, held=True, status=status))
+
+
+def build_default(name: str, column: str | None) -> Model:
+    """A promise with the parameters that a page begins with.
+
+    >>> build_default("t_closeness", "disease")
+    TCloseness(column='disease', t=0.2, distance=None)
+    """
+    given = {field.name: field.default for field in fields_of(name) if field.needed and field.default is not None}
+    if column is not None:
+        given["column"] = column
+    for field in fields_of(name):
+        if field.needed and field.name not in given:  # of a promise from elsewhere: what its family is looked at with
+            given[field.name] = RANGES[REGISTRY[name].family].grid[0] if REGISTRY[name].family in RANGES else 1
+    return models_from([{name: given}])[0]
+
+
+def _build_offer(name: str, column: str | None, example: Example, whole: Classes) -> GuaranteeOffer:
+    model = build_default(name, column)
+    refused = _refusals(name, column, whole)
+    today = CurrentLevel(None, "it has no meaning for this column") if "" in refused else example.today(model)
+    told = refused[""] if "" in refused else example.sentence(model, today)
+    sentence = _meaning(model, example.table.persons is not None)
+    return GuaranteeOffer(
+        name, _title(model), column, sentence, told, today, fields_of(name), refused, tuple(sorted(model.forms))
+    )
+
+
+def _refusals(name: str, column: str | None, whole: Classes) -> dict[str, str]:
+    """Why the promise, or a choice of one of its fields, has no meaning for the column."""
+    found = {}
+    given: dict[str, Any] = model_form(build_default(name, column))[name]
+    for key, params in {"": given, **_variants(name, given)}.items():
+        try:
+            models_from([{name: params}])[0].refuse(whole)
+        except BadInput as bad:
+            found[key] = str(bad)
+    return found
+
+
+def _variants(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The promise with each choice of its fields, and with what that choice needs."""
+    listed = [field for field in fields_of(name) if field.name != "column"]
+    found = {}
+    for field in listed:
+        for chosen in field.choices:
+            beside = {
+                other.name: int(other.least or 1)
+                for other in listed
+                if other.only and other.only[0] == field.name and chosen in other.only[1] and other.type != "yes"
+            }
+            found[f"{field.name}={chosen}"] = {**given, field.name: chosen, **beside}
+    return found
+
+
+def _title(model: Model) -> str:
+    """The promise by its name: the first words of what its file says of it."""
+    said = inspect.getdoc(inspect.getmodule(type(model))) or model.name
+    return said.split(":")[0].strip()

@@ -1,0 +1,182 @@
+"""What the raw table says to each promise today, in a sentence with numbers and cells of this very table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closeknit.attacks.finding_texts import format_count
+from closeknit.core.classes import Classes
+from closeknit.core.model import Model
+from closeknit.core.table import Table
+from closeknit.web.desk.table_preview import short
+
+MOST_CELLS = 5  # of a class that is named
+LONGEST_CELL = 30
+
+
+@dataclass(frozen=True)
+class CurrentLevel:
+    """The level of the raw table, None where it has no limit or no meaning, and how it is said."""
+
+    level: float | None
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """The raw table with its rows of equal quasi cells as classes."""
+
+    table: Table
+    class_of: NDArray[np.int32]
+    classes: Classes
+    known: dict[Model, tuple[int, float]] = field(default_factory=dict, repr=False)  # levels of all classes are asked once
+
+    @cached_property
+    def word(self) -> str:
+        """What is counted."""
+        return "row" if self.table.persons is None else "person"
+
+    def today(self, model: Model) -> CurrentLevel:
+        """What the worst class reaches."""
+        if "release" in model.needs and "histograms" not in model.needs:
+            return CurrentLevel(None, "no limit")  # it is about what replaces secrets, and nothing does
+        _, level = self._worst(model)
+        return CurrentLevel(None, "no limit") if math.isinf(level) else CurrentLevel(level, f"{level:.4g}")
+
+    def worst(self, model: Model) -> int:
+        """The class that comes nearest to breaking a promise."""
+        return self._worst(model)[0]
+
+    def _worst(self, model: Model) -> tuple[int, float]:
+        if model not in self.known:
+            levels = model.levels(self.classes)
+            index = int(np.argmin(levels) if model.higher_is_safer else np.argmax(levels))
+            self.known[model] = index, float(levels[index])
+        return self.known[model]
+
+    def sentence(self, model: Model, today: CurrentLevel) -> str:
+        """How far the table is from a promise; of one from elsewhere the level alone."""
+        words = WORDS.get(model.family)
+        if "release" in model.needs and "histograms" not in model.needs:
+            return f"Today every row says its own {model.column}: whoever reads it knows it."
+        if words is None:
+            return f"Today the worst class reaches {today.text}."
+        return words(self, model, today)
+
+    def cells(self, index: int) -> str:
+        """The quasi cells that the rows of a class share."""
+        row = int(np.argmax(self.class_of == index))
+        told = []
+        for place, name in enumerate(list(self.table.schema.quasi)[:MOST_CELLS]):
+            domain, code = self.table.quasi_domains[place], int(self.table.quasi[row, place])
+            told.append(f"{name} {short(domain.texts[code], LONGEST_CELL) if code < domain.size else 'missing'}")
+        more = len(self.table.schema.quasi) - MOST_CELLS
+        return ", ".join(told) + (f" and {format_count(more, 'more cell')}" if more > 0 else "")
+
+    def secrets(self, column: Any, index: int) -> list[tuple[str, int]]:
+        """The values of a secret in a class, the most frequent first."""
+        histogram = self.classes.histograms[column]
+        part = slice(int(histogram.starts[index]), int(histogram.starts[index + 1]))
+        texts = [*histogram.domain.texts, "missing"]
+        pairs = zip(histogram.values[part].tolist(), histogram.counts[part].tolist(), strict=True)
+        return sorted(((short(texts[value], LONGEST_CELL), count) for value, count in pairs), key=lambda pair: -pair[1])
+
+    def size(self, index: int) -> str:
+        """Rows of a class, in words."""
+        return format_count(int(self.classes.sizes[index]), "row")
+
+
+def unique_persons(table: Table, class_of: NDArray[np.int32], classes: Classes) -> int:
+    """Persons (rows, where no column says whose they are) with a combination of quasi cells that nobody else has.
+
+    >>> import closeknit as ck
+    >>> from closeknit.core.columns import Columns
+    >>> from closeknit.core.table import Partition
+    >>> schema = ck.Schema(quasi={"age": ck.numeric()}, person="pid")
+    >>> table = schema.encode(Columns.of({"age": [30, 31, 40, 40], "pid": [1, 1, 2, 3]}))
+    >>> class_of = np.array([0, 1, 2, 2], dtype=np.int32)
+    >>> unique_persons(table, class_of, table.counted(Partition(class_of, 3)))  # two combinations, of one person
+    1
+    """
+    rows = classes.persons[class_of] == 1
+    return int(rows.sum()) if table.persons is None else len(np.unique(table.persons[rows]))
+
+
+def _size(example: Example, model: Model, today: CurrentLevel) -> str:
+    names = list(example.table.schema.quasi)
+    more = len(names) - MOST_CELLS
+    *most, last = [*names[:MOST_CELLS], format_count(more, "more column")] if more > 0 else names
+    combination = f"{', '.join(most)} and {last}" if most else last
+    what = "value" if len(names) == 1 else "combination"
+    word, least = example.word, int(example.classes.persons.min())
+    alone, persons = unique_persons(example.table, example.class_of, example.classes), example.table.persons
+    people = len(example.table) if persons is None else len(np.unique(persons))
+    many = "people" if word == "person" else "rows"
+    unique = f"{alone:,} of {people:,} {many} {'is' if alone == 1 else 'are'} unique"
+    return f"Today the rarest {what} of {combination} is shared by {format_count(least, word, many)}; {unique}."
+
+
+def _diversity(example: Example, model: Model, today: CurrentLevel) -> str:
+    index = example.worst(model)
+    values = example.secrets(model.column, index)
+    several = len(values) > 1
+    told = f"{len(values)} values of {model.column}, most often ‘{values[0][0]}’" if several else f"‘{values[0][0]}’ alone"
+    return f"Today {example.size(index)} with {example.cells(index)} {_have(example, index)} {told}: {_is('l', today)}."
+
+
+def _closeness(example: Example, model: Model, today: CurrentLevel) -> str:
+    index = example.worst(model)
+    values = example.secrets(model.column, index)
+    total = sum(count for _, count in values)
+    alone = "" if len(values) == 1 else "mostly " if 2 * values[0][1] > total else "among others "
+    have = f"{_have(example, index)} {alone}the {model.column} ‘{values[0][0]}’"
+    far = f"no class is farther from the whole table, {today.text}"
+    return f"Today {example.size(index)} with {example.cells(index)} {have}: {far}."
+
+
+def _likeness(example: Example, model: Model, today: CurrentLevel) -> str:
+    """The value that becomes likelier than any other."""
+    histogram = example.classes.histograms[model.column]  # type: ignore[index]
+    expected = histogram.totals[histogram.owner] * histogram.reference[histogram.values]
+    gains = histogram.counts * int(histogram.reference.sum()) / np.maximum(expected, 1)
+    entry = int(np.argmax(gains))
+    index, texts = int(histogram.owner[entry]), [*histogram.domain.texts, "missing"]
+    value = short(texts[int(histogram.values[entry])], LONGEST_CELL)
+    gain = float(gains[entry])
+    times = f"{f'{gain:,.0f}' if gain >= 100 else f'{gain:.3g}'} times as likely as in the whole table"
+    return f"Today knowing {example.cells(index)} makes the {model.column} ‘{value}’ {times}: {_is('beta', today)}."
+
+
+def _disclosure(example: Example, model: Model, today: CurrentLevel) -> str:
+    histogram = example.classes.histograms[model.column]  # type: ignore[index]
+    index = int(np.argmin(np.diff(histogram.starts)))
+    lacking = int(np.count_nonzero(histogram.reference)) - len(example.secrets(model.column, index))
+    if lacking:
+        which = f"{format_count(lacking, 'value')} of {model.column} can be ruled out"
+        return f"Today {which} for whoever has {example.cells(index)}: {_is('delta', today)}."
+    index = example.worst(model)
+    return f"Today the class with {example.cells(index)} changes a value's chance most: {_is('delta', today)}."
+
+
+def _is(name: str, today: CurrentLevel) -> str:
+    return f"{name} has no limit" if today.level is None else f"{name} is {today.text}"
+
+
+def _have(example: Example, index: int) -> str:
+    return "has" if int(example.classes.sizes[index]) == 1 else "have"
+
+
+WORDS: dict[str, Callable[[Example, Model, CurrentLevel], str]] = {
+    "size": _size,
+    "diversity": _diversity,
+    "closeness": _closeness,
+    "likeness": _likeness,
+    "disclosure": _disclosure,
+}

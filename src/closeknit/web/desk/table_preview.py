@@ -1,0 +1,237 @@
+"""A looked-at table: its first rows, and of each column the type, what is missing, how many values and which are frequent."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from closeknit.api.suggestion.profile import Profile, profile_of
+from closeknit.core.columns import Column, Columns
+from closeknit.core.domain import NUMBER_TEXT
+from closeknit.core.errors import BadInput
+from closeknit.core.exact import plain_number
+from closeknit.datasets import hospital, hospital_recipe
+from closeknit.io.canonical import cell_texts
+from closeknit.io.csv import CsvFormat
+from closeknit.io.files import kind_of, read_with_format, write_csv
+from closeknit.io.parquet import parquet_size
+
+SHOWN_ROWS = 10
+FREQUENT = 5
+LONGEST = 60  # signs of a cell on a page
+BLOCK = 1 << 20
+TYPES = {"b": "true or false", "M": "dates", "i": "whole numbers", "u": "whole numbers", "f": "numbers", "O": "text"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of a table is taken; None is no limit."""
+
+    rows: int | None = None
+    columns: int | None = None
+    unpacked: int | None = None  # bytes of a compressed file
+
+
+def read_table(path: Path, name: str, limits: Limits | None = None, csv: CsvFormat | None = None) -> Columns:
+    """The table in a file, as the doors read it; a message names it by its `name`, never by its place on this machine.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "table.csv").write_text("age,age\\n1,2\\n", encoding="utf-8")
+    ...     read_table(Path(folder, "table.csv"), "people.csv")
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: people.csv, column 'age': the name stands at columns 1 and 2; give each column its own name
+    """
+    return open_table(path, name, limits, csv)[0]
+
+
+def open_table(
+    path: Path, name: str, limits: Limits | None = None, csv: CsvFormat | None = None
+) -> tuple[Columns, dict[str, Any]]:
+    """As `read_table`, and how the file is written, as a recipe says it: what `csv` leaves open is detected.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "table.csv").write_text("age;sex\\n1;f\\n", encoding="utf-8")
+    ...     table, form = open_table(Path(folder, "table.csv"), "patients.csv")
+    >>> list(table), form
+    (['age', 'sex'], {'delimiter': ';'})
+    """
+    most = limits or Limits()
+
+    def few(names: Sequence[str]) -> Sequence[str]:
+        if most.columns is not None and len(names) > most.columns:
+            raise BadInput(f"the table has {len(names):,} columns", file=name, right=f"at most {most.columns:,} are taken")
+        return names
+
+    try:
+        _refuse_unpacked(path, name, most.unpacked)
+        _refuse_parquet(path, name, most)
+        columns, found = read_with_format(path, csv, few)
+    except BadInput as bad:
+        raise rename_file(bad, path, name) from None
+    if most.rows is not None and columns.rows > most.rows:
+        raise BadInput(f"the table has {columns.rows:,} rows", file=name, right=f"at most {most.rows:,} are taken")
+    if columns.rows == 0:
+        raise BadInput("the table has no rows", file=name, right="give at least one row")
+    return columns, found.form(csv) if found else {}
+
+
+def rename_file(bad: BadInput, path: Path, name: str) -> BadInput:
+    """The same sentence about the file by the name its owner gave it.
+
+    >>> print(rename_file(BadInput("the file is empty", file="a/b.csv"), Path("a/b.csv"), "patients.csv"))
+    patients.csv: the file is empty
+    """
+    what, right = (None if text is None else text.replace(str(path), name) for text in (bad.what, bad.right))
+    return BadInput(what or "", file=None if bad.file is None else name, column=bad.column, row=bad.row, right=right)
+
+
+def _refuse_unpacked(path: Path, name: str, most: int | None) -> None:
+    """A small file may unpack to more than memory holds: what it comes to is counted before it is read."""
+    if most is None or not path.is_file():
+        return
+    with open(path, "rb") as file:
+        if file.read(2) != b"\x1f\x8b":
+            return
+    unpacked = 0
+    try:
+        with gzip.open(path, "rb") as file:
+            while block := file.read(BLOCK):
+                unpacked += len(block)
+                if unpacked > most:
+                    raise BadInput(f"it unpacks to more than {most:,} bytes", file=name, right="give a smaller table")
+    except (OSError, EOFError, zlib.error):
+        return  # the door says what is wrong with it
+
+
+def _refuse_parquet(path: Path, name: str, most: Limits) -> None:
+    """A column of one value takes no room in such a file, however many rows it has: what it says of itself is read first."""
+    if not path.is_file() or kind_of(path) != ".parquet":
+        return
+    rows, unpacked = parquet_size(path)
+    if most.rows is not None and rows > most.rows:
+        raise BadInput(f"the table has {rows:,} rows", file=name, right=f"at most {most.rows:,} are taken")
+    if most.unpacked is not None and unpacked > most.unpacked:
+        raise BadInput(f"it unpacks to more than {most.unpacked:,} bytes", file=name, right="give a smaller table")
+
+
+@dataclass(frozen=True)
+class Frequent:
+    """A value and the rows that have it."""
+
+    value: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class ColumnPreview:
+    """What can be seen of a column: `missing` are rows without a value, `markers` the signs that seem to stand for none."""
+
+    name: str
+    type: str
+    missing: int
+    distinct: int
+    frequent: tuple[Frequent, ...]
+    low: str | None = None  # of numbers and dates
+    high: str | None = None
+    markers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TablePreview:
+    """A table on a page: `first` are the first rows, one text a cell, None where there is no value."""
+
+    rows: int
+    columns: tuple[ColumnPreview, ...]
+    first: tuple[tuple[str | None, ...], ...]
+
+    def record(self) -> dict[str, Any]:
+        """As JSON takes it."""
+        return asdict(self)
+
+
+def preview_table(columns: Columns, rows: int = SHOWN_ROWS, frequent: int = FREQUENT) -> TablePreview:
+    """What a page shows of a table.
+
+    >>> seen = preview_table(Columns.of({"age": ["41", "30", "30"], "job": ["cook", None, "?"]}))
+    >>> seen.columns[0]
+    LookedColumn(name='age', type='whole numbers', missing=0, distinct=2, frequent=(Frequent(value='30', rows=2), \
+Frequent(value='41', rows=1)), low='30', high='41', markers=())
+    >>> seen.columns[1].missing, seen.columns[1].markers, seen.first[1]
+    (2, ('?',), ('30', None))
+    """
+    few = columns.take(np.arange(min(rows, columns.rows)))
+    cells = [_cells(column) for column in few.values()]
+    seen = tuple(_column(name, column, frequent) for name, column in columns.items())
+    return TablePreview(columns.rows, seen, tuple(zip(*cells, strict=True)))
+
+
+def short(text: str, longest: int = LONGEST) -> str:
+    """A text that fits a page.
+
+    >>> short("a" * 99, 5)
+    'aaaa…'
+    """
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _cells(column: Column) -> list[str | None]:
+    used = sorted(set(column.codes[column.codes >= 0].tolist()))
+    texts = dict(zip(used, map(short, cell_texts(Column(column.values[used], column.codes))), strict=True))
+    return [texts.get(code) for code in column.codes.tolist()]
+
+
+def _column(name: str, column: Column, frequent: int) -> ColumnPreview:
+    seen = profile_of(name, column)
+    order = np.argsort(-seen.counts, kind="stable")
+    top = order[:frequent].tolist()
+    most = tuple(Frequent(short(seen.texts[i]), int(seen.counts[i])) for i in top)
+    kind, low, high = _type(seen)
+    return ColumnPreview(name, kind, seen.missing, seen.distinct, most, low, high, seen.markers)
+
+
+def _type(seen: Profile) -> tuple[str, str | None, str | None]:
+    """What the values are, and between which ends they lie; cells of a CSV file are text that may be numbers."""
+    kind = seen.values.dtype.kind
+    if not seen.distinct:
+        return "no values", None, None
+    if kind == "O" and all(NUMBER_TEXT.fullmatch(text) for text in seen.texts):
+        numbers = np.array([float(text) for text in seen.texts])
+    elif kind in "iuf":
+        numbers = seen.values.astype(np.float64)
+    else:
+        ends = (seen.values.min(), seen.values.max()) if kind == "M" else (None, None)
+        return TYPES.get(kind, "text"), *(None if end is None else str(end)[:10] for end in ends)  # type: ignore[return-value]
+    whole = bool(np.all(numbers == np.floor(numbers)))
+    low, high = (plain_number(float(end)) for end in (numbers.min(), numbers.max()))
+    return "whole numbers" if whole else "numbers", low, high
+
+
+def write_example(path: Path, rows: int = 10_000) -> dict[str, Any]:
+    """Write the built-in hospital table as this CSV file; its draft.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     draft = write_example(Path(folder, "table.csv"), rows=50)
+    ...     read_table(Path(folder, "table.csv"), "hospital").rows, draft["data"]
+    (50, 'table.csv')
+    """
+    write_csv(hospital(rows), path)
+    return hospital_recipe(path.name)
+
+
+def csv_format(form: Mapping[str, Any] | None) -> CsvFormat | None:
+    """How a CSV file is written, from what a page or a recipe says of it; None where it says nothing.
+
+    >>> csv_format({"delimiter": ";", "decimal": ","})
+    CsvFormat(delimiter=';', quote=None, encoding=None, decimal=',', thousands=None)
+    """
+    given = {key: value for key, value in (form or {}).items() if value not in (None, "")}
+    return CsvFormat(**given) if given else None

@@ -1,0 +1,146 @@
+"""A running server: its socket, its patience with slow clients, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from closeknit.core.errors import BadInput
+from closeknit.web.server import make_app
+from closeknit.web.settings import Settings
+
+HEADERS = 32 * 1024  # bytes of the head of a request
+PATIENCE_WITH_HEADS = 15.0  # seconds for the head of a request, from the connection or from the answer before
+PATIENCE_WITH_READERS = 60.0  # seconds for a client that takes nothing of its answer
+GRACE = 3  # seconds for answers under way when the server ends
+
+
+def serve(
+    settings: Settings,
+    tokens: dict[str, bytes] | None,
+    opened: Callable[[FastAPI, Settings], None],
+    tls: tuple[Path, Path] | None = None,
+) -> None:
+    """Answer until a signal comes; `opened` is called when the server listens."""
+    listening = bind_socket(settings)
+    settings = replace(settings, port=listening.getsockname()[1])
+    app = make_app(settings, tokens)
+    logging.basicConfig(level=logging.WARNING, format="closeknit: %(message)s")
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it tells of signs in broken forms
+    tempfile.tempdir = str(settings.home)  # uploads are spooled to files without a name: on this disk, not in memory
+    # A server passes the signal that stopped it on when it has ended; either of them is an ordinary end.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))  # its terminal was closed
+    try:
+        with suppress(KeyboardInterrupt):
+            NotifyingServer(configure_server(app, settings, tls), lambda: opened(app, settings)).run(sockets=[listening])
+    finally:
+        listening.close()
+
+
+def configure_server(app: FastAPI, settings: Settings, tls: tuple[Path, Path] | None = None) -> uvicorn.Config:
+    """How the server listens."""
+    given: dict[str, Any] = {} if tls is None else {"ssl_certfile": tls[0], "ssl_keyfile": tls[1]}
+    return uvicorn.Config(
+        app,
+        http=PatientProtocol,
+        ws="none",
+        loop="asyncio",
+        log_config=None,
+        log_level="error",  # a broken request is no news
+        access_log=False,  # addresses carry codes, and nobody needs to know who asked for what
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=GRACE,
+        limit_concurrency=settings.connections,
+        h11_max_incomplete_event_size=HEADERS,
+        **given,
+    )
+
+
+def bind_socket(settings: Settings) -> socket.socket:
+    """A socket of the address, so that a free port is known before anything is answered."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # unnamed, asyncio lets each answer wait 40 ms
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except (OSError, OverflowError) as error:
+        listening.close()
+        where = f"{settings.host}, port {settings.port}"
+        raise BadInput(f"cannot listen at {where} ({error})", right="choose another port, or 0 for any") from None
+    return listening
+
+
+class NotifyingServer(uvicorn.Server):
+    """Says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, opened: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._opened = opened
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As usual, then tell."""
+        await super().startup(sockets)
+        if self.started:
+            self._opened()
+
+
+class PatientProtocol(H11Protocol):
+    """Closes a connection on which no whole head of a request comes, or whose client does not take its answer.
+
+    Otherwise a few clients could hold all of them.
+    """
+
+    _reader: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The clock starts."""
+        super().connection_made(transport)
+        self._clock = self.loop.call_later(PATIENCE_WITH_HEADS, self._close_idle)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """No clock is needed any more."""
+        self._clock.cancel()
+        self._cancel_reader()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Much is waiting to be taken: the clock of the reader starts."""
+        super().pause_writing()
+        self._cancel_reader()
+        self._reader = self.loop.call_later(PATIENCE_WITH_READERS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Something was taken."""
+        super().resume_writing()
+        self._cancel_reader()
+
+    def on_response_complete(self) -> None:
+        """It starts again for the next request."""
+        super().on_response_complete()
+        self._clock.cancel()
+        self._clock = self.loop.call_later(PATIENCE_WITH_HEADS, self._close_idle)
+
+    def _cancel_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+
+    def _close_idle(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            if self.transport.get_write_buffer_size():  # to close it would be to wait until all is taken
+                self.transport.abort()
+            self.transport.close()

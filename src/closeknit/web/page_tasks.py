@@ -1,0 +1,59 @@
+"""What a worker does for the pages: small looks at the table, which it keeps in memory from one to the next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from closeknit.api.suggestion import suggest
+from closeknit.core.method import Progress
+from closeknit.web.case_tasks import Kind, TaskOptions, draft_of, load_recipe, save_draft, table_at
+from closeknit.web.cases import Case
+from closeknit.web.desk.choices import compare_methods, vary_guarantee
+from closeknit.web.desk.column_files import save_columns
+from closeknit.web.desk.draft import start_draft
+from closeknit.web.desk.guarantees import assess_table
+from closeknit.web.desk.protection import carry_over
+from closeknit.web.desk.roles import list_suggestions
+from closeknit.web.desk.table_preview import Limits, csv_format, open_table, preview_table, write_example
+
+
+def inspect_table(case: Case, asked: TaskOptions, limits: Limits, tell: Progress) -> Any:
+    """First rows, columns and guesses; the first draft is made of them. `builtin` makes the table first."""
+    tell("reading", 0.1)
+    if asked.get("builtin"):
+        save_draft(case, write_example(case.table))
+    table, form = open_table(case.table, case.name, limits, csv_format(asked.get("csv")))
+    table_at.cache_clear()
+    save_columns(table, case.folder / "columns")
+    tell("guessing", 0.5)
+    guess = suggest(table)
+    if not asked.get("builtin"):
+        first = start_draft(guess, case.table.name, form)
+        save_draft(case, carry_over(draft_of(case), first, list(table)) if case.draft.is_file() else first)
+    return {"looked": preview_table(table).record(), "suggested": list_suggestions(table, guess), "csv": form}
+
+
+def run_assessment(case: Case, asked: TaskOptions, limits: Limits, tell: Progress) -> Any:
+    """What the raw table reaches today, and every promise that could be asked of it."""
+    tell("counting", 0.2)
+    recipe, table = load_recipe(case, asked, limits)
+    return assess_table(table, recipe.schema).record()
+
+
+def choices(case: Case, asked: TaskOptions, limits: Limits, tell: Progress) -> Any:
+    """What each method makes of a sample of `rows`, or of all rows."""
+    _, table = load_recipe(case, asked, limits)
+    draft, rows, names = draft_of(case), asked.get("rows"), asked.get("methods")
+    return compare_methods(draft, case.folder, columns=table, rows=rows, names=names, progress=tell).record()
+
+
+def frontier(case: Case, asked: TaskOptions, limits: Limits, tell: Progress) -> Any:
+    """What stricter or looser promises would cost, on a sample of `rows`, or on all."""
+    _, table = load_recipe(case, asked, limits)
+    draft, rows, names = draft_of(case), asked.get("rows"), asked.get("methods")
+    return vary_guarantee(
+        draft, case.folder, columns=table, rows=rows, names=names, vary=asked.get("vary"), progress=tell
+    ).record()
+
+
+PAGE_KINDS: dict[str, Kind] = {"look": inspect_table, "reach": run_assessment, "choices": choices, "frontier": frontier}

@@ -1,0 +1,19 @@
+"""The pages: one file a step; each has a `router`. Every step is an address; forms are posted and lead to an address."""
+
+from __future__ import annotations
+
+from closeknit.web.pages import (
+    column_editor,
+    guarantees_step,
+    methods_step,
+    redirects,
+    release_step,
+    roles_step,
+    start,
+    table_step,
+)
+
+ROUTERS = tuple(
+    step.router
+    for step in (start, table_step, roles_step, column_editor, guarantees_step, methods_step, release_step, redirects)
+)

@@ -1,0 +1,233 @@
+"""A column of the second step: its hierarchy as a tree, built with a live preview, edited, imported and exported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Request, UploadFile
+from starlette.responses import PlainTextResponse, Response
+
+from closeknit.core.columns import Column
+from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.hierarchy import Hierarchy
+from closeknit.core.kind_forms import kind_form
+from closeknit.web.case_tasks import draft_of
+from closeknit.web.cases import Case
+from closeknit.web.desk.fields import number_of
+from closeknit.web.desk.roles import kind_of, missing_of, role_of, with_importance, with_kind, with_unique
+from closeknit.web.desk.tree_builders import build_kind, list_builders
+from closeknit.web.desk.tree_edits import dissolve_node, edit_tree, export_csv, import_csv, merge_nodes, move_nodes, rename_node
+from closeknit.web.desk.trees import as_hierarchy, bind_column, preview, tree_view
+from closeknit.web.pages.drafts import change, changes
+from closeknit.web.pages.page_common import UNFIT, check_started, page, redirect_to
+from closeknit.web.pages.roles_step import column_name, columns_of
+from closeknit.web.rest import read_small
+from closeknit.web.routing import AllCases, AllTasks, FormFields, LimitedRoute, OwnCase
+from closeknit.web.tasks import Tasks
+
+router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
+Path = list[str]
+Short = Annotated[str, Form(max_length=200)]
+Ticked = Annotated[list[str] | None, Form()]
+
+
+@router.get("/tables/{id}/columns/{number}")
+def column(request: Request, case: OwnCase, tasks: AllTasks, number: int) -> Response:
+    """The tree of a column, how its values read at each level, and what a builder would make of them."""
+    check_started(case)
+    return _page(request, case, tasks, number)
+
+
+def _page(
+    request: Request,
+    case: Case,
+    tasks: Tasks,
+    number: int,
+    errors: dict[str, str] | None = None,
+    given: Mapping[str, str] | None = None,
+) -> Response:
+    draft, table = draft_of(case), columns_of(case)
+    name = column_name(table, number)
+    told: dict[str, Any] = {"name": name, "number": number, "role": role_of(draft, name), "changes": changes(case)}
+    schema = draft.get("schema") or {}
+    told["importance"] = (schema.get("importance") or {}).get(name, 1)
+    told["unique"] = name in (schema.get("allow_unique") or [])
+    found = errors or {}
+    if (form := kind_of(draft, name)) is not None:
+        told |= _describe_kind(table[name], name, form, missing_of(draft), request.query_params, given, found)
+    return page(request, case, tasks, "column", UNFIT if errors else 200, errors=found, **told)
+
+
+def _describe_kind(
+    column: Column,
+    name: str,
+    form: Any,
+    missing: list[str],
+    asked: Mapping[str, str],
+    given: Mapping[str, str] | None,
+    errors: dict[str, str],
+) -> dict[str, Any]:
+    """Tree, levels and builders of a column that has a kind; what does not fit becomes a sentence at its place."""
+    builders = list_builders(column, name, missing)
+    typed = dict(given or asked)
+    builder = typed.get("builder", "")
+    told: dict[str, Any] = {"builders": builders, "builder": builder if builder in builders else "", "typed": typed}
+    told["from_data"] = isinstance(form, dict) and bool(form.get("from_data"))
+    try:
+        seen = bind_column(column, name, form, missing)
+        under, start = path_of(asked.get("under", "[]")), int(asked.get("start", "0") or 0)
+        told |= {"tree": tree_view(seen, under, start=max(start, 0)), "under": under, "start": start, "levels": preview(seen)}
+        told["editable"] = seen.domain.tree is not None
+        told["inner"] = _inner(told["tree"])
+    except (BadInput, ValueError) as bad:
+        errors.setdefault("tree", str(bad))
+    if told["builder"]:
+        try:
+            now = fields_in(builders[builder], typed)
+            tried = build_kind(builder, column, name, now, missing)
+            told["tried"] = preview(bind_column(column, name, tried, missing))
+        except BadInput as bad:
+            errors.setdefault("builder", str(bad))
+    return told
+
+
+def fields_in(builder: Mapping[str, Any], typed: Mapping[str, str]) -> dict[str, str]:
+    """What was typed into the fields of a builder; before anything is, what it begins with."""
+    names = [field["name"] for field in builder["fields"]]
+    if not any(name in typed for name in names):
+        begin = {field["name"]: field["default"] for field in builder["fields"] if field["default"] is not None}
+        return {
+            name: " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value) for name, value in begin.items()
+        }
+    return {name: typed[name] for name in names if name in typed}
+
+
+def path_of(text: str) -> Path:
+    """The labels from below the root that name a node.
+
+    >>> path_of('["craft", "welder"]')
+    ['craft', 'welder']
+    """
+    try:
+        labels = json.loads(text)
+    except (ValueError, RecursionError):
+        labels = None
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+        raise BadInput("this names no node", right="choose one that is shown")
+    return labels
+
+
+def _inner(node: Any) -> list[Path]:
+    """Nodes that something can be moved under."""
+    found = [] if node.leaf else [list(node.path)]
+    return found + [path for child in node.children for path in _inner(child)]
+
+
+@router.post("/tables/{id}/columns/{number}/kind")
+def kind(request: Request, case: OwnCase, tasks: AllTasks, number: int, typed: FormFields) -> Response:
+    """Take what a builder makes."""
+    check_started(case)
+    name, draft = column_name(columns_of(case), number), draft_of(case)
+    column, missing = columns_of(case)[name], missing_of(draft)
+    builders = list_builders(column, name, missing)
+    builder = typed.get("builder", "")
+    try:
+        if builder not in builders:
+            raise BadInput(f"there is no builder '{builder}' for this column", right=suggest_name(builder, builders))
+        given = fields_in(builders[builder], typed)
+        change(case, with_kind(draft, name, build_kind(builder, column, name, given, missing)))
+    except BadInput as bad:
+        return _page(request, case, tasks, number, {"builder": str(bad)}, typed)
+    return redirect_to(case, "columns", number)
+
+
+@router.post("/tables/{id}/columns/{number}/tree")
+def tree(
+    request: Request,
+    case: OwnCase,
+    tasks: AllTasks,
+    number: int,
+    do: Short,
+    node: Ticked = None,
+    label: Short = "",
+    under: Annotated[str, Form(max_length=5000)] = "[]",
+) -> Response:
+    """Rename, move, merge or dissolve what was ticked."""
+    check_started(case)
+    table, draft = columns_of(case), draft_of(case)
+    name = column_name(table, number)
+    try:
+        paths = [path_of(text) for text in node or []]
+        if not paths:
+            raise BadInput("nothing is ticked", right="tick the nodes that are meant")
+        change(case, edit_tree(draft, table[name], name, _edit(do, paths, label, under)))
+    except BadInput as bad:
+        return _page(request, case, tasks, number, {"edit": str(bad)})
+    return redirect_to(case, "columns", number)
+
+
+def _edit(do: str, paths: list[Path], label: str, under: str) -> Callable[[Hierarchy], Hierarchy]:
+    if do in ("rename", "dissolve") and len(paths) > 1:
+        raise BadInput(f"{len(paths)} nodes are ticked", right=f"tick one alone to {do} it")
+    edits: dict[str, Callable[[Hierarchy], Hierarchy]] = {
+        "rename": lambda tree: rename_node(tree, paths[0], label),
+        "move": lambda tree: move_nodes(tree, paths, path_of(under)),
+        "merge": lambda tree: merge_nodes(tree, paths, label),
+        "dissolve": lambda tree: dissolve_node(tree, paths[0]),
+    }
+    if do not in edits:
+        raise BadInput("there is no such change", right=suggest_name(do, edits))
+    return edits[do]
+
+
+@router.post("/tables/{id}/columns/{number}/import")
+def import_hierarchy(
+    request: Request, case: OwnCase, cases: AllCases, tasks: AllTasks, number: int, hierarchy: UploadFile, from_data: Short = ""
+) -> Response:
+    """A hierarchy from a file, one value a line."""
+    check_started(case)
+    table, draft = columns_of(case), draft_of(case)
+    name = column_name(table, number)
+    try:
+        text = read_small(hierarchy, cases.settings, "hierarchy").decode("utf-8-sig")
+        form = kind_form(import_csv(text, from_data=bool(from_data)))
+        bind_column(table[name], name, form, missing_of(draft))  # one that has no place for a value is refused here
+        change(case, with_kind(draft, name, form))
+    except UnicodeDecodeError:
+        return _page(request, case, tasks, number, {"import": "the hierarchy is not UTF-8 text; save it as UTF-8"})
+    except BadInput as bad:
+        return _page(request, case, tasks, number, {"import": str(bad)})
+    return redirect_to(case, "columns", number)
+
+
+@router.get("/tables/{id}/columns/{number}/hierarchy.csv")
+def export_hierarchy(case: OwnCase, number: int) -> Response:
+    """The hierarchy as such a file."""
+    check_started(case)
+    table, draft = columns_of(case), draft_of(case)
+    name = column_name(table, number)
+    text = export_csv(as_hierarchy(bind_column(table[name], name, kind_of(draft, name) or "flat", missing_of(draft))))
+    plain = "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in name)
+    return PlainTextResponse(text, headers={"content-disposition": f'attachment; filename="{plain}.csv"'})
+
+
+@router.post("/tables/{id}/columns/{number}/more")
+def more(request: Request, case: OwnCase, tasks: AllTasks, number: int, importance: Short = "", unique: Short = "") -> Response:
+    """How much a column counts in the loss, and whether values of a plain one may occur once."""
+    check_started(case)
+    draft = draft_of(case)
+    name = column_name(columns_of(case), number)
+    try:
+        if role_of(draft, name) == "plain":
+            draft = with_unique(draft, name, bool(unique))
+        elif importance.strip():
+            weight: Any = number_of("importance", importance.strip())
+            if not float(weight if not isinstance(weight, str) else 1) > 0:
+                raise BadInput(f"importance={weight} is too small", right="it must be more than 0")
+            draft = with_importance(draft, name, None if weight == 1 else weight)
+        change(case, draft)
+    except BadInput as bad:
+        return _page(request, case, tasks, number, {"more": str(bad)})
+    return redirect_to(case, "columns", number)

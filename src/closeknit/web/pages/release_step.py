@@ -1,0 +1,59 @@
+"""The fifth step: the release, what it promises and costs, and two downloads that never come in one."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import FileResponse, Response
+
+from closeknit.web.case_tasks import draft_of
+from closeknit.web.desk.result import result
+from closeknit.web.headers import DOCUMENT
+from closeknit.web.pages.drafts import mark
+from closeknit.web.pages.methods_step import ASKED
+from closeknit.web.pages.page_common import page, work_of
+from closeknit.web.rest import check_file, download
+from closeknit.web.routing import AllTasks, LimitedRoute, OwnCase
+
+router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
+PICTURES = ("loss", "risk")
+
+
+@router.get("/tables/{id}/release")
+def release(request: Request, case: OwnCase, tasks: AllTasks) -> Response:
+    """Certificate, before and after, loss by column, attacks, downloads."""
+    now = mark(draft_of(case), *ASKED, "method") if case.draft.is_file() else None
+    work = work_of(tasks, case, "anonymize", now)
+    found = result(case.out, case.name) if case.finished and not work.running else None
+    pictures = [name for name in PICTURES if (case.folder / "pictures" / f"{name}.svg").is_file()]
+    return page(request, case, tasks, "release", work=work, found=found, pictures=pictures)
+
+
+@router.get("/tables/{id}/report")
+def report(case: OwnCase) -> Response:
+    """The page that may leave with the release."""
+    return FileResponse(check_file(case, case.out / "report.html"), media_type="text/html", headers=DOCUMENT)
+
+
+@router.get("/tables/{id}/private-report")
+def private_report(case: OwnCase) -> Response:
+    """The page that compares with the original, and stays at home."""
+    return FileResponse(check_file(case, case.private / "report.html"), media_type="text/html", headers=DOCUMENT)
+
+
+@router.get("/tables/{id}/pictures/{name}.svg")
+def picture(case: OwnCase, name: str) -> Response:
+    """A chart of the report."""
+    place = case.folder / "pictures" / f"{name if name in PICTURES else PICTURES[0]}.svg"
+    return FileResponse(check_file(case, place), media_type="image/svg+xml", headers=DOCUMENT)
+
+
+@router.get("/tables/{id}/release.zip")
+def download_public(case: OwnCase) -> Response:
+    """Release, certificate and report."""
+    return download(check_file(case, case.folder / "release.zip"))
+
+
+@router.get("/tables/{id}/private.zip")
+def download_private(case: OwnCase) -> Response:
+    """Recipe with its seed, classes, private report."""
+    return download(check_file(case, case.folder / "private.zip"))

@@ -1,0 +1,132 @@
+"""The second step: what each column is."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Form, Request
+from starlette.responses import Response
+
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.web.case_tasks import draft_of
+from closeknit.web.cases import Case
+from closeknit.web.desk.column_files import load_columns
+from closeknit.web.desk.protection import guarantees_of, set_aside
+from closeknit.web.desk.roles import BOTH, CHOICES, MEANS, missing_of, role_of, role_rows, sensitive_of, with_missing, with_role
+from closeknit.web.pages.drafts import change, changes, undo
+from closeknit.web.pages.page_common import UNFIT, check_started, page, redirect_to, work_of
+from closeknit.web.routing import AllTasks, LimitedRoute, OwnCase
+from closeknit.web.tasks import Tasks
+
+router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
+Role = Annotated[str, Form(max_length=40)]
+
+
+@router.get("/tables/{id}/roles")
+def roles(request: Request, case: OwnCase, tasks: AllTasks, filter: str = "") -> Response:
+    """A line for each column whose name has the filter in it: its role, why, and what is wrong with it."""
+    check_started(case)
+    return _page(request, case, tasks, sought=filter)
+
+
+def _page(request: Request, case: Case, tasks: Tasks, errors: dict[str, str] | None = None, sought: str = "") -> Response:
+    found, draft, table = work_of(tasks, case, "look").found or {}, draft_of(case), columns_of(case)
+    looked = {column["name"]: column for column in found.get("looked", {}).get("columns", [])}
+    marks = missing_of(draft)
+    told: dict[str, Any] = {
+        "rows": [row for row in role_rows(table, draft, found.get("suggested", {})) if sought.lower() in row.name.lower()],
+        "numbers": {name: number for number, name in enumerate(table)},
+        "sought": sought,
+        "guarantees": {name: guarantees_of(draft, name) for name in sensitive_of(draft)},
+        "aside": set_aside(draft),
+        "quasi": any(role_of(draft, name) in ("quasi", BOTH) for name in table),
+        "looked": looked,
+        "choices": {role: MEANS[role] for role in CHOICES},
+        "markers": list(dict.fromkeys([*marks, *(mark for column in looked.values() for mark in column["markers"])])),
+        "missing": marks,
+        "changes": changes(case),
+        "errors": errors or {},
+    }
+    return page(request, case, tasks, "roles", UNFIT if errors else 200, **told)
+
+
+@router.post("/tables/{id}/roles")
+def set_roles(
+    request: Request,
+    case: OwnCase,
+    tasks: AllTasks,
+    role: Role,
+    column: Annotated[list[int] | None, Form()] = None,
+    filter: Annotated[str, Form(max_length=200)] = "",
+) -> Response:
+    """One role for all columns that are ticked."""
+    check_started(case)
+    try:
+        if not column:
+            raise BadInput("no column is ticked", right="tick those that get this role")
+        if role == "person" and len(column) > 1:
+            raise BadInput(f"{len(column)} columns are ticked", right="tick one: there is one person column at most")
+        _change_roles(case, tasks, column, role)
+    except BadInput as bad:
+        return _page(request, case, tasks, {"several": str(bad)}, filter)
+    return redirect_to(case, "roles" + (f"?{urlencode({'filter': filter})}" if filter else ""))
+
+
+def _change_roles(case: Case, tasks: Tasks, numbers: list[int], role: str) -> None:
+    """Another role for these columns, as one change."""
+    table, draft = columns_of(case), draft_of(case)
+    found = work_of(tasks, case, "look").found or {}
+    for number in numbers:
+        name = column_name(table, number)
+        draft = with_role(draft, name, role, found.get("suggested", {}).get(name, {}).get("kind", "flat"))
+    change(case, draft)
+
+
+@router.post("/tables/{id}/roles/{number}")
+def set_role(request: Request, case: OwnCase, tasks: AllTasks, number: int, role: Role) -> Response:
+    """Another role for a column."""
+    check_started(case)
+    name = column_name(columns_of(case), number)
+    try:
+        _change_roles(case, tasks, [number], role)
+    except BadInput as bad:
+        return _page(request, case, tasks, {name: str(bad)})
+    return redirect_to(case, "roles")
+
+
+@router.post("/tables/{id}/missing")
+def missing(
+    case: OwnCase, marker: Annotated[list[str] | None, Form()] = None, another: Annotated[str, Form(max_length=40)] = ""
+) -> Response:
+    """The signs that stand for no value."""
+    check_started(case)
+    change(case, with_missing(draft_of(case), [*(marker or []), another.strip()]))
+    return redirect_to(case, "roles")
+
+
+@router.post("/tables/{id}/undo")
+def undo_change(case: OwnCase, to: Annotated[int | None, Form()] = None) -> Response:
+    """Take the last change back."""
+    check_started(case)
+    undo(case)
+    return redirect_to(case, "roles") if to is None else redirect_to(case, "columns", to)
+
+
+def columns_of(case: Case) -> Columns:
+    """The columns of the table, as the look at it kept them."""
+    try:
+        return load_columns(case.folder / "columns")
+    except FileNotFoundError:
+        raise BadInput(
+            "the table is not looked at yet, or just again", right="wait a moment, or begin at its first step"
+        ) from None
+
+
+def column_name(table: Columns, number: int) -> str:
+    """The name of the column at a place: a name itself may have any sign in it, and stands in no address."""
+    names = list(table)
+    if not 0 <= number < len(names):
+        raise BadInput(f"there is no column number {number}", right="choose one of the table")
+    return names[number]

@@ -1,0 +1,106 @@
+"""The first page: where a table is given, and the tables that are here already."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request, UploadFile
+from starlette.responses import RedirectResponse, Response
+
+from closeknit.core.errors import BadInput
+from closeknit.web.cases import Case, Cases
+from closeknit.web.pages.page_common import STEP_OF, UNFIT, WORKS, address, redirect_to
+from closeknit.web.responses import templates
+from closeknit.web.routing import AllCases, AllTasks, LimitedRoute, OwnCase, Owner
+from closeknit.web.tasks import Tasks
+
+router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A table of the list: how far it is, and where one goes on with it."""
+
+    case: Case
+    state: str
+    address: str
+    since: str
+
+
+@router.get("/")
+def start(request: Request, owner: Owner, cases: AllCases, tasks: AllTasks) -> Response:
+    """All tables of a user."""
+    return _page(request, owner, cases, tasks)
+
+
+def _page(request: Request, owner: str, cases: Cases, tasks: Tasks, error: str | None = None) -> Response:
+    limit = cases.settings.body // (1024 * 1024)
+    told = {"lines": [_line(case, tasks) for case in cases.list_owned(owner)], "error": error, "limit": limit}
+    return templates().TemplateResponse(request, "start.html", told, UNFIT if error else 200)
+
+
+@router.post("/tables")
+def upload_table(request: Request, owner: Owner, cases: AllCases, tasks: AllTasks, table: UploadFile) -> Response:
+    """An upload, looked at at once."""
+    if not table.filename:
+        return _page(request, owner, cases, tasks, "no file was chosen; choose a table first")
+    try:
+        case = cases.new(owner, table.filename, table.file)
+    except BadInput as bad:
+        return _page(request, owner, cases, tasks, str(bad))
+    start_inspection(cases, tasks, case)
+    if "hx-request" in request.headers:  # the browser goes there by itself, so that the address is the page's own
+        return Response(status_code=200, headers={"hx-redirect": address(case)})
+    return redirect_to(case)
+
+
+@router.post("/tables/built-in")
+def start_example(owner: Owner, cases: AllCases, tasks: AllTasks) -> Response:
+    """The hospital table that comes along."""
+    case = cases.new(owner, "hospital.csv", None)
+    start_inspection(cases, tasks, case, builtin=True)
+    return redirect_to(case)
+
+
+def start_inspection(cases: Cases, tasks: Tasks, case: Case, **asked: bool) -> None:
+    """Look at a new table; where that is refused, nothing of it stays."""
+    try:
+        tasks.start(case, "look", **asked)
+    except BaseException:
+        cases.remove(case)
+        raise
+
+
+@router.post("/tables/{id}/remove")
+def remove_table(case: OwnCase, tasks: AllTasks) -> Response:
+    """End its work and delete everything of it."""
+    tasks.remove(case)
+    return RedirectResponse("/", 303)
+
+
+def _line(case: Case, tasks: Tasks) -> Line:
+    last = next((task for task in reversed(tasks.history(case)) if task.kind in (*WORKS, "audit")), None)
+    if case.gone is not None:
+        return Line(case, case.gone, address(case), ago(case.made))
+    if last is not None and not last.over:
+        return Line(case, f"{WORKS.get(last.kind, last.kind)} …", address(case, *STEP_OF.get(last.kind, ())), ago(case.made))
+    if case.finished:
+        return Line(case, "a release was made", address(case, "release"), ago(case.made))
+    if last is not None and last.sentence:
+        return Line(case, last.sentence, address(case), ago(case.made))
+    return Line(case, "not finished", address(case, "roles") if case.draft.is_file() else address(case), ago(case.made))
+
+
+def ago(when: float) -> str:
+    """How long ago it was.
+
+    >>> ago(time.time() - 7000)
+    '1 hour ago'
+    """
+    passed = int(time.time() - when)
+    for name, seconds in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if passed >= seconds:
+            count = passed // seconds
+            return f"{count} {name}{'s' if count > 1 else ''} ago"
+    return "just now"

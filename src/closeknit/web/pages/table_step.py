@@ -1,0 +1,119 @@
+"""The first step: the table as it was read, and how it should be read where that is wrong."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Request, UploadFile
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
+from closeknit.core.errors import BadInput
+from closeknit.web.case_tasks import draft_of
+from closeknit.web.desk.draft import confine_paths, draft_text, read_draft, recipe_of, without_page_keys
+from closeknit.web.desk.table_preview import csv_format
+from closeknit.web.pages.drafts import change, mark
+from closeknit.web.pages.page_common import STEP_OF, UNFIT, Work, check_started, page, redirect_to, work_of
+from closeknit.web.responses import templates
+from closeknit.web.rest import read_small
+from closeknit.web.routing import AllCases, AllTasks, LimitedRoute, OwnCase
+
+router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
+Text = Annotated[str, Form(max_length=20)]
+
+
+@router.get("/tables/{id}")
+def table(request: Request, case: OwnCase, tasks: AllTasks) -> Response:
+    """Preview, types, missing values and distinct counts."""
+    return _page(request, case, tasks)
+
+
+def _page(request: Request, case: OwnCase, tasks: AllTasks, errors: dict[str, str] | None = None) -> Response:
+    work = work_of(tasks, case, "look")
+    asked = work.task.asked.get("csv") if work.task else None
+    csv = asked or (work.found or {}).get("csv") or {}
+    return page(request, case, tasks, "table", UNFIT if errors else 200, work=work, csv=csv, errors=errors or {})
+
+
+@router.post("/tables/{id}/format")
+def set_format(
+    request: Request,
+    case: OwnCase,
+    tasks: AllTasks,
+    delimiter: Text = "",
+    encoding: Text = "",
+    decimal: Text = "",
+    quote: Text = "",
+    thousands: Text = "",
+) -> Response:
+    """Look again, with what was said about how the file is written."""
+    given = {"delimiter": "\t" if delimiter == "tab" else delimiter, "encoding": encoding, "decimal": decimal, "quote": quote}
+    given["thousands"] = " " if thousands == "space" else thousands
+    told = {key: value for key, value in given.items() if value}
+    try:
+        csv_format(told)
+    except BadInput as bad:
+        return _page(request, case, tasks, {"format": str(bad)})
+    tasks.start(case, "look", csv=told or None)
+    return redirect_to(case)
+
+
+@router.post("/tables/{id}/recipe")
+def recipe(request: Request, case: OwnCase, cases: AllCases, tasks: AllTasks, recipe: UploadFile) -> Response:
+    """Begin with a recipe that was made before; it speaks of this table and of no other file."""
+    check_started(case)
+    try:
+        draft = confine_paths(read_draft(read_small(recipe, cases.settings, "recipe").decode("utf-8-sig")), case.table.name)
+        recipe_of(draft, case.folder)
+    except UnicodeDecodeError:
+        return _page(request, case, tasks, {"recipe": "the recipe is not UTF-8 text; save it as UTF-8"})
+    except BadInput as bad:
+        return _page(request, case, tasks, {"recipe": str(bad)})
+    change(case, draft)
+    return redirect_to(case, "roles")
+
+
+@router.get("/tables/{id}/recipe.yaml")
+def recipe_file(case: OwnCase) -> Response:
+    """The recipe as it stands now, to be kept at home."""
+    check_started(case)
+    headers = {"content-disposition": 'attachment; filename="recipe.yaml"'}
+    return PlainTextResponse(
+        draft_text(without_page_keys({**draft_of(case), "data": rename_data(draft_of(case).get("data"), case.name)})),
+        headers=headers,
+    )
+
+
+def rename_data(data: Any, name: str) -> Any:
+    """The table of a recipe by the name that its owner gave it.
+
+    >>> rename_data({"path": "table.csv", "delimiter": ";"}, "people.csv"), rename_data("table.csv", "people.csv")
+    ({'path': 'people.csv', 'delimiter': ';'}, 'people.csv')
+    """
+    return {**data, "path": name} if isinstance(data, dict) else name
+
+
+@router.post("/tables/{id}/promises/look")
+def start_assessment(case: OwnCase, tasks: AllTasks) -> Response:
+    """Count what the raw table reaches today, where that is not known yet."""
+    now = mark(draft_of(case), "data", "schema")
+    work = work_of(tasks, case, "reach", now)
+    if not (work.fresh and (work.running or work.found)):
+        tasks.start(case, "reach", of=now)
+    return redirect_to(case, "promises")
+
+
+@router.get("/tables/{id}/tasks/{number}")
+async def progress(request: Request, case: OwnCase, tasks: AllTasks, number: int) -> Response:
+    """The bar of a task, asked for again and again; when it is over, the page is to be shown anew."""
+    task = tasks.status(case, number)
+    if task is None or task.over:
+        return HTMLResponse("", headers={"hx-refresh": "true"})
+    return templates().TemplateResponse(request, "progress.html", {"case": case, "work": Work(task, None, True)})
+
+
+@router.post("/tables/{id}/tasks/{number}/cancel")
+def cancel(case: OwnCase, tasks: AllTasks, number: int) -> Response:
+    """End a task."""
+    task = tasks.status(case, number)
+    tasks.cancel(case, number)
+    return redirect_to(case, *(STEP_OF.get(task.kind, ()) if task else ()))

@@ -1,0 +1,187 @@
+"""The service: jobs over HTTP. A job is a table with its recipe, worked on at once; an audit is a job too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+from fastapi import APIRouter, Form, Response, UploadFile
+from starlette.responses import FileResponse
+
+from closeknit.core.errors import BadInput
+from closeknit.io.folders import write_whole
+from closeknit.web.cases import Case, Gone, NotReady
+from closeknit.web.headers import DOCUMENT
+from closeknit.web.rest_records import AttackRequest, CompareRequest, Job, Problem, Work
+from closeknit.web.routing import AllCases, AllTasks, LimitedRoute, OwnCase, Owner
+from closeknit.web.settings import Settings
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    401: {"model": Problem, "description": "No token, or one that nobody has"},
+    403: {"model": Problem, "description": "From a page of another site"},
+    422: {"model": Problem, "description": "Not of this shape"},
+}
+NO_JOB: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No such job of this user"}}
+NOT_YET: dict[int | str, dict[str, Any]] = {409: {"model": Problem, "description": "Not done, or failed"}, **NO_JOB}
+UPLOAD: dict[int | str, dict[str, Any]] = {
+    400: {"model": Problem, "description": "A file that cannot be read"},
+    408: {"model": Problem, "description": "It came too slowly"},
+    413: {"model": Problem, "description": "More than is taken"},
+    429: {"model": Problem, "description": "Too many tables or tasks already"},
+}
+STARTED: dict[int | str, dict[str, Any]] = {429: UPLOAD[429], 400: UPLOAD[400], 410: {"model": Problem}, **NO_JOB}
+
+router = APIRouter(prefix="/api", route_class=LimitedRoute, responses=REFUSALS, tags=["jobs"])
+ROUTERS = (router,)
+
+
+@router.post("/jobs", status_code=202, responses=UPLOAD)
+def create_job(
+    response: Response,
+    owner: Owner,
+    cases: AllCases,
+    tasks: AllTasks,
+    recipe: UploadFile,
+    table: UploadFile,
+    report: Annotated[bool, Form(description="whether pages are made of it")] = True,
+) -> Job:
+    """Anonymize a table as a recipe says. The recipe's own `data` path is not followed: the table is the one sent along.
+
+    What is wrong with recipe or table is told by the job's state, not by this answer.
+    """
+    text = read_small(recipe, cases.settings, "recipe")
+    case = cases.new(owner, table.filename or "", table.file)
+    write_whole(case.draft, text, 0o600)
+    return _start_job(response, case, tasks, cases, "anonymize", report=report)
+
+
+@router.post("/audits", status_code=202, responses=UPLOAD)
+def create_audit(
+    response: Response, owner: Owner, cases: AllCases, tasks: AllTasks, release: UploadFile, certificate: UploadFile
+) -> Job:
+    """Check a release made by anyone against its certificate; what was found stands at `/api/jobs/{id}/audit`."""
+    text = read_small(certificate, cases.settings, "certificate")
+    case = cases.new(owner, release.filename or "", release.file, "release")
+    write_whole(case.folder / "certificate.json", text, 0o600)
+    return _start_job(response, case, tasks, cases, "audit")
+
+
+def _start_job(response: Response, case: Case, tasks: AllTasks, cases: AllCases, kind: str, **asked: Any) -> Job:
+    try:
+        tasks.start(case, kind, **asked)
+    except BaseException:
+        cases.remove(case)
+        raise
+    response.headers["location"] = f"/api/jobs/{case.id}"
+    return Job.of(case, tasks)
+
+
+@router.get("/jobs")
+def list_jobs(owner: Owner, cases: AllCases, tasks: AllTasks) -> list[Job]:
+    """All jobs of this user, the newest first."""
+    return [Job.of(case, tasks) for case in cases.list_owned(owner)]
+
+
+@router.get("/jobs/{id}", responses=NO_JOB)
+async def show_job(case: OwnCase, tasks: AllTasks) -> Job:
+    """How far a job is."""
+    return Job.of(case, tasks)
+
+
+@router.delete("/jobs/{id}", status_code=204, responses=NO_JOB)
+def delete_job(case: OwnCase, tasks: AllTasks) -> None:
+    """End its work and delete everything of it."""
+    tasks.remove(case)
+
+
+@router.get("/jobs/{id}/certificate", responses=NOT_YET)
+def show_certificate(case: OwnCase) -> dict[str, Any]:
+    """What is promised of the release, and what it reaches."""
+    return dict(json.loads(check_file(case, case.out / "certificate.json").read_text(encoding="utf-8")))
+
+
+@router.get("/jobs/{id}/report", responses={200: {"content": {"text/html": {}}}, **NOT_YET}, response_class=FileResponse)
+def show_report(case: OwnCase) -> FileResponse:
+    """The page that may leave with the release."""
+    return FileResponse(check_file(case, case.out / "report.html"), media_type="text/html", headers=DOCUMENT)
+
+
+@router.get(
+    "/jobs/{id}/release", responses={200: {"content": {"application/octet-stream": {}}}, **NOT_YET}, response_class=FileResponse
+)
+def fetch_release(case: OwnCase) -> FileResponse:
+    """The published table."""
+    files = json.loads(check_file(case, case.out / "certificate.json").read_text(encoding="utf-8"))["files"]
+    return download(case.out / Path(files[0]["name"]).name)
+
+
+@router.get(
+    "/jobs/{id}/release.zip",
+    responses={200: {"content": {"application/octet-stream": {}}}, **NOT_YET},
+    response_class=FileResponse,
+)
+def fetch_public(case: OwnCase) -> FileResponse:
+    """Release, certificate and report: what may leave, and nothing else."""
+    return download(check_file(case, case.folder / "release.zip"))
+
+
+@router.get(
+    "/jobs/{id}/private", responses={200: {"content": {"application/octet-stream": {}}}, **NOT_YET}, response_class=FileResponse
+)
+def fetch_private(case: OwnCase) -> FileResponse:
+    """Recipe with its seed, classes and the private report: what stays at home."""
+    return download(check_file(case, case.folder / "private.zip"))
+
+
+@router.post("/jobs/{id}/attack", status_code=202, responses=STARTED)
+def start_attack(case: OwnCase, tasks: AllTasks, asked: AttackRequest | None = None) -> Work:
+    """See what the release still gives away."""
+    return Work.of(tasks.start(case, "attack", **({} if asked is None else asked.model_dump())))
+
+
+@router.post("/jobs/{id}/compare", status_code=202, responses=STARTED)
+def start_comparison(case: OwnCase, tasks: AllTasks, asked: CompareRequest | None = None) -> Work:
+    """See what each method makes of the recipe."""
+    return Work.of(tasks.start(case, "compare", **({} if asked is None else asked.model_dump())))
+
+
+@router.get("/jobs/{id}/attack", responses=NOT_YET)
+def show_attack(case: OwnCase, tasks: AllTasks) -> dict[str, Any]:
+    """What was found, worst first. It was made beside the original and stays at home."""
+    return dict(tasks.find_result(case, "attack"))
+
+
+@router.get("/jobs/{id}/compare", responses=NOT_YET)
+def show_comparison(case: OwnCase, tasks: AllTasks) -> dict[str, Any]:
+    """What each method reaches, loses and costs. It stays at home."""
+    return dict(tasks.find_result(case, "compare"))
+
+
+@router.get("/jobs/{id}/audit", responses=NOT_YET)
+def show_audit(case: OwnCase, tasks: AllTasks) -> dict[str, Any]:
+    """What holds of the uploaded release."""
+    return dict(tasks.find_result(case, "audit"))
+
+
+def read_small(upload: UploadFile, settings: Settings, what: str) -> bytes:
+    """A file that is read whole."""
+    file: IO[bytes] = upload.file
+    text = file.read(settings.text + 1)
+    if len(text) > settings.text:
+        raise BadInput(f"the {what} is longer than {settings.text:,} bytes", right="give a shorter one")
+    return text
+
+
+def check_file(case: Case, place: Path) -> Path:
+    """A file of a release that is there."""
+    if case.gone is not None:
+        raise Gone(case.gone)
+    if not case.finished or not place.is_file():
+        raise NotReady("there is no release yet; the state of the job says why")
+    return place
+
+
+def download(place: Path) -> FileResponse:
+    """A file to be saved and never shown as a page."""
+    return FileResponse(place, media_type="application/octet-stream", filename=place.name)
