@@ -23,7 +23,7 @@ from speed import beside_floor
 L, COLUMNS = 5, 5
 
 
-def methods(l: int) -> dict[str, Method]:  # noqa: E741 - the source's symbol
+def methods(l: int) -> dict[str, Method]:
     """Ways to find buckets."""
     return {
         "strict cuts": ck.Slicing(columns=COLUMNS, l=l),
@@ -53,7 +53,7 @@ def run(section: Section, rows: int | None) -> None:
 
 def _adult(section: Section, place: Path, rows: int | None) -> None:
     source = tables.adult_all(place, rows)
-    l = L if rows is None else 3  # noqa: E741 - the stand-in's secret is more skewed
+    l = L if rows is None else 3
     section.say(f"{source.remark} All fifteen columns; occupation is the secret; {COLUMNS} column groups, l = {l}.")
     few = head(source, place / "few.csv")
     lines = []

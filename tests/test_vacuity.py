@@ -239,7 +239,7 @@ def test_a_comparison_gives_the_reason_in_every_row_unless_it_is_allowed() -> No
 def test_a_stream_notes_a_diversity_of_one_and_goes_on() -> None:
     schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"icd": ck.flat()})
     data, _ = equal_halves()
-    for l, vacuous in ((1, True), (2, False)):  # noqa: E741 - the sources' symbol
+    for l, vacuous in ((1, True), (2, False)):
         release = ck.replay(ck.Castle(schema, k=2, delta=5, l=l, seed=SEED), data)
         assert release.certificate.rows > 0
         assert sum("is vacuous" in note for note in release.certificate.notes) == vacuous

@@ -123,12 +123,12 @@ def all_secrets(schema: Schema) -> Model | None:
 
 def build_public_schema(schema: Schema, columns: Columns) -> Schema:
     """What a certificate may show of the columns: what was declared, and of trees made from data only what is written."""
-    quasi = {name: kind.published(list_texts(columns[name])) for name, kind in schema.quasi.items()}
+    quasi = {name: kind.publish_kind(list_texts(columns[name])) for name, kind in schema.quasi.items()}
     secret = {}
     for name, kind in schema.sensitive.items():
         shown = columns[name].take(np.flatnonzero(~find_stars(columns[name])))
         _, written, _ = schema.encode_column(shown, name, kind)  # of the written values: suppressed ones leave no trace
-        secret[name] = kind.published(written.texts, sensitive=True)
+        secret[name] = kind.publish_kind(written.texts, sensitive=True)
     return Schema(quasi=quasi, sensitive=secret, plain=schema.plain, importance=schema.importance)
 
 

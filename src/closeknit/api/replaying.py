@@ -142,7 +142,7 @@ def _build_public_schema(stream: Stream, released: Columns) -> Schema:
     """Declared kinds; of a tree that was made from data only what is written."""
     secret = {}
     for name, kind in stream.schema.sensitive.items():
-        secret[name] = kind.published(stream.schema.encode_column(released[name], name, kind)[1].texts, sensitive=True)
+        secret[name] = kind.publish_kind(stream.schema.encode_column(released[name], name, kind)[1].texts, sensitive=True)
     shown = render_schema(stream, {})
     return Schema(quasi=shown.quasi, sensitive=secret, plain=shown.plain, importance=shown.importance)
 

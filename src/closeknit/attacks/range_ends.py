@@ -77,9 +77,9 @@ def range_ends(reading: Reading) -> Finding:
         measure="share of rows whose class has a range that ends at true values",
         number=rows / reading.columns.rows,
         risk=1 / fewest,
-        sentence=f"Both ends of {format_count(ranges, 'range')} of {', '.join(names)} are true values of rows in the class: one "
-        f"row or more, and in the smallest class at most {fewest:,}, {'has' if fewest == 1 else 'have'} exactly that value. How "
-        "many rows this singles out is measured with the original table.",
+        sentence=f"Both ends of {format_count(ranges, 'range')} of {', '.join(names)} are true values of rows in the class: "
+        f"one row or more, and in the smallest class at most {fewest:,}, {'has' if fewest == 1 else 'have'} exactly that value. "
+        "How many rows this singles out is measured with the original table.",
         details={"columns": ", ".join(names), "ranges": ranges, "rows": rows, "classes": int(shows.sum()), "most_rows": fewest},
     )
 

@@ -82,7 +82,7 @@ def losses_are_shares(kind: Any, values: list[Any]) -> None:
         return
     bound = Bound(kind, values)
     cells = sorted(set(bound.labels.values()))
-    shown = kind.published(cells)
+    shown = kind.publish_kind(cells)
     loss = dict(zip(cells, shown.losses(cells).tolist(), strict=True))
     require(loss["*"] == [1, 1] and loss[""] == [0, 0], "the missing cell costs nothing and '*' everything")
     for (lo, hi), label in bound.labels.items():
@@ -107,9 +107,10 @@ def cells_are_read_back(kind: Any, values: list[Any]) -> None:
     if values:
         bound = Bound(kind, values)
         cells = sorted(set(bound.labels.values()))
-        again = kind_from(kind_form(kind.published(cells)))
+        again = kind_from(kind_form(kind.publish_kind(cells)))
         require(
-            np.array_equal(again.losses(cells), kind.published(cells).losses(cells)), "losses change when a certificate is read"
+            np.array_equal(again.losses(cells), kind.publish_kind(cells).losses(cells)),
+            "losses change when a certificate is read",
         )
 
 
@@ -124,7 +125,7 @@ def derived_domain_lists_written_nodes_only(kind: Any, values: list[Any]) -> Non
         return
     bound = Bound(kind, values)
     top = bound.labels[0, bound.domain.size - 1]
-    told = str(kind_form(kind.published([top, ""])))
+    told = str(kind_form(kind.publish_kind([top, ""])))
     for label in set(bound.labels.values()) - {top, "", "*"}:
         require(repr(label) not in told, f"the certificate tells {label!r}, which is not written")
 

@@ -65,7 +65,7 @@ def exact_disclosure(slices: Slices, profile: Int32, weight: str) -> dict[int, F
     return index.exact(index.encode_profiles(profile.reshape(1, -1))[0], weight)
 
 
-def keeps_diverse(slices: Slices, profiles: Int32, l: Fraction, weight: str) -> bool:  # noqa: E741 - the sources' symbol
+def keeps_diverse(slices: Slices, profiles: Int32, l: Fraction, weight: str) -> bool:
     """Whether p(t,s) <= 1/l for all these profiles and every value, decided exactly.
 
     >>> bucket, secret = np.zeros(3, np.int32), np.array([0, 1, 2], np.int32)
@@ -97,7 +97,7 @@ def matching_buckets(slices: Slices, profiles: Int32) -> Int64:
     return _Index.of(slices).floats(profiles, "size", np.arange(len(slices.secret) + 1))[2]
 
 
-def most_alike(rows: int, l: Fraction) -> Int64:  # noqa: E741 - the sources' symbol
+def most_alike(rows: int, l: Fraction) -> Int64:
     """For 0, 1, ... rows: how many may have the same value, so that none has more than a share of 1/l.
 
     >>> most_alike(4, Fraction(2)).tolist()

@@ -25,7 +25,7 @@ def tree_of(domain: Domain) -> Tree:
     """The tree whose cuts are the levels: the column's own, or one made of its numbers.
 
     >>> from closeknit.core.kinds import numeric
-    >>> tree_of(numeric(step=10).bind(np.array([3, 7, 12]))[0]).nested()
+    >>> tree_of(numeric(step=10).bind(np.array([3, 7, 12]))[0]).to_nested()
     {'[0, 10]': {'3': None, '7': None}, '[10, 20]': {'12': None}}
     """
     if domain.tree is not None:

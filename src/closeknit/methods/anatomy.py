@@ -73,7 +73,7 @@ class Anatomy:
     scale: ClassVar[str] = "plan"
     usual_form: ClassVar[str] = "bucketized"
 
-    l: Number = 2  # noqa: E741 - the source's symbol
+    l: Number = 2
     column: str | None = None
     rows: str = "near"
 

@@ -210,7 +210,7 @@ def select_classes(classes: Classes, kept: Flags, table: Table) -> Classes:
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
     >>> table = ck.Schema(sensitive={"ill": ck.flat()}).encode(Columns.of({"ill": ["flu", "flu", "gout"]}))
-    >>> classes = table.counted(Partition.of([0, 0, 1]))
+    >>> classes = table.count_classes(Partition.of([0, 0, 1]))
     >>> select_classes(classes, np.array([True, False]), table).histograms["ill"].reference.tolist()
     [2, 0]
     """

@@ -80,7 +80,7 @@ class Slicing:
     usual_form: ClassVar[str] = "sliced"
 
     columns: int | ColumnGroups | None = None  # how many groups, or which
-    l: Number | None = None  # noqa: E741 - the source's symbol
+    l: Number | None = None
     diverse: str = DIVERSE[0]
     cuts: str = CUTS[0]
     bucket: int | None = None  # rows of a bucket that is not cut

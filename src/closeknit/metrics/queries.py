@@ -99,7 +99,7 @@ def queries(
 
     >>> import closeknit as ck
     >>> workload = queries(ck.datasets.hospital(100), ck.datasets.hospital_schema(), lambda_=2, count=5)
-    >>> len(workload), list(workload.asked(0))
+    >>> len(workload), list(workload.get_ranges(0))
     (5, ['zip', 'job', 'disease'])
     """
     lambda_, count, seed = whole("lambda_", lambda_, 1), whole("count", count, 1), whole("seed", seed, 0)

@@ -54,7 +54,7 @@ class DiverseSlicing:
     forms: ClassVar[frozenset[str]] = frozenset({"sliced", "bucketized", "multiset", "permuted"})
 
     column: str
-    l: Number  # noqa: E741 - the source's symbol
+    l: Number
     weight: str = "local"
 
     def __post_init__(self) -> None:

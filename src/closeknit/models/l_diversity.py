@@ -66,7 +66,7 @@ class LDiversity:
     forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "sliced", "multiset", "permuted"})
 
     column: str
-    l: Number  # noqa: E741 - the sources' symbol
+    l: Number
     kind: str = "distinct"
     c: Number | None = None
     missing_is_a_value: bool = False

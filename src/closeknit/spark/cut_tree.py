@@ -47,7 +47,7 @@ Counts = NDArray[np.int64]
 class CutTree:
     """Cuts of the code space: rows of node i with `code <= cut[i]` in `column[i]` go to `left[i]`, the others to the next one.
 
-    >>> tree = CutTree.whole().parted({0: (1, 4)})
+    >>> tree = CutTree.whole().split_shards({0: (1, 4)})
     >>> tree.shard_of(np.array([[9, 3], [0, 5]], np.int32)).tolist()
     [1, 2]
     """

@@ -65,7 +65,7 @@ class Coder:
 
     >>> from closeknit.core.kinds import flat, numeric
     >>> coder = Coder(Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()}), b"secret")
-    >>> rows = coder.coded(Columns.of({"age": [30, 130, None], "ill": ["flu", "flu", "gout"]}), first=0)
+    >>> rows = coder.encode(Columns.of({"age": [30, 130, None], "ill": ["flu", "flu", "gout"]}), first=0)
     >>> rows.quasi[:, 0].tolist(), rows.unknown, len(set(rows.secrets[:, 0].tolist()))
     ([30.0, 2e+300, 1e+300], 1, 2)
     >>> coder.labels(np.array([[30.0]]), np.array([[41.5]]), [{}])

@@ -22,7 +22,7 @@ def write_classes(
     >>> from closeknit.core.kinds import flat, numeric
     >>> from closeknit.core.schema import Schema
     >>> coder = Coder(Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()}), b"secret")
-    >>> rows = coder.coded(Columns.of({"age": [30, 40, 50], "ill": ["gout", "flu", "flu"]}), first=0)
+    >>> rows = coder.encode(Columns.of({"age": [30, 40, 50], "ill": ["gout", "flu", "flu"]}), first=0)
     >>> left = write_classes(coder, rows, [2, 1], np.array([[30.0], [50.0]]), np.array([[40.0], [50.0]]), [None, None])
     >>> left.columns["age"].cells(), left.columns["ill"].cells(), left.rows.tolist()
     (['[30, 40]', '[30, 40]', '50'], ['flu', 'gout', 'flu'], [1, 0, 2])

@@ -15,7 +15,7 @@ class Counters:
     """Rows in, out and suppressed, batches, delays, loss; only rows that left count towards loss and sizes.
 
     >>> counters = Counters(rows_in=3)
-    >>> counters.left(np.array([0, 2]), np.array([5, 5]), 0.25, now=2)
+    >>> counters.count_class(np.array([0, 2]), np.array([5, 5]), 0.25, now=2)
     >>> counters.rows_out, counters.fewest_persons, counters.delay_most, counters.loss
     (2, 1, 2, 0.25)
     """
@@ -100,7 +100,7 @@ class Counters:
         """Classes have left: rows of each, and what each loses in every column; added up one after the other.
 
         >>> counters = Counters()
-        >>> counters.lost([2, 3], np.array([[0.5, 0.0], [1.0, 0.25]]), unknown=1)
+        >>> counters.add_losses([2, 3], np.array([[0.5, 0.0], [1.0, 0.25]]), unknown=1)
         >>> counters.column_losses, counters.column_rows
         ([4.0, 0.75], [5, 3])
         """
@@ -114,8 +114,8 @@ class Counters:
         """What another part of the same rows has counted.
 
         >>> one, other = Counters(rows_in=3), Counters(rows_in=4)
-        >>> one.left(np.array([0, 2]), np.array([5, 6]), 0.25, now=2)
-        >>> other.left(np.array([0, 1, 2]), np.array([5, 5, 6]), 0.5, now=3)
+        >>> one.count_class(np.array([0, 2]), np.array([5, 6]), 0.25, now=2)
+        >>> other.count_class(np.array([0, 1, 2]), np.array([5, 5, 6]), 0.5, now=3)
         >>> one.add(other)
         >>> one.rows_in, one.rows_out, one.batches, one.smallest, one.largest, one.delay_most, one.loss
         (7, 5, 2, 2, 3, 3, 0.4)

@@ -46,7 +46,7 @@ class DelayedStream(Stream):
         schema: Schema,
         k: int | None,
         delta: int | str,
-        l: int | None,  # noqa: E741 - the source's symbol
+        l: int | None,
         models: Sequence[Model] | None,
         seed: int | None,
         clock: Clock | str | None,

@@ -92,7 +92,7 @@ class NdjsonRows:
     r"""Each line an object.
 
     >>> [type(found).__name__ for found in NdjsonRows().read(Lines().cut(b'{"age": 41}\n{"age": }\n\n'))]
-    ['Arrived', 'Refused']
+    ['ArrivedRow', 'RejectedLine']
     """
 
     def __init__(self) -> None:

@@ -89,7 +89,7 @@ class DecayedCounts:
     >>> counts = DecayedCounts(flat(), memory=2)
     >>> for secrets in ([1, 1], [2]):
     ...     counts.add(np.array(secrets), np.array([{1: "flu", 2: "gout"}[s] for s in secrets], dtype=object))
-    >>> counts.coded(np.array([2, 1]))[0].tolist(), counts.reference().tolist()
+    >>> counts.encode(np.array([2, 1]))[0].tolist(), counts.reference().tolist()
     ([1, 0], [256, 256, 0])
     """
 

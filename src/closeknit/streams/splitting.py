@@ -34,13 +34,7 @@ def split_k(axes: Axes, quasi: Reals, persons: Ints, k: int, chance: np.random.G
 
 
 def split_l(
-    axes: Axes,
-    quasi: Reals,
-    persons: Ints,
-    values: Ints,
-    k: int,
-    l: int,  # noqa: E741 - the source's symbol
-    chance: np.random.Generator,
+    axes: Axes, quasi: Reals, persons: Ints, values: Ints, k: int, l: int, chance: np.random.Generator
 ) -> list[tuple[Ints, int]]:
     """As `split_k`; besides, each part has l values that l different persons carry. Two ways, the one that loses less first.
 

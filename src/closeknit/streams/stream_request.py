@@ -22,7 +22,7 @@ class StreamRequest:
     """An algorithm by its name, its parameters, and the columns that tell a row's position and time, if any.
 
     >>> StreamRequest.of({"castle": {"k": 100, "delta": 10000}, "position": "number"})
-    StreamAsked(name='castle', params={'k': 100, 'delta': 10000}, position='number', time=None)
+    StreamRequest(name='castle', params={'k': 100, 'delta': 10000}, position='number', time=None)
     >>> StreamRequest.of({"castle": {"kay": 100}})
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: stream 'castle' has no parameter 'kay'; choose one of: k, delta, ...

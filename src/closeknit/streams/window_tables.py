@@ -62,7 +62,7 @@ class WindowTables:
     >>> import closeknit as ck
     >>> schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"ill": ck.flat()})
     >>> coder = Coder(schema, b"secret")
-    >>> window = coder.coded(Columns.of({"age": [30, 41, 130], "ill": ["flu", "flu", "gout"]}), first=0)
+    >>> window = coder.encode(Columns.of({"age": [30, 41, 130], "ill": ["flu", "flu", "gout"]}), first=0)
     >>> tables = WindowTables(schema, coder, (), ())
     >>> waiting = tables.waiting(tables.secrets(window), window.take(np.array([1, 2])), np.array([1, 2]), first=0)
     >>> waiting.table.quasi.tolist(), waiting.strange.tolist(), waiting.table.one_class().histograms["ill"].reference.tolist()

@@ -102,7 +102,7 @@ def unique_persons(table: Table, class_of: NDArray[np.int32], classes: Classes) 
     >>> schema = ck.Schema(quasi={"age": ck.numeric()}, person="pid")
     >>> table = schema.encode(Columns.of({"age": [30, 31, 40, 40], "pid": [1, 1, 2, 3]}))
     >>> class_of = np.array([0, 1, 2, 2], dtype=np.int32)
-    >>> unique_persons(table, class_of, table.counted(Partition(class_of, 3)))  # two combinations, of one person
+    >>> unique_persons(table, class_of, table.count_classes(Partition(class_of, 3)))  # two combinations, of one person
     1
     """
     rows = classes.persons[class_of] == 1
