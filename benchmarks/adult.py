@@ -12,7 +12,7 @@ from closeknit.core.model import Model
 from sections import Section
 
 KS, TS = (6, 10, 20), (0.1, 0.2, 0.3, 0.5)
-HEAD = ["asked", "dealing", "loss A", "loss B", "classes", "mean size", "t by tree", "t equal", "time"]
+HEAD = ["requested", "dealing", "loss A", "loss B", "classes", "mean size", "t by tree", "t equal", "time"]
 
 
 def run(section: Section, rows: int | None) -> None:
@@ -38,11 +38,11 @@ def _line(source: tables.Source, models: list[Model], dealing: str) -> list[str]
     release = ck.anonymize(source.path, source.schema, models, ck.StackAndDeal(dealing=dealing))
     took = time.perf_counter() - start
     checks = [ck.TCloseness(source.secret, 1), ck.TCloseness(source.secret, 1, distance="equal")]
-    by_tree, equal = (promise.reached for promise in ck.audit(release.columns, source.schema, checks).promises)
+    by_tree, equal = (guarantee.measured for guarantee in ck.audit(release.columns, source.schema, checks).guarantees)
     made = release.certificate
-    asked = ", ".join(f"t={model.t}" if isinstance(model, ck.TCloseness) else f"k={model.least_size}" for model in models)
+    requested = ", ".join(f"t={model.t}" if isinstance(model, ck.TCloseness) else f"k={model.least_size}" for model in models)
     return [
-        asked,
+        requested,
         dealing,
         f"{made.loss.a:.4f}",
         f"{made.loss.b:.4f}",

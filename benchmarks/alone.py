@@ -47,5 +47,5 @@ def release(question: dict) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
-    print(json.dumps(imports() if asked["job"] == "imports" else release(asked)))
+    requested = json.load(sys.stdin)
+    print(json.dumps(imports() if requested["job"] == "imports" else release(requested)))

@@ -79,9 +79,9 @@ def tree_of(kind: Numeric) -> ck.Hierarchy:
 
 def _adult(section: Section, source: tables.Source, quoted: dict[str, float], place: Path) -> None:
     """The levels of least loss are known, so they have to be found."""
-    promises: list[Model] = [ck.KAnonymity(K), ck.TCloseness(source.secret, T)]
+    guarantees: list[Model] = [ck.KAnonymity(K), ck.TCloseness(source.secret, T)]
     lines = []
-    for limit, models in zip(QUOTED, (promises[:1], promises), strict=True):
+    for limit, models in zip(QUOTED, (guarantees[:1], guarantees), strict=True):
         request = Request("", models, ck.Incognito(), "")
         request.release(source, head(source, place / "warm.csv"))  # loads the compiled loops
         release = request.release(source)
@@ -91,11 +91,11 @@ def _adult(section: Section, source: tables.Source, quoted: dict[str, float], pl
         if quoted and release.loss > quoted[limit] + 0.0005:
             raise AssertionError(f"a better vector of levels is known for {limit}")
     section.say(
-        f"{source.remark} Age by its tree, secret {source.secret} with tree distances, nothing withheld. Quoted: the "
+        f"{source.remark} Age by its tree, secret {source.secret} with tree distances, nothing suppressed. Quoted: the "
         "full-domain optimum of ARX on the same rows, measured elsewhere, rounded; a greater loss than that ends this run. "
         "Time: from CSV file to certified release in memory."
     )
-    section.table(["asked", "loss A, quoted", "loss A", "time", *LATTICE[1:]], lines)
+    section.table(["requested", "loss A, quoted", "loss A", "time", *LATTICE[1:]], lines)
 
 
 def _requests(secret: str) -> list[Request]:

@@ -33,10 +33,10 @@ TWO = {"age": "0.15", "occupation": "0.25"}
 # The line whose secret is age was quoted apart from those that `arx.py` has methods for.
 QUOTED: dict[str, tuple[float, int, str]] = {**arx.QUOTED, f"ordered t={ORDERED_T}": (0.154, 0, "15")}
 HEAD = [
-    "asked",
+    "requested",
     "Mondrian",
     "best of SABRE, BUREL, Stack & Deal",
-    "ARX (rows withheld; seconds)",
+    "ARX (rows suppressed; seconds)",
     "Knit",
     "processor s",
     "classes",
@@ -51,7 +51,7 @@ HEAD = [
 
 @dataclass(frozen=True)
 class Problem:
-    """One line: a table, its secrets, its promises."""
+    """One line: a table, its secrets, its guarantees."""
 
     name: str
     frame: pl.DataFrame
@@ -67,19 +67,19 @@ class Made:
     seconds: float
 
     @classmethod
-    def by(cls, method: Method, asked: Problem) -> Made:
-        """Run it; a broken promise is no result."""
+    def by(cls, method: Method, requested: Problem) -> Made:
+        """Run it; a broken guarantee is no result."""
         start = time.process_time()
-        release = ck.anonymize(asked.frame, asked.schema, asked.models, method, seed=SEED)
+        release = ck.anonymize(requested.frame, requested.schema, requested.models, method, seed=SEED)
         took = time.process_time() - start
-        if not release.certificate.ok or release.certificate.withheld:
-            raise AssertionError(f"{method} broke a promise or withheld a row")
+        if not release.certificate.ok or release.certificate.suppressed:
+            raise AssertionError(f"{method} broke a guarantee or suppressed a row")
         return cls(release, took)
 
-    def error(self, asked: Problem, count: int) -> str:
+    def error(self, requested: Problem, count: int) -> str:
         """Median relative error of COUNT queries over two quasi columns and the first secret."""
-        workload = queries(asked.frame, asked.schema, lambda_=LAMBDA, theta=THETA, count=count)
-        median = workload_error(self.release, asked.frame, workload).median
+        workload = queries(requested.frame, requested.schema, lambda_=LAMBDA, theta=THETA, count=count)
+        median = workload_error(self.release, requested.frame, workload).median
         return "" if median is None else f"{median:.1%}"
 
 
@@ -98,11 +98,11 @@ def report(section: Section, rows: int | None, names: Sequence[str] | None) -> N
     section.say(
         f"{public if _public(rows) else generated} k = {K} on every line. Secret occupation with the tree distance; where it "
         "says ordered the secret is age, and occupation is a quasi column; two secrets: age (ordered, t = "
-        f"{TWO['age']}) and occupation (t = {TWO['occupation']}). Loss A, withheld rows counted as 1; ours withhold none. "
+        f"{TWO['age']}) and occupation (t = {TWO['occupation']}). Loss A, suppressed rows counted as 1; ours suppress none. "
         "ARX's figures were measured elsewhere on the same rows and are quoted."
     )
     _warm(chosen[0])
-    section.table(HEAD, [_line(asked, rows) for asked in chosen])
+    section.table(HEAD, [_line(requested, rows) for requested in chosen])
     section.say(
         f"Long Knit: as many cycles as {LONG:.0f} s of processor time allow. Processor time: that of all "
         f"threads, from the frame to the certified release. Query error: median over {_count(rows):,} COUNT queries on two "
@@ -122,9 +122,9 @@ def lines(rows: int | None = None) -> dict[str, Problem]:
     """All lines by name."""
     frame, schema = _table(rows)
     k = ck.KAnonymity(K)
-    asked: dict[str, list[Model]] = {f"t={t}": [k, ck.TCloseness("occupation", t)] for t in TS}
-    asked |= {f"beta={BETA}": [k, ck.BetaLikeness("occupation", BETA)]}
-    found = {name: Problem(name, frame, schema, models) for name, models in asked.items()}
+    requested: dict[str, list[Model]] = {f"t={t}": [k, ck.TCloseness("occupation", t)] for t in TS}
+    requested |= {f"beta={BETA}": [k, ck.BetaLikeness("occupation", BETA)]}
+    found = {name: Problem(name, frame, schema, models) for name, models in requested.items()}
     ordered, both = with_secrets(schema, ["age"]), with_secrets(schema, list(TWO))
     found["ordered"] = Problem(f"ordered t={ORDERED_T}", frame, ordered, [k, ck.TCloseness("age", ORDERED_T)])
     found["k alone"] = Problem("k alone", frame, schema, [k])
@@ -155,7 +155,7 @@ def with_secrets(schema: ck.Schema, secrets: Sequence[str]) -> ck.Schema:
 
 
 def others(models: Sequence[Model]) -> list[Method]:
-    """Methods that plan for such promises; both planning ones with either fill."""
+    """Methods that plan for such guarantees; both planning ones with either fill."""
     families = {model.family for model in models}
     found: list[Method] = [ck.StackAndDeal()]
     if sum(model.column is not None for model in models) == 1:
@@ -178,19 +178,19 @@ def within(n: int, seconds: float) -> int:
     return cycles
 
 
-def _line(asked: Problem, rows: int | None) -> list[str]:
-    mondrian = Made.by(ck.Mondrian(), asked)
-    best = min((Made.by(method, asked) for method in others(asked.models)), key=lambda made: made.release.loss)
-    knit = Made.by(ck.Knit(), asked)
-    long = _long(asked, knit, rows)
-    quoted, withheld, seconds = (QUOTED if _public(rows) else {}).get(asked.name, (math.inf, 0, ""))
+def _line(requested: Problem, rows: int | None) -> list[str]:
+    mondrian = Made.by(ck.Mondrian(), requested)
+    best = min((Made.by(method, requested) for method in others(requested.models)), key=lambda made: made.release.loss)
+    knit = Made.by(ck.Knit(), requested)
+    long = _long(requested, knit, rows)
+    quoted, suppressed, seconds = (QUOTED if _public(rows) else {}).get(requested.name, (math.inf, 0, ""))
     rival = min(quoted, mondrian.release.loss, best.release.loss)
-    errors = [made.error(asked, _count(rows)) for made in (mondrian, best, knit)]
+    errors = [made.error(requested, _count(rows)) for made in (mondrian, best, knit)]
     return [
-        asked.name,
+        requested.name,
         f"{mondrian.release.loss:.3f}",
         f"{best.release.loss:.3f}",
-        f"{quoted:.3f} ({withheld:,}; {seconds})" if seconds else "",
+        f"{quoted:.3f} ({suppressed:,}; {seconds})" if seconds else "",
         f"{knit.release.loss:.3f}",
         f"{knit.seconds:.1f}",
         f"{knit.release.certificate.classes.count:,}",
@@ -200,18 +200,18 @@ def _line(asked: Problem, rows: int | None) -> list[str]:
     ]
 
 
-def _long(asked: Problem, usual: Made, rows: int | None) -> Made | None:
+def _long(requested: Problem, usual: Made, rows: int | None) -> Made | None:
     if rows is not None:
         return None
-    n = len(asked.frame)
+    n = len(requested.frame)
     longer = through(n, within(n, usual.seconds))
-    return Made.by(longer, asked) if longer.sweeps(n) > ck.Knit().sweeps(n) else None
+    return Made.by(longer, requested) if longer.sweeps(n) > ck.Knit().sweeps(n) else None
 
 
-def _warm(asked: Problem) -> None:
+def _warm(requested: Problem) -> None:
     """Load every compiled loop, so that no first run pays for it."""
-    small = Problem(asked.name, asked.frame.head(1_000), asked.schema, asked.models)
-    for method in (ck.Mondrian(), *others(asked.models), ck.Knit(proposals=0), ck.Knit(proposals=10**6)):
+    small = Problem(requested.name, requested.frame.head(1_000), requested.schema, requested.models)
+    for method in (ck.Mondrian(), *others(requested.models), ck.Knit(proposals=0), ck.Knit(proposals=10**6)):
         Made.by(method, small)
 
 

@@ -1,18 +1,18 @@
 """How little any release can lose: a lower bound for tables that are too large to try every partition.
 
-Two classes that are written with the same box may be merged: the box stays, and promises that merging cannot break are kept.
+Two classes that are written with the same box may be merged: the box stays, and guarantees that merging cannot break are kept.
 So a partition gives each box at most one class, and is a choice of a box for every row. With shares of rows in the place of
 whole rows this is a linear program, and no partition is below its least value:
 
     least   sum over boxes B and rows r inside B of  y[B, r] * loss(B)
     where   the shares y[., r] of each row add up to 1,
-            what each box holds keeps its promises: closeness and caps are linear in counts,
+            what each box holds keeps its guarantees: closeness and caps are linear in counts,
             m[B, r] * y[B, r] <= sum of y[B, .]: a class that has this row has so many rows at least.
 
-m[B, r] is the least size of an allowed class of whole rows inside B that has the secret of r, as far as one promise at a time
+m[B, r] is the least size of an allowed class of whole rows inside B that has the secret of r, as far as one guarantee at a time
 tells; a row that no allowed class of B can have gets no share of it. Rows with the same cells and secrets count as one, many
-times. Distinct and entropy diversity are left out of the program, which only lowers it. Promises are taken as Knit's guard
-takes them, so a secret on a line of more than 512 values is refused here: its guard is stricter than the promise.
+times. Distinct and entropy diversity are left out of the program, which only lowers it. Guarantees are taken as Knit's guard
+takes them, so a secret on a line of more than 512 values is refused here: its guard is stricter than the guarantee.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class Relaxed:
     kind_of: Ints  # of each row
 
     def rounded(self) -> Partition:
-        """Whole rows in the place of shares, the largest parts of a row first. It may break promises here and there."""
+        """Whole rows in the place of shares, the largest parts of a row first. It may break guarantees here and there."""
         class_of = np.zeros(len(self.kind_of), dtype=np.int64)
         for kind, shares in enumerate(self.shares):
             rows = np.flatnonzero(self.kind_of == kind)
@@ -185,7 +185,7 @@ class Relaxed:
 
 
 def lower_bound(table: Table, models: Sequence[Model]) -> float:
-    """What no partition under these promises is below: mean loss of a row.
+    """What no partition under these guarantees is below: mean loss of a row.
 
     >>> import closeknit as ck
     >>> from knit_best import loss_of, optimum
@@ -274,7 +274,7 @@ def _least_sizes(kinds: Kinds, guard: Guard, held: Ints) -> Ints:
 
 
 def _view(program: Program, guard: Guard, v: int, node: NDArray[np.int32], share: range, size: int) -> None:
-    """One promise about what a box holds: counts under the nodes of its tree, and their limits."""
+    """One guarantee about what a box holds: counts under the nodes of its tree, and their limits."""
     first, last = int(guard.start[v]), int(guard.start[v + 1])
     if guard.kind[v] not in (CLOSENESS, CAPS):
         return

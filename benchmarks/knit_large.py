@@ -50,12 +50,12 @@ def report(section: Section, rows: int | None, ts: Sequence[str]) -> None:
     }
     found = []
     for t in ts:
-        asked = Problem(t, frame, source.schema, [ck.KAnonymity(K), ck.TCloseness(source.secret, t)])
-        small = Problem(t, frame.head(1_000), source.schema, asked.models)
+        requested = Problem(t, frame, source.schema, [ck.KAnonymity(K), ck.TCloseness(source.secret, t)])
+        small = Problem(t, frame.head(1_000), source.schema, requested.models)
         made = []
         for method in methods.values():
             Made.by(method, small)  # loads compiled loops
-            made.append(Made.by(method, asked))
+            made.append(Made.by(method, requested))
         found.append([t, *(f"{one.release.loss:.4f} ({one.seconds:.1f} s)" for one in made)])
     section.table(["t", *methods], found)
 

@@ -27,7 +27,7 @@ from knit_bound import by_parts, relaxed
 from sections import Section
 
 SEED, DRAWN = 7, 1
-TINY_ROWS, TINY_SEEDS, TINY_ASKED = 13, 6, ((2, "0.3"), (2, "0.5"), (3, "0.4"), (3, "0.6"))
+TINY_ROWS, TINY_SEEDS, TINY_REQUESTED = 13, 6, ((2, "0.3"), (2, "0.5"), (3, "0.4"), (3, "0.6"))
 THREE, FIVE = ("sex", "marital-status", "education"), ("sex", "age", "marital-status", "education", "workclass")
 TWO = ("sex", "education")
 SAMPLES = ((200, THREE), (200, FIVE), (1_000, THREE))
@@ -45,7 +45,7 @@ def run(section: Section, rows: int | None) -> None:
 
 
 def lost(method: Method, table: Table, models: Sequence[Model]) -> float | None:
-    """What a method loses, where it plans for such promises."""
+    """What a method loses, where it plans for such guarantees."""
     try:
         return loss_of(table, repair_partition(table, method.run(table, models, SEED, ignore_progress).partition, models))
     except CloseknitError:
@@ -58,7 +58,7 @@ def tiny(section: Section, rows: int | None) -> None:
     over: dict[str, list[float]] = {name: [] for name in ("Knit", *METHODS)}
     below = []
     for seed in range(TINY_SEEDS if rows is None else 1):
-        for k, t in TINY_ASKED:
+        for k, t in TINY_REQUESTED:
             table = schema.encode(ck.datasets.hospital(TINY_ROWS, seed=seed))
             models: list[Model] = [ck.KAnonymity(k), ck.TCloseness("disease", t)]
             best = loss_of(table, optimum(table, models))
@@ -81,8 +81,10 @@ def samples(section: Section, rows: int | None) -> None:
     found = []
     for count, quasi in SAMPLES:
         for name in SAMPLE_LINES:
-            asked = lines()[name]
-            found.append(_beside(f"{count:,} rows, {len(quasi)} columns, {name}", encoded(asked, quasi, count), asked.models))
+            requested = lines()[name]
+            found.append(
+                _beside(f"{count:,} rows, {len(quasi)} columns, {name}", encoded(requested, quasi, count), requested.models)
+            )
     section.say(
         f"Rows of Adult, drawn at random; {len(THREE)} columns: {', '.join(THREE)}; {len(FIVE)}: {', '.join(FIVE)} (age in "
         "decades); k = 6. No release loses less than the bound; the best possible is somewhere between it and the least figure."
@@ -94,13 +96,13 @@ def columns(section: Section, rows: int | None) -> None:
     """All rows of Adult with few columns: a box holds thousands, so shares of rows are nearly whole rows."""
     found = []
     for quasi, name in ((TWO, "t=0.1"), (THREE, "t=0.1"), (THREE, "t=0.2")):
-        asked = lines()[name]
-        table = encoded(asked, quasi)
-        line = _beside(f"{', '.join(quasi)}, {name}", table, asked.models)
-        found.append([*line[:5], f"{rounded(table, asked.models, Fraction(name.removeprefix('t='))):.4f}", *line[5:]])
+        requested = lines()[name]
+        table = encoded(requested, quasi)
+        line = _beside(f"{', '.join(quasi)}, {name}", table, requested.models)
+        found.append([*line[:5], f"{rounded(table, requested.models, Fraction(name.removeprefix('t='))):.4f}", *line[5:]])
     section.say(
         "All rows of Adult with two or three columns. Rounded: the shares of the linear program for a slightly smaller t (the "
-        "best of three), with whole rows in their place and merged where a promise was broken. Knit knows nothing of it."
+        "best of three), with whole rows in their place and merged where a guarantee was broken. Knit knows nothing of it."
     )
     section.table(["table", "boxes", "bound", "Knit", "× bound", "rounded", *METHODS, "seconds of the bound"], found)
 
@@ -118,10 +120,10 @@ def fixed_boxes(section: Section, rows: int | None) -> None:
     """Many columns: how much could be gained if Knit's boxes stayed as they are and rows were dealt to them at best."""
     found = []
     for count, name in ((1_000, "t=0.2"), (1_000, "t=0.35"), (1_000, "beta=2"), (3_000, "t=0.2")):
-        asked = lines()[name]
-        table = encoded(asked, list(asked.schema.quasi), count)
-        made = ck.Knit().run(table, asked.models, SEED, ignore_progress).partition
-        bound, loss = relaxed(table, asked.models, made), loss_of(table, made)
+        requested = lines()[name]
+        table = encoded(requested, list(requested.schema.quasi), count)
+        made = ck.Knit().run(table, requested.models, SEED, ignore_progress).partition
+        bound, loss = relaxed(table, requested.models, made), loss_of(table, made)
         found.append([f"{count:,} rows, {name}", bound.boxes, f"{bound.loss:.4f}", f"{loss:.4f}", f"{loss / bound.loss:.3f}"])
     section.say(
         "All seven columns of Adult, age by value, have too many boxes. A lower bound over the boxes of Knit's own classes "
@@ -134,14 +136,14 @@ def whole(section: Section, rows: int | None) -> None:
     """Adult as it is."""
     found = []
     for name in ("t=0.1", "t=0.15", "t=0.2", "beta=2"):
-        asked = lines()[name]
-        table = encoded(asked, list(asked.schema.quasi))
-        found.append([name, f"{by_parts(table, asked.models, PARTS):.4f}"])
+        requested = lines()[name]
+        table = encoded(requested, list(requested.schema.quasi))
+        found.append([name, f"{by_parts(table, requested.models, PARTS):.4f}"])
     section.say(
         "Adult as it is. Columns lose at least what groups of them lose, each with classes of its own: "
         f"{' and '.join('(' + ', '.join(part) + ')' for part in PARTS)}; what age loses is not counted. This is far from tight."
     )
-    section.table(["asked", "no release loses less than"], found)
+    section.table(["requested", "no release loses less than"], found)
 
 
 def _beside(name: str, table: Table, models: Sequence[Model]) -> list[str]:
@@ -154,12 +156,12 @@ def _beside(name: str, table: Table, models: Sequence[Model]) -> list[str]:
     return [name, f"{bound.boxes:,}", f"{bound.loss:.4f}", f"{knit:.4f}", f"{knit / bound.loss:.3f}", *shown, f"{took:.1f}"]
 
 
-def encoded(asked: Problem, quasi: Sequence[str], count: int | None = None) -> Table:
+def encoded(requested: Problem, quasi: Sequence[str], count: int | None = None) -> Table:
     """Some columns and rows of a line's table; ages in decades where boxes of all columns are wanted."""
-    frame = asked.frame if count is None else asked.frame.sample(count, seed=DRAWN)
+    frame = requested.frame if count is None else requested.frame.sample(count, seed=DRAWN)
     if tuple(quasi) == FIVE:
         frame = frame.with_columns((pl.col("age").cast(pl.Int64) // DECADE * DECADE).cast(pl.String))
-    schema = ck.Schema(quasi={name: asked.schema.quasi[name] for name in quasi}, sensitive=asked.schema.sensitive)
+    schema = ck.Schema(quasi={name: requested.schema.quasi[name] for name in quasi}, sensitive=requested.schema.sensitive)
     return schema.encode(Columns.of({name: frame[name].to_list() for name in (*quasi, *schema.sensitive)}))
 
 

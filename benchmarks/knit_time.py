@@ -23,7 +23,7 @@ def run(section: Section, rows: int | None) -> None:
     usual = ck.Knit().sweeps(len(known[LINES[0]].frame))
     found = {name: curve(known[name], rows) for name in (LINES if rows is None else LINES[:1])}
     section.say(
-        f"Table and promises as in the section `knit`, {len(next(iter(known.values())).frame):,} rows. Each cell: loss A "
+        f"Table and guarantees as in the section `knit`, {len(next(iter(known.values())).frame):,} rows. Each cell: loss A "
         "(seconds of processor time of all threads, from the frame to the certified release), after the start and after each "
         f"cycle that fits into {LONG:.0f} s. A budget of so many sweeps is enough for it; the default has {usual}."
     )
@@ -34,14 +34,16 @@ def run(section: Section, rows: int | None) -> None:
         section.say("docs/pictures/knit_time.png shows the same.")
 
 
-def curve(asked: Problem, rows: int | None) -> dict[int, tuple[float, float]]:
+def curve(requested: Problem, rows: int | None) -> dict[int, tuple[float, float]]:
     """Seconds and loss by the sweeps of each budget; 0 is the start alone."""
-    n, found = len(asked.frame), {}
-    Made.by(ck.Knit(proposals=10**6), Problem(asked.name, asked.frame.head(1_000), asked.schema, asked.models))  # warm
-    most = within(n, Made.by(ck.Knit(), asked).seconds) if rows is None else 1
+    n, found = len(requested.frame), {}
+    Made.by(
+        ck.Knit(proposals=10**6), Problem(requested.name, requested.frame.head(1_000), requested.schema, requested.models)
+    )  # warm
+    most = within(n, Made.by(ck.Knit(), requested).seconds) if rows is None else 1
     for cycles in range(most + 1):
         method = through(n, cycles)
-        made = Made.by(method, asked)
+        made = Made.by(method, requested)
         found[method.sweeps(n)] = (made.seconds, made.release.loss)
     return found
 
@@ -51,9 +53,9 @@ def _cell(point: tuple[float, float] | None) -> str:
 
 
 def draw(found: dict[str, dict[int, tuple[float, float]]], usual: int, path: Path) -> None:
-    """A line for each promise; the default budget is marked by a larger point."""
+    """A line for each guarantee; the default budget is marked by a larger point."""
     points = [
-        {"asked": name, "seconds": seconds, "loss": loss, "default": sweeps == usual}
+        {"requested": name, "seconds": seconds, "loss": loss, "default": sweeps == usual}
         for name, line in found.items()
         for sweeps, (seconds, loss) in line.items()
     ]

@@ -36,7 +36,7 @@ from sections import Section
 ROWS, TABLES, SEEDS, WAYS, CLASSES = 36, 3, 4, 60, 3  # seeds of each way; ways of a class at most; classes of a table
 FIRST = 2**127  # seeds are long, so that nothing is said about them
 SCHEMA = ck.Schema(quasi={"age": ck.numeric(), "sex": ck.flat(), "zip": ck.numeric()}, sensitive={"ill": ck.flat()})
-PROMISES: dict[str, list[Model]] = {
+GUARANTEES: dict[str, list[Model]] = {
     "k = 4": [ck.KAnonymity(4)],
     "k = 3, t = 0.25": [ck.KAnonymity(3), ck.TCloseness("ill", "0.25")],
     "k = 3, beta = 1": [ck.KAnonymity(3), ck.BetaLikeness("ill", 1)],
@@ -60,8 +60,8 @@ class Told:
 
 
 def run(section: Section, rows: int | None) -> None:
-    """Every promise and method; in a quick run one promise and two seeds."""
-    report(section, list(PROMISES) if rows is None else list(PROMISES)[1:2], *((TABLES, SEEDS) if rows is None else (1, 2)))
+    """Every guarantee and method; in a quick run one guarantee and two seeds."""
+    report(section, list(GUARANTEES) if rows is None else list(GUARANTEES)[1:2], *((TABLES, SEEDS) if rows is None else (1, 2)))
 
 
 def report(section: Section, names: Sequence[str], tables: int, seeds: int) -> None:
@@ -72,7 +72,7 @@ def report(section: Section, names: Sequence[str], tables: int, seeds: int) -> N
         for method_name, method in REGISTRY.items():
             try:
                 chosen = method(**FEWER.get(method_name, {}))
-                told = [one for table in range(tables) for one in classes_told(table, PROMISES[name], chosen, seeds)]
+                told = [one for table in range(tables) for one in classes_told(table, GUARANTEES[name], chosen, seeds)]
             except ck.CloseknitError as no:  # it cannot plan for these guarantees, or its form has no use for them
                 refused.setdefault(name, []).append(f"{method_name} ({type(no).__name__})")
                 continue
@@ -192,9 +192,9 @@ def _guessed(secrets: NDArray[np.int64], choosing: Reals, telling: Reals) -> flo
 
 
 def main(names: Sequence[str]) -> None:
-    """Print single promises, without writing them anywhere."""
+    """Print single guarantees, without writing them anywhere."""
     section = Section("The minimality attack")
-    report(section, names or list(PROMISES), TABLES, SEEDS)
+    report(section, names or list(GUARANTEES), TABLES, SEEDS)
     print(section.text())
 
 

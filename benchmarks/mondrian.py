@@ -85,21 +85,21 @@ def training(place: Path, rows: int | None, age_tree: bool = False) -> tables.So
 
 def _adult_table(section: Section, source: tables.Source, aims: dict[str, float]) -> None:
     section.say(
-        f"{source.remark} Age by value, secret {source.secret} with tree distances, k = {K} on every line, nothing withheld. "
+        f"{source.remark} Age by value, secret {source.secret} with tree distances, k = {K} on every line, nothing suppressed. "
         "Loss A of the written cells and seconds from CSV file to certified release in memory; every certificate holds. "
         f"Mondrian by split, cut, dims; `{options(BOOK)}` is the textbook's, `{options(ck.Mondrian())}` the default."
     )
     lines = [["aim", *(f"{aim:.3f}" for aim in aims.values())]] if aims else []
-    asked: dict[str, list[Model]] = {f"t = {t:g}": [ck.KAnonymity(K), ck.TCloseness(source.secret, t)] for t in TS}
-    asked[ALONE] = [ck.KAnonymity(K)]
+    requested: dict[str, list[Model]] = {f"t = {t:g}": [ck.KAnonymity(K), ck.TCloseness(source.secret, t)] for t in TS}
+    requested[ALONE] = [ck.KAnonymity(K)]
     losses: dict[str, dict[str, float]] = {}
     for name, method in variants().items():
-        serving = {limit: models for limit, models in asked.items() if limit != ALONE or not isinstance(method, ck.Sabre)}
+        serving = {limit: models for limit, models in requested.items() if limit != ALONE or not isinstance(method, ck.Sabre)}
         _loss(source, method, [ck.KAnonymity(K), ck.TCloseness(source.secret, TS[-1])])  # loads the compiled loops
         made = {limit: _loss(source, method, models) for limit, models in serving.items()}
-        lines.append([name, *(made[limit][1] if limit in made else "" for limit in asked)])
+        lines.append([name, *(made[limit][1] if limit in made else "" for limit in requested)])
         losses[name] = {limit: loss for limit, (loss, _) in made.items()}
-    section.table(["loss A / time", *asked], lines)
+    section.table(["loss A / time", *requested], lines)
     section.say(_found(losses, aims))
 
 
@@ -109,7 +109,7 @@ def _loss(source: tables.Source, method: Method, models: list[Model]) -> tuple[f
         made = ck.anonymize(source.path, source.schema, models, method, seed=growth.SEED).certificate
     except Unsatisfiable:
         return 1.0, "refused"
-    assert made.ok, f"{method} broke a promise"
+    assert made.ok, f"{method} broke a guarantee"
     return made.loss.a, f"{made.loss.a:.3f} / {time.perf_counter() - start:.1f} s"
 
 
@@ -131,8 +131,8 @@ def requests(secret: str) -> list[Request]:
     """k alone and with t, textbook and default."""
     k, t = ck.KAnonymity(K), ck.TCloseness(secret, T)
     return [
-        Request(f"Mondrian, {said}, {asked}", models, method, "")
-        for asked, models in ((f"k={K}", [k]), (f"k={K}, t={T}", [k, t]))
+        Request(f"Mondrian, {said}, {requested}", models, method, "")
+        for requested, models in ((f"k={K}", [k]), (f"k={K}, t={T}", [k, t]))
         for said, method in (("textbook", BOOK), ("default", ck.Mondrian()))
     ]
 
@@ -145,16 +145,16 @@ def _growth(section: Section, sizes: tuple[int, ...]) -> None:
         "figure in brackets."
     )
     lines, seconds = [], {}
-    for asked, method, size in product(("k", "t"), ("textbook", "default"), sizes):
-        answer = clock.child(sys.executable, "mondrian.py", {"asked": asked, "method": method, "rows": size})
-        seconds[asked, method, size] = answer["seconds"]
-        said = f"{method}, k={K}" + (f", t={T}" if asked == "t" else "")
+    for requested, method, size in product(("k", "t"), ("textbook", "default"), sizes):
+        answer = clock.child(sys.executable, "mondrian.py", {"requested": requested, "method": method, "rows": size})
+        seconds[requested, method, size] = answer["seconds"]
+        said = f"{method}, k={K}" + (f", t={T}" if requested == "t" else "")
         lines.append(
             [
                 said,
                 f"{size:,}",
                 f"{answer['seconds']:.2f} s",
-                growth.extend_sets(seconds, asked, method, size),
+                growth.extend_sets(seconds, requested, method, size),
                 f"{answer['peak']:,.0f} MB",
                 f"{answer['start']:,.0f} MB",
                 f"{answer['loss']:.4f}",
@@ -168,7 +168,7 @@ def _answer(question: dict[str, Any]) -> dict[str, float]:
     """One release, timed after a small one has loaded the compiled loops."""
     method = BOOK if question["method"] == "textbook" else ck.Mondrian()
     models: list[Model] = [ck.KAnonymity(K)]
-    if question["asked"] == "t":
+    if question["requested"] == "t":
         models.append(ck.TCloseness(growth.SECRET, T))
     ck.anonymize(*growth.table(min(WARM_ROWS, question["rows"])), models, method, seed=growth.SEED)
     columns, schema = growth.table(question["rows"])

@@ -36,7 +36,11 @@ def run(section: Any, rows: int | None) -> None:
         section.say("Not measured: pyspark or Java is missing.")
         return
     tell(
-        section, [(asked, clock.child(sys.executable, "on_spark.py", asked)) for asked in questions((rows,) if rows else SIZES)]
+        section,
+        [
+            (requested, clock.child(sys.executable, "on_spark.py", requested))
+            for requested in questions((rows,) if rows else SIZES)
+        ],
     )
 
 
@@ -60,8 +64,8 @@ def tell(section: Any, answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> 
         "by all columns and writes the same table. One machine: the same without Spark, from a table in memory, saved too. "
         "Java compiles itself while it works, and that weighs most where the table is small."
     )
-    floors = {(asked["rows"], asked["cores"]): answer for asked, answer in answers if asked["job"] == FLOOR}
-    ours = [(asked, answer) for asked, answer in answers if asked["job"] != FLOOR]
+    floors = {(requested["rows"], requested["cores"]): answer for requested, answer in answers if requested["job"] == FLOOR}
+    ours = [(requested, answer) for requested, answer in answers if requested["job"] != FLOOR]
     section.table(
         [
             "method",
@@ -77,22 +81,22 @@ def tell(section: Any, answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> 
             "one machine: processor",
             "we take",
         ],
-        [_costs(asked, answer, floors.get((asked["rows"], asked["cores"]))) for asked, answer in ours],
+        [_costs(requested, answer, floors.get((requested["rows"], requested["cores"]))) for requested, answer in ours],
     )
     section.say("Peaks of memory: of the Python process that asks, of Java, and of all Python workers together; and the loss.")
     section.table(
         ["method", "rows", "cores", "asks", "Java", "workers", "shards", "loss A", "on one machine"],
-        [_peaks(asked, answer) for asked, answer in ours],
+        [_peaks(requested, answer) for requested, answer in ours],
     )
 
 
-def _costs(asked: dict[str, Any], answer: dict[str, Any], floor: dict[str, Any] | None) -> list[str]:
+def _costs(requested: dict[str, Any], answer: dict[str, Any], floor: dict[str, Any] | None) -> list[str]:
     local, used = answer["local"], answer["used"]
     processor, alone = sum(used.values()), sum(floor["used"].values()) if floor else 0.0
     return [
-        asked["job"],
-        f"{asked['rows']:,}",
-        str(asked["cores"]),
+        requested["job"],
+        f"{requested['rows']:,}",
+        str(requested["cores"]),
         f"{answer['seconds']:,.0f} s",
         f"{processor:,.1f} s",
         f"{used['java']:,.1f} s",
@@ -105,10 +109,18 @@ def _costs(asked: dict[str, Any], answer: dict[str, Any], floor: dict[str, Any] 
     ]
 
 
-def _peaks(asked: dict[str, Any], answer: dict[str, Any]) -> list[str]:
+def _peaks(requested: dict[str, Any], answer: dict[str, Any]) -> list[str]:
     peaks = [f"{answer['peaks'][name]:,.0f} MB" for name in ("asks", "java", "workers")]
     there = f"{answer['local']['loss']:.4f}" if answer["local"] else ""
-    return [asked["job"], f"{asked['rows']:,}", str(asked["cores"]), *peaks, answer["shards"], f"{answer['loss']:.4f}", there]
+    return [
+        requested["job"],
+        f"{requested['rows']:,}",
+        str(requested["cores"]),
+        *peaks,
+        answer["shards"],
+        f"{answer['loss']:.4f}",
+        there,
+    ]
 
 
 def written(rows: int, folder: Path) -> Any:
@@ -179,7 +191,7 @@ class Watch(Thread):
         return {kind: sum(used for own, used in self.seen.values() if own == kind) for kind in KINDS}
 
 
-def _answer(asked: dict[str, Any]) -> dict[str, Any]:
+def _answer(requested: dict[str, Any]) -> dict[str, Any]:
     """A small table, then the one that is measured."""
     import closeknit as ck
     from closeknit.spark.session import session
@@ -187,24 +199,24 @@ def _answer(asked: dict[str, Any]) -> dict[str, Any]:
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-memory {DRIVER.replace(' GB', 'g')} pyspark-shell"
     methods = {"mondrian": ck.Mondrian(), "sabre": ck.Sabre(fill="sweep", polish=False, slack=False)}
     models = [ck.KAnonymity(K), ck.TCloseness(SECRET, T)]
-    spark = session(f"local[{asked['cores']}]")
+    spark = session(f"local[{requested['cores']}]")
     with tempfile.TemporaryDirectory() as place:
         home = Path(place)
-        for name, rows in (("small", min(WARM_ROWS, asked["rows"])), ("table", asked["rows"])):
+        for name, rows in (("small", min(WARM_ROWS, requested["rows"])), ("table", requested["rows"])):
             schema = written(rows, home / name)
             watch = Watch()
-            if asked["job"] == FLOOR:
+            if requested["job"] == FLOOR:
                 spark.read.parquet(str(home / name)).orderBy(*SHAPE).write.parquet(str(home / f"out-{name}"))
                 release = None
             else:
-                release = ck.anonymize(home / name, schema, models, methods[asked["job"]], seed=SEED, engine="spark")
+                release = ck.anonymize(home / name, schema, models, methods[requested["job"]], seed=SEED, engine="spark")
                 release.save(home / f"out-{name}", report=False)
             found = watch.ended()
         spark.stop()
         if release is not None:
             notes = release._recipe.get("notes")
             found |= {"shards": notes[0].split()[4] if notes else "", "loss": release.loss}
-        local = _local(home, schema, models, methods[asked["job"]]) if asked["local"] else None
+        local = _local(home, schema, models, methods[requested["job"]]) if requested["local"] else None
         return {**found, "local": local}
 
 

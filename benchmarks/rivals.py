@@ -59,7 +59,7 @@ def _measuring(section: Section, source: tables.Source, interpreter: Path, place
     for name, model in models.items():
         ck.audit(file, source.schema, [model])
         seconds = clock.in_turns({name: lambda m=model: ck.audit(file, source.schema, [m])})[name]
-        ours = ck.audit(file, source.schema, [model]).promises[0].reached
+        ours = ck.audit(file, source.schema, [model]).guarantees[0].measured
         lines.append(
             [name, f"{theirs['answer'][name]:.6f}", f"{ours:.6f}", f"{theirs['seconds'][name]:.3g} s", clock.spread(seconds)]
         )
@@ -76,29 +76,29 @@ class Made:
     """A release by somebody: its time, and what the audit of k and t finds in it."""
 
     by: str
-    asked: str
+    requested: str
     seconds: float
     audit: Any
-    withheld: int
+    suppressed: int
 
     def line(self) -> list[str]:
         rows = self.audit.rows
-        loss = (self.audit.loss.a * rows + self.withheld) / max(rows + self.withheld, 1)
-        k, t = (promise.reached for promise in self.audit.promises)
-        return [self.asked, self.by, f"{self.seconds:.3g} s", f"{loss:.4f}", f"{self.withheld:,}", f"{k:.0f}", f"{t:.4f}"]
+        loss = (self.audit.loss.a * rows + self.suppressed) / max(rows + self.suppressed, 1)
+        k, t = (guarantee.measured for guarantee in self.audit.guarantees)
+        return [self.requested, self.by, f"{self.seconds:.3g} s", f"{loss:.4f}", f"{self.suppressed:,}", f"{k:.0f}", f"{t:.4f}"]
 
 
 def _making(section: Section, source: tables.Source, interpreter: Path, place: Path) -> None:
-    """The same promises asked of anjana and of Stack & Deal."""
+    """The same guarantees asked of anjana and of Stack & Deal."""
     lines = []
     for t in (None, T):
         lines += [_anjana(source, interpreter, place, t, suppress).line() for suppress in (0, 5)]
         lines.append(_closeknit(source, t).line())
     section.say(
-        "Making a release. anjana recodes whole columns and may withhold rows, which count as loss 1; t with equal distances. "
+        "Making a release. anjana recodes whole columns and may suppress rows, which count as loss 1; t with equal distances. "
         "Loss, k and t are measured by the audit. anjana's time is that of its function alone, ours includes reading the file."
     )
-    section.table(["asked", "by", "time", "loss A", "withheld", "k reached", "t reached"], lines)
+    section.table(["requested", "by", "time", "loss A", "suppressed", "k reached", "t reached"], lines)
 
 
 def _checks(secret: str) -> list[Any]:
@@ -118,17 +118,17 @@ def _anjana(source: tables.Source, interpreter: Path, place: Path, t: float | No
     }
     answer = clock.child(interpreter, "ask_anjana.py", question)
     audit = ck.audit(out, source.schema, _checks(source.secret))
-    by = f"anjana {answer['version']}, may withhold {suppress} %"
+    by = f"anjana {answer['version']}, may suppress {suppress} %"
     return Made(by, _render_request(t), answer["seconds"], audit, answer["of"] - answer["rows"])
 
 
 def _closeknit(source: tables.Source, t: float | None) -> Made:
-    asked = [ck.KAnonymity(K)] + ([] if t is None else [ck.TCloseness(source.secret, t, distance="equal")])
+    requested = [ck.KAnonymity(K)] + ([] if t is None else [ck.TCloseness(source.secret, t, distance="equal")])
     kept: list[ck.Release] = []
-    ck.anonymize(source.path, source.schema, asked)
-    seconds = clock.timed(lambda: kept.append(ck.anonymize(source.path, source.schema, asked)))
+    ck.anonymize(source.path, source.schema, requested)
+    seconds = clock.timed(lambda: kept.append(ck.anonymize(source.path, source.schema, requested)))
     audit = ck.audit(kept[0].columns, source.schema, _checks(source.secret))
-    return Made("Stack & Deal, aware", _render_request(t), seconds, audit, kept[0].certificate.withheld)
+    return Made("Stack & Deal, aware", _render_request(t), seconds, audit, kept[0].certificate.suppressed)
 
 
 def _render_request(t: float | None) -> str:

@@ -95,16 +95,16 @@ BENCHMARKS = {
 
 
 def main(arguments: list[str] | None = None) -> None:
-    asked = _arguments(arguments)
-    page = asked.results or (None if asked.rows else PAGE)
+    requested = _arguments(arguments)
+    page = requested.results or (None if requested.rows else PAGE)
     warnings.simplefilter("ignore")
-    for name in asked.names or BENCHMARKS:
+    for name in requested.names or BENCHMARKS:
         title, run = BENCHMARKS[name]
         section = Section(title)
-        tried = f" --rows {asked.rows}" if asked.rows else ""
+        tried = f" --rows {requested.rows}" if requested.rows else ""
         section.say(f"`python benchmarks/run.py {name}{tried}`, {datetime.date.today()}; {machine.described()}.")
         section.say(machine.busy())
-        run(section, asked.rows)
+        run(section, requested.rows)
         print(section.text(), end="\n\n", flush=True)
         if page is not None:
             replace(page, name, section.text(), list(BENCHMARKS))
@@ -115,11 +115,11 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="which benchmarks; all if none is named")
     parser.add_argument("--rows", type=int, help="try the code on a generated table of this size")
     parser.add_argument("--results", type=Path, help="the page to write; RESULTS.md if no --rows is given")
-    asked = parser.parse_args(arguments)
-    for name in asked.names:
+    requested = parser.parse_args(arguments)
+    for name in requested.names:
         if name not in BENCHMARKS:
             parser.error(f"there is no benchmark '{name}'; known are: {', '.join(BENCHMARKS)}")
-    return asked
+    return requested
 
 
 if __name__ == "__main__":

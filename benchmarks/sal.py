@@ -58,20 +58,20 @@ def run(section: Section, rows: int | None) -> None:
         place = Path(folder)
         source = tables.sal(place, rows)
         section.say(source.remark)
-        asked = requests(source.secret)
+        requested = requests(source.secret)
         warm = head(source, place / "warm.csv")
-        for request in asked:
+        for request in requested:
             request.release(source, warm)
-        releases = {request.name: request.release(source) for request in asked[:2]}
-        releases[asked[0].name].to_csv(place / "release.csv")
+        releases = {request.name: request.release(source) for request in requested[:2]}
+        releases[requested[0].name].to_csv(place / "release.csv")
         floor = Floor.under(source.path, place / "release.csv")
         floor.turn()  # warm
         floor = Floor.under(source.path, place / "release.csv")
-        times = _times(source, asked, releases, floor, place)
-        _report_times(section, times, asked, floor)
-        _report_results(section, asked, releases)
-        _report_fresh(section, source, asked)
-        for request in asked[:2]:
+        times = _times(source, requested, releases, floor, place)
+        _report_times(section, times, requested, floor)
+        _report_results(section, requested, releases)
+        _report_fresh(section, source, requested)
+        for request in requested[:2]:
             steps.report(section, request.name, lambda r=request: whole_way(r, source, place))
 
 
@@ -90,11 +90,11 @@ def whole_way(request: Request, source: tables.Source, place: Path) -> ck.Releas
 
 
 def _times(
-    source: tables.Source, asked: list[Request], releases: dict[str, ck.Release], floor: Floor, place: Path
+    source: tables.Source, requested: list[Request], releases: dict[str, ck.Release], floor: Floor, place: Path
 ) -> clock.Times:
     """Everything in turns: floor, certificate, audit and releases."""
     jobs: dict[str, Callable[[], object]] = {"floor": floor.turn}
-    for request in asked[:2]:
+    for request in requested[:2]:
         release = releases[request.name]
         folder = place / f"out{len(jobs)}"
         release.save(folder, report=False)
@@ -103,23 +103,23 @@ def _times(
         jobs[f"certificate with t, of {request.name}"] = lambda r=release, m=models: certificate(r, m)
         jobs[f"audit, of {request.name}"] = lambda f=folder: ck.audit(f / "release.csv", certificate=f / "certificate.json")
         jobs[request.name] = lambda r=request: whole_way(r, source, place)
-    dear = asked[2]
+    dear = requested[2]
     jobs[dear.name] = lambda: releases.__setitem__(dear.name, whole_way(dear, source, place))
     return clock.in_turns(jobs)
 
 
 def certificate(release: ck.Release, models: list[Model]) -> ck.Certificate:
-    """The certificate alone: classes regrouped from the written cells, promises and loss measured, the content hashed."""
+    """The certificate alone: classes regrouped from the written cells, guarantees and loss measured, the content hashed."""
     made = release.certificate
     reading = ck.generalized().read(release.columns, ck.Schema.from_forms(made.columns))
     again = certify(
-        reading, models, version=made.closeknit, form=made.form, withheld=made.withheld, home=None, notes=made.notes
+        reading, models, version=made.closeknit, form=made.form, suppressed=made.suppressed, home=None, notes=made.notes
     )
     return again.model_copy(update={"content_sha256": content_hash(release.columns)})
 
 
-def _report_times(section: Section, times: clock.Times, asked: list[Request], floor: Floor) -> None:
-    aims = {request.name: request.aim for request in asked}
+def _report_times(section: Section, times: clock.Times, requested: list[Request], floor: Floor) -> None:
+    aims = {request.name: request.aim for request in requested}
     lines = floor.lines(5)
     for name, seconds in times.items():
         if name != "floor":
@@ -127,22 +127,22 @@ def _report_times(section: Section, times: clock.Times, asked: list[Request], fl
             lines.append([name, clock.spread(seconds), *floor.ratios(seconds), aim])
     section.table(["from CSV file to saved folder, warm", "time", "× floor", "× floor with sort", "aim"], lines)
     section.say(
-        "Certificate: classes regrouped from the written cells, promises, loss and content hash, without reading a file; "
+        "Certificate: classes regrouped from the written cells, guarantees, loss and content hash, without reading a file; "
         "audit: the same from the saved files, with the SHA-256 of the file. Saving includes syncing to disk, the floor "
         "does not. The aims are multiples of the first floor."
     )
 
 
-def _report_results(section: Section, asked: list[Request], releases: dict[str, ck.Release]) -> None:
+def _report_results(section: Section, requested: list[Request], releases: dict[str, ck.Release]) -> None:
     lines = []
-    for request in asked:
+    for request in requested:
         made = releases[request.name].certificate
-        reached = next((f"{p.reached:.4f}" for p in made.promises if "t_closeness" in p.model), "")
-        lines.append([request.name, f"{made.loss.a:.4f}", f"{made.loss.b:.4f}", f"{made.classes.count:,}", reached])
+        measured = next((f"{p.measured:.4f}" for p in made.guarantees if "t_closeness" in p.model), "")
+        lines.append([request.name, f"{made.loss.a:.4f}", f"{made.loss.b:.4f}", f"{made.classes.count:,}", measured])
     section.table(["release", "loss A", "loss B", "classes", "t reached"], lines)
 
 
-def _report_fresh(section: Section, source: tables.Source, asked: list[Request]) -> None:
+def _report_fresh(section: Section, source: tables.Source, requested: list[Request]) -> None:
     """What only a process of its own can tell."""
     imports = [clock.fresh({"job": "imports"}) for _ in range(clock.ROUNDS + 1)][1:]
     took = {key: clock.spread([one[key] for one in imports]) for key in ("package", "anonymize")}
@@ -150,7 +150,7 @@ def _report_fresh(section: Section, source: tables.Source, asked: list[Request])
         f"Imports in a fresh interpreter: `import closeknit` {took['package']}, until `anonymize` is there {took['anonymize']}."
     )
     lines = []
-    for request in asked:
+    for request in requested:
         used = clock.fresh({"job": "release", "recipe": request.recipe(source)})
         lines.append([request.name, f"{used['peak']:,.0f} MB", f"{used['imports']:,.0f} MB", "1,500 MB"])
     section.table(["memory of a fresh process", "peak", "of it imports", "aim"], lines)

@@ -38,7 +38,7 @@ LEVELS = (1, 16)
 
 @dataclass(frozen=True)
 class Drawn:
-    """The paper's algorithms with k groups, their rows drawn by nearness, then merged until every promise holds. No more."""
+    """The paper's algorithms with k groups, their rows drawn by nearness, then merged until every guarantee holds. No more."""
 
     name: ClassVar[str] = "drawn"
     serves_both: ClassVar[bool] = False
@@ -88,7 +88,7 @@ class Made:
     classes: int
     il_t: float
     glm: float
-    reached: str
+    measured: str
     seconds: float
 
     @classmethod
@@ -97,13 +97,13 @@ class Made:
         made = ck.anonymize(source.path, source.schema, models, method, seed=SEED).certificate
         took = time.perf_counter() - start
         if not made.ok:
-            raise AssertionError(f"{method} broke a promise")
-        reached = " ".join(
-            f"{promise.reached:.3f}" for promise in made.promises if promise.column and promise.reached is not None
+            raise AssertionError(f"{method} broke a guarantee")
+        measured = " ".join(
+            f"{guarantee.measured:.3f}" for guarantee in made.guarantees if guarantee.column and guarantee.measured is not None
         )
         il_t = sum(b for _, b in made.loss.columns.values())
         sizes = (made.classes.smallest, made.classes.largest, made.classes.mean)
-        return cls(*sizes, made.classes.count, il_t, made.loss.a, reached, took)
+        return cls(*sizes, made.classes.count, il_t, made.loss.a, measured, took)
 
     @property
     def sizes(self) -> str:
@@ -115,7 +115,7 @@ Results = dict[tuple[str, int, float], Made]
 
 
 def build_models(k: int, t: float) -> list[Model]:
-    """One promise for each secret."""
+    """One guarantee for each secret."""
     return [ck.KAnonymity(k), ck.TCloseness("occupation", t), ck.TCloseness(SECOND, t)]
 
 
@@ -198,7 +198,7 @@ def _report(section: Section, results: Results, ks: Sequence[int], ts: Sequence[
         "sizes": lambda made: made.sizes,
         "IL_T": lambda made: f"{made.il_t:.3f}",
         "GLM": lambda made: f"{made.glm:.4f}",
-        "reached t, both secrets": lambda made: made.reached,
+        "reached t, both secrets": lambda made: made.measured,
         "seconds": lambda made: f"{made.seconds:.1f}",
     }
     for what, cell in shown.items():
@@ -216,8 +216,8 @@ def _once(section: Section, source: tables.Source, results: Results) -> None:
         "Burel; k = 10, beta = 4 for both": (ck.Burel(), [k, *beta]),
     }
     made = {name: Made.by(method, source, models) for name, (method, models) in others.items()}
-    lines = [[name, m.sizes, f"{m.il_t:.3f}", f"{m.glm:.4f}", m.reached, f"{m.seconds:.1f}"] for name, m in made.items()]
-    section.table(["methods that the grid leaves out", "sizes", "IL_T", "GLM", "reached", "seconds"], lines)
+    lines = [[name, m.sizes, f"{m.il_t:.3f}", f"{m.glm:.4f}", m.measured, f"{m.seconds:.1f}"] for name, m in made.items()]
+    section.table(["methods that the grid leaves out", "sizes", "IL_T", "GLM", "measured", "seconds"], lines)
     longest = {f"{name}, k = {k}, t = {t}": m.seconds for (name, k, t), m in results.items()}
     longest |= {name: m.seconds for name, m in made.items()}
     slowest = max(longest, key=longest.__getitem__)

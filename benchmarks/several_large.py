@@ -46,7 +46,7 @@ def run(section: Section, rows: int | None) -> None:
         lines.insert(
             0, ["floor: polars reads the CSV and writes the release's cells", clock.spread(floor.plain), "1", *[""] * 6]
         )
-        measured = ["loss A", "classes", "mean size", "reached", "peak memory", "of it imports"]
+        measured = ["loss A", "classes", "mean size", "measured", "peak memory", "of it imports"]
         section.table(["from CSV file to saved folder, warm", "time", "× floor", *measured], lines)
 
 
@@ -59,7 +59,7 @@ def _floor(source: tables.Source, release: ck.Release, place: Path) -> Floor:
 
 
 def _line(request: Request, made: ck.Certificate, seconds: list[float], floor: Floor, used: dict[str, float]) -> list[object]:
-    reached = " ".join(f"{promise.reached:.4f}" for promise in made.promises[1:])
+    measured = " ".join(f"{guarantee.measured:.4f}" for guarantee in made.guarantees[1:])
     sizes = [f"{made.classes.count:,}", f"{made.classes.mean:.1f}"]
     memory = [f"{used['peak']:,.0f} MB", f"{used['imports']:,.0f} MB"]
-    return [request.name, clock.spread(seconds), floor.ratios(seconds)[0], f"{made.loss.a:.4f}", *sizes, reached, *memory]
+    return [request.name, clock.spread(seconds), floor.ratios(seconds)[0], f"{made.loss.a:.4f}", *sizes, measured, *memory]

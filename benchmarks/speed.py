@@ -34,37 +34,37 @@ def run(section: Section, rows: int | None) -> None:
         place = Path(folder)
         source = tables.sal(place, rows)
         section.say(f"{source.remark} k = {K}, the hilbert fill; plain: without slack and polish.")
-        asked = requests(source.secret)
-        beside_floor(section, source, asked, place)
+        requested = requests(source.secret)
+        beside_floor(section, source, requested, place)
         _knn(section, source, place)
 
 
-def beside_floor(section: Section, source: tables.Source, asked: list[Request], place: Path) -> dict[str, ck.Release]:
+def beside_floor(section: Section, source: tables.Source, requested: list[Request], place: Path) -> dict[str, ck.Release]:
     """Times in turns with the floor, and memory in processes of their own; the releases by their requests' names."""
     warm = head(source, place / "warm.csv")
     releases = {}
-    for request in asked:
+    for request in requested:
         request.release(source, warm)
         releases[request.name] = request.release(source)
-    releases[asked[0].name].to_csv(place / "release.csv")
+    releases[requested[0].name].to_csv(place / "release.csv")
     Floor.under(source.path, place / "release.csv").turn()  # warm
     floor = Floor.under(source.path, place / "release.csv")
     jobs: dict[str, Callable[[], object]] = {"floor": floor.turn}
-    jobs |= {request.name: lambda r=request: whole_way(r, source, place) for request in asked}
-    report(section, source, asked, releases, clock.in_turns(jobs), floor)
+    jobs |= {request.name: lambda r=request: whole_way(r, source, place) for request in requested}
+    report(section, source, requested, releases, clock.in_turns(jobs), floor)
     return releases
 
 
 def report(
     section: Section,
     source: tables.Source,
-    asked: list[Request],
+    requested: list[Request],
     releases: dict[str, ck.Release],
     times: clock.Times,
     floor: Floor,
 ) -> None:
     lines = floor.lines(10)
-    for request in asked:
+    for request in requested:
         made, took = releases[request.name].certificate, times[request.name]
         used = clock.fresh({"job": "release", "recipe": request.recipe(source)})
         lines.append(
@@ -75,12 +75,12 @@ def report(
                 request.aim,
                 f"{made.loss.a:.4f}",
                 f"{made.classes.count:,}",
-                f"{made.promises[-1].reached:.4f}",
+                f"{made.guarantees[-1].measured:.4f}",
                 f"{used['peak']:,.0f} MB",
                 f"{used['imports']:,.0f} MB",
             ]
         )
-    measured = ["loss A", "classes", "reached", "peak memory", "of it imports"]
+    measured = ["loss A", "classes", "measured", "peak memory", "of it imports"]
     section.table(["from CSV file to saved folder, warm", "time", "× floor", "× floor with sort", "aim", *measured], lines)
 
 

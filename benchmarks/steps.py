@@ -26,7 +26,7 @@ STEPS = (
     Step("encode", "core/schema.py:encode", "api/anonymizing.py:anonymize"),
     Step("check the request", "api/asking.py:check_request", "api/anonymizing.py:released"),
     Step("method", "methods/stack_and_deal.py:run", "api/anonymizing.py:work"),
-    Step("last look at the promises, repair", "fills/repair.py:repaired", "api/anonymizing.py:_outcome"),
+    Step("last look at the guarantees, repair", "fills/repair.py:repaired", "api/anonymizing.py:_outcome"),
     Step("write the cells", "forms/generalized.py:write", "api/publishing.py:_certified"),
     Step("schema of what is published", "api/publishing.py:published_schema", "api/publishing.py:_certified"),
     Step("read back", "forms/generalized.py:read", "api/publishing.py:_certified"),

@@ -29,7 +29,7 @@ class Made:
     """What one run made; `seconds` from the CSV file to the certified release in memory."""
 
     loss: float
-    reached: float
+    measured: float
     classes: int
     seconds: float
 
@@ -40,18 +40,18 @@ class Made:
 
     @classmethod
     def of(cls, release: ck.Release, seconds: float) -> Made:
-        """`reached` is the level of the last model, measured on the written cells."""
+        """`measured` is the level of the last model, measured on the written cells."""
         certificate = release.certificate
-        reached = certificate.promises[-1].reached
-        assert reached is not None, "it is no promise about persons"
-        return cls(certificate.loss.a, reached, certificate.classes.count, seconds)
+        measured = certificate.guarantees[-1].measured
+        assert measured is not None, "it is no guarantee about persons"
+        return cls(certificate.loss.a, measured, certificate.classes.count, seconds)
 
 
 @dataclass
 class Grid:
     """Variants by the thresholds at which they were run."""
 
-    asked: str
+    requested: str
     lines: dict[str, dict[float, Made]] = field(default_factory=dict)
 
     def add(self, variant: str, threshold: float, made: Made) -> None:
@@ -62,7 +62,7 @@ class Grid:
         thresholds = sorted({threshold for line in self.lines.values() for threshold in line})
         shown = {
             "loss A": lambda made: f"{made.loss:.4f}",
-            f"{self.asked} measured": lambda made: f"{made.reached:.4f}",
+            f"{self.requested} measured": lambda made: f"{made.measured:.4f}",
             "classes": lambda made: f"{made.classes:,}",
             "seconds": lambda made: f"{made.seconds:.2f}",
         }
@@ -70,7 +70,7 @@ class Grid:
             rows = [
                 [variant, *(cell(line[x]) if x in line else "" for x in thresholds)] for variant, line in self.lines.items()
             ]
-            section.table([what, *(f"{self.asked} = {x:g}" for x in thresholds)], rows)
+            section.table([what, *(f"{self.requested} = {x:g}" for x in thresholds)], rows)
 
     def compare(self, section: Section, pairs: Sequence[tuple[str, str]]) -> None:
         """How the loss of one variant compares with that of another, at the thresholds that both have."""
@@ -80,7 +80,9 @@ class Grid:
                 mean, lower = statistics.geometric_mean(shares), sum(share < 1 for share in shares)
                 spread = f"{min(shares):.2f}..{max(shares):.2f}"
                 rows.append([f"{one}, beside {other}", f"{mean:.2f}", spread, f"{lower} of {len(shares)}"])
-        section.table(["loss of one beside another", "mean ratio", "least..largest", f"lower at so many {self.asked}"], rows)
+        section.table(
+            ["loss of one beside another", "mean ratio", "least..largest", f"lower at so many {self.requested}"], rows
+        )
 
     def shares(self, one: str, other: str) -> list[float]:
         """Loss of one variant as a share of that of another, at each threshold that both have."""
@@ -89,17 +91,17 @@ class Grid:
 
     def used(self, variant: str) -> float:
         """How much of what was asked a variant uses up, on average."""
-        return statistics.mean(made.reached / threshold for threshold, made in self.lines[variant].items())
+        return statistics.mean(made.measured / threshold for threshold, made in self.lines[variant].items())
 
 
 def timed(method: Method, source: tables.Source, models: Sequence[Model]) -> tuple[ck.Release, float]:
-    """A release that keeps its promises, and its seconds from the CSV file to the certified release in memory."""
+    """A release that keeps its guarantees, and its seconds from the CSV file to the certified release in memory."""
     start = time.perf_counter()
     # the sources look at limits that exclude nothing on some of their tables
     release = ck.anonymize(source.path, source.schema, models, method, seed=SEED, allow_vacuous=True)
     took = time.perf_counter() - start
     if not release.certificate.ok:
-        raise AssertionError(f"{method} broke a promise")
+        raise AssertionError(f"{method} broke a guarantee")
     return release, took
 
 

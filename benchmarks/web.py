@@ -68,8 +68,8 @@ def _measured(client: httpx.Client, source: tables.Source, place: Path) -> list[
 
 def _job(client: httpx.Client, recipe: Path, table: Path, answers: list[float]) -> None:
     """One job, asked after until it is done."""
-    with open(recipe, "rb") as asked, open(table, "rb") as rows:
-        id = client.post("/api/jobs", files={"recipe": ("recipe.yaml", asked), "table": ("table.csv", rows)}).json()["id"]
+    with open(recipe, "rb") as requested, open(table, "rb") as rows:
+        id = client.post("/api/jobs", files={"recipe": ("recipe.yaml", requested), "table": ("table.csv", rows)}).json()["id"]
     state = "waiting"
     while state in ("waiting", "running"):
         time.sleep(PAUSE)

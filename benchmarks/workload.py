@@ -1,6 +1,6 @@
 """What a release of Adult is worth beside the table: COUNT queries, and a classifier that is trained on it.
 
-Generalized, bucketized and sliced releases promise the same: no occupation stands in more than 1/l of a class or bucket.
+Generalized, bucketized and sliced releases guarantee the same: no occupation stands in more than 1/l of a class or bucket.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _possible(section: Section, source: tables.Source, split: Split) -> list[int
 
 
 def made(split: Split, l: int) -> dict[str, Release]:
-    """The same promise in every form."""
+    """The same guarantee in every form."""
     diverse = [ck.LDiversity(SECRET, l, "frequency")]
 
     def release(method: Method, form: str | None = None) -> Release:
@@ -136,8 +136,8 @@ def _share(scores: Scores) -> str:
 
 def _sweep(section: Section, split: Split, releases: Mapping[str, Release], l: int, count: int) -> None:
     """Median error over the number of quasi columns and over the selectivity."""
-    asked = [(lambda_, 0.1) for lambda_ in LAMBDAS] + [(3, theta) for theta in THETAS]
-    workloads = [queries(split.train, split.schema, SECRET, lambda_, theta, count) for lambda_, theta in asked]
+    requested = [(lambda_, 0.1) for lambda_ in LAMBDAS] + [(3, theta) for theta in THETAS]
+    workloads = [queries(split.train, split.schema, SECRET, lambda_, theta, count) for lambda_, theta in requested]
     lines = []
     start = time.perf_counter()
     for name, release in releases.items():

@@ -71,7 +71,7 @@ def cases(draw: st.DrawFn) -> Case:
     bucket = {"disease": ("bucket",), "wage": ("bucket",)}
     if kind in ("starred", "hidden"):
         class_of = [-1 if c == 2 else c for c in class_of]
-        return case(ck.generalized(withheld=kind), cells, class_of, both)
+        return case(ck.generalized(suppressed=kind), cells, class_of, both)
     if kind == "generalized":
         return case(ck.generalized(), cells, class_of, both)
     if kind == "permuted":

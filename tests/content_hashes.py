@@ -77,8 +77,11 @@ def local_releases() -> Iterator[tuple[str, Callable[[], str]]]:
     table, schema = ck.datasets.hospital(400), ck.datasets.hospital_schema()
     common: dict[str, Any] = {"seed": SEED, "allow_vacuous": True}
     for name, method in METHODS.items():
-        for asked, models in MODELS.items():
-            yield f"{name}, {asked}", lambda m=method, g=models: refused_or(lambda: ck.anonymize(table, schema, g, m, **common))
+        for requested, models in MODELS.items():
+            yield (
+                f"{name}, {requested}",
+                lambda m=method, g=models: refused_or(lambda: ck.anonymize(table, schema, g, m, **common)),
+            )
     roles = {"identifier": schema.identifier, "quasi": schema.quasi, "drop": ["stay", "charge"]}
     schema_of_one = ck.Schema(**roles, sensitive={"disease": schema.sensitive["disease"]})
     diverse = [ck.LDiversity("disease", 2)]

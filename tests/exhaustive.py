@@ -129,7 +129,7 @@ def holds(model: Model, rows: list[Row], every: list[Row]) -> bool:
 class Found:
     loss: Fraction
     vector: tuple[int, ...]
-    withheld: frozenset[int]
+    suppressed: frozenset[int]
 
 
 def exhaustive(rows: list[Row], axes: dict[str, Axis], models: Sequence[Model], room: int, weights: list[int]) -> Found | None:
@@ -147,7 +147,7 @@ def exhaustive(rows: list[Row], axes: dict[str, Axis], models: Sequence[Model], 
 
 
 def left(rows: list[Row], axes: dict[str, Axis], vector: Sequence[int], models: Sequence[Model]) -> set[int]:
-    """The rows that are left when groups that break a promise are withheld until none does."""
+    """The rows that are left when groups that break a guarantee are suppressed until none does."""
     groups: dict[Any, list[int]] = {}
     for i, row in enumerate(rows):
         cells = tuple(axis.written(row[name], level) for (name, axis), level in zip(axes.items(), vector, strict=True))
@@ -176,7 +176,7 @@ def encoded(rows: list[Row], axes: dict[str, Axis], weights: list[int], secrets:
 
 @dataclass(frozen=True)
 class Narrow:
-    """A promise that is not monotone: a class has at most so many rows."""
+    """A guarantee that is not monotone: a class has at most so many rows."""
 
     name: ClassVar[str] = "narrow"
     needs: ClassVar[frozenset[str]] = frozenset({"sizes"})

@@ -52,10 +52,10 @@ def asks_nobody(page: str) -> None:
     }
     assert {tag for tag, _ in read.tags} & fetching == set()
     for tag, attributes in read.tags:
-        asked = [
+        requested = [
             name for name in attributes if name.startswith("on") or name in ("src", "href", "xlink:href", "style", "action")
         ]
-        assert asked == [], (tag, attributes)
+        assert requested == [], (tag, attributes)
         assert not any(value and "url(" in value for value in attributes.values()), (tag, attributes)
     styles = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
     assert len(styles) == 1 and "url(" not in styles[0] and "@import" not in styles[0]
@@ -64,5 +64,5 @@ def asks_nobody(page: str) -> None:
 
 def hospital(rows: int = 200, **changes: Any) -> ck.Release:
     models = changes.pop("models", [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)])
-    asked = {"seed": SEED, **changes}
-    return ck.anonymize(ck.datasets.hospital(rows), ck.datasets.hospital_schema(), models, **asked)
+    requested = {"seed": SEED, **changes}
+    return ck.anonymize(ck.datasets.hospital(rows), ck.datasets.hospital_schema(), models, **requested)

@@ -104,11 +104,11 @@ class Cluster:
         """A driver of its own: this file with other words."""
         from conftest import BRIEF_SPARK
 
-        asked = " ".join(f"--conf {key}={value}" for key, value in {**EXECUTOR, **BRIEF_SPARK}.items())
+        requested = " ".join(f"--conf {key}={value}" for key, value in {**EXECUTOR, **BRIEF_SPARK}.items())
         process = Process(
             self.folder / f"{name}.log",
             [sys.executable, "-u", __file__, self.url, *words],
-            PYSPARK_SUBMIT_ARGS=f"{asked} pyspark-shell",
+            PYSPARK_SUBMIT_ARGS=f"{requested} pyspark-shell",
             PYSPARK_PYTHON=sys.executable,
             PYTHONPATH=os.pathsep.join(sys.path),
         )

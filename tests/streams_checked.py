@@ -1,4 +1,4 @@
-"""What a stream of classes promises, checked from its output in plain Python: shared by the tests of Castle and KnnStream."""
+"""What a stream of classes guarantees, checked from its output in plain Python: shared by the tests of Castle and KnnStream."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def raw_rows(draw: st.DrawFn, most: int = 60) -> list[Raw]:
 
 
 class Watched:
-    """A stream beside a log of which row left when; every promise is checked after every call."""
+    """A stream beside a log of which row left when; every guarantee is checked after every call."""
 
     def __init__(self, stream: DelayedStream, alone: bool = False, persons: bool = True, distinct: int = 1) -> None:
         self.stream, self.alone, self.persons, self.distinct = stream, alone, persons, distinct

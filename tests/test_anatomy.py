@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.checks.methods import promise_kept, run_case
+from closeknit.checks.methods import guarantee_met, run_case
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
 from closeknit.core.geometry import scales
@@ -81,14 +81,14 @@ def eligible(draw: st.DrawFn) -> tuple[list[int], str]:
     return ills, str(l)
 
 
-# The promise -------------------------------------------------------------------------------------------------------------
+# The guarantee -------------------------------------------------------------------------------------------------------------
 
 
 @BOTH
 @settings(max_examples=examples(150))
 @given(eligible(), st.integers(0, 3))
-def test_every_group_is_diverse_and_there_are_as_many_as_can_be(rows: str, asked: tuple[list[int], str], seed: int) -> None:
-    ills, l = asked
+def test_every_group_is_diverse_and_there_are_as_many_as_can_be(rows: str, requested: tuple[list[int], str], seed: int) -> None:
+    ills, l = requested
     table = coded(ills, seed)
     count = check_diverse(groups(Anatomy(l, rows=rows), table, seed), table.sensitive[:, 0].tolist(), l)
     assert count == most_groups(len(ills), max(Counter(ills).values()), Fraction(l), len(ills))
@@ -176,31 +176,31 @@ def test_the_printed_tables_protect_nobody() -> None:
         "disease": ["Heart Disease", "Fever", "Cancer", "Flu"],
     }
     quasi = {"sex": ck.flat(), "zip": ck.prefix(), "age": ck.numeric()}
-    schema, asked = ck.Schema(quasi=quasi, sensitive={"disease": ck.flat()}), [ck.LDiversity("disease", 2, "frequency")]
+    schema, requested = ck.Schema(quasi=quasi, sensitive={"disease": ck.flat()}), [ck.LDiversity("disease", 2, "frequency")]
     printed = Columns.of({"bucket": [1, 2, 3, 4], **people})
-    assert not ck.audit(printed, schema, asked, form="bucketized").ok
+    assert not ck.audit(printed, schema, requested, form="bucketized").ok
     release = ck.anonymize(Columns.of(people), schema, [], Anatomy(2), seed=SEED)
     assert sorted(Counter(release.columns["bucket"].cells()).values()) == [2, 2]
-    assert ck.audit(release.columns, schema, asked, form="bucketized").ok
+    assert ck.audit(release.columns, schema, requested, form="bucketized").ok
     with pytest.raises(ck.BadInput, match="l must be a number above 1"):
         Anatomy(1)
 
 
-# Other promises, other forms, persons ------------------------------------------------------------------------------------
+# Other guarantees, other forms, persons ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rows", ["near", "random"])
-def test_other_promises_are_kept_too(rows: str) -> None:
+def test_other_guarantees_are_kept_too(rows: str) -> None:
     models = (ck.TCloseness("disease", 0.3), ck.LDiversity("stay", 3, "frequency"), ck.BetaLikeness("charge", 400))
     case = Case("hospital", ck.datasets.hospital(300), ck.datasets.hospital_schema(), models)
-    promise_kept(Anatomy(4, "disease", rows), case)
+    guarantee_met(Anatomy(4, "disease", rows), case)
 
 
 @pytest.mark.parametrize("form", [None, "bucketized", "multiset", "generalized", "sliced"])
 def test_groups_are_written_in_any_form(form: str | None) -> None:
     release = ck.anonymize(Columns.of(cells(list("abcdef") * 10)), SCHEMA, [], Anatomy(3), form=form, seed=SEED)
-    promise = release.certificate.promises[0]
-    assert release.certificate.ok and "frequency l-diversity of ill, l = 3" in promise.text
+    guarantee = release.certificate.guarantees[0]
+    assert release.certificate.ok and "frequency l-diversity of ill, l = 3" in guarantee.text
     assert ("bucket" in release.columns) == (form != "generalized")
 
 
@@ -219,11 +219,11 @@ def test_persons(person_rows: str, l: int) -> None:
     ills = rng.choice(20, 120).astype(str).tolist()
     columns = Columns.of({**cells(ills), "patient": [f"p{i}" for i in rng.integers(0, 50, 120)]})
     schema = SCHEMA.model_copy(update={"person": "patient", "person_rows": person_rows})
-    promise_kept(Anatomy(l), Case("visits", columns, schema, (ck.LDiversity("ill", 2),)))
+    guarantee_met(Anatomy(l), Case("visits", columns, schema, (ck.LDiversity("ill", 2),)))
 
 
 def test_persons_whose_first_rows_alone_are_not_diverse() -> None:
-    """Everybody has a first row with the same secret, yet all rows as one group keep the promise."""
+    """Everybody has a first row with the same secret, yet all rows as one group keep the guarantee."""
     ills = ["a flu"] * 10 + [f"rare {i}" for i in range(10)]
     people: dict[str, list[Any]] = {"age": [1] * 20, "town": ["a"] * 20, "patient": [f"p{i}" for i in range(10)] * 2}
     columns = Columns.of({**people, "ill": ills})
@@ -238,16 +238,16 @@ def test_persons_whose_first_rows_alone_are_not_diverse() -> None:
 
 def test_which_secret() -> None:
     schema = ck.datasets.hospital_schema()
-    assert Anatomy(2.5).promises(schema) == (ck.LDiversity("disease", 2.5, "frequency"),)
-    assert Anatomy(2, "stay").promises(schema) == (ck.LDiversity("stay", 2, "frequency"),)
+    assert Anatomy(2.5).guarantees(schema) == (ck.LDiversity("disease", 2.5, "frequency"),)
+    assert Anatomy(2, "stay").guarantees(schema) == (ck.LDiversity("stay", 2, "frequency"),)
     table = schema.encode(ck.datasets.hospital(400))
     place = list(schema.sensitive).index("stay")
     check_diverse(groups(Anatomy(3, "stay"), table), table.sensitive[:, place].tolist(), 3)
     for column in ("age", "nobody"):
         with pytest.raises(ck.BadInput, match=f"column '{column}': is not sensitive; choose one of: disease, stay"):
-            Anatomy(2, column).promises(schema)
+            Anatomy(2, column).guarantees(schema)
     with pytest.raises(ck.BadInput, match="needs a secret"):
-        Anatomy(2).promises(ck.Schema(quasi={"age": ck.numeric()}))
+        Anatomy(2).guarantees(ck.Schema(quasi={"age": ck.numeric()}))
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_secret_of_months_is_published_in_months() -> None:
 @pytest.mark.parametrize(
     ("models", "said"),
     [
-        ([], "no promise was asked for"),
+        ([], "no guarantee was asked for"),
         ([ck.KAnonymity(2), ck.TCloseness("age", 0.2)], "column 'age'.*not sensitive.*disease"),
         ([ck.KAnonymity(2), ck.TCloseness("disease", 0.2, "ordered")], "column 'disease'.*ordered distance"),
         ([ck.KAnonymity(2), ck.TCloseness("nowhere", 0.2)], "nowhere"),

@@ -43,11 +43,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_csv(hospital(600, seed=3), place / "people.csv")
     recipe = {**hospital_recipe("patients.csv"), "method": "mondrian", "models": [{"k_anonymity": {"k": 4}}], "seed": SEED}
     (place / "recipe.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False), encoding="utf-8")
-    asked = Recipe.read(place / "recipe.yaml")
+    requested = Recipe.read(place / "recipe.yaml")
     for name, count in (("out", 120), ("half", 60)):
         table = place / f"{name}.csv"
         write_csv(patients.take(np.arange(count)), table)
-        release = ck.anonymize(table, asked.schema, asked.models, asked.method, seed=SEED)
+        release = ck.anonymize(table, requested.schema, requested.models, requested.method, seed=SEED)
         release.save(place / name)
     return place
 

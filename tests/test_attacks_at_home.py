@@ -85,14 +85,14 @@ def released(rows: list[tuple[Any, ...]], method: Any, k: int = 2) -> tuple[Colu
 @given(st.integers(0, 40), st.integers(1, 20), st.integers(1, 4), st.integers(0, 2**32 - 1))
 def test_overlapping_boxes_are_those_that_overlap(b: int, q: int, d: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    lo, asked = rng.integers(0, 9, (b, d)).astype(np.int32), rng.integers(0, 9, (q, d)).astype(np.int32)
-    hi, until = (lo + rng.integers(-1, 5, (b, d))).astype(np.int32), (asked + rng.integers(-1, 3, (q, d))).astype(np.int32)
+    lo, requested = rng.integers(0, 9, (b, d)).astype(np.int32), rng.integers(0, 9, (q, d)).astype(np.int32)
+    hi, until = (lo + rng.integers(-1, 5, (b, d))).astype(np.int32), (requested + rng.integers(-1, 3, (q, d))).astype(np.int32)
     weight = rng.integers(1, 9, b).astype(np.float64)
-    both = (lo[None] <= until[:, None]) & (hi[None] >= asked[:, None]) & (lo <= hi)[None] & (asked <= until)[:, None]
+    both = (lo[None] <= until[:, None]) & (hi[None] >= requested[:, None]) & (lo <= hi)[None] & (requested <= until)[:, None]
     naive = both.all(axis=2)
     tree = box_tree(lo, hi, weight)
-    assert (overlapping_weight(tree, asked, until) == naive @ weight).all()
-    assert overlapping(tree, asked, until, naive.sum(axis=1)).tolist() == np.nonzero(naive)[1].tolist()
+    assert (overlapping_weight(tree, requested, until) == naive @ weight).all()
+    assert overlapping(tree, requested, until, naive.sum(axis=1)).tolist() == np.nonzero(naive)[1].tolist()
 
 
 @settings(max_examples=examples(40))

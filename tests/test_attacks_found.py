@@ -201,7 +201,7 @@ Edit = Callable[[dict[str, Any]], object]
 
 def forged(folder: Path, rows: list[list[str]], columns: dict[str, Any], models: list[Any], edit: Edit | None = None) -> Any:
     """The audit of a release with a certificate in which every number is the recomputed one."""
-    file, schema, asked = folder / "release.csv", Schema.from_forms(columns), models_from(models)
+    file, schema, requested = folder / "release.csv", Schema.from_forms(columns), models_from(models)
     with open(file, "w", newline="", encoding="utf-8") as out:
         csv.writer(out, lineterminator="\n").writerows([schema.published, *rows])
     cells = read(file)
@@ -212,11 +212,11 @@ def forged(folder: Path, rows: list[list[str]], columns: dict[str, Any], models:
         "form": {"generalized": {}},
         "columns": columns,
         "rows": len(rows),
-        "withheld": 0,
-        "promises": [promise.model_dump(mode="json") for promise in judge(reading, asked)],
-        "classes": class_sizes(reading, max(model.least_size for model in asked)).model_dump(),
+        "suppressed": 0,
+        "guarantees": [guarantee.model_dump(mode="json") for guarantee in judge(reading, requested)],
+        "classes": class_sizes(reading, max(model.least_size for model in requested)).model_dump(),
         "loss": loss_record(measure_loss(cells, schema)).model_dump(mode="json"),
-        "notes": list_notes(schema, asked, ck.generalized(), 0),
+        "notes": list_notes(schema, requested, ck.generalized(), 0),
         "content_sha256": content_hash(cells),
     }
     if edit:
@@ -251,7 +251,7 @@ def test_secrets_finer_than_what_they_are_judged_on_are_found(tmp_path: Path, ki
 
 def test_markers_in_a_certificate_do_not_join_classes(tmp_path: Path) -> None:
     def nameless(certificate: dict[str, Any]) -> None:
-        certificate["promises"][0]["worst"] = None
+        certificate["guarantees"][0]["worst"] = None
 
     rows = [[age, "flu"] for age in ("30", "31", "32", "33")]
     found = forged(tmp_path, rows, {**FLAT, "missing": ["30", "31", "32", "33"]}, K4, nameless)
@@ -269,21 +269,21 @@ def test_an_audit_names_the_columns_that_nothing_protects(tmp_path: Path) -> Non
     assert "column 'address' is published as it is, without any protection" in found.output
 
 
-@pytest.mark.parametrize("withheld", [-3, 10**400])
-def test_impossible_counts_are_refused(tmp_path: Path, withheld: int) -> None:
-    assert forged(tmp_path, HONEST, FLAT, K4, lambda record: record.update(withheld=withheld)).exit_code == 2
+@pytest.mark.parametrize("suppressed", [-3, 10**400])
+def test_impossible_counts_are_refused(tmp_path: Path, suppressed: int) -> None:
+    assert forged(tmp_path, HONEST, FLAT, K4, lambda record: record.update(suppressed=suppressed)).exit_code == 2
 
 
-def test_a_promise_about_a_column_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+def test_a_guarantee_about_a_column_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     def elsewhere(certificate: dict[str, Any]) -> None:
-        certificate["promises"].append({**certificate["promises"][0], "model": {"t_closeness": {"column": "x", "t": 1}}})
+        certificate["guarantees"].append({**certificate["guarantees"][0], "model": {"t_closeness": {"column": "x", "t": 1}}})
 
     found = forged(tmp_path, HONEST, FLAT, K4, elsewhere)
     assert found.exit_code == 2 and "not sensitive" in found.output
 
 
-def test_a_promise_listed_under_another_column_is_found(tmp_path: Path) -> None:
-    found = forged(tmp_path, HONEST, FLAT, K4, lambda record: record["promises"][0].update(column="pay"))
+def test_a_guarantee_listed_under_another_column_is_found(tmp_path: Path) -> None:
+    found = forged(tmp_path, HONEST, FLAT, K4, lambda record: record["guarantees"][0].update(column="pay"))
     assert found.exit_code == 1
 
 

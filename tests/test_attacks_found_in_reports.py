@@ -116,11 +116,11 @@ def test_a_class_before_and_after_is_looked_for_once_in_the_release(monkeypatch:
     table = Columns.of({"age": list(range(60)), "ill": [f"v{i}" for i in range(60)]})
     release = ck.anonymize(table, SCHEMA, [ck.KAnonymity(1)], ck.Mondrian(), seed=SEED)
     other = Columns.of({"age": table["age"].cells(), "ill": ["other"] * 60})
-    asked: list[int] = []
+    requested: list[int] = []
     of = samples._Texts.of
-    monkeypatch.setattr(samples._Texts, "of", lambda self, rows: asked.append(1) or of(self, rows))
+    monkeypatch.setattr(samples._Texts, "of", lambda self, rows: requested.append(1) or of(self, rows))
     assert samples.find_class(other, SCHEMA, release, release.partition) is None
-    assert len(asked) <= 60 + 2 * samples.TRIED
+    assert len(requested) <= 60 + 2 * samples.TRIED
     found = samples.find_class(table, SCHEMA, release, release.partition)
     assert found is not None
     assert found.rows == 1

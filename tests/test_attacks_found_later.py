@@ -1,4 +1,4 @@
-"""What attacks on withheld rows, levels, comparisons and forced saves found; each case once let something through."""
+"""What attacks on suppressed rows, levels, comparisons and forced saves found; each case once let something through."""
 
 from __future__ import annotations
 
@@ -76,31 +76,31 @@ def _schema():
     return ck.Schema(quasi={"age": ck.numeric(), "sex": ck.flat()}, sensitive={"wage": ck.numeric()})
 
 
-# 2. a withheld secret shows in the type of the published ones -----------------------------------------------------------
+# 2. a suppressed secret shows in the type of the published ones -----------------------------------------------------------
 
 
-def test_type_tells_nothing_of_a_withheld_secret(tmp_path):
+def test_type_tells_nothing_of_a_suppressed_secret(tmp_path):
     types = []
     for odd in ("3", "3.5"):
         rows = [f"{20 + i % 3},{i % 2 + 1}" for i in range(12)] + [f"9999,{odd}"]
         (tmp_path / "t.csv").write_text("\n".join(["age,wage", *rows]) + "\n")
         schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"wage": ck.numeric()})
         release = ck.anonymize(tmp_path / "t.csv", schema, [ck.KAnonymity(4)], ck.Mondrian(), suppress=0.1, seed=SEED)
-        assert release.certificate.withheld == 1
+        assert release.certificate.suppressed == 1
         types.append(release.frame.schema.field("wage").type)
     assert types[0] == types[1]
 
 
-# 3. a withheld code shows in the masks (and levels) of the others -------------------------------------------------------
+# 3. a suppressed code shows in the masks (and levels) of the others -------------------------------------------------------
 
 
-def test_masks_tell_nothing_of_a_withheld_code():
+def test_masks_tell_nothing_of_a_suppressed_code():
     told = []
     for code in ("987", "9876543"):
         table = pa.table({"zip": ["123", "124", "125", "126"] * 3 + [code], "ill": ["a", "b"] * 6 + ["a"]})
         schema = ck.Schema(quasi={"zip": ck.prefix()}, sensitive={"ill": ck.flat()})
         release = ck.anonymize(table, schema, [ck.KAnonymity(4)], ck.Incognito(), suppress=0.1, seed=SEED)
-        told.append((release.certificate.withheld, release.certificate.form, sorted(set(release.columns["zip"].cells()))))
+        told.append((release.certificate.suppressed, release.certificate.form, sorted(set(release.columns["zip"].cells()))))
     assert told[0] == told[1]
 
 
@@ -207,7 +207,7 @@ def test_least_of_the_joint_line_is_for_the_rows_that_it_names():
     table = Columns.of({"z": list("abcd") + ["a"] * 4 + ["b"] * 4, "s": list("xyxyxxxxyyxy"), "u": list("uvvuuvuvuvuv")})
     schema = ck.Schema(quasi={"z": ck.flat()}, sensitive={"s": ck.flat(), "u": ck.flat()})
     coded, class_of = schema.encode(table), np.array([0, 0, 0, 0, 1, 1, 1, 1, -1, -1, -1, -1])
-    form = ck.generalized(withheld="hidden")
+    form = ck.generalized(suppressed="hidden")
     columns, told = publish_table(coded, Partition.of(class_of[coded.rows]), [ck.KAnonymity(4)], form)
     reading = form.read(columns, Schema.from_forms(told.columns), None, [("s", "u")])
     reference = reading.classes.histograms["s", "u"].reference
@@ -237,13 +237,13 @@ def test_a_partition_that_keeps_frequency_diversity_of_persons_counted_once_is_f
 # 8. the remedy of finding 3 must not change what Incognito chose --------------------------------------------------------
 
 
-def test_a_withheld_longer_code_does_not_lift_the_level_of_the_others():
+def test_a_suppressed_longer_code_does_not_lift_the_level_of_the_others():
     told = []
     for code in ("98765", "12345"):  # the second one raises the tree under 12
         codes = [f"1{a}{b}" for a in (1, 2) for b in range(8)]
         table = pa.table({"zip": [*codes * 2, code], "sex": ["f", "m"] * 16 + ["x"], "ill": list("aabb") * 8 + ["a"]})
         schema = ck.Schema(quasi={"zip": ck.prefix(), "sex": ck.flat()}, sensitive={"ill": ck.flat()})
         release = ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.Incognito(), suppress=0.05, seed=SEED)
-        assert release.certificate.withheld == 1
+        assert release.certificate.suppressed == 1
         told.append(release.certificate)
     assert told[0] == told[1]

@@ -63,7 +63,7 @@ def test_a_table_whose_rows_line_up_does_not_pass_as_bucketized() -> None:
 def test_cells_beside_the_secret_cannot_be_said_to_stand_elsewhere() -> None:
     cells = {"bucket": ["1"] * 4, "age": ["1", "2", "3", "4"], "zip": ["a", "b", "c", "d"], "ill": ["x", "y", "x", "y"]}
     truly = ck.audit(pl.DataFrame(cells), ILLS, DIVERSE, form=ck.sliced([["age"], ["zip", "ill"]]))
-    assert truly.promises[0].status == "broken"
+    assert truly.guarantees[0].status == "broken"
     told = ck.audit(pl.DataFrame(cells), ILLS, DIVERSE, form=ck.sliced([["age"], ["zip"], ["ill"]]))
     assert told.findings == ("bucket 1: the cells of ill are not sorted, so rows may line up with others",)
 
@@ -89,13 +89,13 @@ def test_secrets_that_differ_in_spelling_alone_are_one_value_for_every_weight() 
     cells = {"bucket": ["1", "1", "2", "2"], "age": ["1", "2", "3", "4"], "pay": ["1", "1.0", "2", "2.0"]}
     for weight in ("local", "size", "paper"):
         audit = ck.audit(pl.DataFrame(cells), schema, [DiverseSlicing("pay", 2, weight)], form="bucketized")
-        assert not audit.ok and audit.promises[0].status != "recomputed"
+        assert not audit.ok and audit.guarantees[0].status != "recomputed"
 
 
 def test_weighed_diversity_is_bounded_by_an_audit_with_its_certificate() -> None:
     release = ck.anonymize(PEOPLE, ILLS, [], ck.Slicing(l=2, diverse="size"), seed=SEED)
-    assert release.certificate.promises[0].status == "attested"
-    assert ck.audit(release.frame, certificate=release.certificate).promises[0].status == "recomputed"
+    assert release.certificate.guarantees[0].status == "attested"
+    assert ck.audit(release.frame, certificate=release.certificate).guarantees[0].status == "recomputed"
 
 
 def test_a_certificate_whose_groups_name_an_unknown_column_is_refused() -> None:

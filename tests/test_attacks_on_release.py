@@ -252,8 +252,8 @@ def test_every_form_can_be_attacked_and_the_worst_stands_first(one: Case) -> Non
 def test_a_whole_release_is_attacked(form: str) -> None:
     table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
     made = {"perturbed": ck.perturbed(0.5, ["disease"])}.get(form) or getattr(ck, form)()
-    promise = ck.KAnonymity(5) if form in ("generalized", "perturbed") else ck.LDiversity("disease", 2, "frequency")
-    release = ck.anonymize(table, schema, [promise], form=made, seed=2**70)
+    guarantee = ck.KAnonymity(5) if form in ("generalized", "perturbed") else ck.LDiversity("disease", 2, "frequency")
+    release = ck.anonymize(table, schema, [guarantee], form=made, seed=2**70)
     found = A.on_release(release)
     of_disease = {finding.attack: finding for finding in found if finding.column == "disease"}
     assert 0 < of_disease["homogeneity"].risk < 1

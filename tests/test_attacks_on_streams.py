@@ -178,10 +178,10 @@ def test_a_checkpoint_with_any_other_bit_is_refused(made: Any, tmp_path: Path) -
 
 def test_a_stream_that_was_saved_is_no_run_to_go_on_with(tmp_path: Path) -> None:
     recipe, home = write_recipe(tmp_path), tmp_path / "ck"
-    asked = Recipe.read(recipe)
-    assert asked.stream is not None
+    requested = Recipe.read(recipe)
+    assert requested.stream is not None
     home.mkdir()
-    asked.stream.build(asked.schema, asked.models, asked.seed).save(home / "checkpoint")
+    requested.stream.build(requested.schema, requested.models, requested.seed).save(home / "checkpoint")
     run = CliRunner().invoke(app, ["stream", str(recipe), "--checkpoint", str(home)], input="")
     assert (run.exit_code, "tells no place of an input" in run.stderr) == (2, True)
 
@@ -229,16 +229,16 @@ def test_a_closed_input_or_output_is_one_sentence(closed: str, tmp_path: Path) -
     assert run.stderr.startswith("closeknit: standard ") and run.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("asked", [ck.KAnonymity(2), None, "k_anonymity", {"k_anonymity": 2}, [ck.KAnonymity]])
-def test_promises_that_are_no_list_are_refused_in_a_sentence(asked: Any) -> None:
+@pytest.mark.parametrize("requested", [ck.KAnonymity(2), None, "k_anonymity", {"k_anonymity": 2}, [ck.KAnonymity]])
+def test_guarantees_that_are_no_list_are_refused_in_a_sentence(requested: Any) -> None:
     calls = [
-        lambda: ck.SabreWindow(SCHEMA, asked, omega=4, advance=2),
-        lambda: ck.anonymize(pd.DataFrame([ROW, ROW]), SCHEMA, asked),
-        lambda: ck.compare(pd.DataFrame([ROW, ROW]), SCHEMA, asked),
-        *([] if asked is None else [lambda: castle(models=asked)]),
+        lambda: ck.SabreWindow(SCHEMA, requested, omega=4, advance=2),
+        lambda: ck.anonymize(pd.DataFrame([ROW, ROW]), SCHEMA, requested),
+        lambda: ck.compare(pd.DataFrame([ROW, ROW]), SCHEMA, requested),
+        *([] if requested is None else [lambda: castle(models=requested)]),
     ]
     for call in calls:
-        with pytest.raises(BadInput, match=r"is no list of promises|the model KAnonymity is not called"):
+        with pytest.raises(BadInput, match=r"is no list of guarantees|the model KAnonymity is not called"):
             call()
 
 

@@ -95,7 +95,7 @@ def test_a_page_that_takes_long_stands_in_nobodys_way(desk: tuple[Any, str], mon
     client, at = desk
     seen = []
     monkeypatch.setattr(guarantees_step, "check_started", lambda case: seen.append(threading.current_thread()))
-    client.post(f"{at}/promises", data={"model": "k_anonymity", "k": "2"})
+    client.post(f"{at}/guarantees", data={"model": "k_anonymity", "k": "2"})
 
     async def loop() -> threading.Thread:
         return threading.current_thread()
@@ -167,7 +167,7 @@ def test_a_recipe_that_is_taken_breaks_no_page(desk: tuple[Any, str], more: str)
     client, at = desk
     taken = client.post(f"{at}/recipe", files={"recipe": ("r.yaml", (SCHEMA + more).encode())})
     assert taken.status_code == 303, taken.text
-    assert [client.get(at + page).status_code for page in ("/roles", "/promises", "/methods", "/release")] == [200] * 4
+    assert [client.get(at + page).status_code for page in ("/roles", "/guarantees", "/methods", "/release")] == [200] * 4
 
 
 @pytest.mark.parametrize(

@@ -247,9 +247,9 @@ def test_built_medoids_cannot_be_bettered_by_one_exchange(phi2: Phi2, data: st.D
     d, count = distance(phi2), data.draw(st.integers(1, len(phi2)))
     found = build_medoids(d, count).tolist()
     assert sorted(set(found)) == found and len(found) == count
-    assert (reached := price(d, found)) >= price(d, best_medoids(d, count).tolist())
+    assert (measured := price(d, found)) >= price(d, best_medoids(d, count).tolist())
     others = [m for m in range(len(d)) if m not in found]
-    assert all(reached <= price(d, [*found[:i], other, *found[i + 1 :]]) for i in range(count) for other in others)
+    assert all(measured <= price(d, [*found[:i], other, *found[i + 1 :]]) for i in range(count) for other in others)
 
 
 def test_built_medoids_are_mostly_the_best() -> None:

@@ -1,4 +1,4 @@
-"""An audit says what is wrong: one changed cell, row or number of a certificate, files of strangers, promises in persons."""
+"""An audit says what is wrong: one changed cell, row or number of a certificate, files of strangers, guarantees in persons."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def audited(folder: Path) -> Any:
 def test_the_certificate_next_to_a_file_is_found(saved: Path, tmp_path: Path) -> None:
     for place in (saved, str(saved), saved / "release.csv"):
         found = ck.audit(place)
-        assert found.ok and found.status == "met" and len(found.promises) == len(MODELS)
+        assert found.ok and found.status == "met" and len(found.guarantees) == len(MODELS)
     (tmp_path / "alone.csv").write_bytes((saved / "release.csv").read_bytes())
     with pytest.raises(ck.BadInput, match=r"alone\.csv: there is no certificate\.json next to it; name it with"):
         ck.audit(tmp_path / "alone.csv")
@@ -58,8 +58,8 @@ def again(release: ck.Release, cells: dict[str, list[Any]]) -> Any:
 def test_untouched_is_ok(saved: Path, release: ck.Release) -> None:
     found = audited(saved)
     assert found.ok and found.findings == ()
-    assert [promise.status for promise in found.promises] == ["recomputed"] * 3
-    assert found.promises[0].reached == release.certificate.promises[0].reached
+    assert [guarantee.status for guarantee in found.guarantees] == ["recomputed"] * 3
+    assert found.guarantees[0].measured == release.certificate.guarantees[0].measured
     assert json.loads(found.to_json())["rows"] == 160
 
 
@@ -94,7 +94,7 @@ def test_changed_quasi_cell_is_found(release: ck.Release) -> None:
     assert not found.ok and "content hash" in text
     assert "k-anonymity" in text, "the row stands alone now, so k is another one"
     assert "loss, variant A of age" in text
-    assert found.promises[0].status == "broken"
+    assert found.guarantees[0].status == "broken"
 
 
 def test_made_up_node_is_named() -> None:
@@ -151,7 +151,7 @@ def test_changed_rows_are_found(release: ck.Release, change: str) -> None:
     if change != "swapped":
         assert any("rows, its certificate says 160" in finding for finding in found.findings)
     else:
-        assert all(promise.status == "recomputed" for promise in found.promises)
+        assert all(guarantee.status == "recomputed" for guarantee in found.guarantees)
 
 
 def changed(saved: Path, change: Any) -> Any:
@@ -183,20 +183,20 @@ def put(*path: Any) -> Any:
         (put("files", 0, "sha256", "0" * 64), "SHA-256"),
         (put("files", 0, "rows", 7), "7 of its file"),
         (put("rows", 159), "160 rows, its certificate says 159"),
-        (put("promises", 0, "reached", 9.0), "k-anonymity"),
-        (put("promises", 0, "exact", "9"), "k-anonymity"),
-        (put("promises", 0, "asked", ">= 9"), "k-anonymity"),
-        (put("promises", 0, "held", False), "k-anonymity"),
-        (put("promises", 0, "worst", "rows", 40), "worst class of 40 rows"),
-        (put("promises", 0, "worst", "cells", "age", "*"), "worst class"),
-        (put("promises", 1, "reached", 0.001), "t-closeness"),
-        (put("promises", 1, "exact", "1/1000"), "t-closeness"),
-        (put("promises", 1, "text", "t-closeness of disease, t = 0.01"), "t = 0.01"),
-        (put("promises", 2, "reached", 4.25), "entropy l-diversity"),
+        (put("guarantees", 0, "measured", 9.0), "k-anonymity"),
+        (put("guarantees", 0, "exact", "9"), "k-anonymity"),
+        (put("guarantees", 0, "requested", ">= 9"), "k-anonymity"),
+        (put("guarantees", 0, "held", False), "k-anonymity"),
+        (put("guarantees", 0, "worst", "rows", 40), "worst class of 40 rows"),
+        (put("guarantees", 0, "worst", "cells", "age", "*"), "worst class"),
+        (put("guarantees", 1, "measured", 0.001), "t-closeness"),
+        (put("guarantees", 1, "exact", "1/1000"), "t-closeness"),
+        (put("guarantees", 1, "text", "t-closeness of disease, t = 0.01"), "t = 0.01"),
+        (put("guarantees", 2, "measured", 4.25), "entropy l-diversity"),
         (put("loss", "a", 0.01), "loss, variant A:"),
         (put("loss", "b", 0.01), "loss, variant B:"),
         (put("loss", "columns", "age", [0.001, 0.001]), "variant A of age"),
-        (put("withheld", 40), "loss"),
+        (put("suppressed", 40), "loss"),
         (put("classes", "count", 3), "classes, count"),
         (put("classes", "smallest", 50), "classes, smallest"),
         (put("classes", "average_ratio", 50.0), "classes, average_ratio"),
@@ -209,9 +209,9 @@ def test_changed_certificate_is_found(saved: Path, change: Any, said: str) -> No
     assert said in str(found) and str(found).endswith("NOT OK")
 
 
-def test_stricter_promise_in_the_certificate_is_broken(saved: Path) -> None:
-    found = changed(saved, put("promises", 0, "model", {"k_anonymity": {"k": 120}}))
-    assert not found.ok and found.promises[0].status == "broken"
+def test_stricter_guarantee_in_the_certificate_is_broken(saved: Path) -> None:
+    found = changed(saved, put("guarantees", 0, "model", {"k_anonymity": {"k": 120}}))
+    assert not found.ok and found.guarantees[0].status == "broken"
 
 
 def test_other_bytes_with_the_same_cells_are_found(saved: Path) -> None:
@@ -289,11 +289,11 @@ def test_known_numbers_of_a_table_made_by_hand() -> None:
     ]
     found = ck.audit(Columns.of(BY_HAND), SCHEMA, models)
     assert found.ok, str(found)
-    assert [promise.exact for promise in found.promises] == ["3", "3/8", "3", "4/9", "2"]
+    assert [guarantee.exact for guarantee in found.guarantees] == ["3", "3/8", "3", "4/9", "2"]
     assert found.classes.count == 3 and found.classes.discernibility == 27
     tighter = [ck.KAnonymity(4), ck.TCloseness("salary", "0.3749999"), ck.TCloseness("disease", 0.44, "equal")]
     broken = ck.audit(Columns.of(BY_HAND), SCHEMA, tighter)
-    assert not broken.ok and {promise.status for promise in broken.promises} == {"broken"}
+    assert not broken.ok and {guarantee.status for guarantee in broken.guarantees} == {"broken"}
 
 
 def test_foreign_file_with_all_sorts_of_cells(tmp_path: Path) -> None:
@@ -323,10 +323,10 @@ def test_star_rows_are_judged_as_a_class() -> None:
     cells = {"age": ["30"] * 4 + ["*"], "disease": list("aabba")}
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()})
     found = ck.audit(Columns.of(cells), schema, [ck.KAnonymity(2), ck.LDiversity("disease", 2)])
-    assert [promise.status for promise in found.promises] == ["broken", "broken"]
+    assert [guarantee.status for guarantee in found.guarantees] == ["broken", "broken"]
 
 
-def test_withheld_secrets_count_nowhere() -> None:
+def test_suppressed_secrets_count_nowhere() -> None:
     """A secret written as `*` tells nothing: it is in no histogram and not in the reference."""
     cells = {"age": ["30"] * 4 + ["*"] * 2, "disease": ["a", "a", "b", "b", "*", "*"]}
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()})
@@ -352,7 +352,7 @@ def test_root_class_is_checked() -> None:
     cells = {"age": ["*"] * 3, "disease": ["a", "a", "a"]}
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()})
     found = ck.audit(Columns.of(cells), schema, [ck.KAnonymity(4), ck.LDiversity("disease", 2)])
-    assert [promise.status for promise in found.promises] == ["broken", "broken"]
+    assert [guarantee.status for guarantee in found.guarantees] == ["broken", "broken"]
 
 
 def test_distance_is_always_named() -> None:
@@ -360,18 +360,18 @@ def test_distance_is_always_named() -> None:
     for kind, distance in ((ck.numeric(), "ordered"), (ck.flat(), "equal"), (ck.prefix(), "equal")):
         schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"grade": kind})
         found = ck.audit(Columns.of(cells), schema, [ck.TCloseness("grade", 0.5)])
-        assert f"{distance} distance" in found.promises[0].text
+        assert f"{distance} distance" in found.guarantees[0].text
 
 
-def test_promise_in_persons_is_not_checkable() -> None:
+def test_guarantee_in_persons_is_not_checkable() -> None:
     cells = {"age": ["30"] * 4, "disease": list("abab")}
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()}, person="patient")
     found = ck.audit(Columns.of(cells), schema, [ck.KAnonymity(2), ck.TCloseness("disease", 0.4)])
     assert not found.ok and found.status == "met as far as it can be checked"
-    assert [promise.status for promise in found.promises] == ["not checkable", "recomputed"]
+    assert [guarantee.status for guarantee in found.guarantees] == ["not checkable", "recomputed"]
     assert "not checkable" in str(found) and "broken" not in str(found)
     assert "attested by nobody: k-anonymity, k = 2" in str(found), "there is no certificate"
     found = ck.audit(Columns.of(cells), schema, [ck.KAnonymity(5), ck.TCloseness("disease", 0.5)])
     assert found.status == "not met", "4 rows are no 5 persons"
     seen = ck.audit(Columns.of({**cells, "patient": list("wxyz")}), schema, [ck.KAnonymity(4)])
-    assert seen.promises[0].status == "recomputed" and not seen.ok, "it holds, but persons must not be in a release"
+    assert seen.guarantees[0].status == "recomputed" and not seen.ok, "it holds, but persons must not be in a release"

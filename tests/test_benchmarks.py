@@ -63,9 +63,9 @@ def test_no_variant_of_sabre_exceeds_what_was_asked(tmp_path: Path) -> None:
     assert len(tables) == 2, "SAL and Adult"
     for table in tables:
         head, _, *lines = table.split("\n\n")[0].splitlines()
-        asked = [float(cell.split("=")[1]) for cell in head.split("|")[1:-1]]
-        cells = [(cell, t) for line in lines for cell, t in zip(line.split("|")[2:-1], asked, strict=True) if cell.strip()]
-        assert len(cells) > len(asked)
+        requested = [float(cell.split("=")[1]) for cell in head.split("|")[1:-1]]
+        cells = [(cell, t) for line in lines for cell, t in zip(line.split("|")[2:-1], requested, strict=True) if cell.strip()]
+        assert len(cells) > len(requested)
         assert all(float(cell) <= t for cell, t in cells)
 
 

@@ -1,4 +1,4 @@
-"""BUREL as a user meets it: promises kept of every kind, refusals, the literal mode, and fills that mean harm."""
+"""BUREL as a user meets it: guarantees kept of every kind, refusals, the literal mode, and fills that mean harm."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import closeknit as ck
-from closeknit.checks.methods import promise_kept, run_case, run_once
+from closeknit.checks.methods import guarantee_met, run_case, run_once
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
 from closeknit.core.model import Model
@@ -30,20 +30,20 @@ from test_sabre import (
     unrepaired,
 )
 
-# The promise -------------------------------------------------------------------------------------------------------------
+# The guarantee -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fill", ["hilbert", "knn", "sweep"])
 @pytest.mark.parametrize("beta", ["1/100", 1, 3.5, 1000])
 @pytest.mark.parametrize(("column", "kind"), [("disease", "enhanced"), ("disease", "basic"), ("wage", "enhanced")])
-def test_promise_is_kept(column: str, kind: str, beta: Any, fill: str) -> None:
-    promise_kept(ck.Burel(fill=fill), small([ck.BetaLikeness(column, beta, kind), ck.KAnonymity(3)]))
+def test_guarantee_is_kept(column: str, kind: str, beta: Any, fill: str) -> None:
+    guarantee_met(ck.Burel(fill=fill), small([ck.BetaLikeness(column, beta, kind), ck.KAnonymity(3)]))
 
 
 @pytest.mark.parametrize("beta", [1, 4])
-def test_promise_is_kept_at_the_hospital(beta: float) -> None:
+def test_guarantee_is_kept_at_the_hospital(beta: float) -> None:
     for column in ("disease", "stay"):
-        promise_kept(ck.Burel(), hospital([ck.BetaLikeness(column, beta), ck.KAnonymity(5)]))
+        guarantee_met(ck.Burel(), hospital([ck.BetaLikeness(column, beta), ck.KAnonymity(5)]))
 
 
 @pytest.mark.parametrize("beta", [0.5, 2])
@@ -60,8 +60,8 @@ def test_extended_likeness_by_merging(column: str, more: dict[str, Any], beta: f
     """Alone, and beside the enhanced one that it does not include."""
     extended = ck.BetaLikeness(column, beta, **more)
     for seed in (1, 2):
-        promise_kept(ck.Burel(), small([extended], seed))
-        promise_kept(ck.Burel(), small([ck.BetaLikeness(column, beta), extended, ck.KAnonymity(3)], seed))
+        guarantee_met(ck.Burel(), small([extended], seed))
+        guarantee_met(ck.Burel(), small([ck.BetaLikeness(column, beta), extended, ck.KAnonymity(3)], seed))
 
 
 def test_a_plan_for_values_is_mended_where_ranges_break(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_a_plan_for_values_is_mended_where_ranges_break(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("column", [None, "disease", "wage"])
-def test_several_secrets_each_with_promises(column: str | None) -> None:
+def test_several_secrets_each_with_guarantees(column: str | None) -> None:
     models = [
         ck.KAnonymity(3),
         ck.BetaLikeness("disease", 2),
@@ -85,13 +85,13 @@ def test_several_secrets_each_with_promises(column: str | None) -> None:
         ck.TCloseness("wage", 0.25),
     ]
     for seed in (1, 2):
-        promise_kept(ck.Burel(column=column), small(models, seed, 200))
+        guarantee_met(ck.Burel(column=column), small(models, seed, 200))
 
 
 @pytest.mark.parametrize("kind", ["enhanced", "basic"])
 def test_missing_secrets(kind: str) -> None:
     case = small([ck.BetaLikeness("disease", 1.5, kind), ck.KAnonymity(2)], rows=120, missing=0.2)
-    promise_kept(ck.Burel(), case)
+    guarantee_met(ck.Burel(), case)
     assert run_once(ck.Burel(), case).columns["disease"].cells().count(None) > 10
 
 
@@ -99,7 +99,7 @@ def test_missing_secrets(kind: str) -> None:
 def test_persons(person_rows: str) -> None:
     columns = Columns.of(cells(3, 160, persons=60))
     models = (ck.KAnonymity(4), ck.BetaLikeness("disease", 2))
-    promise_kept(ck.Burel(), Case("visits", columns, schema(person="patient", person_rows=person_rows), models))
+    guarantee_met(ck.Burel(), Case("visits", columns, schema(person="patient", person_rows=person_rows), models))
 
 
 # Edges and refusals ------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_persons(person_rows: str) -> None:
 
 def test_without_likeness_it_says_what_was_asked_and_who_can() -> None:
     said = refused(ck.Burel(), [ck.KAnonymity(3), ck.TCloseness("disease", 0.3)])
-    assert "burel plans for a promise of likeness" in said
+    assert "burel plans for a guarantee of likeness" in said
     assert "k_anonymity, t_closeness" in said and "mondrian" in said
 
 
@@ -177,7 +177,7 @@ def test_slack_and_polish_pay(beta: float, fill: str) -> None:
 @pytest.mark.parametrize("kind", ["enhanced", "basic"])
 @pytest.mark.parametrize("fill", ["hilbert", "knn", "sweep"])
 def test_a_plan_needs_no_repair(fill: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Classes have the very counts that the plan allotted, and the promise holds."""
+    """Classes have the very counts that the plan allotted, and the guarantee holds."""
     uncut(monkeypatch)
     unrepaired(monkeypatch)
     case = small([ck.KAnonymity(3), ck.BetaLikeness("disease", 2, kind)], 5, 400)
@@ -188,7 +188,7 @@ def test_a_plan_needs_no_repair(fill: str, kind: str, monkeypatch: pytest.Monkey
     counts = np.zeros_like(plan.allotments)
     np.add.at(counts, (release.partition[table.rows], plan.bucket_of[table.secret("disease")[0]]), 1)
     assert sorted(counts.tolist()) == sorted(plan.allotments.tolist()) and len(counts) > 1
-    assert release.certificate.ok and release.certificate.promises[1].reached <= 2
+    assert release.certificate.ok and release.certificate.guarantees[1].measured <= 2
 
 
 def examples() -> list[tuple[str, list[str], Any, list[int]]]:

@@ -1,4 +1,4 @@
-"""CASTLE: the golden examples, every counterexample to the source, and all promises on random streams."""
+"""CASTLE: the golden examples, every counterexample to the source, and all guarantees on random streams."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ slow = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.to
 @quiet
 @slow
 @given(raw_rows(), st.integers(1, 6), st.integers(1, 25), st.integers(1, 8), MODES, st.booleans(), DIVERSE)
-def test_every_promise_at_every_instant(
+def test_every_guarantee_at_every_instant(
     rows: list[Any], k: int, delta: int, eta: int, mode: Any, persons: bool, l: int | None
 ) -> None:
     reuse, order = mode

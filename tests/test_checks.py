@@ -75,7 +75,7 @@ def test_examples_name_things_that_exist() -> None:
 
 @dataclass(frozen=True)
 class BadMethod:
-    """It goes by the order of the input, or puts equal secrets together, and promises nothing."""
+    """It goes by the order of the input, or puts equal secrets together, and guarantees nothing."""
 
     name: ClassVar[str] = "bad"
     serves_both: ClassVar[bool] = False
@@ -94,15 +94,15 @@ def test_a_bad_method_is_found_out() -> None:
     tables = [table for table in edge_tables() if table.name == "every kind"]
     with pytest.raises(CheckFailed, match="row_order_is_irrelevant") as found:
         check_method(BadMethod("input"), tables)
-    assert "promise_kept" not in str(found.value), "repair and certificate stand between a bad method and the promise"
+    assert "guarantee_met" not in str(found.value), "repair and certificate stand between a bad method and the guarantee"
 
 
-def test_a_broken_promise_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_guarantee_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without repair and with a model that always says yes, the oracle alone is left to notice."""
     monkeypatch.setattr("closeknit.api.anonymizing.repair_partition", lambda table, partition, models: partition)
     monkeypatch.setattr(ck.TCloseness, "holds", lambda self, classes: np.ones(len(classes), dtype=bool))
     tables = [table for table in edge_tables() if table.name == "every kind"]
-    with pytest.raises(CheckFailed, match="promise_kept"):
+    with pytest.raises(CheckFailed, match="guarantee_met"):
         check_method(BadMethod("secret"), tables)
 
 
@@ -118,7 +118,7 @@ class SortedByRawValues(Generalized):
 
 
 class TellsUnusedValues(Generalized):
-    """A bad form: lists of distinct values still hold those of withheld rows."""
+    """A bad form: lists of distinct values still hold those of suppressed rows."""
 
     def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
         good = super().write(table, partition, seed)
@@ -146,7 +146,7 @@ class SaysTheLowest(Generalized):
     ("form", "table", "failing"),
     [
         (SortedByRawValues(), "two secrets", {"order_comes_from_cells", "moved_leaf_does_not_show"}),
-        (TellsUnusedValues(), "equal rows but one", {"withheld_rows_leave_no_trace"}),
+        (TellsUnusedValues(), "equal rows but one", {"suppressed_rows_leave_no_trace"}),
         (SaysTheLowest(), "one column", {"cells_hold_raw_values"}),
         (Generalized(), "every kind", set()),
     ],
@@ -167,7 +167,7 @@ def table_named(name: str) -> Case:
         return tables[name]
     cells = {column: codes.cells() for column, codes in tables["unicode"].columns.items()}
     last = int(np.flatnonzero(some_classes(tables["unicode"]) < 0)[0])
-    cells["blood"][last] = "AB, of a withheld row"
+    cells["blood"][last] = "AB, of a suppressed row"
     return replace(tables["unicode"], name=name, columns=Columns.of(cells))
 
 

@@ -21,7 +21,7 @@ from closeknit.api.comparing import list_methods
 from closeknit.api.recipe import Recipe
 from closeknit.api.resource_meter import Meter
 from closeknit.cli.commands import app
-from closeknit.core.certificate import Promise, WorstClass
+from closeknit.core.certificate import Guarantee, WorstClass
 from closeknit.core.comparison import Comparison, MeasuredLevel
 from closeknit.core.method import usual_form
 from closeknit.core.table import Outcome
@@ -52,7 +52,7 @@ def test_least_loss_first_and_refusals_last(comparison: Comparison) -> None:
 def test_a_refusal_is_a_row_with_its_sentence(comparison: Comparison) -> None:
     row = comparison.methods[-1]
     assert row.name == "burel" and not row.ok
-    assert (row.loss, row.classes, row.withheld, row.reached, row.joint) == (None, None, None, (), None)
+    assert (row.loss, row.classes, row.suppressed, row.measured, row.joint) == (None, None, None, (), None)
     with pytest.raises(ck.BadInput) as refusal:
         ck.anonymize(hospital(ROWS), hospital_schema(), MODELS, ck.Burel())
     assert row.reason == str(refusal.value) and row.reason in str(comparison)
@@ -63,10 +63,12 @@ def test_the_same_as_anonymize_with_the_same_seed(comparison: Comparison, method
     certificate = ck.anonymize(hospital(ROWS), hospital_schema(), MODELS, method, seed=SEED).certificate
     given = {f.name: getattr(method, f.name) for f in dataclasses.fields(method) if getattr(method, f.name) != f.default}
     (row,) = [row for row in comparison.methods if row.method == {method.name: given}]
-    assert (row.loss, row.classes, row.withheld) == (certificate.loss, certificate.classes, certificate.withheld)
-    assert certificate.joint and row.joint == certificate.joint.reached
-    assert [(reached.promise, reached.level) for reached in row.reached] == [(p.text, p.reached) for p in certificate.promises]
-    assert comparison.promises == tuple(promise.text for promise in certificate.promises)
+    assert (row.loss, row.classes, row.suppressed) == (certificate.loss, certificate.classes, certificate.suppressed)
+    assert certificate.joint and row.joint == certificate.joint.measured
+    assert [(measured.guarantee, measured.level) for measured in row.measured] == [
+        (p.text, p.measured) for p in certificate.guarantees
+    ]
+    assert comparison.guarantees == tuple(guarantee.text for guarantee in certificate.guarantees)
 
 
 def test_json_is_read_back(comparison: Comparison) -> None:
@@ -81,24 +83,24 @@ def test_json_is_read_back(comparison: Comparison) -> None:
 
 def test_printed_table_is_aligned_and_says_what_is_meant(comparison: Comparison) -> None:
     legend, table, refusals = str(comparison).split("\n\n")
-    assert legend.splitlines() == [f"({i}) {promise}" for i, promise in enumerate(comparison.promises, 1)]
+    assert legend.splitlines() == [f"({i}) {guarantee}" for i, guarantee in enumerate(comparison.guarantees, 1)]
     heading, *lines = table.splitlines()
     assert [line.split()[0] for line in lines] == [row.name for row in comparison.methods]
-    for name in ("loss", "(1)", "(2)", "classes", "withheld", "joint", "seconds", "MB"):
+    for name in ("loss", "(1)", "(2)", "classes", "suppressed", "joint", "seconds", "MB"):
         place = heading.index(name)
         assert all(line[place - 1] == " " and line[place] != " " for line in lines), name
     assert refusals.startswith("burel made no release: ")
 
 
 def test_how_a_level_is_said() -> None:
-    asked: dict[str, Any] = {"model": {}, "text": "p", "column": None, "asked": "<= 1", "held": True}
+    requested: dict[str, Any] = {"model": {}, "text": "p", "column": None, "requested": "<= 1", "held": True}
     worst = WorstClass(cells={}, rows=1)
     said = [
-        MeasuredLevel.of(Promise(**asked, **more)).text
+        MeasuredLevel.of(Guarantee(**requested, **more)).text
         for more in (
             {"status": "attested"},
             {"status": "recomputable"},
-            {"status": "recomputable", "reached": 0.25, "worst": worst},
+            {"status": "recomputable", "measured": 0.25, "worst": worst},
         )
     ]
     assert said == ["attested", "no limit", "0.25"]
@@ -137,14 +139,14 @@ def test_left_out_methods_are_those_that_serve() -> None:
     assert all(row.ok or row.reason for row in found.methods)
 
 
-def test_promises_that_no_method_keeps_are_rows() -> None:
+def test_guarantees_that_no_method_keeps_are_rows() -> None:
     found = ck.compare(hospital(30), hospital_schema(), [ck.KAnonymity(31)], ["stack_and_deal", "mondrian"])
     assert not found.ok and found.best is None
     assert [row.reason.split(":")[0] for row in found.methods if row.reason] == ["k-anonymity, k = 31 cannot be kept"] * 2
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no models": ({"models": []}, "no promise was asked for"),
+    "no models": ({"models": []}, "no guarantee was asked for"),
     "a column that is not sensitive": ({"models": [ck.LDiversity("age", 2)]}, "column 'age': l_diversity is asked"),
     "an unknown method": ({"methods": ["sabre", "sabble"]}, "method 'sabble' is unknown; did you mean 'sabre'"),
     "a method unlike any": ({"methods": ["arx"]}, "method 'arx' is unknown; choose one of: .*burel, .*stack_and_deal"),
@@ -161,11 +163,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("fault", BAD)
 def test_what_is_wrong_with_the_request_is_no_row(fault: str) -> None:
     changes, says = BAD[fault]
-    asked = {"data": hospital(40), "models": MODELS, "methods": ["stack_and_deal"], **changes}
-    if isinstance(asked["data"], dict):
-        asked["data"] = type(hospital(1)).of(asked["data"])
+    requested = {"data": hospital(40), "models": MODELS, "methods": ["stack_and_deal"], **changes}
+    if isinstance(requested["data"], dict):
+        requested["data"] = type(hospital(1)).of(requested["data"])
     with pytest.raises(ck.BadInput, match=says):
-        ck.compare(asked.pop("data"), hospital_schema(), asked.pop("models"), asked.pop("methods"), **asked)
+        ck.compare(requested.pop("data"), hospital_schema(), requested.pop("models"), requested.pop("methods"), **requested)
 
 
 class Faulty:
@@ -219,16 +221,16 @@ def test_progress_goes_from_0_to_1() -> None:
     assert {"reading", "stack_and_deal: writing", "mondrian: writing", "done"} <= {what for what, _ in seen}
 
 
-def test_persons_and_withheld_rows_are_told() -> None:
+def test_persons_and_suppressed_rows_are_told() -> None:
     table = type(hospital(1)).of(
         {"age": [*range(30, 60), 9999], "who": [*range(31)], "disease": ["flu", "gout"] * 15 + ["flu"]}
     )
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()}, person="who")
     (counted,) = ck.compare(table, schema, [ck.KAnonymity(3)], ["stack_and_deal"]).methods
-    assert counted.reached[0].text == "attested" and counted.reached[0].level is None
+    assert counted.measured[0].text == "attested" and counted.measured[0].level is None
     (row,) = ck.compare(table, schema, [ck.KAnonymity(3)], ["mondrian"], suppress=0.1, seed=SEED).methods
     expected = ck.anonymize(table, schema, [ck.KAnonymity(3)], ck.Mondrian(), suppress=0.1, seed=SEED).certificate
-    assert row.withheld == expected.withheld > 0
+    assert row.suppressed == expected.suppressed > 0
 
 
 # -- the folder and the command ------------------------------------------------------------------------------------------
@@ -271,7 +273,7 @@ def test_folder_is_private_and_holds_record_lines_and_picture(recipe: Path) -> N
     assert [line["method"] for line in lines] == [row.name for row in read.methods]
     assert read.best and read.best.loss and float(lines[0]["loss"]) == read.best.loss.a
     assert lines[-1]["reason"] == read.methods[-1].reason and lines[-1]["loss"] == ""
-    assert f"reached: {read.promises[1]}" in lines[0]
+    assert f"reached: {read.guarantees[1]}" in lines[0]
     assert standing(recipe.parent) == {"compare.private"}
 
 
@@ -287,7 +289,7 @@ def test_recipe_method_first_and_json(recipe: Path) -> None:
     assert [row.name for row in alone.methods] == ["sabre(fill=sweep)"]
 
 
-def test_status_1_where_no_method_keeps_the_promises(recipe: Path) -> None:
+def test_status_1_where_no_method_keeps_the_guarantees(recipe: Path) -> None:
     recipe.write_text(recipe.read_text(encoding="utf-8").replace("k: 3", "k: 500"), encoding="utf-8")
     shown = closeknit(recipe, "--methods", "stack_and_deal", "-o", "c")
     assert shown.exit_code == 1 and "sabre(fill=sweep) made no release: k-anonymity, k = 500 cannot be kept" in shown.stdout
@@ -329,9 +331,9 @@ def test_only_a_comparison_is_ever_replaced(comparison: Comparison, tmp_path: Pa
     assert standing(tmp_path) == {"c", "other"}
 
 
-def test_what_a_method_promises_besides_stands_in_no_column() -> None:
+def test_what_a_method_guarantees_besides_stands_in_no_column() -> None:
     table, schema = ck.datasets.hospital(200), ck.datasets.hospital_schema()
     models = [ck.LDiversity("disease", 2, "frequency")]
     comparison = ck.compare(table, schema, models, [ck.Anatomy(3), ck.Slicing(l=2), ck.Mondrian()])
-    assert [len(row.reached) for row in comparison.methods] == [1, 1, 1]
+    assert [len(row.measured) for row in comparison.methods] == [1, 1, 1]
     assert all(len(record) == len(comparison.records()[0]) for record in comparison.records())

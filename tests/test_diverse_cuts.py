@@ -254,17 +254,17 @@ def test_printed_weights_end_in_buckets_that_tell_too_much() -> None:
 
 def test_rationals_decide_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two buckets with 3/4 and 1/4 of one value are worth 1/2 together, which a float cannot tell from a little more."""
-    asked: list[bool] = []
+    requested: list[bool] = []
     decide = diverse_cuts._allows_cut
 
     def counted(*parts: Any) -> bool:
-        asked.append(decide(*parts))
-        return asked[-1]
+        requested.append(decide(*parts))
+        return requested[-1]
 
     monkeypatch.setattr(diverse_cuts, "_allows_cut", counted)
     t = Sliceable([(x,) for x in range(8)], list("aaababbb"), [[0]], coarse=8)  # all rows look the same
     assert t.cut(Fraction(2), "size", False, 4).count == 2
-    assert asked == [True]
+    assert requested == [True]
     t = Sliceable([(x,) for x in range(8)], list("aabbbbaa"), [[0]], coarse=8)
     assert t.cut(Fraction(2), "size", False, 2).count == 4
     with pytest.raises(Unsatisfiable):

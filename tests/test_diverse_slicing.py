@@ -1,4 +1,4 @@
-"""Diverse slicing: p(t,s) of the source's tables, against the counting of all worlds, and who can check the promise."""
+"""Diverse slicing: p(t,s) of the source's tables, against the counting of all worlds, and who can check the guarantee."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_admitted_profiles_are_those_that_fit_somewhere(slices: Slices) -> None:
 
 @given(releases(), st.integers(0, 8))
 @settings(max_examples=examples(40))
-def test_withheld_secrets_are_no_candidates(slices: Slices, row: int) -> None:
+def test_suppressed_secrets_are_no_candidates(slices: Slices, row: int) -> None:
     """They count in the size of the bucket and for nothing else; each bucket by itself is still enough."""
     assume(row < len(slices.secret))
     secret = slices.secret.copy()
@@ -344,7 +344,7 @@ def test_local_is_recomputable() -> None:
         found = model.judge_release(reading, known)
         assert (found.held, found.level, found.exact, found.status) == (True, 2.0, Fraction(2), "recomputable")
     assert not DiverseSlicing("Disease", "2.0000000001").judge_release(reading, None).held
-    assert model.holds(reading.of("Disease").classes).all() and model.asked == ">= 2"
+    assert model.holds(reading.of("Disease").classes).all() and model.requested == ">= 2"
 
 
 def test_weighed_is_attested_at_home() -> None:
@@ -371,7 +371,7 @@ def test_a_stranger_bounds_what_he_can() -> None:
 
 
 def test_profiles_that_nobody_has_may_leave_a_stranger_in_doubt() -> None:
-    """(0, 1) fits into the last bucket alone, where it would be certain; nobody is (0, 1), so at home the promise is kept."""
+    """(0, 1) fits into the last bucket alone, where it would be certain; nobody is (0, 1), so at home the guarantee is kept."""
     records = [(0, 0, "a"), (0, 0, "b"), (1, 1, "a"), (1, 1, "b"), (0, 0, "a"), (1, 1, "a")]
     reading, originals = written(records, ("A", "B", "S"), (("A",), ("B",), ("S",)), [[0, 1], [2, 3], [4, 5]])
     for weight in ("size", "paper"):

@@ -263,8 +263,8 @@ def test_readme_names_what_is_there(registry: dict[str, Any]) -> None:
     assert [thing.__name__ for thing in registry.values() if f"`{thing.__name__}`" not in readme] == []
 
 
-def test_table_of_promises_is_the_registry() -> None:
-    rows = re.findall(r"^\| \[`(\w+)\((.*?)\)`\]\(#[\w-]+\) \| `(\w+)` \|.*\| (.+?) \|$", page("promises.md"), re.M)
+def test_table_of_guarantees_is_the_registry() -> None:
+    rows = re.findall(r"^\| \[`(\w+)\((.*?)\)`\]\(#[\w-]+\) \| `(\w+)` \|.*\| (.+?) \|$", page("guarantees.md"), re.M)
     assert [(name, recipe) for name, _, recipe, _ in rows] == [(model.__name__, name) for name, model in MODELS.items()]
     for (_, params, _, merged), model in zip(rows, MODELS.values(), strict=True):
         fields = list(model.__dataclass_fields__)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""FcmDraw and PcaDraw: promises on several secrets, the worked examples and errata of their source, and no row lost."""
+"""FcmDraw and PcaDraw: guarantees on several secrets, the worked examples and errata of their source, and no row lost."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 import closeknit as ck
 from closeknit.checks.methods import (
     every_row_once,
+    guarantee_met,
     persons_stay_together,
-    promise_kept,
     row_order_is_irrelevant,
     run_case,
     run_once,
@@ -49,7 +49,7 @@ def run(method: Any, case: Case, seed: int = SEED) -> tuple[Table, Outcome]:
     return table, method.run(table, case.models, seed, ignore_progress)
 
 
-# Promises ----------------------------------------------------------------------------------------------------------------
+# Guarantees ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -65,15 +65,15 @@ def run(method: Any, case: Case, seed: int = SEED) -> tuple[Table, Outcome]:
     ids=repr,
 )
 @pytest.mark.parametrize("t", [0, "1/50", 0.2, 1])
-def test_promises_on_two_secrets_are_kept(method: Any, t: Any) -> None:
+def test_guarantees_on_two_secrets_are_kept(method: Any, t: Any) -> None:
     models = [ck.KAnonymity(4), ck.TCloseness("disease", t), ck.TCloseness("charge", t)]
     made = two_secrets(1, 151, models)
-    promise_kept(method, made)
+    guarantee_met(method, made)
     every_row_once(method, made)
 
 
 @pytest.mark.parametrize("method", BOTH)
-def test_a_promise_of_any_kind_on_each_secret(method: Any) -> None:
+def test_a_guarantee_of_any_kind_on_each_secret(method: Any) -> None:
     models = [
         ck.KAnonymity(3),
         ck.TCloseness("disease", 0.3),
@@ -81,14 +81,14 @@ def test_a_promise_of_any_kind_on_each_secret(method: Any) -> None:
         ck.BetaLikeness("charge", 4),
         ck.DeltaDisclosure("disease", 3),
     ]
-    promise_kept(method(), two_secrets(2, 160, models))
+    guarantee_met(method(), two_secrets(2, 160, models))
 
 
 @pytest.mark.parametrize("method", BOTH)
 def test_missing_secrets(method: Any) -> None:
     models = [ck.KAnonymity(3), ck.TCloseness("disease", 0.25), ck.TCloseness("charge", 0.3)]
     made = two_secrets(3, 120, models, missing=0.3)
-    promise_kept(method(), made)
+    guarantee_met(method(), made)
     assert run_once(method(), made).columns["disease"].cells().count(None) > 10
 
 
@@ -98,7 +98,7 @@ def test_persons_are_counted(method: Any, person_rows: str) -> None:
     """E-M10: k rows of one person are no class of k."""
     models = [ck.KAnonymity(4), ck.TCloseness("disease", 0.4), ck.TCloseness("charge", 0.4)]
     made = two_secrets(4, 140, models, person="patient", person_rows=person_rows)
-    promise_kept(method(), made)
+    guarantee_met(method(), made)
     every_row_once(method(), made)
     persons_stay_together(method(), made)
 
@@ -120,7 +120,7 @@ def test_several_secrets_are_what_it_is_for() -> None:
     assert by_both < by_none
 
 
-def test_a_strict_promise_wants_more_groups_than_a_loose_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_strict_guarantee_wants_more_groups_than_a_loose_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidate_search, "refine_partition", lambda table, partition, models, scales: partition)
 
     def loss(t: float, groups: int) -> float:
@@ -155,7 +155,7 @@ def test_any_number_of_groups_keeps_k(method: Any, groups: int, monkeypatch: pyt
     assert np.bincount(outcome.partition.class_of).min() >= 6
 
 
-def test_secrets_without_a_promise_do_not_group() -> None:
+def test_secrets_without_a_guarantee_do_not_group() -> None:
     made = two_secrets(9, 60, [ck.KAnonymity(3), ck.TCloseness("charge", 0.3)])
     table = made.schema.encode(made.columns)
     assert choose_secrets(table, made.models) == ["charge"]
@@ -263,25 +263,25 @@ def test_both_methods_keep_t_on_the_eight_rows(method: Any) -> None:
     example = GOLDEN["msa_ensure_t_counterexample"]
     columns = Columns.of({"q": [q for q, _ in example["records_q_s"]], "s": [s for _, s in example["records_q_s"]]})
     schema = ck.Schema(quasi={"q": ck.numeric()}, sensitive={"s": ck.numeric()})
-    promise_kept(method(), Case("eight", columns, schema, (ck.KAnonymity(2), ck.TCloseness("s", example["t"]))))
+    guarantee_met(method(), Case("eight", columns, schema, (ck.KAnonymity(2), ck.TCloseness("s", example["t"]))))
 
 
 def test_classes_of_numbers_and_trees_have_a_middle() -> None:
     """E-M5: the source measures from node to node, where it has no distance; a strict t needs many merges of mixed columns."""
     models: list[Model] = [ck.KAnonymity(2), ck.TCloseness("disease", 0.02), ck.TCloseness("charge", 0.02)]
     made = two_secrets(11, 90, models)
-    promise_kept(ck.PcaDraw(groups=2), made)
+    guarantee_met(ck.PcaDraw(groups=2), made)
     assert len(set(run_once(ck.PcaDraw(groups=2), made).partition.tolist())) < 20
 
 
 @pytest.mark.parametrize("method", BOTH)
-def test_one_secret_may_tell_the_other_unless_their_pairs_are_promised(method: Any) -> None:
+def test_one_secret_may_tell_the_other_unless_their_pairs_are_guaranteed(method: Any) -> None:
     """E-M7: both marginals are exact in {xu, xu, yv, yv}, {xv, xv, yu, yu}, and one secret tells the other."""
     pairs = ["xu", "xu", "yv", "yv", "xv", "xv", "yu", "yu"]
     columns = Columns.of({"q": [0] * 4 + [1] * 4, "a": [p[0] for p in pairs], "b": [p[1] for p in pairs]})
     schema = ck.Schema(quasi={"q": ck.numeric()}, sensitive={"a": ck.flat(), "b": ck.flat()})
     alone = (ck.KAnonymity(4), ck.TCloseness("a", 0), ck.TCloseness("b", 0))
-    promise_kept(method(), Case("pairs", columns, schema, alone))
+    guarantee_met(method(), Case("pairs", columns, schema, alone))
     pair = ck.TCloseness(("a", "b"), 0)
     assert run_case(method(), Case("pairs", columns, schema, (ck.KAnonymity(4), pair))).certificate.ok
     table = schema.encode(columns).join_secrets([("a", "b")])

@@ -122,9 +122,9 @@ def test_what_is_seen_of_a_secret_is_its_bucket_and_what_stands_beside_it() -> N
     table = schema.encode(columns)
     form = ck.sliced([["age", "sex"], ["zip", DISEASE]])
     _, certificate = publish_table(table, Partition.of(BUCKETS[table.rows]), [ck.LDiversity(DISEASE, 2, "frequency")], form)
-    (promise,) = certificate.promises
-    assert promise.exact == "2" and promise.worst is not None, "one half: the worst share of Table 1(f)"
-    assert set(promise.worst.cells) == {"bucket", "zip"} and promise.worst.rows == 2
+    (guarantee,) = certificate.guarantees
+    assert guarantee.exact == "2" and guarantee.worst is not None, "one half: the worst share of Table 1(f)"
+    assert set(guarantee.worst.cells) == {"bucket", "zip"} and guarantee.worst.rows == 2
     assert certificate.classes.count == 2 and certificate.classes.smallest == 4 and "2 buckets of 4" in str(certificate)
     with pytest.raises(ck.Unsatisfiable):
         publish_table(table, Partition.of(BUCKETS[table.rows]), [ck.LDiversity(DISEASE, 3, "frequency")], form)
@@ -236,7 +236,7 @@ def two_secrets() -> tuple[Columns, ck.Schema]:
     return Columns({**columns.columns, "wage": wage}, 8), schema.model_copy(update={"sensitive": secrets})
 
 
-def test_a_promise_about_secrets_that_nothing_joins_is_refused() -> None:
+def test_a_guarantee_about_secrets_that_nothing_joins_is_refused() -> None:
     columns, schema = two_secrets()
     both = ck.TCloseness((DISEASE, "wage"), 0.9)
     apart = [["age", "wage"], ["sex", "zip", DISEASE]]
@@ -294,7 +294,7 @@ THROUGH = [
 
 
 @pytest.mark.parametrize(("method", "form", "tables"), THROUGH, ids=[f"{m.name}-{f.name}" for m, f, _ in THROUGH])
-def test_any_method_keeps_its_promises_in_any_form(method: Any, form: Any, tables: int) -> None:
+def test_any_method_keeps_its_guarantees_in_any_form(method: Any, form: Any, tables: int) -> None:
     fit = [table for table in TABLES if method.name == "mondrian" or any(m.family == method.plans_for for m in table.models)]
     assert check_method(Through(method, form), fit) >= tables * len(methods.CHECKS)
 
@@ -315,14 +315,14 @@ def test_a_column_of_both_roles_is_a_secret_for_whoever_knows_the_others() -> No
 
 @dataclass(frozen=True)
 class Remembering:
-    """A promise about the whole release that keeps what it is shown."""
+    """A guarantee about the whole release that keeps what it is shown."""
 
     name: ClassVar[str] = "remembering"
     needs: ClassVar[frozenset[str]] = frozenset({"release"})
     column: str
     shown: list[Any]
 
-    asked: ClassVar[str] = "nothing"
+    requested: ClassVar[str] = "nothing"
     least_size: ClassVar[int] = 0
 
     def describe(self, domain: Any) -> str:
@@ -340,7 +340,7 @@ def test_at_home_it_is_known_what_each_row_looks_like(columns: list[list[str]]) 
     table, shown = schema.encode(raw), []
     form = ck.sliced(columns)
     release, certificate = publish_table(table, Partition.of(BUCKETS[table.rows]), [Remembering(DISEASE, shown)], form)  # type: ignore[list-item]
-    assert certificate.promises[0].status == "attested" and certificate.promises[0].why == "it only looks"
+    assert certificate.guarantees[0].status == "attested" and certificate.guarantees[0].why == "it only looks"
     ((slices, originals),) = shown
     known = [[name for name in group if name != DISEASE] for group in columns]
     cells_of = [dict(zip(slices.known[:, i].tolist(), rows_of(release, names), strict=True)) for i, names in enumerate(known)]

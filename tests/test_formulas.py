@@ -115,10 +115,10 @@ def test_a_table_without_formulas_has_no_such_note() -> None:
 @pytest.mark.parametrize("format", ["csv", "parquet"])
 @pytest.mark.parametrize("form", ["generalized", "bucketized"])
 def test_escaped_files_are_safe_and_what_was_meant_is_judged(tmp_path: Path, format: str, form: str) -> None:
-    asked: dict[str, Any] = {"form": form}
+    requested: dict[str, Any] = {"form": form}
     if form == "bucketized":  # without plain columns, and without classes of equal cells
-        asked |= {"models": MODELS[1:], "schema": SCHEMA.model_copy(update={"plain": (), "drop": SCHEMA.plain})}
-    plain, release = released(**asked), released(True, **asked)
+        requested |= {"models": MODELS[1:], "schema": SCHEMA.model_copy(update={"plain": (), "drop": SCHEMA.plain})}
+    plain, release = released(**requested), released(True, **requested)
     release.save(tmp_path / "out", format)
     file = tmp_path / "out" / f"release.{format}"
     for one in (tmp_path / "out").glob(f"*.{format}"):
@@ -126,7 +126,7 @@ def test_escaped_files_are_safe_and_what_was_meant_is_judged(tmp_path: Path, for
         assert any(text.startswith("'") for text in texts) and not any(is_formula(text) for text in texts), one
     certificate = ck.Certificate.from_json((tmp_path / "out" / "certificate.json").read_text())
     assert certificate.escape_formulas and certificate.notes[-1] == ESCAPED and RISK not in certificate.notes
-    assert (certificate.promises, certificate.loss) == (plain.certificate.promises, plain.certificate.loss)
+    assert (certificate.guarantees, certificate.loss) == (plain.certificate.guarantees, plain.certificate.loss)
     found = ck.audit(file, certificate=certificate)
     assert found.ok, found
     assert ck.attack(file).findings == ck.attack(plain).findings

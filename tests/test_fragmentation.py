@@ -1,4 +1,4 @@
-"""Fragmentation as a whole: promises for several secrets at once, edges, refusals, and plans that no fill can break."""
+"""Fragmentation as a whole: guarantees for several secrets at once, edges, refusals, and plans that no fill can break."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.checks.methods import promise_kept, run_case, run_once
+from closeknit.checks.methods import guarantee_met, run_case, run_once
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
 from closeknit.core.model import Model
@@ -35,26 +35,26 @@ def both(t_a: Any, t_b: Any, k: int = 1) -> list[Model]:
     return [ck.KAnonymity(k), ck.TCloseness("a", t_a), ck.TCloseness("b", t_b)]
 
 
-# The promise -------------------------------------------------------------------------------------------------------------
+# The guarantee -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fill", ["hilbert", "knn", "sweep"])
 @pytest.mark.parametrize(("t_disease", "t_wage"), [(0, 0), (0.3, 0.1), ("1/20", 0.4), (1, 1)])
 @pytest.mark.parametrize("distance", ["hierarchical", "equal"])
-def test_promise_is_kept(distance: str, t_disease: Any, t_wage: Any, fill: str) -> None:
+def test_guarantee_is_kept(distance: str, t_disease: Any, t_wage: Any, fill: str) -> None:
     models = [ck.TCloseness("disease", t_disease, distance), ck.TCloseness("wage", t_wage), ck.KAnonymity(3)]
-    promise_kept(ck.Fragmentation(fill=fill), small(models))
+    guarantee_met(ck.Fragmentation(fill=fill), small(models))
 
 
 @pytest.mark.parametrize("sizing", ["deal", "halve", "gcd"])
 @pytest.mark.parametrize("bound", ["best", "printed"])
-def test_promise_is_kept_with_every_plan(bound: str, sizing: str) -> None:
+def test_guarantee_is_kept_with_every_plan(bound: str, sizing: str) -> None:
     models = [ck.KAnonymity(4), ck.TCloseness("disease", 0.35), ck.TCloseness("stay", 0.15)]
     for slack in (False, True):
-        promise_kept(ck.Fragmentation(bound=bound, sizing=sizing, slack=slack), hospital(models, 400))
+        guarantee_met(ck.Fragmentation(bound=bound, sizing=sizing, slack=slack), hospital(models, 400))
 
 
-def test_three_secrets_and_any_mixture_of_promises() -> None:
+def test_three_secrets_and_any_mixture_of_guarantees() -> None:
     rng = np.random.default_rng(5)
     made = cells(5, 240) | {"visits": rng.integers(0, 6, 240).tolist()}
     kinds = ck.Schema(
@@ -70,7 +70,7 @@ def test_three_secrets_and_any_mixture_of_promises() -> None:
         ck.BetaLikeness("wage", 5),
     )
     case = Case("three", Columns.of(made), kinds, models)
-    promise_kept(ck.Fragmentation(), case)
+    guarantee_met(ck.Fragmentation(), case)
     assert len(class_sizes(run_once(ck.Fragmentation(), case))) > 3
 
 
@@ -85,11 +85,11 @@ def test_three_secrets_and_any_mixture_of_promises() -> None:
 )
 def test_one_secret_only(models: list[Model]) -> None:
     case = small([*models, ck.KAnonymity(3)], rows=300)
-    promise_kept(ck.Fragmentation(), case)
+    guarantee_met(ck.Fragmentation(), case)
     assert len(class_sizes(run_once(ck.Fragmentation(), case))) > 3
 
 
-def test_two_promises_about_one_secret_are_both_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_guarantees_about_one_secret_are_both_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
     uncut(monkeypatch)
     unrepaired(monkeypatch)
     case = small([ck.TCloseness("wage", 0.2), ck.TCloseness("wage", 0.6, "equal"), ck.KAnonymity(3)], rows=300)
@@ -98,18 +98,18 @@ def test_two_promises_about_one_secret_are_both_planned_for(monkeypatch: pytest.
 
 def test_missing_secrets_and_persons() -> None:
     models: list[Model] = [ck.TCloseness("disease", 0.35, "equal"), ck.TCloseness("wage", 0.3), ck.KAnonymity(3)]
-    promise_kept(ck.Fragmentation(), small(models, rows=150, missing=0.2))
+    guarantee_met(ck.Fragmentation(), small(models, rows=150, missing=0.2))
     for person_rows in ("together", "count-once"):
         columns = Columns.of(cells(3, 160, persons=60))
-        promise_kept(
+        guarantee_met(
             ck.Fragmentation(), Case("visits", columns, schema(person="patient", person_rows=person_rows), tuple(models))
         )
 
 
 def test_secrets_counted_as_one() -> None:
     joint = ck.TCloseness(("disease", "wage"), 0.8)
-    promise_kept(ck.Fragmentation(), small([ck.KAnonymity(3), joint]))
-    promise_kept(ck.Fragmentation(), small([ck.KAnonymity(3), ck.TCloseness("wage", 0.3), joint]))
+    guarantee_met(ck.Fragmentation(), small([ck.KAnonymity(3), joint]))
+    guarantee_met(ck.Fragmentation(), small([ck.KAnonymity(3), ck.TCloseness("wage", 0.3), joint]))
 
 
 @settings(max_examples=examples(40))
@@ -211,7 +211,7 @@ def refused(method: Any, models: list[Model], expected: type[Exception] = ck.Bad
 
 def test_refusals_say_what_would_be_right() -> None:
     said = refused(ck.Fragmentation(), [ck.KAnonymity(3), ck.BetaLikeness("disease", 2)])
-    assert "fragmentation plans for a promise of closeness" in said and "k_anonymity, beta_likeness" in said
+    assert "fragmentation plans for a guarantee of closeness" in said and "k_anonymity, beta_likeness" in said
     said = refused(ck.Fragmentation(columns=["wage", "disease"]), [ck.TCloseness("wage", 0.2)])
     assert "of column 'disease'" in said
     assert "k = 41" in refused(ck.Fragmentation(), [ck.KAnonymity(41), ck.TCloseness("wage", 0.2)], ck.Unsatisfiable)

@@ -47,7 +47,7 @@ def timeless(found: Frontier) -> list[Point]:
 
 def test_a_row_for_each_method_and_value(curves: Frontier) -> None:
     names = ["stack_and_deal", "sabre(fill=knn)", "mondrian", "burel"]
-    assert [(point.name, point.asked) for point in curves.points] == [(name, value) for name in names for value in VALUES]
+    assert [(point.name, point.requested) for point in curves.points] == [(name, value) for name in names for value in VALUES]
     assert curves.rows == ROWS and curves.seed == SEED and curves.ok
     assert [measure.name for measure in curves.measures] == ["t of disease", "k"]
 
@@ -56,20 +56,20 @@ def test_a_row_for_each_method_and_value(curves: Frontier) -> None:
     "method", [ck.StackAndDeal(), ck.Sabre(fill="knn"), ck.Mondrian()], ids=lambda method: str(method.name)
 )
 def test_points_are_what_anonymize_makes(curves: Frontier, method: Any) -> None:
-    points = {point.asked: point for point in curves.points if method.name in point.method and point.ok}
+    points = {point.requested: point for point in curves.points if method.name in point.method and point.ok}
     assert points
     for value, point in points.items():
         models = [ck.KAnonymity(4), ck.TCloseness("disease", value)]
         certificate = ck.anonymize(hospital(ROWS), hospital_schema(), models, method, seed=SEED).certificate
-        assert (point.loss, point.classes, point.withheld) == (certificate.loss, certificate.classes, certificate.withheld)
-        assert point.reached == tuple(promise.reached for promise in reversed(certificate.promises))
-        assert point.level == certificate.promises[1].reached <= value
+        assert (point.loss, point.classes, point.suppressed) == (certificate.loss, certificate.classes, certificate.suppressed)
+        assert point.measured == tuple(guarantee.measured for guarantee in reversed(certificate.guarantees))
+        assert point.level == certificate.guarantees[1].measured <= value
 
 
 def test_refusals_are_rows_with_their_sentence(curves: Frontier) -> None:
     refused = [point for point in curves.points if point.name == "burel"]
     assert not any(point.ok or point.front for point in refused)
-    assert all(point.reason and "likeness" in point.reason and point.level is None and not point.reached for point in refused)
+    assert all(point.reason and "likeness" in point.reason and point.level is None and not point.measured for point in refused)
     assert str(curves).count("burel at 0.2 made no release: burel plans for") == 1
     with pytest.raises(ck.BadInput) as refusal:
         ck.anonymize(hospital(ROWS), hospital_schema(), MODELS, ck.Burel())
@@ -82,25 +82,26 @@ def test_an_impossible_value_is_a_row() -> None:
     assert "cannot be kept" in str(found.points[1].reason)
 
 
-def test_what_is_not_promised_is_measured_all_the_same() -> None:
+def test_what_is_not_guaranteed_is_measured_all_the_same() -> None:
     rivals: Any = ["burel", ("mondrian", [ck.TCloseness("disease", 0.4)])]
     models = [ck.BetaLikeness("disease", 3)]
     found = ck.frontier(hospital(ROWS), hospital_schema(), models, rivals, vary={"beta": [2, 3]}, seed=SEED)
     assert [measure.name for measure in found.measures] == ["beta of disease", "t of disease"]
-    asked = {
-        name: [point.asked for point in found.points if point.parameter == name] for name in ("beta of disease", "t of disease")
+    requested = {
+        name: [point.requested for point in found.points if point.parameter == name]
+        for name in ("beta of disease", "t of disease")
     }
-    assert asked == {"beta of disease": [2, 3], "t of disease": [*RANGES["closeness"].grid]}
+    assert requested == {"beta of disease": [2, 3], "t of disease": [*RANGES["closeness"].grid]}
     release = ck.anonymize(hospital(ROWS), hospital_schema(), [*models, ck.TCloseness("disease", 0.5)], ck.Burel(), seed=SEED)
-    assert found.points[1].reached == tuple(promise.reached for promise in release.certificate.promises)
+    assert found.points[1].measured == tuple(guarantee.measured for guarantee in release.certificate.guarantees)
 
 
-def test_promises_counted_in_persons_have_what_was_asked_for_a_level() -> None:
+def test_guarantees_counted_in_persons_have_what_was_asked_for_a_level() -> None:
     table = read(hospital(120))
     schema = hospital_schema()
     schema = schema.model_copy(update={"identifier": (), "person": schema.identifier[0]})
     found = ck.frontier(table, schema, [ck.KAnonymity(3)], ["mondrian"], vary={"k": [3, 6]}, seed=SEED)
-    assert [point.reached for point in found.points] == [(None,), (None,)]
+    assert [point.measured for point in found.points] == [(None,), (None,)]
     assert [point.level for point in found.points] == [3, 6] and all(point.front for point in found.points)
 
 
@@ -109,15 +110,15 @@ def test_promises_counted_in_persons_have_what_was_asked_for_a_level() -> None:
 
 def test_a_newcomer_names_nothing() -> None:
     found = ck.frontier(hospital(60), hospital_schema(), MODELS, ["mondrian"], seed=SEED)
-    assert [point.asked for point in found.points] == [*RANGES["closeness"].grid]  # 0.3 is in it
+    assert [point.requested for point in found.points] == [*RANGES["closeness"].grid]  # 0.3 is in it
     found = ck.frontier(hospital(60), hospital_schema(), [ck.KAnonymity(7)], ["mondrian"], seed=SEED)
-    assert [point.asked for point in found.points] == [2, 3, 5, 7, 10, 20, 50]  # 7 was asked
-    assert all(isinstance(point.asked, int) for point in found.points)
+    assert [point.requested for point in found.points] == [2, 3, 5, 7, 10, 20, 50]  # 7 was asked
+    assert all(isinstance(point.requested, int) for point in found.points)
     found = ck.frontier(hospital(30), hospital_schema(), [ck.KAnonymity(7)], ["mondrian"], seed=SEED)
     assert max(point.amount for point in found.points) == 20  # 30 rows cannot give 50
 
 
-def test_the_strictest_looking_promise_is_varied() -> None:
+def test_the_strictest_looking_guarantee_is_varied() -> None:
     k, diverse, like, close = (
         ck.KAnonymity(3),
         ck.LDiversity("disease", 2),
@@ -136,14 +137,14 @@ def test_the_strictest_looking_promise_is_varied() -> None:
 @pytest.mark.parametrize(
     ("vary", "models", "sentence"),
     [
-        ("q", MODELS, "'q' is a parameter of no promise; choose one of: k_anonymity.k, disease.t"),
-        ("t", [ck.TCloseness("disease", 1), ck.TCloseness("stay", 1)], "'t' is a parameter of several promises"),
+        ("q", MODELS, "'q' is a parameter of no guarantee; choose one of: k_anonymity.k, disease.t"),
+        ("t", [ck.TCloseness("disease", 1), ck.TCloseness("stay", 1)], "'t' is a parameter of several guarantees"),
         ({"t": []}, MODELS, "has no values"),
         ({"t": 0.2}, MODELS, "has no values"),
         ({"t": [0.2], "k": [3]}, MODELS, "cannot be read"),
         ({"t": [0.2, 7]}, MODELS, "t=7 is out of range"),
         ("c", [ck.LDiversity("disease", 2, kind="recursive", c=2)], "no usual grid for 'c'"),
-        (None, [], "no promise was asked for"),
+        (None, [], "no guarantee was asked for"),
     ],
 )
 def test_what_cannot_be_varied_is_said(vary: Any, models: Any, sentence: str) -> None:
@@ -151,7 +152,7 @@ def test_what_cannot_be_varied_is_said(vary: Any, models: Any, sentence: str) ->
         ck.frontier(hospital(40), hospital_schema(), models, ["mondrian"], vary=vary)
 
 
-def test_columns_and_models_tell_promises_apart() -> None:
+def test_columns_and_models_tell_guarantees_apart() -> None:
     models = [ck.TCloseness("disease", 0.5), ck.TCloseness("stay", 0.5), ck.LDiversity("disease", 2)]
     assert choose_sweep(models, {"stay.t": [0.1]})[0].place == 1
     assert choose_sweep(models, {"l_diversity.l": [3]})[0].place == 2
@@ -229,7 +230,7 @@ def test_folder_is_private_and_the_picture_is_a_picture(curves: Frontier, tmp_pa
 
 
 def test_names_from_the_data_cannot_change_the_picture() -> None:
-    point = {"method": "<script>alert(1)</script>\x07", "level": 1.0, "loss": 0.5, "front": True, "asked": 3}
+    point = {"method": "<script>alert(1)</script>\x07", "level": 1.0, "loss": 0.5, "front": True, "requested": 3}
     text = frontier_svg([point], level='k"><b>', higher_is_safer=True, title='"><b>')
     assert "<script" not in text and "<b>" not in text and "larger is safer" in text
     assert frontier_svg([], level="t", higher_is_safer=False, title="nothing").startswith("<svg")
@@ -286,11 +287,11 @@ def test_a_mistake_is_one_sentence(recipe: Path, words: list[str], sentence: str
     assert shown.exit_code == 2 and sentence in shown.output and "Traceback" not in shown.output
 
 
-def test_withheld_rows_and_forms_are_those_of_anonymize() -> None:
+def test_suppressed_rows_and_forms_are_those_of_anonymize() -> None:
     models, check = [ck.KAnonymity(3)], hospital(90)
     found = ck.frontier(check, hospital_schema(), models, ["incognito"], vary={"k": [3]}, suppress=0.3, seed=SEED)
     release = ck.anonymize(check, hospital_schema(), models, ck.Incognito(), suppress=0.3, seed=SEED)
-    assert found.points[0].withheld == release.certificate.withheld > 0
+    assert found.points[0].suppressed == release.certificate.suppressed > 0
     diverse = [ck.LDiversity("disease", 3, kind="frequency")]
     found = ck.frontier(check, hospital_schema(), diverse, ["mondrian"], vary={"l": [2, 3]}, form="bucketized", seed=SEED)
     release = ck.anonymize(check, hospital_schema(), diverse, ck.Mondrian(), form="bucketized", seed=SEED)
@@ -306,7 +307,7 @@ def test_a_method_for_another_form_is_a_row() -> None:
         ck.frontier(hospital(60), hospital_schema(), MODELS, rivals, vary={"t": [0.5]}, seed=SEED)
 
 
-def test_a_promise_about_a_whole_release_can_be_varied() -> None:
+def test_a_guarantee_about_a_whole_release_can_be_varied() -> None:
     models = [ck.DiverseSlicing("disease", 2)]
     found = ck.frontier(hospital(80), hospital_schema(), models, ["slicing"], vary={"l": [2, 3]}, seed=SEED)
     assert [point.ok for point in found.points] == [True, True] and [p.parameter for p in found.points] == ["l of disease"] * 2

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.checks.methods import promise_kept, run_case
+from closeknit.checks.methods import guarantee_met, run_case
 from closeknit.checks.oracle import oracle_level
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
@@ -123,13 +123,13 @@ SCHEMA = ck.Schema(quasi={"age": ck.numeric(), "sex": ck.flat()}, sensitive={"wa
 
 @pytest.mark.parametrize("t", [0, "1/50", 0.1, 1])
 @pytest.mark.parametrize("column", [None, ["pressure", "wage"], "wage"])
-def test_promises_are_kept(t: Any, column: Any) -> None:
+def test_guarantees_are_kept(t: Any, column: Any) -> None:
     models = (ck.KAnonymity(4), ck.TCloseness("wage", t), ck.TCloseness("pressure", t), ck.LDiversity("wage", 2))
-    promise_kept(ck.StackAndDeal(dealing="halving", column=column), Case("two", two_orders(1, 203), SCHEMA, models))
+    guarantee_met(ck.StackAndDeal(dealing="halving", column=column), Case("two", two_orders(1, 203), SCHEMA, models))
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_dealing_tries_halving_where_two_orders_are_promised(seed: int) -> None:
+def test_dealing_tries_halving_where_two_orders_are_guaranteed(seed: int) -> None:
     models = (ck.KAnonymity(4), ck.TCloseness("wage", 0.06), ck.TCloseness("pressure", 0.06))
     case = Case("two", two_orders(seed, 512), SCHEMA, models)
     both, halved_only = run_case(ck.StackAndDeal(), case).loss, run_case(ck.StackAndDeal(dealing="halving"), case).loss

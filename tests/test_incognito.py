@@ -1,4 +1,4 @@
-"""Incognito: the same vector as an exhaustive search made of dictionaries and rationals; pruning, withholding, persons."""
+"""Incognito: the same vector as an exhaustive search made of dictionaries and rationals; pruning, suppressing, persons."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from exhaustive import AXES, SECRETS, Axis, Narrow, Row, encoded, exhaustive, ho
 
 ALLOW_VACUOUS = True
 K = ck.KAnonymity
-PROMISES: list[list[Any]] = [
+GUARANTEES: list[list[Any]] = [
     [K(2)],
     [K(3), ck.TCloseness("disease", 0.4)],
     [ck.TCloseness("wage", 0.3), ck.TCloseness("disease", 0.5, "equal")],
@@ -54,7 +54,7 @@ def requests(draw: st.DrawFn, most_rows: int) -> tuple[Any, ...]:
     rows = draw(st.lists(st.fixed_dictionaries({**cells, **secret}), min_size=1, max_size=most_rows))
     weights = draw(st.lists(st.sampled_from([1, 1, 2, 3]), min_size=len(names), max_size=len(names)))
     room = draw(st.sampled_from([0, 0, 1, 2, len(rows) // 2, len(rows)]))
-    return rows, {name: AXES[name] for name in names}, draw(st.sampled_from(PROMISES)), room, weights, list(SECRETS)
+    return rows, {name: AXES[name] for name in names}, draw(st.sampled_from(GUARANTEES)), room, weights, list(SECRETS)
 
 
 def searched(table: Table, models: Sequence[Model], method: Incognito | None = None) -> Outcome | None:
@@ -77,7 +77,7 @@ def agree(
     written = zip(outcome.form.levels.values(), tops, strict=True)
     assert tuple(top if level == "*" else level for level, top in written) == found.vector
     assert all(level != top for level, top in zip(outcome.form.levels.values(), tops, strict=True))
-    assert {int(row) for row in table.rows[outcome.partition.class_of < 0]} == found.withheld
+    assert {int(row) for row in table.rows[outcome.partition.class_of < 0]} == found.suppressed
 
 
 @settings(max_examples=examples(250))
@@ -94,20 +94,20 @@ def test_it_finds_what_an_exhaustive_search_finds_in_larger_tables(request: tupl
 
 
 @pytest.mark.parametrize("room", [0, 7])
-@pytest.mark.parametrize("promises", PROMISES, ids=str)
-def test_lattices_of_four_columns_are_pruned_and_lose_nothing(promises: list[Any], room: int) -> None:
-    rng = np.random.default_rng([len(str(promises)), room])
+@pytest.mark.parametrize("guarantees", GUARANTEES, ids=str)
+def test_lattices_of_four_columns_are_pruned_and_lose_nothing(guarantees: list[Any], room: int) -> None:
+    rng = np.random.default_rng([len(str(guarantees)), room])
     axes = {name: AXES[name] for name in ("job", "zip", "weight", "sex")}
     drawn = {name: axis.values for name, axis in axes.items()} | {name: values for name, (_, values) in SECRETS.items()}
     rows = [{name: values[rng.integers(len(values))] for name, values in drawn.items()} for _ in range(60)]
-    agree(rows, axes, promises, room, [1, 2, 1, 1], list(SECRETS))
+    agree(rows, axes, guarantees, room, [1, 2, 1, 1], list(SECRETS))
 
 
 # Pruning and counting -----------------------------------------------------------------------------------------------------
 
 
 class UnprunedTCloseness(ck.TCloseness):
-    """The same promise that does not say that it is monotone."""
+    """The same guarantee that does not say that it is monotone."""
 
     monotone: ClassVar[bool] = False
 
@@ -196,37 +196,39 @@ def test_what_is_certified_is_what_was_found(request: tuple[Any, ...], share: fl
         return
     assert best is not None and release.certificate.ok
     assert release.loss == pytest.approx(float(best.loss), abs=1e-9)
-    assert release.certificate.withheld == len(best.withheld) <= room
+    assert release.certificate.suppressed == len(best.suppressed) <= room
 
 
 def test_a_good_group_is_not_given_up_for_the_bad_one_that_it_meets_in_fewer_columns() -> None:
     axes = {"job": AXES["job"], "zip": AXES["zip"]}
     rows = [{"job": "clerk", "zip": "470", "blood": blood} for blood in "ABAB"]
-    rows += [{"job": "clerk", "zip": "471", "blood": "A"}] * 5  # with these, clerks are not diverse, and too many to withhold
+    rows += [{"job": "clerk", "zip": "471", "blood": "A"}] * 5  # with these, clerks are not diverse, and too many to suppress
     rows += [{"job": job, "zip": "480", "blood": blood} for job in ("sailor", "farmer", "herder") for blood in "ABABABAB"]
-    promises = [ck.LDiversity("blood", 2, "frequency")]
-    agree(rows, axes, promises, 5, [1, 1], ["blood"])
-    outcome = found(encoded(rows, axes, [1, 1], ["blood"], 5), promises)
+    guarantees = [ck.LDiversity("blood", 2, "frequency")]
+    agree(rows, axes, guarantees, 5, [1, 1], ["blood"])
+    outcome = found(encoded(rows, axes, [1, 1], ["blood"], 5), guarantees)
     assert outcome.form == generalized(levels={"job": 0, "zip": 0})
-    assert counts_in(outcome)[2] == 0  # no size is promised, so nothing prunes
+    assert counts_in(outcome)[2] == 0  # no size is guaranteed, so nothing prunes
 
 
-def test_a_withheld_leaf_makes_the_node_above_it_cheaper() -> None:
+def test_a_suppressed_leaf_makes_the_node_above_it_cheaper() -> None:
     axes = {"zip": AXES["zip"], "sex": AXES["sex"]}
     many = {("470", "f"): 65, ("471", "f"): 35, ("472", "m"): 1, ("120", "f"): 50}
     rows = [{"zip": code, "sex": sex, "blood": "A"} for (code, sex), count in many.items() for _ in range(count)]
     agree(rows, axes, [K(40)], 36, [1, 1], ["blood"])
     outcome = found(encoded(rows, axes, [1, 1], ["blood"], 36), [K(40)])
-    assert outcome.form == generalized(levels={"zip": 1, "sex": 0})  # all rows written so would lose more than 36 withheld
+    assert outcome.form == generalized(levels={"zip": 1, "sex": 0})  # all rows written so would lose more than 36 suppressed
 
 
-def test_distances_are_those_of_the_tree_without_withheld_secrets() -> None:
-    """A tree read off the data loses its deepest branch with the withheld row, and what is left is farther apart."""
+def test_distances_are_those_of_the_tree_without_suppressed_secrets() -> None:
+    """A tree read off the data loses its deepest branch with the suppressed row, and what is left is farther apart."""
     ill = ck.Hierarchy.from_nested({"a": {"deep": {"deeper": ["x"]}}, "b": ["u", "v"]}, from_data=True)
     schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"ill": ill})
     columns = Columns.of({"sex": [*"f" * 9, *"m" * 9, "o"], "ill": [*"u" * 9, *"v" * 9, "x"]})
     near = ck.anonymize(columns, schema, [K(2), ck.TCloseness("ill", 0.25)], Incognito(), suppress=0.1)
-    assert near.certificate.withheld == 1 and near.certificate.promises[1].reached == 0.25  # half of the rows, half the way
+    assert (
+        near.certificate.suppressed == 1 and near.certificate.guarantees[1].measured == 0.25
+    )  # half of the rows, half the way
     far = ck.anonymize(columns, schema, [K(2), ck.TCloseness("ill", 0.2)], Incognito(), suppress=0.1)
     assert far.certificate.ok and far.loss == 1  # with the whole tree it would seem to be 0.125
 
@@ -287,7 +289,7 @@ def test_the_known_optimum_on_adult(data_folder: Path, t: float | None, loss: fl
     trees = data_folder / "adult" / "hierarchies"
     kinds = {name: ck.Hierarchy.read_csv(trees / f"adult_hierarchy_{name}.csv") for name in complete.columns}
     schema = ck.Schema(quasi={name: kinds[name] for name in quasi}, sensitive={"occupation": kinds["occupation"]})
-    promises: list[Model] = [K(6)] if t is None else [K(6), ck.TCloseness("occupation", t)]
-    release = ck.anonymize(complete, schema, promises, Incognito())
-    assert release.certificate.ok and release.certificate.withheld == 0
+    guarantees: list[Model] = [K(6)] if t is None else [K(6), ck.TCloseness("occupation", t)]
+    release = ck.anonymize(complete, schema, guarantees, Incognito())
+    assert release.certificate.ok and release.certificate.suppressed == 0
     assert round(release.loss, 3) == loss

@@ -1,4 +1,6 @@
-"""Several secrets: each keeps its own promise under every method; what they tell together is measured and can be promised."""
+"""Several secrets: each keeps its own guarantee under every method; what they tell together is measured and can be
+guaranteed.
+"""
 
 from __future__ import annotations
 
@@ -66,9 +68,9 @@ def revealing() -> tuple[Table, Partition]:
 def test_perfect_marginals_do_not_hide_that_one_secret_tells_the_other() -> None:
     table, partition = revealing()
     columns, certificate = publish_table(table, partition, ZERO, ck.generalized())
-    assert [promise.exact for promise in certificate.promises] == ["0", "0"]
+    assert [guarantee.exact for guarantee in certificate.guarantees] == ["0", "0"]
     assert certificate.joint is not None and certificate.joint.columns == PAIR
-    assert (certificate.joint.exact, certificate.joint.reached, certificate.joint.worst.rows) == ("1/2", 0.5, 4)
+    assert (certificate.joint.exact, certificate.joint.measured, certificate.joint.worst.rows) == ("1/2", 0.5, 4)
     assert any(note.startswith("knowing one secret may tell another") for note in certificate.notes)
     assert certificate.joint.least == 0
     assert "disease and salary together: total variation 0.5 (worst class; least for 4 rows: 0)" in str(certificate)
@@ -77,7 +79,7 @@ def test_perfect_marginals_do_not_hide_that_one_secret_tells_the_other() -> None
     assert {rows_of(columns, ["salary"])[row] for row in first if rows_of(columns, ["disease"])[row] == ("x",)} == {("u",)}
 
 
-def test_the_joint_promise_finds_it_and_merging_mends_it() -> None:
+def test_the_joint_guarantee_finds_it_and_merging_mends_it() -> None:
     table, partition = revealing()
     both = ck.TCloseness(PAIR, "0.49")
     assert both.levels(table.count_classes(partition)).tolist() == [0.5, 0.5]
@@ -85,13 +87,13 @@ def test_the_joint_promise_finds_it_and_merging_mends_it() -> None:
     assert ck.TCloseness(PAIR, "0.5").holds(table.count_classes(partition)).all()
     assert repair_partition(table, partition, [*ZERO, both]).count == 1
     found = ck.audit(Columns.of(REVEALING), TWO, [*ZERO, both])
-    assert [promise.status for promise in found.promises] == ["recomputed", "recomputed", "broken"]
+    assert [guarantee.status for guarantee in found.guarantees] == ["recomputed", "recomputed", "broken"]
     with pytest.raises(ck.Unsatisfiable, match="disease and salary together"):
         publish_table(table, partition, [*ZERO, both], ck.generalized())
 
 
 @pytest.mark.parametrize("name", REGISTRY)
-def test_every_method_keeps_the_joint_promise(name: str) -> None:
+def test_every_method_keeps_the_joint_guarantee(name: str) -> None:
     models = [ck.KAnonymity(2), *ZERO, ck.TCloseness(PAIR, 0), ck.BetaLikeness("disease", 3)]
     table = fit_to_method(REGISTRY[name](), Case("revealing", Columns.of(REVEALING), TWO, tuple(models)))
     assert table is not None
@@ -100,7 +102,7 @@ def test_every_method_keeps_the_joint_promise(name: str) -> None:
     assert not any("knowing one secret" in note for note in release.certificate.notes)
 
 
-# mixtures: every promise is kept by every method, as the oracle reads the written cells ------------------------------
+# mixtures: every guarantee is kept by every method, as the oracle reads the written cells ------------------------------
 
 
 def three_secrets(seed: int, rows: int = 48, missing: float = 0.0) -> Case:
@@ -108,7 +110,7 @@ def three_secrets(seed: int, rows: int = 48, missing: float = 0.0) -> Case:
 
 
 def broken(release: ck.Release, table: Case, models: Sequence[Any]) -> list[str]:
-    """Promises that some class breaks, by the oracle."""
+    """Guarantees that some class breaks, by the oracle."""
     faults = []
     shown = view(release.columns, table.schema, release.certificate.form)
     for model in models:
@@ -144,7 +146,7 @@ def every_method() -> list[Any]:
 
 @pytest.mark.parametrize("method", every_method())
 @pytest.mark.parametrize("seed", range(20 if SOAK else 1))
-def test_every_method_keeps_a_mixture_of_promises(method: Any, seed: int) -> None:
+def test_every_method_keeps_a_mixture_of_guarantees(method: Any, seed: int) -> None:
     together = [*MIXTURE, ck.TCloseness(("blood", "disease"), 0.6)]
     for models in (MIXTURE, MIXTURE[::-1], together):
         table = fit_to_method(method, replace(three_secrets(seed, 60), models=tuple(models)))
@@ -152,7 +154,7 @@ def test_every_method_keeps_a_mixture_of_promises(method: Any, seed: int) -> Non
         assert len(table.models) >= len(models) - 1, "k means nothing where cells are exact"
         release = anonymized(table.columns, table.schema, table.models, method)
         assert broken(release, table, table.models) == []
-        assert len(release.certificate.promises) == len(list_guarantees(method, table.schema, table.models))
+        assert len(release.certificate.guarantees) == len(list_guarantees(method, table.schema, table.models))
         assert ck.audit(release.columns, certificate=release.certificate).ok
 
 
@@ -168,7 +170,7 @@ def test_the_reported_distance_is_that_of_the_oracle(name: str) -> None:
         levels = {cells: joint_distance([secrets[row] for row in rows], secrets) for cells, rows in seen.items()}
         joint = release.certificate.joint
         assert joint is not None and Fraction(joint.exact) == max(levels.values()) > 0
-        assert joint.reached == pytest.approx(float(max(levels.values())))
+        assert joint.measured == pytest.approx(float(max(levels.values())))
         assert levels[tuple(cell or None for cell in joint.worst.cells.values())] == max(levels.values())
 
 
@@ -232,7 +234,7 @@ def test_merging_counts_as_counting_anew(rows: list[Any], into: list[int]) -> No
 
 @settings(max_examples=examples(40))
 @given(st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 3)), max_size=20))
-def test_combinations_are_numbered_in_order_and_withheld_ones_count_nowhere(rows: list[tuple[int, int]]) -> None:
+def test_combinations_are_numbered_in_order_and_suppressed_ones_count_nowhere(rows: list[tuple[int, int]]) -> None:
     columns = [np.array([row[i] for row in rows], dtype=np.int32) for i in (0, 1)]
     codes, domain = join_secrets([(columns[0], Domain(("a", "b"))), (columns[1], Domain(("u", "v", "w")))])
     shown = sorted({row for row in rows if min(row) >= 0})
@@ -250,7 +252,7 @@ def test_the_least_distance_is_the_least_of_all_choices_of_rows(reference: list[
     assert least_distance(np.array(reference), rows) == best
 
 
-def test_a_withheld_secret_leaves_the_reference() -> None:
+def test_a_suppressed_secret_leaves_the_reference() -> None:
     cells = {**REVEALING, "salary": [*"uuv*vvuu"]}
     found = ck.audit(Columns.of(cells), TWO, ZERO)
     shown = [pair for pair in zip(cells["disease"], cells["salary"], strict=True) if "*" not in pair]
@@ -301,7 +303,7 @@ def test_closeness_together_counts_rows_where_there_are_persons() -> None:
     schema = ck.Schema(person="who", quasi=TWO.quasi, sensitive=TWO.sensitive)
     models = [ck.KAnonymity(2), *ZERO, ck.TCloseness(PAIR, 0.5)]
     release = anonymized(Columns.of(cells), schema, models, Halves())
-    assert [promise.status for promise in release.certificate.promises] == ["attested", *["recomputable"] * 3]
+    assert [guarantee.status for guarantee in release.certificate.guarantees] == ["attested", *["recomputable"] * 3]
     assert release.certificate.joint is not None and release.certificate.joint.exact == "1/2"
     assert ck.audit(release.columns, certificate=release.certificate).findings == ()
 
@@ -317,7 +319,7 @@ def test_one_secret_has_no_joint_distance() -> None:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    """A release under a joint promise, made by the command line from a recipe with a list in it."""
+    """A release under a joint guarantee, made by the command line from a recipe with a list in it."""
     table = tmp_path / "table.csv"
     rows = zip(*REVEALING.values(), strict=True)
     table.write_text("age,disease,salary\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
@@ -339,8 +341,8 @@ def test_a_recipe_writes_it_as_a_list_and_all_read_it_back(saved: Path) -> None:
     text = (saved / "out" / "certificate.json").read_text()
     certificate = ck.Certificate.from_json(text)
     assert certificate.to_json() == text
-    assert certificate.promises[1].column == PAIR
-    assert certificate.promises[1].model == {"t_closeness": {"column": ["disease", "salary"], "t": "1/2"}}
+    assert certificate.guarantees[1].column == PAIR
+    assert certificate.guarantees[1].model == {"t_closeness": {"column": ["disease", "salary"], "t": "1/2"}}
     found = CliRunner().invoke(app, ["audit", str(saved / "out" / "release.csv")])
     assert found.exit_code == 0 and "joint          disease and salary together" in found.stdout
 
@@ -357,11 +359,11 @@ def test_changed_or_removed_joint_distance_is_found(saved: Path) -> None:
     assert missing in findings(lambda claimed: claimed.pop("joint"))[0]
     assert missing in findings(lambda claimed: claimed.update(joint=None))[0]
     assert "joint distance: recomputed" in findings(lambda claimed: claimed["joint"].update(least=0.9))[0]
-    assert "joint distance: recomputed" in findings(lambda claimed: claimed["joint"].update(reached=0.01))[0]
+    assert "joint distance: recomputed" in findings(lambda claimed: claimed["joint"].update(measured=0.01))[0]
     assert "(exactly 1/9)" in findings(lambda claimed: claimed["joint"].update(exact="1/9"))[0]
     assert "joint distance: recomputed" in findings(lambda claimed: claimed["joint"].update(columns=["salary", "disease"]))[0]
     assert "not in the release" in findings(lambda claimed: claimed["joint"]["worst"].update(rows=77))[0]
-    assert "recomputed" in findings(lambda claimed: claimed["promises"][1].update(exact="0"))[0]
+    assert "recomputed" in findings(lambda claimed: claimed["guarantees"][1].update(exact="0"))[0]
 
 
 @pytest.mark.parametrize(

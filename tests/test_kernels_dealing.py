@@ -1,4 +1,4 @@
-"""Dealing keeps what it promises on random stacks, whatever the quasi-identifiers, and lowers the loss."""
+"""Dealing keeps what it guarantees on random stacks, whatever the quasi-identifiers, and lowers the loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Knit: promises kept by the oracle, a guard that never allows what a model forbids, and loss that no other method is below."""
+"""Knit: guarantees kept by the oracle, a guard that never allows what a model forbids, and loss that no other method is
+below.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 
 import closeknit as ck
 from closeknit.api.recipe import Recipe
-from closeknit.checks.methods import every_row_once, promise_kept, run_case
+from closeknit.checks.methods import every_row_once, guarantee_met, run_case
 from closeknit.checks.tables import Case, random_tables
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
@@ -45,7 +47,7 @@ def hospital(rows: int, seed: int = 0) -> Table:
     return table.join_secrets([("disease", "stay")])
 
 
-PROMISES: list[Model] = [
+GUARANTEES: list[Model] = [
     ck.TCloseness("disease", 0.3),
     ck.TCloseness("disease", "1/4", "equal"),
     ck.TCloseness("stay", 0.1),
@@ -75,12 +77,12 @@ def _allowed(guard: Guard, rows: np.ndarray) -> bool:
     return said
 
 
-@pytest.mark.parametrize("model", PROMISES, ids=repr)
+@pytest.mark.parametrize("model", GUARANTEES, ids=repr)
 def test_the_guard_says_what_the_model_says(model: Model) -> None:
     """On classes of all sizes; exactly, for no class here stands within a billionth of a limit that is no rational."""
     table = hospital(120)
     made = guard_of(table, [model])
-    assert made.asked == []
+    assert made.unguarded == []
     rng, said = np.random.default_rng(1), set()
     for size in [*range(1, 40), 60, 90, 120] * 3:
         class_of = np.full(len(table), -1, dtype=np.int32)
@@ -110,7 +112,7 @@ def test_long_orders_are_seen_through_runs_on_the_safe_side() -> None:
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"wage": ck.numeric()})
     table, model = schema.encode(columns), ck.TCloseness("wage", 0.12)
     made = guard_of(table, [model])
-    assert made.asked == [] and len(made.guard.parent) < 1500
+    assert made.unguarded == [] and len(made.guard.parent) < 1500
     said = []
     for size in range(5, 60):
         class_of = np.full(1500, -1, dtype=np.int32)
@@ -120,7 +122,7 @@ def test_long_orders_are_seen_through_runs_on_the_safe_side() -> None:
         holds = bool(model.holds(Classes.of(class_of, 1, {"wage": table.secret("wage")}, references=whole))[0])
         said.append((_allowed(made.guard, rows), holds))
     assert (True, False) not in said and (True, True) in said and (False, False) in said
-    assert guard_of(table, [ck.TCloseness("wage", 0.001)]).asked, "too strict for runs: left to the model"
+    assert guard_of(table, [ck.TCloseness("wage", 0.001)]).requested, "too strict for runs: left to the model"
 
 
 @pytest.mark.parametrize(
@@ -132,11 +134,11 @@ def test_long_orders_are_seen_through_runs_on_the_safe_side() -> None:
     ],
     ids=repr,
 )
-def test_other_promises_are_left_to_their_models(model: Model) -> None:
-    assert guard_of(hospital(60), [model]).asked == [model]
+def test_other_guarantees_are_left_to_their_models(model: Model) -> None:
+    assert guard_of(hospital(60), [model]).requested == [model]
     case = Case("hospital", _columns(150), ck.datasets.hospital_schema(), (ck.KAnonymity(3), model))
     release = run_case(QUICK, case)
-    promise_kept(QUICK, case)
+    guarantee_met(QUICK, case)
     assert release.certificate.classes.count > 5
 
 
@@ -163,7 +165,7 @@ def test_boxes_and_counts_stay_what_a_recount_says() -> None:
 
 @settings(max_examples=examples(15))
 @given(st.integers(0, 2**32), st.integers(20, 120), st.sampled_from([0.15, 0.3, 0.6]))
-def test_every_step_keeps_the_promises_and_lowers_the_loss(seed: int, rows: int, t: float) -> None:
+def test_every_step_keeps_the_guarantees_and_lowers_the_loss(seed: int, rows: int, t: float) -> None:
     table, models = hospital(rows, seed % 1000), [ck.KAnonymity(3), ck.TCloseness("disease", t)]
     guard = guard_of(table, models).guard
     knit_state, rng = KnitState.of(table, guard, []), np.random.default_rng(seed)
@@ -189,22 +191,22 @@ def _columns(rows: int, seed: int = 0) -> Columns:
     return frame if isinstance(frame, Columns) else Columns.of({name: frame[name].to_list() for name in frame.columns})
 
 
-def test_a_hundred_tables_and_promises() -> None:
+def test_a_hundred_tables_and_guarantees() -> None:
     for case in random_tables(100):
         kept_or_refused(case)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("part", range(20))
-def test_ten_thousand_tables_and_promises(part: int) -> None:
+def test_ten_thousand_tables_and_guarantees(part: int) -> None:
     for case in random_tables(500, SOAK_SEED + part):
         kept_or_refused(case)
 
 
 def kept_or_refused(case: Case) -> None:
-    """The oracle finds no broken promise; where Knit refuses, no class of everything keeps them either."""
+    """The oracle finds no broken guarantee; where Knit refuses, no class of everything keeps them either."""
     try:
-        promise_kept(QUICK, case)
+        guarantee_met(QUICK, case)
     except ck.Unsatisfiable:
         with pytest.raises(ck.Unsatisfiable):
             run_case(ck.Mondrian(), case)
@@ -212,7 +214,7 @@ def kept_or_refused(case: Case) -> None:
     every_row_once(QUICK, case)
 
 
-ASKED: dict[str, list[Model]] = {
+REQUESTED: dict[str, list[Model]] = {
     "k": [ck.KAnonymity(4)],
     "t": [ck.KAnonymity(4), ck.TCloseness("disease", 0.2)],
     "ordered": [ck.KAnonymity(3), ck.TCloseness("stay", 0.08)],
@@ -235,10 +237,10 @@ def _best_of_others(table: Table, models: Sequence[Model]) -> float:
     return min(others)
 
 
-@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("requested", REQUESTED)
 @pytest.mark.parametrize("rows", [20, 40, 80, 300])
-def test_no_other_method_loses_less(asked: str, rows: int) -> None:
-    table, models = hospital(rows, seed=rows), ASKED[asked]
+def test_no_other_method_loses_less(requested: str, rows: int) -> None:
+    table, models = hospital(rows, seed=rows), REQUESTED[requested]
     ours, others = _loss(Knit(), table, models), _best_of_others(table, models)
     assert ours <= others + 1e-12
     assert rows < 300 or ours < 0.95 * others
@@ -247,27 +249,27 @@ def test_no_other_method_loses_less(asked: str, rows: int) -> None:
 @pytest.mark.parametrize("seed", [907, 910])
 def test_few_rows_start_from_what_other_methods_make(seed: int) -> None:
     """On these two tables the search alone ends above the best of them."""
-    table, models = hospital(20, seed=seed), ASKED["t"]
+    table, models = hospital(20, seed=seed), REQUESTED["t"]
     assert _loss(Knit(), table, models) <= _best_of_others(table, models) + 1e-12
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("asked", ASKED)
-def test_no_other_method_loses_less_on_many_tables(asked: str) -> None:
+@pytest.mark.parametrize("requested", REQUESTED)
+def test_no_other_method_loses_less_on_many_tables(requested: str) -> None:
     for seed in range(100):
-        table, models = hospital(20 + 7 * (seed % 30), seed=SOAK_SEED + seed), ASKED[asked]
+        table, models = hospital(20 + 7 * (seed % 30), seed=SOAK_SEED + seed), REQUESTED[requested]
         assert _loss(Knit(), table, models) <= _best_of_others(table, models) + 1e-12
 
 
 def test_more_budget_never_loses_more() -> None:
-    table, models = hospital(200), ASKED["t"]
+    table, models = hospital(200), REQUESTED["t"]
     losses = [_loss(Knit(proposals=32 * 200 * sweeps), table, models) for sweeps in (0, 1, 2, 10, 42, 170)]
     assert losses == sorted(losses, reverse=True)
     assert losses[0] == losses[1] > losses[-1], "one sweep is no whole round; many are worth it"
 
 
 def test_the_seed_and_nothing_else_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    table, models = hospital(1200), ASKED["k"]
+    table, models = hospital(1200), REQUESTED["k"]
 
     def made(seed: int) -> list[int]:
         return QUICK.run(table, models, seed, ignore_progress).partition.class_of.tolist()
@@ -297,7 +299,7 @@ def test_what_was_done_in_time_is_repeated_by_its_count(
 
 
 def test_shards_are_knit_against_the_shares_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    table, models = hospital(1200), ASKED["both"]
+    table, models = hospital(1200), REQUESTED["both"]
     monkeypatch.setattr(knit, "SHARD", 300)
     seen: list[int] = []
     whole = knit._knit
@@ -307,7 +309,7 @@ def test_shards_are_knit_against_the_shares_of_the_whole(monkeypatch: pytest.Mon
     joined: list[Partition] = []
     repaired = knit.repair_partition
     monkeypatch.setattr(
-        knit, "repair_partition", lambda table, part, asked: (joined.append(part), repaired(table, part, asked))[1]
+        knit, "repair_partition", lambda table, part, requested: (joined.append(part), repaired(table, part, requested))[1]
     )
     sharded = _loss(Knit(proposals=32 * 1200 * 10), table, models)
     assert not find_broken_classes(table, joined[-1], models).any(), "nothing is left to be repaired"
@@ -319,7 +321,7 @@ def test_shards_are_knit_against_the_shares_of_the_whole(monkeypatch: pytest.Mon
 def test_shards_tell_how_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(knit, "SHARD", 300)
     told: list[float] = []
-    QUICK.run(hospital(1200), ASKED["both"], 1, lambda what, share: told.append(share))
+    QUICK.run(hospital(1200), REQUESTED["both"], 1, lambda what, share: told.append(share))
     assert len(set(told)) > 8 and told[0] >= 0.2 and told == sorted(told) and told[-1] <= 0.8
 
 
@@ -330,13 +332,13 @@ def test_rows_of_a_person_stay_together_or_count_once() -> None:
     for person_rows in ("together", "count-once"):
         schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()}, person="who", person_rows=person_rows)
         case = Case("visits", columns, schema, (ck.KAnonymity(4), ck.LDiversity("ill", 2), ck.TCloseness("ill", 0.4)))
-        promise_kept(QUICK, case)
+        guarantee_met(QUICK, case)
         assert run_case(QUICK, case).certificate.classes.count > 3
 
 
 @dataclass(frozen=True)
 class EvenSizes:
-    """A promise that nobody has heard of, and that every single move breaks: only exchanges are left."""
+    """A guarantee that nobody has heard of, and that every single move breaks: only exchanges are left."""
 
     name: ClassVar[str] = "even_sizes"
     needs: ClassVar[frozenset[str]] = frozenset({"sizes"})
@@ -354,7 +356,7 @@ class EvenSizes:
         return 1.0 - classes.sizes % 2
 
 
-def test_a_promise_that_no_guard_speaks_of_is_kept_through_all_steps() -> None:
+def test_a_guarantee_that_no_guard_speaks_of_is_kept_through_all_steps() -> None:
     table = hospital(200)
     models: list[Any] = [EvenSizes(), ck.TCloseness("disease", 0.4)]
     partition = Knit(proposals=32 * 200 * 14).run(table, models, 1, ignore_progress).partition
@@ -373,7 +375,7 @@ def test_what_the_whole_breaks_is_refused() -> None:
 
 # Adult -------------------------------------------------------------------------------------------------------------------
 
-# loss with withheld rows as 1 of the best local recoding known, as in benchmarks/arx.py; it withholds up to 4,619 rows
+# loss with suppressed rows as 1 of the best local recoding known, as in benchmarks/arx.py; it suppresses up to 4,619 rows
 RIVAL = {"0.15": 0.433, "0.2": 0.334, "0.25": 0.256, "0.35": 0.127, "0.5": 0.055}
 
 

@@ -18,7 +18,7 @@ from closeknit.core.table import Partition, Table
 from closeknit.search.repair import find_broken_classes
 from conftest import examples
 
-ASKED: list[list[Model]] = [
+REQUESTED: list[list[Model]] = [
     [ck.KAnonymity(3)],
     [ck.KAnonymity(2), ck.TCloseness("disease", 0.4)],
     [ck.KAnonymity(2), ck.TCloseness("stay", 0.2)],
@@ -83,9 +83,9 @@ def replaced(table: Table) -> Table:
     return replace(table, references=whole)
 
 
-@pytest.mark.parametrize("number", range(len(ASKED)))
+@pytest.mark.parametrize("number", range(len(REQUESTED)))
 def test_the_best_partition_is_the_best_of_all(best: Any, number: int) -> None:
-    table, models = hospital(7, seed=number), ASKED[number]
+    table, models = hospital(7, seed=number), REQUESTED[number]
     found = best.optimum(table, models)
     assert not find_broken_classes(table, found, models).any()
     assert best.loss_of(table, found) == pytest.approx(least(best, table, models))
@@ -94,10 +94,10 @@ def test_the_best_partition_is_the_best_of_all(best: Any, number: int) -> None:
 def test_no_partition_is_below_the_bound(bound: Any, best: Any) -> None:
     shares = []
     for seed in range(examples(14)):
-        table, models = hospital(9 + seed % 4, seed), ASKED[seed % len(ASKED)]
-        reached, below = best.loss_of(table, best.optimum(table, models)), bound.lower_bound(table, models)
-        assert below <= reached + 1e-6
-        shares.append(below / reached)
+        table, models = hospital(9 + seed % 4, seed), REQUESTED[seed % len(REQUESTED)]
+        measured, below = best.loss_of(table, best.optimum(table, models)), bound.lower_bound(table, models)
+        assert below <= measured + 1e-6
+        shares.append(below / measured)
     assert np.mean(shares) > 0.85, "it says something"
 
 
@@ -117,7 +117,7 @@ def test_boxes_are_all_that_classes_can_have(bound: Any, best: Any) -> None:
 
 def test_least_sizes_are_those_of_the_smallest_allowed_sets(bound: Any, best: Any) -> None:
     table = hospital(8, 5)
-    for models in ASKED[1:4]:
+    for models in REQUESTED[1:4]:
         guard = best.guarded(table, models)
         there = np.bincount(guard.node[:, 0], minlength=len(guard.parent))
         least_of: dict[int, int] = {}
@@ -133,7 +133,7 @@ def test_least_sizes_are_those_of_the_smallest_allowed_sets(bound: Any, best: An
 
 
 def test_parts_of_the_columns_are_below_all_of_them(bound: Any) -> None:
-    table, models = hospital(12, 1), ASKED[1]
+    table, models = hospital(12, 1), REQUESTED[1]
     whole, parts = bound.lower_bound(table, models), bound.by_parts(table, models, [["job"], ["sex", "age"]])
     assert 0 < parts <= whole + 1e-6
 
@@ -152,7 +152,7 @@ def test_rounded_shares_are_a_partition_near_the_bound(bound: Any, best: Any) ->
 def test_knit_is_near_the_best_partition(best: Any) -> None:
     over = []
     for seed in range(examples(6)):
-        table, models = hospital(12, seed, ("age", "sex", "zip", "job")), ASKED[seed % len(ASKED)]
+        table, models = hospital(12, seed, ("age", "sex", "zip", "job")), REQUESTED[seed % len(REQUESTED)]
         made = ck.Knit().run(table, models, seed, ignore_progress).partition
         over.append(best.loss_of(table, made) / best.loss_of(table, best.optimum(table, models)) - 1)
     assert min(over) > -1e-9 and np.mean(over) < 0.02

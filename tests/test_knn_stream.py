@@ -1,4 +1,4 @@
-"""KnnStream keeps the promises of Castle, by the same checker, and takes near rows."""
+"""KnnStream keeps the guarantees of Castle, by the same checker, and takes near rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DIVERSE = st.sampled_from([None, 2, 3])
 @quiet
 @slow
 @given(raw_rows(), st.integers(1, 6), st.integers(1, 25), st.booleans(), DIVERSE)
-def test_every_promise_at_every_instant(rows: list[Any], k: int, delta: int, persons: bool, l: Any) -> None:
+def test_every_guarantee_at_every_instant(rows: list[Any], k: int, delta: int, persons: bool, l: Any) -> None:
     stream = KnnStream(schema(persons), k, delta, l, seed=3)
     watched = Watched(stream, persons=persons, distinct=l or 1)
     for row in rows:
@@ -84,7 +84,7 @@ def test_diversity_takes_the_nearest_new_value_of_another_person() -> None:
     assert sorted(row["ill"] for row in out) == ["SARS", "flu", "flu"] and {row["age"] for row in out} == {"[30, 50]"}
 
 
-def test_a_promise_that_shrinks_when_classes_merge() -> None:
+def test_a_guarantee_that_shrinks_when_classes_merge() -> None:
     chance = np.random.default_rng(3)
     models = [ck.KAnonymity(3), ck.LDiversity("ill", 2, "entropy")]
     stream = KnnStream(schema(), delta=40, models=models, seed=1)

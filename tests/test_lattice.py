@@ -64,15 +64,15 @@ def naive(rows: Sequence[Row], names: Sequence[str], column_groups: Sequence[Seq
             grouped = column_groups or [list(SCHEMA.quasi), list(SCHEMA.sensitive)]
             found = Fraction(len(members))
             for group in grouped:
-                asked = [name for name in group if name in names]
+                requested = [name for name in group if name in names]
                 boxes = [
                     {
                         name: {r[name] for r in members} if name in SCHEMA.quasi and not column_groups else {row[name]}
-                        for name in asked
+                        for name in requested
                     }
                     for row in members
                 ]
-                found *= sum(prod((part(n, rows, box[n], value[n]) for n in asked), start=Fraction(1)) for box in boxes)
+                found *= sum(prod((part(n, rows, box[n], value[n]) for n in requested), start=Fraction(1)) for box in boxes)
                 found /= len(members)
             beta += found
         if beta:
@@ -163,7 +163,7 @@ def test_a_perturbed_secret_is_counted_by_its_law() -> None:
 def test_a_hidden_secret_may_be_any() -> None:
     schema = ck.Schema(quasi={"zip": ck.flat()}, sensitive={"ward": ck.flat()})
     table = Columns.of({"zip": ["x", "x", "y"], "ward": ["a", "b", "a"]})
-    form = ck.generalized(withheld="hidden")
+    form = ck.generalized(suppressed="hidden")
     partition = Partition(np.array([0, 0, -1], dtype=np.int32), 1)
     reading = form.read(form.write(schema.encode(table), partition, 0).columns, schema)
     found = kl_divergence(reading, table, schema, level=1)

@@ -1,4 +1,4 @@
-"""What leaves tells nothing but what was promised: a stranger's test, and searches for anything private in `out/`."""
+"""What leaves tells nothing but what was guaranteed: a stranger's test, and searches for anything private in `out/`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ import closeknit as ck
 for folder in sorted(Path('.').iterdir()):
     (file,) = folder.glob('release.*')
     found = ck.audit(file, certificate=folder / 'certificate.json')
-    said = [promise.status for promise in found.promises]
+    said = [guarantee.status for guarantee in found.guarantees]
     print(json.dumps([folder.name, found.ok, list(found.findings), said, found.loss.a, found.classes.count]))
 """
 
@@ -93,7 +93,7 @@ def test_a_stranger_recomputes_the_certificate(folders: Path, tmp_path: Path) ->
     assert len(answers) == len(TABLES)
     for table, (folder, ok, findings, said, loss, classes) in zip(TABLES, answers, strict=True):
         certificate = json.loads((tmp_path / folder / "certificate.json").read_text("utf-8"))
-        attested = [promise["status"] == "attested" for promise in certificate["promises"]]
+        attested = [guarantee["status"] == "attested" for guarantee in certificate["guarantees"]]
         assert findings == [], (table.name, findings)
         assert said == ["not checkable" if hidden else "recomputed" for hidden in attested], table.name
         assert ok is not any(attested), table.name
@@ -176,9 +176,9 @@ def test_certificate_tells_no_cell_that_is_not_written(folders: Path, number: in
         else:
             snapped = [kind_form(replace(kind, snap=True))] if isinstance(kind, Numeric) else []  # ranges of decimals
             assert told in [kind_form(kind), *snapped], name
-        for promise in certificate["promises"]:
-            if promise["worst"]:
-                assert (promise["worst"]["cells"][name] or None) in written
+        for guarantee in certificate["guarantees"]:
+            if guarantee["worst"]:
+                assert (guarantee["worst"]["cells"][name] or None) in written
 
 
 def test_decimals_generalized_away_occur_nowhere(tmp_path: Path) -> None:
@@ -225,25 +225,25 @@ def test_parquet_says_nothing_beside_its_cells(folders: Path) -> None:
                     assert {str(column.statistics.min), str(column.statistics.max)} <= written, table.name
 
 
-def test_withheld_rows_leave_no_byte(tmp_path: Path) -> None:
+def test_suppressed_rows_leave_no_byte(tmp_path: Path) -> None:
     table = next(table for table in TABLES if table.name == "unicode")
     cells = {name: column.cells() for name, column in table.columns.items()}
     class_of = np.arange(40) // 8
     for row in np.flatnonzero(class_of == 2):
         class_of[row] = -1
-        cells["blood"][row] = f"Withheld-blood-{row}"
-        cells["ward"][row] = "Withheld-ward"
+        cells["blood"][row] = f"Suppressed-blood-{row}"
+        cells["ward"][row] = "Suppressed-ward"
     coded = table.schema.encode(Columns.of(cells))
     columns, certificate = publish_table(coded, Partition.of(class_of[coded.rows]), [ck.KAnonymity(8)], ck.generalized())
     release = Release(columns, certificate, partition=class_of.astype(np.int32), recipe={"seed": SEED})
-    assert certificate.withheld == 8 and columns.rows == 32
+    assert certificate.suppressed == 8 and columns.rows == 32
     release.save(tmp_path / "csv")
     release.save(tmp_path / "parquet", "parquet")
     memory = io.BytesIO()
     pq.write_table(release.frame, memory)
     sent = [*bytes_in(tmp_path / "csv").values(), *bytes_in(tmp_path / "parquet").values()]
     for content in [*sent, memory.getvalue(), pickle.dumps(release), arrow_bytes(release.frame)]:
-        assert b"Withheld-" not in content
+        assert b"Suppressed-" not in content
     assert ck.audit(tmp_path / "csv" / "release.csv", certificate=tmp_path / "csv" / "certificate.json").ok
 
 

@@ -166,7 +166,7 @@ def test_no_row_with_a_target_is_refused() -> None:
         learning_accuracy(read_back(ck.generalized(), train, np.arange(train.rows)), train, test, SCHEMA, "kind")
 
 
-def test_benchmark_puts_the_same_promise_into_every_form(tmp_path: Path) -> None:
+def test_benchmark_puts_the_same_guarantee_into_every_form(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     done = bench(page, "workload")
     assert done.returncode == 0, done.stderr

@@ -30,7 +30,7 @@ def nested(levels: int) -> Any:
     return {"x": nested(levels - 1)} if levels else ["A1"]
 
 
-ASKED: dict[str, tuple[str, Any, str]] = {
+REQUESTED: dict[str, tuple[str, Any, str]] = {
     "bins": ("wage", {"numeric": {"lo": 0, "hi": 10, "bins": 10**6}}, "bins=1000000 is too large"),
     "bins beyond any number": ("wage", {"numeric": {"lo": 0, "hi": 10, "bins": 10**40}}, "too large"),
     "a tiny step": ("wage", {"numeric": {"lo": 0, "hi": 10, "step": 1e-300}}, r"step=1e-300 makes more than 10\^18 steps"),
@@ -57,21 +57,21 @@ def refused(ask: Any, said: str) -> None:
     assert len(str(caught.value)) < 3000
 
 
-@pytest.mark.parametrize("case", ASKED)
+@pytest.mark.parametrize("case", REQUESTED)
 def test_certificates_schemas_and_recipes_share_the_limits(made: ck.Release, tmp_path: Path, case: str) -> None:
-    column, kind, said = ASKED[case]
+    column, kind, said = REQUESTED[case]
     told = json.loads(made.certificate.to_json())
     told["columns"]["sensitive"][column] = kind
     claimed = ck.Certificate.model_validate(told)
     refused(lambda: ck.audit(made.columns, certificate=claimed), said)
     refused(lambda: ck.attack(made.columns, certificate=claimed), said)
     kinds = {"icd": "flat", "wage": "numeric", column: kind}
-    asked = {"schema": {"quasi": {"age": "numeric"}, "sensitive": kinds}, "models": [{"k_anonymity": {"k": 3}}]}
+    requested = {"schema": {"quasi": {"age": "numeric"}, "sensitive": kinds}, "models": [{"k_anonymity": {"k": 3}}]}
     if case != "a tiny step without bounds":  # what it makes is known with the table
-        refused(lambda: Recipe.of(asked), said)
+        refused(lambda: Recipe.of(requested), said)
 
 
-@pytest.mark.parametrize("key", ["promises", "notes", "files"])
+@pytest.mark.parametrize("key", ["guarantees", "notes", "files"])
 def test_lists_of_a_certificate_are_limited(made: ck.Release, tmp_path: Path, key: str) -> None:
     made.save(tmp_path / "out", report=False)
     file = tmp_path / "out" / "certificate.json"

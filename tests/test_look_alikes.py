@@ -82,7 +82,7 @@ def test_classes_are_regrouped_until_folded_values_are_diverse() -> None:
     """The first twelve rows are six spellings of flu: any class of them alone is diverse as written."""
     ills = FLUS * 2 + ["gout", "acne"] * 6
     release = ck.anonymize(table(ills), SCHEMA, [ck.KAnonymity(2), ck.LDiversity("ill", 3)], seed=SEED)
-    (k, diverse) = release.certificate.promises
+    (k, diverse) = release.certificate.guarantees
     assert k.held and diverse.held and diverse.exact == "3"
     note = f"column 'ill': 6 of its values look alike and fold to 1 (Unicode {unicodedata.unidata_version})"
     assert any(text.startswith(note) for text in release.certificate.notes)
@@ -104,15 +104,17 @@ def test_two_spellings_do_not_share_the_cap_of_enhanced_likeness() -> None:
 def test_the_audit_of_a_foreign_release_judges_folded_values() -> None:
     foreign = Columns.of({"age": ["30"] * 6 + ["40"] * 6, "ill": FLUS + ["gout", "acne"] * 3})
     audit = ck.audit(foreign, SCHEMA, [ck.KAnonymity(6), ck.LDiversity("ill", 2)])
-    assert not audit.ok and [promise.status for promise in audit.promises] == ["recomputed", "broken"]
-    assert audit.promises[1].exact == "1"
+    assert not audit.ok and [guarantee.status for guarantee in audit.guarantees] == ["recomputed", "broken"]
+    assert audit.guarantees[1].exact == "1"
     assert ck.audit(foreign, SCHEMA, [ck.KAnonymity(6), ck.LDiversity("ill", 1)]).ok
 
 
 def test_a_certificate_that_counts_spellings_does_not_pass_an_audit() -> None:
     release = ck.anonymize(table([*FLUS, "gout", "acne"]), SCHEMA, [ck.LDiversity("ill", 3)], seed=SEED)
-    (promise,) = release.certificate.promises
-    forged = release.certificate.model_copy(update={"promises": (promise.model_copy(update={"reached": 8.0, "exact": "8"}),)})
+    (guarantee,) = release.certificate.guarantees
+    forged = release.certificate.model_copy(
+        update={"guarantees": (guarantee.model_copy(update={"measured": 8.0, "exact": "8"}),)}
+    )
     assert not ck.audit(release.columns, certificate=forged).ok
 
 
@@ -201,10 +203,10 @@ def test_the_compiled_guard_counts_known_values_only() -> None:
     """Distinct values are counted without the missing one; shares of known values are left to the model."""
     coded = SCHEMA.encode(table(["HIV"] * 5 + ["flu", None]))
     distinct, frequency = ck.LDiversity("ill", 2), ck.LDiversity("ill", 1.1, "frequency")
-    assert guard_of(coded, [distinct]).guard.leaf.sum() == 2 and guard_of(coded, [distinct]).asked == []
-    assert guard_of(coded, [frequency]).asked == [frequency]
+    assert guard_of(coded, [distinct]).guard.leaf.sum() == 2 and guard_of(coded, [distinct]).requested == []
+    assert guard_of(coded, [frequency]).requested == [frequency]
     restored = [replace(model, missing_is_a_value=True) for model in (distinct, frequency)]
-    assert guard_of(coded, restored).asked == [] and guard_of(coded, restored[:1]).guard.leaf.sum() == 3
+    assert guard_of(coded, restored).requested == [] and guard_of(coded, restored[:1]).guard.leaf.sum() == 3
 
 
 # Streams ------------------------------------------------------------------------------------------------------------------

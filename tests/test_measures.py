@@ -54,7 +54,7 @@ def seen(reading: Reading, secret: str) -> dict[tuple[Any, ...], list[Any]]:
 
 
 def level(found: Any) -> float:
-    return math.inf if found.reached is None else found.reached
+    return math.inf if found.measured is None else found.measured
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -81,7 +81,7 @@ def test_levels_are_those_of_the_worst_class(name: str, rows: list[Row], secret:
     k = measure_levels(reading).k
     assert (k is None) == (name != "generalized")
     if k is not None and k.worst is not None:
-        assert k.reached == k.worst.rows == min(map(len, classes))
+        assert k.measured == k.worst.rows == min(map(len, classes))
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -180,7 +180,7 @@ def test_plain_columns_may_be_labels_and_unknown_ones_not() -> None:
 def test_hidden_secrets_count_nowhere() -> None:
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ward": ck.flat()})
     table = Columns.of({"age": [1, 1, 2, 2], "ward": ["a", "b", "a", "a"]})
-    form = ck.generalized(withheld="hidden")
+    form = ck.generalized(suppressed="hidden")
     partition = Partition(np.array([0, 0, -1, -1], dtype=np.int32), 1)
     reading = form.read(form.write(schema.encode(table), partition, 0).columns, schema)
     assert classification_metric(reading, "ward") == 0.5
@@ -191,7 +191,7 @@ def test_hidden_secrets_count_nowhere() -> None:
         for p in [Partition(np.full(4, -1, dtype=np.int32), 0)]
     )
     assert diversity(everyone, "ward").mean is None and classification_metric(everyone, "ward") == 0
-    assert measure_levels(everyone).secrets["ward"].l_distinct.reached is None
+    assert measure_levels(everyone).secrets["ward"].l_distinct.measured is None
 
 
 def test_a_perturbed_secret_is_told_by_its_law() -> None:
@@ -200,8 +200,8 @@ def test_a_perturbed_secret_is_told_by_its_law() -> None:
     release = ck.anonymize(table, schema, [ck.KAnonymity(5)], form=form)
     found = measures(release)
     law = form.laws(schema)["disease"]
-    assert found.reached.secrets["disease"].gamma == float(law.gamma)
-    assert found.reached.secrets["disease"].l_distinct is None and not found.reached.secrets["disease"].t
+    assert found.measured.secrets["disease"].gamma == float(law.gamma)
+    assert found.measured.secrets["disease"].l_distinct is None and not found.measured.secrets["disease"].t
     assert "disease" not in found.distances and "disease" not in found.diversity and "stay" in found.distances
     with pytest.raises(ck.BadInput, match="was perturbed"):
         class_distances(release, "disease")
@@ -217,7 +217,7 @@ def test_measures_are_one_record_for_machines_and_people() -> None:
         assert found.sizes.summary.model_dump(exclude={"average_ratio"}) == release.certificate.classes.model_dump(
             exclude={"average_ratio"}
         )
-        assert found.reached.secrets["disease"].l_frequency.reached >= 2
+        assert found.measured.secrets["disease"].l_frequency.measured >= 2
         assert found.loss_by_column == {name: a for name, (a, _) in release.certificate.loss.columns.items()}
         text = str(found)
         assert all(name in text for name in schema.sensitive) and "discernibility" in text

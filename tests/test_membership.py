@@ -102,7 +102,7 @@ def test_a_written_release_is_attacked_as_its_arrays_are(form: str) -> None:
     assert released(form) == table_1(form)
 
 
-def test_withheld_rows_are_no_originals_of_a_release() -> None:
+def test_suppressed_rows_are_no_originals_of_a_release() -> None:
     found = released("1f", last=-1)
     assert (found.buckets, found.originals, found.fakes.count) == (1, 4, 12)
 
@@ -201,7 +201,7 @@ def test_many_matching_buckets_are_classed_as_the_paper_does() -> None:
     assert (parts.few, parts.some, parts.many) == (19, 20, 9)
 
 
-def test_a_withheld_row_admits_nothing() -> None:
+def test_a_suppressed_row_admits_nothing() -> None:
     values = np.array([[0, 0], [1, 1]], np.int32)
     found = membership(np.zeros(2, np.int32), values, np.array([[0, 0], [1, 1], [7, 9]], np.int32), values)
     assert (found.originals, found.fakes.count) == (3, 2)

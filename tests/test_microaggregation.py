@@ -1,4 +1,4 @@
-"""Microaggregation against a plain reading of its source, and the promises that it keeps whatever its bound says."""
+"""Microaggregation against a plain reading of its source, and the guarantees that it keeps whatever its bound says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.checks.methods import promise_kept, run_case, run_once
+from closeknit.checks.methods import guarantee_met, run_case, run_once
 from closeknit.checks.oracle import oracle_level
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
@@ -194,7 +194,7 @@ def test_the_bound_holds_where_secrets_differ_and_k_divides_n(rows: int, t: str,
         k += 1
     release = run_case(Microaggregation("t"), distinct_wages(rows, t, k))
     assert set(Counter(release.partition.tolist()).values()) == {k}
-    assert release.certificate.ok and release.certificate.promises[1].reached <= float(Fraction(t))
+    assert release.certificate.ok and release.certificate.guarantees[1].measured <= float(Fraction(t))
 
 
 def test_the_bound_fails_where_a_secret_occurs_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +204,7 @@ def test_the_bound_fails_where_a_secret_occurs_twice(monkeypatch: pytest.MonkeyP
     table = Columns.of({"age": [1, 2, 3, 4], "wage": [0, 1, 1, 1]})
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"wage": ck.numeric()})
     tied = Case("tied", table, schema, (ck.KAnonymity(2), ck.TCloseness("wage", t)))
-    promise_kept(Microaggregation("t"), tied)
+    guarantee_met(Microaggregation("t"), tied)
     found = classes_of(Microaggregation("t"), schema.encode(table), list(tied.models))
     assert found == {frozenset(range(4))}  # merged
     unrepaired(monkeypatch)
@@ -224,20 +224,20 @@ def test_every_class_takes_one_row_of_every_subset(monkeypatch: pytest.MonkeyPat
     assert (np.delete(counts, 3, axis=1) == 1).all() and sorted(counts[:, 3]) == [1] * 5 + [2] * 7
 
 
-# Promises ----------------------------------------------------------------------------------------------------------------
+# Guarantees ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first", ["k", "t"])
 @pytest.mark.parametrize("t", [0, "1/100", 0.2, 1])
-def test_promises_are_kept(first: str, t: Any) -> None:
+def test_guarantees_are_kept(first: str, t: Any) -> None:
     for distance in ("equal", None):
-        promise_kept(Microaggregation(first), case([ck.KAnonymity(3), ck.TCloseness("disease", t, distance)]))
-    promise_kept(Microaggregation(first), case([ck.KAnonymity(3), ck.TCloseness("wage", t)]))
+        guarantee_met(Microaggregation(first), case([ck.KAnonymity(3), ck.TCloseness("disease", t, distance)]))
+    guarantee_met(Microaggregation(first), case([ck.KAnonymity(3), ck.TCloseness("wage", t)]))
 
 
 @pytest.mark.parametrize("first", ["k", "t"])
 @pytest.mark.parametrize("column", [None, "wage", "disease"])
-def test_any_mixture_of_promises(first: str, column: str | None) -> None:
+def test_any_mixture_of_guarantees(first: str, column: str | None) -> None:
     models = [
         ck.KAnonymity(3),
         ck.TCloseness("disease", 0.35),
@@ -245,7 +245,7 @@ def test_any_mixture_of_promises(first: str, column: str | None) -> None:
         ck.LDiversity("disease", 2),
         ck.BetaLikeness("disease", 4),
     ]
-    promise_kept(Microaggregation(first, column, refine=True), case(models, 2, 200))
+    guarantee_met(Microaggregation(first, column, refine=True), case(models, 2, 200))
 
 
 def test_secrets_as_one() -> None:
@@ -279,7 +279,7 @@ def test_large_tables_are_cut_into_runs(first: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(microaggregation, "TOGETHER", 64)
     told = method.run(SCHEMA.encode(Columns.of(cells(5, 300))), models, 0, lambda what, share: None).notes
     assert told == ("rows were cut into 5 runs along the Hilbert curve",)
-    promise_kept(method, table)
+    guarantee_met(method, table)
     release = run_once(method, table)
     assert min(Counter(release.partition.tolist()).values()) >= 4
     assert release.partition.tolist() != whole.partition.tolist() and release.loss < 1.5 * whole.loss

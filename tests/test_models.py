@@ -1,4 +1,4 @@
-"""The promises against their naive definitions, at exact boundaries and under merging, on generated tables."""
+"""The guarantees against their naive definitions, at exact boundaries and under merging, on generated tables."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def trees(draw: st.DrawFn, depth: int = 3) -> dict[str, Any]:
 
 @st.composite
 def tables(draw: st.DrawFn, kind: str = "tree", missing: bool = True, persons: bool = False) -> Drawn:
-    """A few classes of a few rows; some values absent, some secrets missing, some withheld."""
+    """A few classes of a few rows; some values absent, some secrets missing, some suppressed."""
     tree = None
     if kind == "tree":
         tree = draw(trees())
@@ -77,7 +77,7 @@ def tables(draw: st.DrawFn, kind: str = "tree", missing: bool = True, persons: b
     cells = st.tuples(st.integers(0, count - 1), st.integers(-1, size if missing else size - 1), st.integers(0, 3))
     rows = draw(st.lists(cells, min_size=count, max_size=24))
     class_of, codes, heads = (np.array(column, dtype=np.int32) for column in zip(*rows, strict=True))
-    if persons:  # secrets are withheld by whole classes: who is left of a half withheld one, `Classes` does not say
+    if persons:  # secrets are suppressed by whole classes: who is left of a half suppressed one, `Classes` does not say
         codes[np.isin(class_of, class_of[codes < 0])] = -1
     people = class_of.astype(np.int64) * 100 + heads if persons else None
     classes = Classes.of(class_of, count, {SECRET: (codes, domain)}, people)

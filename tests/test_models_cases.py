@@ -1,4 +1,4 @@
-"""The promises case by case: exact limits, printed errors of the sources, missing secrets, persons, bad parameters."""
+"""The guarantees case by case: exact limits, printed errors of the sources, missing secrets, persons, bad parameters."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_threshold_is_what_was_written() -> None:
     assert not TCloseness(SECRET, 0.0999999999999).holds(counted(rows)).any()
 
 
-def test_strict_promises_exclude_equality() -> None:
+def test_strict_guarantees_exclude_equality() -> None:
     classes = counted([(0, "a")] * 4 + [(0, "b")] * 2)
     assert not LDiversity(SECRET, 2, "recursive", 2).holds(classes)[0]
     assert LDiversity(SECRET, 2, "recursive", 2.0000001).holds(classes)[0]
@@ -184,9 +184,9 @@ def test_declared_bins_that_nobody_has_count_and_values_of_nobody_do_not() -> No
     classes = Classes.of(np.array([0, 1], dtype=np.int32), 2, secrets)
     assert TCloseness(SECRET, 1).exact_level(classes, 0) == Fraction(1, 6)
     plain, plain_codes = numeric().bind(np.array([5, 15, 25, 35]))
-    withheld = Classes.of(np.array([0, 1, -1, -1], dtype=np.int32), 2, {SECRET: (plain_codes, plain)})
-    assert TCloseness(SECRET, 1).exact_level(withheld, 0) == Fraction(1, 2)
-    assert TCloseness(SECRET, 1).levels(withheld).tolist() == [0.5, 0.5]
+    suppressed = Classes.of(np.array([0, 1, -1, -1], dtype=np.int32), 2, {SECRET: (plain_codes, plain)})
+    assert TCloseness(SECRET, 1).exact_level(suppressed, 0) == Fraction(1, 2)
+    assert TCloseness(SECRET, 1).levels(suppressed).tolist() == [0.5, 0.5]
 
 
 def test_a_person_with_several_rows_counts_once() -> None:
@@ -217,7 +217,7 @@ def test_a_value_that_all_persons_carry_is_not_hidden_by_their_other_values() ->
     assert LDiversity(SECRET, 2, "frequency").exact_level(classes, 0) == 1
 
 
-WITHHELD = [
+SUPPRESSED = [
     KAnonymity(1),
     LDiversity(SECRET, 9),
     LDiversity(SECRET, 9, "entropy"),
@@ -231,8 +231,8 @@ WITHHELD = [
 ]
 
 
-@pytest.mark.parametrize("model", WITHHELD, ids=lambda model: model.describe(None))
-def test_a_class_whose_secrets_are_withheld_tells_nothing(model: Model) -> None:
+@pytest.mark.parametrize("model", SUPPRESSED, ids=lambda model: model.describe(None))
+def test_a_class_whose_secrets_are_suppressed_tells_nothing(model: Model) -> None:
     domain, codes = numeric().bind(np.array([1, 2]))
     codes = np.array([codes[0], codes[1], -1, -1], dtype=np.int32)
     classes = Classes.of(np.array([0, 0, 1, 1], dtype=np.int32), 2, {SECRET: (codes, domain)})
@@ -240,7 +240,7 @@ def test_a_class_whose_secrets_are_withheld_tells_nothing(model: Model) -> None:
     assert model.levels(classes)[1] in ((2.0, math.inf) if model.higher_is_safer else (0.0,))
 
 
-@pytest.mark.parametrize("model", WITHHELD, ids=lambda model: model.describe(None))
+@pytest.mark.parametrize("model", SUPPRESSED, ids=lambda model: model.describe(None))
 def test_no_classes_at_all(model: Model) -> None:
     domain, codes = numeric().bind(np.zeros(0))
     classes = Classes.of(np.zeros(0, dtype=np.int32), 0, {SECRET: (codes, domain)})

@@ -1,4 +1,4 @@
-"""Mondrian as a user meets it: promises kept by the oracle, vetoes at the limit, ties and gaps, refusals, and Adult."""
+"""Mondrian as a user meets it: guarantees kept by the oracle, vetoes at the limit, ties and gaps, refusals, and Adult."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import closeknit as ck
-from closeknit.checks.methods import persons_stay_together, promise_kept, run_case, run_once
+from closeknit.checks.methods import guarantee_met, persons_stay_together, run_case, run_once
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
 from closeknit.core.method import ignore_progress
@@ -27,7 +27,7 @@ ALLOW_VACUOUS = True
 OPTIONS = list(itertools.product(("relaxed", "strict"), ("median", "best"), ("widest", "try-all")))
 
 
-# Promises, ties, edges ---------------------------------------------------------------------------------------------------
+# Guarantees, ties, edges ---------------------------------------------------------------------------------------------------
 
 
 def two_halves(secrets: str, ages: Sequence[int], models: list[Model], **more: Any) -> ck.Release:
@@ -87,18 +87,18 @@ def test_ties_and_gaps(options: tuple[str, str, str], ages: list[Any], classes: 
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids="-".join)
-def test_every_family_of_promise_may_veto(options: tuple[str, str, str]) -> None:
+def test_every_family_of_guarantee_may_veto(options: tuple[str, str, str]) -> None:
     """tMondrian, LMondrian, DMondrian, diversity, all at once, judged by the oracle from the cells."""
     table, schema = ck.datasets.hospital(250), ck.datasets.hospital_schema()
-    asked: list[list[Model]] = [
+    requested: list[list[Model]] = [
         [ck.TCloseness("disease", 0.2), ck.TCloseness("stay", 0.15)],
         [ck.BetaLikeness("disease", 1.5)],
         [ck.DeltaDisclosure("disease", 1.1)],
         [ck.LDiversity("disease", 3), ck.LDiversity("stay", 2, "entropy")],
     ]
-    for models in asked:
+    for models in requested:
         case = Case("hospital", table, schema, tuple(models))
-        promise_kept(ck.Mondrian(*options), case)
+        guarantee_met(ck.Mondrian(*options), case)
         assert run_once(ck.Mondrian(*options), case).certificate.classes.count > 1
 
 
@@ -114,7 +114,7 @@ def test_persons(person_rows: str) -> None:
     )
     columns = Columns.of({name: [f"p{x}" if name == "who" else x for x in column.tolist()] for name, column in cells.items()})
     case = Case("persons", columns, schema, (ck.KAnonymity(4), ck.LDiversity("secret", 2), ck.TCloseness("secret", 0.4)))
-    promise_kept(ck.Mondrian(), case)
+    guarantee_met(ck.Mondrian(), case)
     persons_stay_together(ck.Mondrian(), case)
     assert run_once(ck.Mondrian(), case).certificate.classes.count > 1
 
@@ -129,7 +129,7 @@ class AtMost:
     family: ClassVar[str] = "size"
     least_size: ClassVar[int] = 0
     column: ClassVar[None] = None
-    asked: ClassVar[str] = "few rows"
+    requested: ClassVar[str] = "few rows"
 
     def describe(self, domain: object) -> str:
         return "few rows"
@@ -161,7 +161,7 @@ def test_many_small_children_take_few_rounds(monkeypatch: pytest.MonkeyPatch) ->
         assert found.partition.count > 1000 and len(rounds) <= 60
 
 
-def test_looser_promises_lose_less() -> None:
+def test_looser_guarantees_lose_less() -> None:
     table, schema = ck.datasets.hospital(600), ck.datasets.hospital_schema()
     losses = [
         ck.anonymize(table, schema, [ck.KAnonymity(4), ck.TCloseness("disease", t)], ck.Mondrian()).loss for t in (0.05, 0.2, 1)

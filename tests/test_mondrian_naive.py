@@ -167,7 +167,7 @@ class Naive:
 
 
 def small(seed: int) -> tuple[Table, list[Axis], list[Model], int]:
-    """A table of numbers and uneven trees, with gaps and many ties, and promises for it."""
+    """A table of numbers and uneven trees, with gaps and many ties, and guarantees for it."""
     rng = np.random.default_rng(seed)
     rows, k = int(rng.integers(4, 60)), int(rng.integers(1, 5))
     gaps = float(rng.choice([0, 0, 0.2]))

@@ -33,9 +33,9 @@ def parts(table: Columns, folder: Path, at: tuple[int, ...]) -> Path:
 def test_parts_are_one_table_for_every_command(tmp_path: Path, suffix: str) -> None:
     table, schema = ck.datasets.hospital(120), ck.datasets.hospital_schema()
     folder = parts(table, tmp_path / f"patients{suffix}", (1, 70))
-    asked = {"models": [ck.KAnonymity(4)], "method": ck.StackAndDeal(), "seed": SEED}
-    whole = ck.anonymize(table, schema, **asked)
-    release = ck.anonymize(folder, schema, **asked)
+    requested = {"models": [ck.KAnonymity(4)], "method": ck.StackAndDeal(), "seed": SEED}
+    whole = ck.anonymize(table, schema, **requested)
+    release = ck.anonymize(folder, schema, **requested)
     assert release.certificate.content_sha256 == whole.certificate.content_sha256
     release.save(tmp_path / "out", report=False)
     (file,) = (tmp_path / "out").glob("release.*")

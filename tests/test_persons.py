@@ -1,4 +1,4 @@
-"""Persons with several rows: they stay together or are counted once, promises about them are attested, nobody is named."""
+"""Persons with several rows: they stay together or are counted once, guarantees about them are attested, nobody is named."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ def test_more_persons_than_there_are_is_refused() -> None:
     assert ck.anonymize(Columns.of(cells), schema(), [ck.KAnonymity(6)], seed=SEED).certificate.ok
 
 
-def test_promises_in_persons_are_attested(tmp_path: Path) -> None:
+def test_guarantees_in_persons_are_attested(tmp_path: Path) -> None:
     cells = visits(np.random.default_rng(3), 30, 4)
     models = [ck.KAnonymity(3), ck.LDiversity("disease", 2), ck.TCloseness("disease", 0.5)]
     release = ck.anonymize(Columns.of(cells), schema(), models, seed=SEED)
-    k, diversity, closeness = release.certificate.promises
+    k, diversity, closeness = release.certificate.guarantees
     for attested in (k, diversity):
         assert attested.status == "attested" and attested.held
-        assert (attested.reached, attested.exact, attested.worst) == (None, None, None)
+        assert (attested.measured, attested.exact, attested.worst) == (None, None, None)
         assert "attested" in attested.line()
     assert closeness.status == "recomputable" and closeness.worst is not None
     assert release.certificate.ok
@@ -113,20 +113,20 @@ def test_promises_in_persons_are_attested(tmp_path: Path) -> None:
     release.save(tmp_path / "out")
     found = ck.audit(tmp_path / "out" / "release.csv", certificate=tmp_path / "out" / "certificate.json")
     assert not found.ok and found.findings == () and found.status == "met as far as it can be checked"
-    assert [promise.status for promise in found.promises] == ["not checkable", "not checkable", "recomputed"]
-    assert [promise.attested for promise in found.promises] == [True, True, False]
+    assert [guarantee.status for guarantee in found.guarantees] == ["not checkable", "not checkable", "recomputed"]
+    assert [guarantee.attested for guarantee in found.guarantees] == [True, True, False]
     assert str(found).splitlines()[-1].startswith("holds as far as it can be checked (attested, as measured by the data owner")
     claimed = json.loads((tmp_path / "out" / "certificate.json").read_text(encoding="utf-8"))
-    claimed["promises"][1]["held"] = False
+    claimed["guarantees"][1]["held"] = False
     found = ck.audit(tmp_path / "out", certificate=ck.Certificate.from_json(json.dumps(claimed)))
     assert found.status == "not met" and "its certificate says that it is not met" in found.findings[0]
 
 
-def test_attested_promise_cannot_be_passed_off_as_recomputable() -> None:
+def test_attested_guarantee_cannot_be_passed_off_as_recomputable() -> None:
     cells = visits(np.random.default_rng(4), 30, 4)
     release = ck.anonymize(Columns.of(cells), schema(), [ck.KAnonymity(3)], seed=SEED)
     forged = json.loads(release.certificate.to_json())
-    forged["promises"][0]["status"] = "recomputable"
+    forged["guarantees"][0]["status"] = "recomputable"
     found = ck.audit(release.columns, certificate=ck.Certificate.from_json(json.dumps(forged)))
     assert not found.ok and found.findings
 

@@ -67,15 +67,15 @@ def test_words_give_the_law_exactly(law: Law) -> None:
 
 
 def test_words_that_would_favour_an_outcome_are_drawn_again() -> None:
-    law, asked = Law(Fraction(1, 3), 5), []
+    law, requested = Law(Fraction(1, 3), 5), []
     last = 2**64 // 15 * 15 - 1
 
     def words(turn: int, count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        asked.append((turn, count))
+        requested.append((turn, count))
         return np.array([[14, last, last + 1], [7]][turn], dtype=np.uint64)
 
     assert law.draw_codes(np.zeros(3, dtype=np.int32), words).tolist() == [4, 4, 2]
-    assert asked == [(0, 3), (1, 1)]
+    assert requested == [(0, 3), (1, 1)]
 
 
 def test_words_are_those_of_column_law_and_seed() -> None:

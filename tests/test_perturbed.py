@@ -1,4 +1,4 @@
-"""Releases with perturbed secrets, end to end: what is promised, refused, written, estimated and audited."""
+"""Releases with perturbed secrets, end to end: what is guaranteed, refused, written, estimated and audited."""
 
 from __future__ import annotations
 
@@ -49,8 +49,10 @@ def release(
     **other: Any,
 ) -> ck.Release:
     models = models or [ck.KAnonymity(5), ck.PosteriorBound("disease", 6)]
-    method, asked = method or ck.Mondrian(), form or ck.perturbed(0.5)
-    return ck.anonymize(Columns.of(cells or people()), what or schema(), models, method, form=asked, **{"seed": SEED, **other})
+    method, requested = method or ck.Mondrian(), form or ck.perturbed(0.5)
+    return ck.anonymize(
+        Columns.of(cells or people()), what or schema(), models, method, form=requested, **{"seed": SEED, **other}
+    )
 
 
 def reading(made: ck.Release, form: Perturbed) -> Reading:
@@ -62,26 +64,26 @@ def test_a_release_from_saving_to_audit(tmp_path: Path) -> None:
     made.save(tmp_path / "out")
     told = json.loads((tmp_path / "out" / "certificate.json").read_text())
     assert told["form"] == {"perturbed": {"retain": 0.5}}
-    size, bound = told["promises"]
+    size, bound = told["guarantees"]
     assert (size["status"], bound["status"], bound["held"]) == ("recomputable", "attested", True)
-    assert bound["reached"] is None and "cannot be seen" in bound["why"] and "gamma = 6" in bound["text"]
+    assert bound["measured"] is None and "cannot be seen" in bound["why"] and "gamma = 6" in bound["text"]
     assert "probability 0.5" in (tmp_path / "out" / "README.txt").read_text()
     assert str(SEED) not in json.dumps(told)
     audit = ck.audit(tmp_path / "out" / "release.csv", certificate=tmp_path / "out" / "certificate.json")
-    assert [promise.status for promise in audit.promises] == ["recomputed", "not checkable"]
+    assert [guarantee.status for guarantee in audit.guarantees] == ["recomputed", "not checkable"]
     assert not audit.ok and audit.findings == () and audit.status == "met as far as it can be checked"
     (level,) = made.private_record().levels
-    assert (level.asked, level.reached, level.rows) == ("<= 6", 6.0, None), "the private report shows what was measured"
+    assert (level.requested, level.measured, level.rows) == ("<= 6", 6.0, None), "the private report shows what was measured"
     assert "What was measured for attested guarantees" in (tmp_path / "out.private" / "report.html").read_text(encoding="utf-8")
     assert "What was measured for attested" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "not checkable  bounded posterior of disease" in str(audit)
 
 
-def test_a_law_that_breaks_the_promise_is_found_by_a_stranger() -> None:
+def test_a_law_that_breaks_the_guarantee_is_found_by_a_stranger() -> None:
     made = release()
     forged = made.certificate.model_copy(update={"form": {"perturbed": {"retain": 0.9}}})
     audit = ck.audit(made.columns, certificate=forged)
-    assert audit.promises[1].status == "broken" and audit.promises[1].exact == "46"
+    assert audit.guarantees[1].status == "broken" and audit.guarantees[1].exact == "46"
 
 
 def test_changed_estimates_are_found() -> None:
@@ -98,9 +100,9 @@ class Peeking(ck.Mondrian):
 
     seen: ClassVar[list[list[int]]] = []
 
-    def run(self, table: Table, *asked: Any) -> Outcome:
+    def run(self, table: Table, *requested: Any) -> Outcome:
         self.seen.append(sorted(table.sensitive[:, 0].tolist()))
-        return super().run(table, *asked)
+        return super().run(table, *requested)
 
 
 def test_a_method_sees_no_true_secret() -> None:
@@ -122,7 +124,7 @@ def test_gamma_may_be_exactly_what_is_asked_and_no_more() -> None:
     with pytest.raises(ck.Unsatisfiable, match=r"reaches 6; .*retain at most"):
         release(models=[ck.PosteriorBound("disease", "5.999999999999")])
     third = ck.PosteriorBound("disease", "7/2")
-    assert release(form=ck.perturbed("1/3"), models=[third]).certificate.promises[0].held
+    assert release(form=ck.perturbed("1/3"), models=[third]).certificate.guarantees[0].held
     with pytest.raises(ck.Unsatisfiable):
         release(form=ck.perturbed("1/3"), models=[replace(third, gamma=3.4999999999)])
 
@@ -148,7 +150,7 @@ def test_a_secret_that_is_not_perturbed_has_no_bound() -> None:
     ],
     ids=lambda model: model.name,
 )
-def test_promises_on_the_spread_of_secrets_are_refused(model: Any) -> None:
+def test_guarantees_on_the_spread_of_secrets_are_refused(model: Any) -> None:
     with pytest.raises(ck.BadInput, match="no meaning in the form 'perturbed'"):
         release(models=[model])
 
@@ -280,26 +282,26 @@ def test_estimates_are_those_of_the_written_cells() -> None:
     assert line.startswith("truly   disease: flu ") and "±" in line and line.count(",") < 8
 
 
-@pytest.mark.parametrize("withheld", ["removed", "hidden", "starred"])
-def test_withheld_rows(withheld: str) -> None:
+@pytest.mark.parametrize("suppressed", ["removed", "hidden", "starred"])
+def test_suppressed_rows(suppressed: str) -> None:
     cells = people(60)
     cells["age"][:2] = [119, 118]
     table = schema().encode(Columns.of(cells))
     far = table.quasi[:, 0] >= np.sort(table.quasi[:, 0])[-2]
-    form = ck.perturbed(0.5, withheld=withheld)
+    form = ck.perturbed(0.5, suppressed=suppressed)
     result = form.write(table, Partition.of(np.where(far, -1, np.arange(60) // 10)), SEED)
     stars = [secret for age, secret in zip(*(result.columns[n].cells() for n in ("age", "disease")), strict=True) if age == "*"]
-    assert len(result.rows) == (58 if withheld == "removed" else 60)
-    assert {"removed": stars == [], "hidden": stars == ["*", "*"], "starred": set(stars) <= set(VALUES)}[withheld]
+    assert len(result.rows) == (58 if suppressed == "removed" else 60)
+    assert {"removed": stars == [], "hidden": stars == ["*", "*"], "starred": set(stars) <= set(VALUES)}[suppressed]
     read = form.read(result.columns, schema())
-    assert read.classes.histograms["disease"].reference.sum() == (60 if withheld == "starred" else 58)
-    assert [less.withheld for less in form.fallbacks] == ["removed", "hidden", "starred"][: len(form.fallbacks)][::-1]
+    assert read.classes.histograms["disease"].reference.sum() == (60 if suppressed == "starred" else 58)
+    assert [less.suppressed for less in form.fallbacks] == ["removed", "hidden", "starred"][: len(form.fallbacks)][::-1]
 
 
-def test_rows_may_be_withheld_and_the_rest_is_audited() -> None:
+def test_rows_may_be_suppressed_and_the_rest_is_audited() -> None:
     cells = people(200)
     cells["age"][:3] = [119, 118, 117]
-    made = release(cells, ck.perturbed(0.5, withheld="starred"), suppress=0.03)
+    made = release(cells, ck.perturbed(0.5, suppressed="starred"), suppress=0.03)
     assert made.certificate.form["perturbed"]["retain"] == 0.5
     assert ck.audit(made.columns, certificate=made.certificate).findings == ()
 

@@ -84,9 +84,9 @@ def test_no_class_passes_what_its_allotment_allows(
     kept = []
     for i in range(len(made.distances)):
         worst = max(made.worst(i, cells) for cells in itertools.islice(corners(fragments, a), 1500))
-        reached = test.d(a, i) + fragments.bound(i, bound)
-        assert worst <= reached and worst <= test.per_cut(a, i)
-        kept.append(min(reached, test.per_cut(a, i)) <= limits[i] if bound == "best" else reached <= limits[i])
+        measured = test.d(a, i) + fragments.bound(i, bound)
+        assert worst <= measured and worst <= test.per_cut(a, i)
+        kept.append(min(measured, test.per_cut(a, i)) <= limits[i] if bound == "best" else measured <= limits[i])
     assert test.allows(a) == all(kept)
 
 

@@ -286,13 +286,13 @@ def test_a_broken_plan_is_found(bucket_of: list[int], sizes: list[int], allotmen
 
 def test_ten_million_rows_have_few_different_allotments() -> None:
     sizes = np.array([4_000_001, 3_333_333, 2_666_666])
-    asked: list[bytes] = []
+    requested: list[bytes] = []
 
     def allows(a: np.ndarray) -> bool:
-        asked.append(a.tobytes())
+        requested.append(a.tobytes())
         return True
 
     allotments = halve(sizes, 10, allows)
     assert allotments.sum(axis=0).tolist() == sizes.tolist() and allotments.sum(axis=1).min() >= 10
-    assert len(asked) == len(set(asked)) <= (len(sizes) + 1) * math.ceil(math.log2(sizes.max()))
+    assert len(requested) == len(set(requested)) <= (len(sizes) + 1) * math.ceil(math.log2(sizes.max()))
     assert len(allotments) >= 500_000

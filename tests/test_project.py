@@ -109,10 +109,10 @@ def plain_name(requirement: str) -> str:
 
 def test_every_dependency_is_pinned() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    asked = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    requested = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
     for extra in project["project"]["optional-dependencies"].values():
-        asked += extra
+        requested += extra
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if line and not line.startswith("#")]
     assert [pin for pin in pins if not re.fullmatch(r"[A-Za-z0-9._-]+==[\w.]+", pin)] == []
-    assert {plain_name(line) for line in asked} - {plain_name(pin) for pin in pins} == set()
+    assert {plain_name(line) for line in requested} - {plain_name(pin) for pin in pins} == set()

@@ -83,30 +83,33 @@ def share(values: set[Any], everything: Sequence[Any], a: Fraction, b: Fraction,
 LEAVES = {"job": JOB_LEAVES, "ward": WARDS}
 
 
-def naive(rows: Sequence[Row], asked: Ranges, column_groups: Sequence[Sequence[str]], snap: bool = False) -> Fraction:
+def naive(rows: Sequence[Row], requested: Ranges, column_groups: Sequence[Sequence[str]], snap: bool = False) -> Fraction:
     """The estimate from raw rows and their classes, without any written cell; `snap`: ranges of heights end at steps."""
     everything = {name: [row[name] for row in rows] for name in SCHEMA.published}
     everything["height"] = [0, 10]  # declared
     total = Fraction(0)
 
     def inside(name: str, values: set[Any]) -> Fraction:
-        a, b = (Fraction(end) for end in asked[name])
+        a, b = (Fraction(end) for end in requested[name])
         return share(values, everything[name], a, b, LEAVES.get(name))
 
     for number in {row["class"] for row in rows}:
         members = [row for row in rows if row["class"] == number]
         if column_groups:
             matches = [
-                sum(prod((inside(name, {row[name]}) for name in group if name in asked), start=Fraction(1)) for row in members)
+                sum(
+                    prod((inside(name, {row[name]}) for name in group if name in requested), start=Fraction(1))
+                    for row in members
+                )
                 for group in column_groups
             ]
             total += prod(matches, start=Fraction(1)) / len(members) ** (len(column_groups) - 1)
         else:
-            boxes = {name: {row[name] for row in members} for name in asked if name in SCHEMA.quasi}
+            boxes = {name: {row[name] for row in members} for name in requested if name in SCHEMA.quasi}
             if snap and "height" in boxes:
                 boxes["height"] = {end for x in boxes["height"] for end in [cell for cell in HEIGHT_CELLS if cell[0] <= x][-1]}
             covered = prod((inside(name, values) for name, values in boxes.items()), start=Fraction(1))
-            secrets = [name for name in asked if name in SCHEMA.sensitive]
+            secrets = [name for name in requested if name in SCHEMA.sensitive]
             total += covered * sum(prod(inside(name, {row[name]}) for name in secrets) for row in members)
     return total
 
@@ -155,11 +158,11 @@ def test_levels_are_spread_over_their_leaves() -> None:
     estimates = estimated_counts(written(form, rows), workload)
     expected = []
     for i in range(len(workload)):
-        asked = dict(workload.get_ranges(i))
-        a, b = asked.pop("job", (0.0, 5.0))
+        requested = dict(workload.get_ranges(i))
+        a, b = requested.pop("job", (0.0, 5.0))
         # at level 1 farmer is `land` (leaves 2 and 3), clerk is `office` (0 and 1), sailor stays (4)
         jobs = sum(max(min(b, hi) - max(a, lo), 0) / (hi - lo) for lo, hi in ((2, 4), (0, 2), (4, 5)))
-        rest = float(naive(rows, asked, [["age", "height", "ward", "wage"]])) / 3
+        rest = float(naive(rows, requested, [["age", "height", "ward", "wage"]])) / 3
         expected.append(jobs * rest)
     assert estimates.tolist() == pytest.approx(expected)
     assert len({round(x, 6) for x in expected}) > 2
@@ -217,18 +220,18 @@ def test_estimates_of_a_perturbed_secret_have_no_bias() -> None:
     assert 390 < np.mean(found) < 410 and np.std(found) > 5
 
 
-def test_withheld_and_starred_rows() -> None:
+def test_suppressed_and_starred_rows() -> None:
     schema = ck.Schema(quasi={"zip": ck.prefix()}, sensitive={"ward": ck.flat()})
     table = Columns.of({"zip": ["111", "112", "12345"], "ward": ["a", "b", "a"]})
     coded = schema.encode(table)
     partition = Partition(np.array([0, 0, -1], dtype=np.int32), 1)
     workload = queries(table, schema, lambda_=1, theta=1, count=1)
-    for withheld, seen in (("removed", 2.0), ("starred", 3.0), ("hidden", 3.0)):
-        form = ck.generalized(withheld=withheld)
+    for suppressed, seen in (("removed", 2.0), ("starred", 3.0), ("hidden", 3.0)):
+        form = ck.generalized(suppressed=suppressed)
         reading = form.read(form.write(coded, partition, 0).columns, schema)
         assert estimated_counts(reading, workload).tolist() == [seen]
     half = queries(table, schema, lambda_=1, theta=0.0625, count=200)  # one code and one ward of each
-    form = ck.generalized(withheld="hidden")
+    form = ck.generalized(suppressed="hidden")
     reading = form.read(form.write(coded, partition, 0).columns, schema)
     for i, estimate in enumerate(estimated_counts(reading, half).tolist()):
         code, (a, b) = half.get_ranges(i)["zip"][0], half.get_ranges(i)["ward"]
@@ -237,7 +240,7 @@ def test_withheld_and_starred_rows() -> None:
 
 
 def test_masks_of_another_length_are_understood() -> None:
-    """Without a withheld long code masks are shorter than those of the whole table."""
+    """Without a suppressed long code masks are shorter than those of the whole table."""
     table = Columns.of({"zip": ["1112", "1113", "1212", "1213", "123456"], "ward": list("ababa")})
     schema = ck.Schema(quasi={"zip": ck.prefix()}, sensitive={"ward": ck.flat()})
     domain = schema.encode(table).quasi_domains[0]

@@ -1,4 +1,4 @@
-"""Public tables keep their promises, counted again from the saved files with dictionaries and nothing of the package's own.
+"""Public tables keep their guarantees, counted again from the saved files with dictionaries and nothing of the package's own.
 
 The tables are not part of the project; where they are absent these tests skip, and generated tables do the same work elsewhere.
 """
@@ -136,21 +136,21 @@ def _cell(members: list[dict[str, str]], name: str, trees: dict[str, dict[str, s
     return min((label for label, leaves in trees[name].items() if values <= leaves), key=lambda label: len(trees[name][label]))
 
 
-def assert_promises(release: ck.Release, schema: ck.Schema, models: list[ck.TCloseness], folder: Path) -> None:
-    """Every promise by its naive definition on the saved cells, and its certified level as the worst of all classes."""
+def assert_guarantees(release: ck.Release, schema: ck.Schema, models: list[ck.TCloseness], folder: Path) -> None:
+    """Every guarantee by its naive definition on the saved cells, and its certified level as the worst of all classes."""
     rows = saved_rows(release, folder)
     assert release.certificate.ok
-    for model, promise in zip(models, release.certificate.promises, strict=True):
-        name = next(iter(promise.model))
+    for model, guarantee in zip(models, release.certificate.guarantees, strict=True):
+        name = next(iter(guarantee.model))
         secret = model.column or next(iter(schema.sensitive))
         reference = [row[secret] for row in rows]
-        params = {key: value for key, value in promise.model[name].items() if key not in ("column", "distance")}
+        params = {key: value for key, value in guarantee.model[name].items() if key not in ("column", "distance")}
         params["ground"] = ground(schema.sensitive[secret], getattr(model, "distance", None), reference)
         classes = classes_of(rows, list(schema.quasi), secret).values()
-        assert all(oracle_holds(name, members, reference, **params) for members in classes), promise.text
+        assert all(oracle_holds(name, members, reference, **params) for members in classes), guarantee.text
         levels = [float(oracle_level(name, members, reference, **params)) for members in classes]
         worst = min(levels) if name in ("k_anonymity", "l_diversity") else max(levels)
-        assert promise.reached == pytest.approx(worst, abs=1e-9), promise.text
+        assert guarantee.measured == pytest.approx(worst, abs=1e-9), guarantee.text
     audit = ck.audit(folder / "release.csv", certificate=folder / "certificate.json")
     assert audit.ok, audit.findings
 
@@ -158,7 +158,7 @@ def assert_promises(release: ck.Release, schema: ck.Schema, models: list[ck.TClo
 def test_adult_with_closeness(adult: pl.DataFrame, adult_schema: ck.Schema, tmp_path: Path) -> None:
     models = [ck.KAnonymity(6), ck.TCloseness("occupation", 0.3), ck.LDiversity("occupation", 3)]
     part = adult.sample(4_000, seed=3)
-    assert_promises(ck.anonymize(part, adult_schema, models), adult_schema, models, tmp_path / "out")
+    assert_guarantees(ck.anonymize(part, adult_schema, models), adult_schema, models, tmp_path / "out")
 
 
 SMALL = {
@@ -189,7 +189,7 @@ def test_small_tables_with_several_models(name: str, data_folder: Path, tmp_path
     release = ck.anonymize(frame, schema, models)
     assert release.loss < 1
     assert Counter(release.frame[secret].to_list()) == Counter(frame[secret].to_list())
-    assert_promises(release, schema, models, tmp_path / "out")
+    assert_guarantees(release, schema, models, tmp_path / "out")
 
 
 def test_suggested_kinds(data_folder: Path) -> None:
@@ -225,9 +225,9 @@ def test_first_rows_of_sal(data_folder: Path, tmp_path: Path) -> None:
     assert len(rows) == 20_000
     classes = classes_of(rows, list(quasi), "salary-class")
     assert min(map(len, classes.values())) >= 6
-    reached = max(ordered_distances(list(classes.values())))
-    assert reached <= Fraction(1, 5)
-    assert Fraction(release.certificate.promises[1].exact or "") == reached
+    measured = max(ordered_distances(list(classes.values())))
+    assert measured <= Fraction(1, 5)
+    assert Fraction(release.certificate.guarantees[1].exact or "") == measured
     literal = ck.anonymize(tmp_path / "sal.csv", schema, models, ck.StackAndDeal(dealing="literal"))
     assert release.loss < literal.loss
 

@@ -231,10 +231,10 @@ def test_json_in_another_spelling_is_found(out: Path, name: str) -> None:
 
 def test_a_report_that_contradicts_the_certificate_is_found(out: Path) -> None:
     told = json.loads((out / "report.json").read_text("utf-8"))
-    told["loss"]["a"], told["promises"][0]["promise"]["reached"] = 0.75, 60.0
+    told["loss"]["a"], told["guarantees"][0]["guarantee"]["measured"] = 0.75, 60.0
     (out / "report.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
     assert "report.json, loss: says something else" in findings(out)
-    assert "report.json, promises: says something else" in findings(out)
+    assert "report.json, guarantees: says something else" in findings(out)
 
 
 def test_a_release_of_another_tool_needs_no_canonical_form(tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def tamper_json(out: Path, draw: random.Random) -> None:
         key = draw.choice([key for key in told if key not in ("closeknit", "format")])
         told[f"{key}x"] = told.pop(key)
     else:
-        keys = ["rows", "withheld", "form", "notes", "classes", "loss", "joint", "content_sha256"]
+        keys = ["rows", "suppressed", "form", "notes", "classes", "loss", "joint", "content_sha256"]
         key = draw.choice(keys)
         old = told[key]
         told[key] = old + 1 if isinstance(old, int) else old[:-1] if isinstance(old, str | list) else None

@@ -81,12 +81,12 @@ def test_saved_folder_is_audited(tmp_path: Path) -> None:
 def test_windows_are_attested_and_not_checkable() -> None:
     stream = windows(long_run=0.5)
     release = ck.replay(stream, Columns.of(people()))
-    assert [promise.status for promise in release.certificate.promises] == ["attested", "recomputable", "attested"]
+    assert [guarantee.status for guarantee in release.certificate.guarantees] == ["attested", "recomputable", "attested"]
     assert release.certificate.ok and release.columns["window"].values.tolist() == [str(i) for i in range(13)]
     found = ck.audit(release.columns, certificate=release.certificate)
     assert not found.ok and not found.findings
-    assert [promise.status for promise in found.promises] == ["not checkable", "recomputed", "not checkable"]
-    assert "window" in str(found.promises[0].why) and "long run" in str(found.promises[2].why)
+    assert [guarantee.status for guarantee in found.guarantees] == ["not checkable", "recomputed", "not checkable"]
+    assert "window" in str(found.guarantees[0].why) and "long run" in str(found.guarantees[2].why)
 
 
 def test_a_class_that_is_far_from_its_window_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,10 +116,10 @@ def test_suppressed_rows_are_minus_one() -> None:
     stream = ck.Castle(schema(person="name"), k=4, delta=10, seed=5)
     release = ck.replay(stream, Columns.of(cells))
     suppressed = int((release.partition < 0).sum())
-    assert 0 < suppressed == release.certificate.withheld == stream.counters.suppressed
+    assert 0 < suppressed == release.certificate.suppressed == stream.counters.suppressed
     assert release.columns.rows == 60 - suppressed
-    (k,) = release.certificate.promises
-    assert k.status == "attested" and k.reached is None and k.held
+    (k,) = release.certificate.guarantees
+    assert k.status == "attested" and k.measured is None and k.held
 
 
 def test_nothing_at_all_is_unsatisfiable() -> None:
@@ -167,15 +167,15 @@ def test_metrics_work_on_a_replayed_release() -> None:
 def rolling_equals_release(stream: Any, table: Columns) -> None:
     release = ck.replay(stream, table)
     rolling = stream.certificate
-    assert (rolling.rows, rolling.withheld) == (release.certificate.rows, release.certificate.withheld)
+    assert (rolling.rows, rolling.suppressed) == (release.certificate.rows, release.certificate.suppressed)
     assert rolling.loss.a == pytest.approx(release.certificate.loss.a) and rolling.loss.b == pytest.approx(
         release.certificate.loss.b
     )
     for name, pair in release.certificate.loss.columns.items():
         assert rolling.loss.columns[name] == pytest.approx(pair), name
-    for now, then in zip(rolling.promises, release.certificate.promises, strict=True):
+    for now, then in zip(rolling.guarantees, release.certificate.guarantees, strict=True):
         assert (now.text, now.held, now.status, now.why) == (then.text, then.held, then.status, then.why)
-        assert now.reached is None or (then.reached is not None and now.reached <= then.reached)
+        assert now.measured is None or (then.measured is not None and now.measured <= then.measured)
     assert ck.Certificate.from_json(rolling.to_json()) == rolling
 
 
@@ -196,7 +196,7 @@ def test_counters_tell_what_the_written_cells_tell(seed: int, k: int, which: str
 def test_it_speaks_of_rows_that_left_alone() -> None:
     stream = ck.Castle(schema(), k=2, delta=10, seed=5)
     before = stream.certificate
-    assert before.ok and before.rows == 0 and all(promise.reached is None for promise in before.promises)
+    assert before.ok and before.rows == 0 and all(guarantee.measured is None for guarantee in before.guarantees)
     rows = people(9)
     rows["age"] = [999] * 9  # waits, and is not told of
     stream.push_many(pl.DataFrame(rows))
@@ -222,7 +222,7 @@ def test_reuse_publishes_rows_alone_and_says_how_many() -> None:
     stream.push_many(Columns.of(people(3000)))
     assert stream.counters.reused > 0 and stream.certificate.classes.smallest == 1
     assert any(f"reuse=True: {stream.counters.reused:,} rows" in note for note in stream.certificate.notes)
-    assert stream.certificate.promises[0].reached >= 10, "a generalization has k persons before a row joins it"  # type: ignore[operator]
+    assert stream.certificate.guarantees[0].measured >= 10, "a generalization has k persons before a row joins it"  # type: ignore[operator]
 
 
 def test_nothing_private_is_told() -> None:
@@ -232,13 +232,13 @@ def test_nothing_private_is_told() -> None:
     stream.push_many(Columns.of(cells))
     told = stream.certificate.to_json()
     assert "Person-" not in told and "918273645" not in told and stream.secret.hex() not in told
-    assert json.loads(told)["promises"][0]["reached"] is None
+    assert json.loads(told)["guarantees"][0]["measured"] is None
     assert "name" not in json.loads(told)["columns"].get("person", "")
 
 
-def test_a_class_that_breaks_a_promise_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_that_breaks_a_guarantee_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("closeknit.streams.delayed_stream.Judge.__call__", lambda self, persons, secrets: True)
     stream = ck.KnnStream(schema(), k=2, delta=20, models=[ck.LDiversity("ill", 2)], seed=5)
     stream.push_many(Columns.of({**people(100), "ill": ["flu"] * 100}))
-    k, diverse = stream.certificate.promises
-    assert k.held and not diverse.held and not stream.certificate.ok and diverse.reached == 1
+    k, diverse = stream.certificate.guarantees
+    assert k.held and not diverse.held and not stream.certificate.ok and diverse.measured == 1

@@ -33,10 +33,10 @@ def release() -> ck.Release:
 
 def test_numbers_are_those_of_the_certificate(release: ck.Release) -> None:
     certificate, said = release.certificate, Page(release.report()).said
-    for promise in certificate.promises:
-        assert promise.text in said and promise.asked in said and f"{promise.reached:.4g}" in said
-        assert promise.worst is not None
-        assert all(f"{name} {cell}" in said for name, cell in promise.worst.cells.items())
+    for guarantee in certificate.guarantees:
+        assert guarantee.text in said and guarantee.requested in said and f"{guarantee.measured:.4g}" in said
+        assert guarantee.worst is not None
+        assert all(f"{name} {cell}" in said for name, cell in guarantee.worst.cells.items())
     for name, (a, b) in certificate.loss.columns.items():
         assert f"{name} {a:.4f} {b:.4f}" in said
     assert f"{certificate.rows:,}" in said and f"{certificate.loss.a:.4f}" in said and certificate.content_sha256 in said
@@ -130,7 +130,7 @@ def test_odd_releases_have_both_pages(make: Any) -> None:
     made = make()
     for page in (made.report(), made.report(private=True)):
         asks_nobody(page)
-        assert all(promise.text in Page(page).said for promise in made.certificate.promises)
+        assert all(guarantee.text in Page(page).said for guarantee in made.certificate.guarantees)
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
@@ -141,14 +141,14 @@ def test_every_form_has_both_pages(form: Any) -> None:
     asks_nobody(made.report(private=True))
 
 
-def test_attested_promises_tell_only_that_they_hold() -> None:
+def test_attested_guarantees_tell_only_that_they_hold() -> None:
     made = persons()
     record, home = made.public_record(), made.private_record()
-    assert [told.promise.status for told in record.promises] == ["attested", "attested"]
-    assert [told.promise.reached for told in record.promises] == [None, None]
-    assert "not told" in Page(made.report()).said and "at least 3 people" in record.promises[0].means
-    assert [level.asked for level in home.levels] == [">= 3", ">= 2"]
-    assert home.levels[0].reached == home.levels[0].persons >= 3 and home.levels[0].rows == 2 * home.levels[0].persons
+    assert [told.guarantee.status for told in record.guarantees] == ["attested", "attested"]
+    assert [told.guarantee.measured for told in record.guarantees] == [None, None]
+    assert "not told" in Page(made.report()).said and "at least 3 people" in record.guarantees[0].means
+    assert [level.requested for level in home.levels] == [">= 3", ">= 2"]
+    assert home.levels[0].measured == home.levels[0].persons >= 3 and home.levels[0].rows == 2 * home.levels[0].persons
     assert "persons in the worst class" not in made.report() and "persons in the worst class" in made.report(private=True)
 
 
@@ -176,7 +176,7 @@ def test_records_read_back_and_draw_the_same_page(release: ck.Release) -> None:
     public, home = release.public_record(), release.private_record()
     assert public_page(PublicReport.from_json(public.to_json())) == release.report() == release.report()
     assert private_page(PrivateReport.from_json(home.to_json())) == release.report(private=True)
-    assert set(json.loads(public.to_json())) >= {"promises", "loss", "secrets", "findings", "measures", "notes"}
+    assert set(json.loads(public.to_json())) >= {"guarantees", "loss", "secrets", "findings", "measures", "notes"}
 
 
 def test_before_and_after_are_the_same_people(release: ck.Release) -> None:
@@ -226,51 +226,53 @@ def test_frontier_is_shown_on_the_private_page_alone(release: ck.Release) -> Non
         Point(
             method={name: {}},
             parameter="t of disease",
-            asked=asked,
+            requested=requested,
             ok=True,
-            reached=(asked,),
-            level=asked,
+            measured=(requested,),
+            level=requested,
             seconds=1,
-            loss=release.certificate.loss.model_copy(update={"a": 0.5 - asked}),
+            loss=release.certificate.loss.model_copy(update={"a": 0.5 - requested}),
             classes=release.certificate.classes,
         )
         for name in ("sabre", "<b>mondrian</b>")
-        for asked in (0.1, 0.2)
+        for requested in (0.1, 0.2)
     )
-    found = Frontier(closeknit="0.1.0", rows=200, seed=7, promises=("t",), measures=(t,), points=points)
+    found = Frontier(closeknit="0.1.0", rows=200, seed=7, guarantees=("t",), measures=(t,), points=points)
     page = release.report(private=True, frontier=found)
     asks_nobody(page)
     assert "What other settings would cost" in page and "<b>mondrian" not in page and "0.3000" in Page(page).said
     assert "was not computed" in release.report(private=True) and "was not computed" not in page
 
 
-def test_every_promise_has_its_own_words(release: ck.Release) -> None:
+def test_every_guarantee_has_its_own_words(release: ck.Release) -> None:
     assert set(WORDS) == set(MODELS)
     schema = ck.datasets.hospital_schema()
-    asked = [
+    requested = [
         ck.LDiversity("disease", 3, kind=kind, c=2 if kind == "recursive" else None)
         for kind in ("distinct", "entropy", "recursive", "frequency")
     ]
-    asked += [ck.BetaLikeness("disease", 2, kind="semantic", below=1), ck.BetaLikeness("stay", 2, kind="range", eps=1)]  # type: ignore[list-item]
-    asked += [ck.BetaLikeness("disease", 2), ck.BetaLikeness("disease", 2, kind="basic"), ck.DeltaDisclosure("disease", 1)]  # type: ignore[list-item]
-    asked += [
+    requested += [ck.BetaLikeness("disease", 2, kind="semantic", below=1), ck.BetaLikeness("stay", 2, kind="range", eps=1)]  # type: ignore[list-item]
+    requested += [ck.BetaLikeness("disease", 2), ck.BetaLikeness("disease", 2, kind="basic"), ck.DeltaDisclosure("disease", 1)]  # type: ignore[list-item]
+    requested += [
         ck.TCloseness(("disease", "stay"), 0.5),
         ck.KAnonymity(3),
         ck.DiverseSlicing("disease", 3),
         ck.PosteriorBound("disease", 3),
     ]  # type: ignore[list-item]
-    from closeknit.core.certificate import Promise, model_form
+    from closeknit.core.certificate import Guarantee, model_form
 
-    assert len(list_guarantees(ck.Mondrian(), schema, asked)) == len(asked)
+    assert len(list_guarantees(ck.Mondrian(), schema, requested)) == len(requested)
     words = set()
-    for model in asked:
-        promise = Promise(
-            model=model_form(model), text="t", column=model.column, asked=model.asked, held=True, status="recomputable"
+    for model in requested:
+        guarantee = Guarantee(
+            model=model_form(model), text="t", column=model.column, requested=model.requested, held=True, status="recomputable"
         )
-        words.add(meaning(promise))
-    assert len(words) == len(asked) and all(len(said) > 40 and said.endswith(".") for said in words)
-    foreign = Promise(model={"mine": {}}, text="my own promise", column=None, asked="", held=True, status="recomputable")
-    assert meaning(foreign) == "my own promise"
+        words.add(meaning(guarantee))
+    assert len(words) == len(requested) and all(len(said) > 40 and said.endswith(".") for said in words)
+    foreign = Guarantee(
+        model={"mine": {}}, text="my own guarantee", column=None, requested="", held=True, status="recomputable"
+    )
+    assert meaning(foreign) == "my own guarantee"
 
 
 def test_the_seed_shows_in_no_byte_of_the_public_page() -> None:

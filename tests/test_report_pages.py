@@ -152,21 +152,21 @@ def opened(page: Path, folder: Path) -> tuple[list[str], list[str], str]:
     assert done.returncode == 0, done.stderr
     said = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
     # a browser also asks for things of its own: only these were asked for by the page
-    asked = re.findall(r'"network_isolation_key":"file://.*?"url":"([^"]*)"', log.read_text("utf-8"))
-    return said, asked, done.stdout
+    requested = re.findall(r'"network_isolation_key":"file://.*?"url":"([^"]*)"', log.read_text("utf-8"))
+    return said, requested, done.stdout
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed to open the pages in")
 def test_a_browser_opens_both_pages(pages: dict[str, Path], tmp_path: Path) -> None:
     """No complaint on the console and no request; a page that does both is noticed."""
     for page in pages.values():
-        said, asked, shown = opened(page, tmp_path)
-        assert said == [] and asked == []
+        said, requested, shown = opened(page, tmp_path)
+        assert said == [] and requested == []
         assert "</footer>" in shown and "<script" not in shown
     bad = tmp_path / "bad.html"
     bad.write_text('<img src="http://nobody.invalid/x.png"><script>console.error("no")</script>', encoding="utf-8")
-    said, asked, _ = opened(bad, tmp_path)
-    assert len(said) == 1 and asked[:1] == ["http://nobody.invalid/x.png"]
+    said, requested, _ = opened(bad, tmp_path)
+    assert len(said) == 1 and requested[:1] == ["http://nobody.invalid/x.png"]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed to open the pages in")
@@ -183,5 +183,5 @@ def test_a_browser_opens_the_pages_of_adult(data_folder: Path, tmp_path: Path) -
     made.save(tmp_path / "out")
     for page in (tmp_path / "out" / "report.html", tmp_path / "out.private" / "report.html"):
         asks_nobody(page.read_text("utf-8"))
-        said, asked, shown = opened(page, tmp_path)
-        assert said == [] and asked == [] and "45,222" in shown
+        said, requested, shown = opened(page, tmp_path)
+        assert said == [] and requested == [] and "45,222" in shown

@@ -59,15 +59,15 @@ def schema(number: bool) -> ck.Schema:
     return ck.Schema(quasi=quasi, sensitive={"secret": ck.numeric() if number else ck.flat()})
 
 
-def measured(columns: Columns, number: bool) -> dict[str, float | None]:
+def measure_audit(columns: Columns, number: bool) -> dict[str, float | None]:
     distance = "ordered" if number else "equal"
     models = {
         "k": ck.KAnonymity(1),
         "t": ck.TCloseness("secret", 1, distance=distance),
         "beta": ck.BetaLikeness("secret", 10**6, kind="basic"),
     }
-    promises = ck.audit(columns, schema(number), list(models.values())).promises
-    return {name: promise.reached for name, promise in zip(models, promises, strict=True)}
+    guarantees = ck.audit(columns, schema(number), list(models.values())).guarantees
+    return {name: guarantee.measured for name, guarantee in zip(models, guarantees, strict=True)}
 
 
 def test_agree_on_tables_and_releases(rivals: Path, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_agree_on_tables_and_releases(rivals: Path, tmp_path: Path) -> None:
             path = tmp_path / f"{i}{j}.csv"
             write_csv(columns, path)
             questions.append(question(path, ["k", "t", "beta"], number=number))
-            ours.append(measured(columns, number))
+            ours.append(measure_audit(columns, number))
     for theirs, mine in zip(ask(rivals, questions), ours, strict=True):
         assert theirs == pytest.approx(mine, abs=1e-9)
     assert len({mine["k"] for mine in ours}) > 2
@@ -91,10 +91,10 @@ def test_the_certificate_says_what_pycanon_measures(rivals: Path, tmp_path: Path
     release = ck.anonymize(ck.datasets.hospital(400), ck.datasets.hospital_schema(), models)
     release.save(tmp_path / "out")
     quasi = list(release.certificate.columns["quasi"])
-    asked = question(tmp_path / "out" / "release.csv", ["k", "t", "beta"], quasi=quasi, secret="disease")
-    (theirs,) = ask(rivals, [asked])
-    reached = [promise.reached for promise in release.certificate.promises]
-    assert [theirs["k"], theirs["t"], theirs["beta"]] == pytest.approx(reached, abs=1e-9)
+    requested = question(tmp_path / "out" / "release.csv", ["k", "t", "beta"], quasi=quasi, secret="disease")
+    (theirs,) = ask(rivals, [requested])
+    measured = [guarantee.measured for guarantee in release.certificate.guarantees]
+    assert [theirs["k"], theirs["t"], theirs["beta"]] == pytest.approx(measured, abs=1e-9)
 
 
 def test_faults_that_closeknit_does_not_share(rivals: Path, tmp_path: Path) -> None:
@@ -116,16 +116,16 @@ def test_faults_that_closeknit_does_not_share(rivals: Path, tmp_path: Path) -> N
             question(tmp_path / "raw.csv", ["delta"]),
         ],
     )
-    mine = measured(raw, number=False)
+    mine = measure_audit(raw, number=False)
     assert straight["t"] == pytest.approx(mine["t"])
     assert shuffled["k"] == straight["k"]
     assert shuffled["t"] != pytest.approx(mine["t"]), "labels of a shuffled index are read as positions"
-    assert measured(raw.take(np.array(order)), number=False) == mine
+    assert measure_audit(raw.take(np.array(order)), number=False) == mine
     assert dropped["k"] == 2, "a row whose only quasi cell is missing is left out"
-    assert ck.audit(gaps, only_job, [ck.KAnonymity(1)]).promises[0].reached == 1
+    assert ck.audit(gaps, only_job, [ck.KAnonymity(1)]).guarantees[0].measured == 1
     assert flat["t"] == "ZeroDivisionError"
-    assert measured(constant, number=True)["t"] == 0
+    assert measure_audit(constant, number=True)["t"] == 0
     assert math.isfinite(delta["delta"]), "a value that is absent from a class is skipped"
-    (promise,) = ck.audit(raw, schema(False), [ck.DeltaDisclosure("secret", 100)]).promises
-    assert promise.status == "broken"
-    assert promise.reached is None
+    (guarantee,) = ck.audit(raw, schema(False), [ck.DeltaDisclosure("secret", 100)]).guarantees
+    assert guarantee.status == "broken"
+    assert guarantee.measured is None

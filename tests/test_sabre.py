@@ -1,4 +1,4 @@
-"""SABRE as a user meets it: promises kept in every distance, refusals, the literal mode, and fills that mean harm."""
+"""SABRE as a user meets it: guarantees kept in every distance, refusals, the literal mode, and fills that mean harm."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import closeknit as ck
-from closeknit.checks.methods import promise_kept, run_case, run_once
+from closeknit.checks.methods import guarantee_met, run_case, run_once
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
 from closeknit.core.model import Model
@@ -71,7 +71,7 @@ def class_sizes(release: ck.Release) -> list[int]:
     return sorted(Counter(release.partition.tolist()).values())
 
 
-# The promise -------------------------------------------------------------------------------------------------------------
+# The guarantee -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fill", ["hilbert", "knn", "sweep"])
@@ -79,24 +79,24 @@ def class_sizes(release: ck.Release) -> list[int]:
 @pytest.mark.parametrize(
     ("column", "distance"), [("wage", "ordered"), ("disease", "hierarchical"), ("disease", "equal"), ("wage", "equal")]
 )
-def test_promise_is_kept(column: str, distance: str, t: Any, fill: str) -> None:
-    promise_kept(ck.Sabre(fill=fill), small([ck.TCloseness(column, t, distance), ck.KAnonymity(3)]))
+def test_guarantee_is_kept(column: str, distance: str, t: Any, fill: str) -> None:
+    guarantee_met(ck.Sabre(fill=fill), small([ck.TCloseness(column, t, distance), ck.KAnonymity(3)]))
 
 
 @pytest.mark.parametrize("bound", ["exact", "printed"])
 @pytest.mark.parametrize("t", [0.1, 0.3])
-def test_promise_is_kept_at_the_hospital(t: float, bound: str) -> None:
+def test_guarantee_is_kept_at_the_hospital(t: float, bound: str) -> None:
     for column in ("disease", "stay"):
-        promise_kept(ck.Sabre(bound=bound), hospital([ck.TCloseness(column, t), ck.KAnonymity(5)]))
+        guarantee_met(ck.Sabre(bound=bound), hospital([ck.TCloseness(column, t), ck.KAnonymity(5)]))
 
 
-def test_a_promise_that_allows_everything_publishes_more_than_one_that_allows_nothing() -> None:
+def test_a_guarantee_that_allows_everything_publishes_more_than_one_that_allows_nothing() -> None:
     losses = [run_once(ck.Sabre(), small([ck.TCloseness("wage", t)])).loss for t in (0, 0.2, 1)]
     assert losses[0] > losses[1] > losses[2] and losses[2] < 0.05
 
 
 @pytest.mark.parametrize("column", [None, "disease", "wage"])
-def test_several_secrets_each_with_promises(column: str | None) -> None:
+def test_several_secrets_each_with_guarantees(column: str | None) -> None:
     models = [
         ck.KAnonymity(3),
         ck.TCloseness("disease", 0.3),
@@ -106,14 +106,14 @@ def test_several_secrets_each_with_promises(column: str | None) -> None:
         ck.DeltaDisclosure("disease", 3),
     ]
     for seed in (1, 2):
-        promise_kept(ck.Sabre(column=column), small(models, seed, 200))
+        guarantee_met(ck.Sabre(column=column), small(models, seed, 200))
 
 
 @pytest.mark.parametrize("distance", ["equal", "hierarchical"])
 @pytest.mark.parametrize("t", [0, 0.25])
 def test_missing_secrets(distance: str, t: float) -> None:
     case = small([ck.TCloseness("disease", t, distance), ck.KAnonymity(2)], rows=120, missing=0.2)
-    promise_kept(ck.Sabre(), case)
+    guarantee_met(ck.Sabre(), case)
     assert run_once(ck.Sabre(), case).columns["disease"].cells().count(None) > 10
 
 
@@ -121,7 +121,7 @@ def test_missing_secrets(distance: str, t: float) -> None:
 def test_persons(person_rows: str) -> None:
     columns = Columns.of(cells(3, 160, persons=60))
     models = (ck.KAnonymity(4), ck.TCloseness("disease", 0.35))
-    promise_kept(ck.Sabre(), Case("visits", columns, schema(person="patient", person_rows=person_rows), models))
+    guarantee_met(ck.Sabre(), Case("visits", columns, schema(person="patient", person_rows=person_rows), models))
 
 
 # Edges and refusals ------------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def refused(method: Any, models: list[Model], expected: type[Exception] = ck.Bad
 
 def test_without_closeness_it_says_what_was_asked_and_who_can() -> None:
     said = refused(ck.Sabre(), [ck.KAnonymity(3), ck.BetaLikeness("disease", 2)])
-    assert "sabre plans for a promise of closeness" in said
+    assert "sabre plans for a guarantee of closeness" in said
     assert "k_anonymity, beta_likeness" in said and "mondrian" in said
     served = [ck.KAnonymity(3), ck.BetaLikeness("disease", 2)]  # the way out that it names
     assert ck.anonymize(Columns.of(cells(1, 40)), schema(), served, ck.Mondrian(), seed=SEED).certificate.ok
@@ -237,7 +237,7 @@ def test_slack_and_polish_pay(model: Model, fill: str) -> None:
     ids=["ordered", "hierarchical", "equal"],
 )
 def test_a_plan_needs_no_repair(model: ck.TCloseness, fill: str, bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Classes have the very counts that the plan allotted, and the promise holds."""
+    """Classes have the very counts that the plan allotted, and the guarantee holds."""
     uncut(monkeypatch)
     unrepaired(monkeypatch)
     case = small([ck.KAnonymity(3), model], 5, 400)
@@ -249,7 +249,7 @@ def test_a_plan_needs_no_repair(model: ck.TCloseness, fill: str, bound: str, mon
     codes, _ = table.secret(model.column)
     np.add.at(counts, (release.partition[table.rows], plan.bucket_of[codes]), 1)
     assert sorted(counts.tolist()) == sorted(plan.allotments.tolist()) and len(counts) > 1
-    assert release.certificate.ok and release.certificate.promises[1].reached <= float(model.t)
+    assert release.certificate.ok and release.certificate.guarantees[1].measured <= float(model.t)
 
 
 def example_case(t: str) -> Case:

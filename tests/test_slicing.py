@@ -1,4 +1,6 @@
-"""The method Slicing: its promises judged from the written file by plain counting, the source's errors, and what is refused."""
+"""The method Slicing: its guarantees judged from the written file by plain counting, the source's errors, and what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -162,7 +164,7 @@ def test_equality_is_kept_not_refused() -> None:
     groups = golden["1f"]["columns"]
     release = quiet(columns, schema, [], ck.Slicing(columns=groups, l=2, generalize=False))
     assert worst_share(release.columns, groups, "Disease", {"Disease"}) == Fraction(1, 2)
-    assert release.certificate.promises[0].exact == "2"
+    assert release.certificate.guarantees[0].exact == "2"
 
 
 def test_a_column_may_be_known_and_secret_and_each_is_the_secret_in_turn() -> None:
@@ -172,7 +174,7 @@ def test_a_column_may_be_known_and_secret_and_each_is_the_secret_in_turn() -> No
     release = quiet(columns, schema, [], ck.Slicing(l=2))
     groups = release.certificate.form["sliced"]["columns"]
     assert ["job"] in groups
-    assert [promise.column for promise in release.certificate.promises] == ["job", "disease"]
+    assert [guarantee.column for guarantee in release.certificate.guarantees] == ["job", "disease"]
     for secret in ("job", "disease"):
         assert worst_share(release.columns, groups, secret, {"disease"}) <= Fraction(1, 2)
     beside = [["age"], ["sex", "zip"], ["job", "disease"]]  # job is known to whoever looks for the disease
@@ -206,7 +208,7 @@ def test_plain_columns_stand_in_a_group_or_nowhere() -> None:
     assert worst_share(release.columns, groups, "disease", {"disease"}) <= Fraction(1, 2)  # sex counts as known
 
 
-def test_other_promises_hold_in_every_bucket_and_beside_what_is_known() -> None:
+def test_other_guarantees_hold_in_every_bucket_and_beside_what_is_known() -> None:
     columns, schema = generated(400, 9)
     models = [ck.TCloseness("disease", 0.3), ck.BetaLikeness("disease", 3), ck.LDiversity("disease", 3)]
     release = quiet(columns, schema, models, ck.Slicing(columns=[["age", "zip"], ["job"], ["sex", "disease"]]))
@@ -222,12 +224,12 @@ def test_other_promises_hold_in_every_bucket_and_beside_what_is_known() -> None:
 @pytest.mark.parametrize("more", [{"diverse": "size"}, {"diverse": "paper", "cuts": "relaxed"}])
 def test_weighed_buckets_go_with_nothing_else(more: dict[str, str]) -> None:
     columns, schema = generated(80, 5)
-    with pytest.raises(ck.BadInput, match="no other promise"):
+    with pytest.raises(ck.BadInput, match="no other guarantee"):
         quiet(columns, schema, [ck.TCloseness("disease", 0.4)], ck.Slicing(l=2, **more))
     release = quiet(columns, schema, [], ck.Slicing(l=2, **more))
-    promise = release.certificate.promises[0]
-    assert (promise.held, promise.status, promise.reached) == (True, "attested", None)
-    checked = ck.audit(release.columns, certificate=release.certificate).promises[0]
+    guarantee = release.certificate.guarantees[0]
+    assert (guarantee.held, guarantee.status, guarantee.measured) == (True, "attested", None)
+    checked = ck.audit(release.columns, certificate=release.certificate).guarantees[0]
     assert checked.status in ("recomputed", "not checkable")
 
 
@@ -275,7 +277,7 @@ def test_rows_of_a_person_stand_in_one_bucket_and_count_once() -> None:
     assert all(len(buckets) == 1 for buckets in homes.values())
     persons = Counter(next(iter(buckets)) for buckets in homes.values())
     assert all(2 * len(who) <= persons[bucket] for (bucket, _), who in carried.items())
-    assert release.certificate.promises[0].status == "attested"
+    assert release.certificate.guarantees[0].status == "attested"
 
 
 def test_the_seed_decides_random_buckets_alone() -> None:

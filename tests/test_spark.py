@@ -1,4 +1,5 @@
-"""Spark beside one machine: the same releases where that is promised, promises kept by the oracle, and refusals in a sentence.
+"""Spark beside one machine: the same releases where that is guaranteed, guarantees kept by the oracle, and refusals in a
+sentence.
 
 All tests share one session; without pyspark or Java they are skipped.
 """
@@ -77,7 +78,7 @@ def collected(release: ck.Release) -> Columns:
 
 
 def same(one: ck.Release, other: ck.Release) -> bool:
-    """Cell by cell and number by number, the worst class of every promise included."""
+    """Cell by cell and number by number, the worst class of every guarantee included."""
     return one.certificate == other.certificate
 
 
@@ -148,7 +149,7 @@ def test_plans_are_the_local_ones(
 
 
 def test_a_table_by_anyone_is_audited_with_the_same_numbers(spark: Any, schema: ck.Schema, tmp_path: Path) -> None:
-    """No certificate came with it, cells are missing and starred, secrets too, and promises are broken."""
+    """No certificate came with it, cells are missing and starred, secrets too, and guarantees are broken."""
     rng = np.random.default_rng(11)
     cells = {
         "age": rng.choice(["[20, 39]", "[40, 59]", "*", ""], 300),
@@ -165,7 +166,7 @@ def test_a_table_by_anyone_is_audited_with_the_same_numbers(spark: Any, schema: 
     there = ck.audit(tmp_path / "theirs.csv", schema, models, engine="spark")
     assert not here.ok and of_numbers(here) == of_numbers(there)
     assert any(note.startswith("the form is not canonical: row ") for note in here.notes)
-    assert {promise.status for promise in here.promises} == {"recomputed", "broken"}
+    assert {guarantee.status for guarantee in here.guarantees} == {"recomputed", "broken"}
     persons = schema.model_copy(update={"person": "patient"})
     there = ck.audit(tmp_path / "theirs.csv", persons, [ck.KAnonymity(2), ck.TCloseness("stay", 0.2)], engine="spark")
     assert there.status == "met as far as it can be checked", str(there)
@@ -177,7 +178,7 @@ def test_a_table_by_anyone_is_audited_with_the_same_numbers(spark: Any, schema: 
 def test_shards_lose_what_one_machine_loses(
     spark: Any, schema: ck.Schema, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cuts that make shards are those that Mondrian would take: more than ten of them, under a promise that vetoes many."""
+    """Cuts that make shards are those that Mondrian would take: more than ten of them, under a guarantee that vetoes many."""
     monkeypatch.setattr(sharding, "SHARD", 5_000)
     table, narrow = ck.datasets.hospital(50_000), schema.model_copy(update={"plain": ()})
     write_parquet(Columns({name: table[name] for name in narrow.used}, table.rows), tmp_path / "many.parquet")
@@ -204,7 +205,7 @@ SHARDED = {  # what cuts, what plans for one secret, what draws for several; the
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if i < 4 else pytest.mark.soak) for i, name in enumerate(SHARDED)]
 )
-def test_shards_keep_the_promise(
+def test_shards_keep_the_guarantee(
     spark: Any, file: Path, patients: Columns, schema: ck.Schema, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sharding, "SHARD", 150)
@@ -277,16 +278,19 @@ def test_a_value_that_the_hierarchy_lacks_is_named_with_its_rows(spark: Any, fil
 
 def test_what_spark_cannot_do_yet_is_said_at_once(file: Path, schema: ck.Schema) -> None:
     persons = schema.model_copy(update={"plain": (), "person": "ward"})
-    asked: list[tuple[str, dict[str, Any]]] = [
+    requested: list[tuple[str, dict[str, Any]]] = [
         ("incognito counts persons anew.*mondrian", {"schema": persons, "method": ck.Incognito()}),
         ("knit by a clock.*proposals", {"method": ck.Knit(seconds=1)}),
-        ("withheld.*leave suppress out", {"suppress": 0.1}),
-        ("withheld.*without a form", {"suppress": 0.1, "method": ck.Incognito(), "form": ck.generalized(withheld="starred")}),
+        ("suppressed.*leave suppress out", {"suppress": 0.1}),
+        (
+            "suppressed.*without a form",
+            {"suppress": 0.1, "method": ck.Incognito(), "form": ck.generalized(suppressed="starred")},
+        ),
         ("form 'bucketized'.*mondrian", {"form": "bucketized", "models": [ck.LDiversity("disease", 2)]}),
         ("form 'sliced'.*mondrian", {"method": ck.Slicing(), "models": [ck.LDiversity("disease", 2)]}),
         ("form 'bucketized'.*mondrian", {"method": ck.Anatomy(), "models": []}),
     ]
-    for what, change in asked:
+    for what, change in requested:
         with pytest.raises(ck.BadInput, match=what):
             ck.anonymize(
                 file, **{"schema": schema, "models": [K], "method": ck.Mondrian(), **change}, seed=SEED, engine="spark"

@@ -1,4 +1,6 @@
-"""Every method on a part of a table, as a shard is one, which needs no session; and rows withheld on Spark by counted cells."""
+"""Every method on a part of a table, as a shard is one, which needs no session; and rows suppressed on Spark by counted
+cells.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def one(table: Table) -> Partition:
     return Partition(np.zeros(len(table), dtype=np.int32), 1)
 
 
-def test_withheld_rows_are_as_if_they_had_never_been_there(spark: Any, tmp_path: Path) -> None:
+def test_suppressed_rows_are_as_if_they_had_never_been_there(spark: Any, tmp_path: Path) -> None:
     """The same rows stay at home as on one machine; a code that is longer than all others goes, and masks get shorter."""
     table, kinds = ck.datasets.hospital(500), ck.datasets.hospital_schema()
     codes = np.where(np.arange(500) == 77, len(table["zip"].values), table["zip"].codes).astype(np.int32)
@@ -58,10 +60,10 @@ def test_withheld_rows_are_as_if_they_had_never_been_there(spark: Any, tmp_path:
     columns = Columns({"zip": longer, "job": table["job"], "disease": table["disease"]}, 500)
     write_parquet(columns, tmp_path / "table.parquet")
     schema = ck.Schema(quasi={"zip": ck.prefix(), "job": kinds.quasi["job"]}, sensitive={"disease": kinds.sensitive["disease"]})
-    models, asked = [K, ck.TCloseness("disease", 0.45)], {"suppress": 0.1, "seed": 2**100 + 7}
-    here = ck.anonymize(tmp_path / "table.parquet", schema, models, ck.Incognito(), **asked)
-    there = ck.anonymize(tmp_path / "table.parquet", schema, models, ck.Incognito(), **asked, engine="spark")
-    assert here.certificate.withheld > 0 and max(map(len, here.columns["zip"].cells())) == 5
+    models, requested = [K, ck.TCloseness("disease", 0.45)], {"suppress": 0.1, "seed": 2**100 + 7}
+    here = ck.anonymize(tmp_path / "table.parquet", schema, models, ck.Incognito(), **requested)
+    there = ck.anonymize(tmp_path / "table.parquet", schema, models, ck.Incognito(), **requested, engine="spark")
+    assert here.certificate.suppressed > 0 and max(map(len, here.columns["zip"].cells())) == 5
     assert there.certificate == here.certificate
     with pytest.raises(ck.BadInput, match="incognito brings its own form"):
         ck.anonymize(
@@ -80,10 +82,10 @@ def test_decimals_end_at_the_step_that_is_proposed_here(spark: Any) -> None:
     table = {"x": rng.random(60).round(3).tolist(), "age": rng.integers(20, 60, 60).tolist(), "ill": ["flu", "gout"] * 30}
     schema = ck.Schema(quasi={"x": ck.numeric(), "age": ck.numeric()}, sensitive={"ill": ck.flat()})
     frame = spark.createDataFrame(list(zip(*table.values(), strict=True)), list(table))
-    asked: dict[str, Any] = {"schema": schema, "models": [ck.KAnonymity(4)], "seed": 2**100 + 7}
+    requested: dict[str, Any] = {"schema": schema, "models": [ck.KAnonymity(4)], "seed": 2**100 + 7}
     for method, more in ((ck.Mondrian(), {"form": ck.generalized(snap=True)}), (ck.Incognito(), {"suppress": 0.2})):
-        there = ck.anonymize(frame, method=method, **asked, **more)
-        here = ck.anonymize(Columns.of(table), method=method, **asked, **more)
+        there = ck.anonymize(frame, method=method, **requested, **more)
+        here = ck.anonymize(Columns.of(table), method=method, **requested, **more)
         assert there.certificate == here.certificate
         assert any("column 'x'" in note and "a step proposed from the data" in note for note in there.certificate.notes)
 

@@ -1,4 +1,4 @@
-"""Persons on Spark: whole persons in every shard, promises counted in persons, and who they are stays at home."""
+"""Persons on Spark: whole persons in every shard, guarantees counted in persons, and who they are stays at home."""
 
 from __future__ import annotations
 
@@ -57,26 +57,26 @@ def test_shards_of_persons(spark: Any, tmp_path: Path, method: Any, person_rows:
     """Brought together in several places, cut into several shards; the oracle counts persons in the cells of the release."""
     monkeypatch.setattr(sharding, "SHARD", 250)
     monkeypatch.setattr(person_marks, "TOGETHER", 200)
-    table, asked = visits(700, 300), schema(person_rows)
+    table, requested = visits(700, 300), schema(person_rows)
     write_parquet(table, tmp_path / "visits.parquet")
-    release = ck.anonymize(tmp_path / "visits.parquet", asked, MODELS, method, seed=SEED, engine="spark")
+    release = ck.anonymize(tmp_path / "visits.parquet", requested, MODELS, method, seed=SEED, engine="spark")
     shards, k, diversity = release._recipe["notes"]  # type: ignore[index]
     assert int(shards.split()[4]) >= 3
     assert k.startswith("k-anonymity, k = 5: the worst class reaches ") and diversity.endswith(", counted in persons")
-    assert [promise.status for promise in release.certificate.promises] == ["attested", "attested", "recomputable"]
-    assert all(promise.reached is None for promise in release.certificate.promises[:2])
+    assert [guarantee.status for guarantee in release.certificate.guarantees] == ["attested", "attested", "recomputable"]
+    assert all(guarantee.measured is None for guarantee in release.certificate.guarantees[:2])
     columns = columns_from_arrow(release.frame.toArrow())
     assert list(columns) == ["age", "zip", "job", "disease", "stay", "number"]
     person_of = dict(zip(table["number"].cells(), table["name"].cells(), strict=True))
     behind = [person_of[number] for number in columns["number"].cells()]
     assert len(set(columns["number"].cells())) == 700
-    classes, case = group_rows(columns, list(asked.quasi)).values(), Case("persons", columns, asked, tuple(MODELS))
+    classes, case = group_rows(columns, list(requested.quasi)).values(), Case("persons", columns, requested, tuple(MODELS))
     assert min(len({behind[row] for row in rows}) for rows in classes) == int(k.split()[8].rstrip(","))
     for rows in classes:
         assert all(judge_class(model, columns, rows, [behind[row] for row in rows], case) for model in MODELS)
     if person_rows == "together":
         assert sum(len({behind[row] for row in rows}) for rows in classes) == len(set(behind))
-    here = ck.anonymize(tmp_path / "visits.parquet", asked, MODELS, method, seed=SEED)
+    here = ck.anonymize(tmp_path / "visits.parquet", requested, MODELS, method, seed=SEED)
     assert release.loss < 1.25 * here.loss
 
 
@@ -92,9 +92,9 @@ def test_an_identifier_that_repeats_is_refused(spark: Any) -> None:
     rows = [("Ann", None, 30), ("Bob", "?", 31), ("Ann", "?", 32), ("Cid", None, 33), ("Dot", " ", 34), ("Eve", " ", 35)]
     table = spark.createDataFrame(rows, "name string, title string, age int")
     assert count_repeats(table, "title", ["?"]) == (0, 6), "missing identifiers repeat nothing"
-    asked = ck.Schema(identifier=["name", "title"], quasi={"age": ck.numeric()}, missing=["?"])
+    requested = ck.Schema(identifier=["name", "title"], quasi={"age": ck.numeric()}, missing=["?"])
     with pytest.raises(ck.BadInput, match="column 'name': 1 of 6 rows repeat an identifier, and k would"):
-        ck.anonymize(table, asked, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
+        ck.anonymize(table, requested, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
 
 
 @pytest.mark.parametrize("person", [None, "who"])
@@ -106,16 +106,18 @@ def test_look_alike_values_count_as_one(
     ills = [spellings[i % 9] for i in range(72)]
     cells = {"age": [20 + i // 3 for i in range(72)], "ill": ills, "who": [i // 2 for i in range(72)]}
     roles: dict[str, Any] = {"person": person} if person else {"drop": ["who"]}
-    asked = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()}, **roles)
+    requested = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()}, **roles)
     file = tmp_path / "visits.parquet"
     monkeypatch.setattr(sharding, "SHARD", 40)  # so that cuts are judged, too
     write_parquet(Columns.of(cells), file)
-    release = ck.anonymize(file, asked, [ck.KAnonymity(3), ck.LDiversity("ill", 3)], ck.Mondrian(), seed=SEED, engine="spark")
+    release = ck.anonymize(
+        file, requested, [ck.KAnonymity(3), ck.LDiversity("ill", 3)], ck.Mondrian(), seed=SEED, engine="spark"
+    )
     assert release.certificate.ok and any("6 of its values look alike" in note for note in release.certificate.notes)
-    audit = ck.audit(release.frame, ck.Schema(quasi=asked.quasi, sensitive=asked.sensitive), [ck.LDiversity("ill", 3)])
-    assert audit.ok and audit.promises[0].exact == "3"
+    audit = ck.audit(release.frame, ck.Schema(quasi=requested.quasi, sensitive=requested.sensitive), [ck.LDiversity("ill", 3)])
+    assert audit.ok and audit.guarantees[0].exact == "3"
     with pytest.raises(ck.Unsatisfiable):
-        ck.anonymize(file, asked, [ck.LDiversity("ill", 4)], ck.Mondrian(), seed=SEED, engine="spark")
+        ck.anonymize(file, requested, [ck.LDiversity("ill", 4)], ck.Mondrian(), seed=SEED, engine="spark")
 
 
 # What needs no session -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Streams on Spark beside the same streams here: the same rows, promises kept in every shard, nothing lost or told twice.
+"""Streams on Spark beside the same streams here: the same rows, guarantees kept in every shard, nothing lost or told twice.
 
 All tests that need Spark share one session; without pyspark or Java they are skipped.
 """
@@ -123,7 +123,7 @@ def test_one_shard_is_the_local_stream(spark: Any, name: str, tmp_path: Path) ->
         ck.stream_on_spark(reading(spark, tmp_path / "in", used=["nr"]), make(), home, order="nr")
 
 
-def test_shards_keep_their_promises_however_often_it_is_stopped(spark: Any, tmp_path: Path) -> None:
+def test_shards_keep_their_guarantees_however_often_it_is_stopped(spark: Any, tmp_path: Path) -> None:
     """Three shards in one go, in other partitions; stopped after each file; and with a micro-batch that is done again."""
     make, rows, folder = STREAMS["castle"], some_rows(240), tmp_path / "in"
 
@@ -289,9 +289,9 @@ def test_what_cannot_be_is_said(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     frame, castle = reading(spark, tmp_path / "in", used=["seen", "ward"]), STREAMS["castle"]
 
-    def refused(match: str, stream: Any = None, frame: Any = frame, **asked: Any) -> None:
+    def refused(match: str, stream: Any = None, frame: Any = frame, **requested: Any) -> None:
         with pytest.raises(ck.BadInput, match=match):
-            ck.stream_on_spark(frame, stream or castle(), tmp_path / "home", **{"order": "seen", "by": "ward", **asked})
+            ck.stream_on_spark(frame, stream or castle(), tmp_path / "home", **{"order": "seen", "by": "ward", **requested})
 
     with pytest.raises(ck.BadInput, match="cannot read back"):
         ck.stream_on_spark(frame, castle(), tmp_path / "my home")

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import closeknit as ck
-from closeknit.checks.methods import promise_kept, run_case
+from closeknit.checks.methods import guarantee_met, run_case
 from closeknit.checks.oracle import oracle_level
 from closeknit.checks.tables import Case
 from closeknit.core.columns import Columns
@@ -63,8 +63,8 @@ def test_the_printed_example() -> None:
     assert [[*cell, times] for cell, times in Counter(stack).items()] == example["stacked_cells"]
     assert stack == sorted(stack, key=stack.index)  # equal cells stand together
     classes = dealt(stack, len(cells) // example["k"])
-    reached = [max(distance([c[s] for c in part], [c[s] for c in cells]) for part in classes) for s in (0, 1)]
-    assert [str(level) for level in reached] == example["real_t"]
+    measured = [max(distance([c[s] for c in part], [c[s] for c in cells]) for part in classes) for s in (0, 1)]
+    assert [str(level) for level in measured] == example["real_t"]
 
 
 def test_ties_stand_as_in_a_dictionary() -> None:
@@ -137,9 +137,9 @@ def generated(rows: int, models: list[Any]) -> Case:
 
 @pytest.mark.parametrize("order", ["value", "frequency"])
 @pytest.mark.parametrize("dealing", ["aware", "literal"])
-def test_promises_are_kept(order: str, dealing: str) -> None:
+def test_guarantees_are_kept(order: str, dealing: str) -> None:
     models = [ck.KAnonymity(3), ck.TCloseness("a", 0.15), ck.TCloseness("b", 0.2), ck.BetaLikeness("b", 3)]
-    promise_kept(ck.StackAndDeal(order, dealing, ("a", "b")), generated(210, models))
+    guarantee_met(ck.StackAndDeal(order, dealing, ("a", "b")), generated(210, models))
 
 
 def test_a_list_means_a_tuple_and_the_order_of_names_matters() -> None:

@@ -172,7 +172,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
         whole[: len(whole) // 2],
         to_bytes({"mark": "else"}),
         to_bytes([1]),
-        to_bytes({**content, "asked": 3}),
+        to_bytes({**content, "requested": 3}),
         to_bytes(less),
     ):
         file.write_bytes(wrong)

@@ -62,8 +62,8 @@ def test_no_method_exceeds_what_was_asked(experiments: Any, trial: Any) -> None:
     panels = experiments("thesis_close").real_closeness(trial).panels
     by_t, by_quasi = (panel.lines for panel in panels)
     assert set(by_t) == set(on_sal.CLOSE) and len(by_quasi) == len(on_sal.CLOSE) - 1
-    assert all(0 < reached <= t for line in by_t.values() for t, reached in line.items())
-    assert all(0 < reached <= on_sal.T for line in by_quasi.values() for reached in line.values())
+    assert all(0 < measured <= t for line in by_t.values() for t, measured in line.items())
+    assert all(0 < measured <= on_sal.T for line in by_quasi.values() for measured in line.values())
     source = on_sal.sal(trial).part(quasi=on_sal.FIVE[:3])
     for name in on_sal.LIKE:
         models = on_sal.likely(name, source, 3)

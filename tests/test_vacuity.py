@@ -79,12 +79,12 @@ def test_a_closeness_under_which_every_code_may_stand_alone_is_refused_with_its_
     assert isinstance(refusal.value, ck.Unsatisfiable) and refusal.value.status == 1
     assert cause in str(refusal.value) and "request distance 'equal', or set allow_vacuous" in str(refusal.value)
     equal = ck.anonymize(data, schema, models(distance="equal"), seed=SEED).certificate  # the remedy
-    assert equal.ok and equal.promises[1].alone == 0 and equal.classes.count == 1
+    assert equal.ok and equal.guarantees[1].alone == 0 and equal.classes.count == 1
 
 
 def test_without_the_long_code_the_same_limit_excludes_something() -> None:
     release = ck.anonymize(*case(["B20"] * 300, ["B21"] * 300, ck.prefix()), models(), seed=SEED)
-    assert release.certificate.classes.count == 1 and not release.certificate.promises[1].vacuous
+    assert release.certificate.classes.count == 1 and not release.certificate.guarantees[1].vacuous
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_limit_that_no_single_value_exceeds_is_refused_with_one_that_excludes_
 def test_a_limit_that_some_single_value_exceeds_is_served(model: Any) -> None:
     data, schema = equal_halves()
     release = ck.anonymize(data, schema, [ck.KAnonymity(K), model], seed=SEED)
-    assert release.certificate.promises[1].alone == 0 and not any("vacuous" in note for note in release.certificate.notes)
+    assert release.certificate.guarantees[1].alone == 0 and not any("vacuous" in note for note in release.certificate.notes)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -132,8 +132,8 @@ def test_only_values_with_enough_rows_for_a_class_decide() -> None:
     with pytest.raises(Vacuous):  # x alone exceeds the limit, and no class can hold it alone
         ck.anonymize(data, schema, models(0.6), seed=SEED)
     few = [ck.KAnonymity(1), ck.TCloseness("icd", 0.6)]
-    promise = ck.anonymize(data, schema, few, seed=SEED).certificate.promises[1]
-    assert promise.alone == 12 / 13 and "(92.3 % of rows have a value that may stand alone)" in promise.line()
+    guarantee = ck.anonymize(data, schema, few, seed=SEED).certificate.guarantees[1]
+    assert guarantee.alone == 12 / 13 and "(92.3 % of rows have a value that may stand alone)" in guarantee.line()
 
 
 def test_a_guarantee_that_becomes_vacuous_in_what_is_written_is_refused() -> None:
@@ -167,10 +167,10 @@ def test_a_beta_that_the_cap_makes_idle_is_noted() -> None:
 
 def test_what_is_allowed_is_noted_and_its_share_is_stated(allowed: ck.Release) -> None:
     certificate = allowed.certificate
-    promise = certificate.promises[1]
-    assert certificate.ok and promise.held and promise.vacuous and promise.alone == 1.0
-    assert vacuous_note(promise.text) in certificate.notes and "may stand alone" in promise.line()
-    assert certificate.promises[0].alone is None  # sizes say nothing about values
+    guarantee = certificate.guarantees[1]
+    assert certificate.ok and guarantee.held and guarantee.vacuous and guarantee.alone == 1.0
+    assert vacuous_note(guarantee.text) in certificate.notes and "may stand alone" in guarantee.line()
+    assert certificate.guarantees[0].alone is None  # sizes say nothing about values
     assert Certificate.from_json(certificate.to_json()) == certificate
 
 
@@ -197,23 +197,23 @@ def test_an_audit_calls_a_foreign_guarantee_vacuous_and_not_broken(allowed: ck.R
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"icd": ck.prefix(3)})
     found = ck.audit(allowed.frame, schema, models(0.2))
     assert found.status == "vacuous" and not found.ok and not found.findings
-    assert [promise.status for promise in found.promises] == ["recomputed", "vacuous"]
+    assert [guarantee.status for guarantee in found.guarantees] == ["recomputed", "vacuous"]
 
 
 def test_an_audit_is_content_with_a_vacuous_guarantee_that_the_certificate_notes(allowed: ck.Release) -> None:
     found = ck.audit(allowed.frame, certificate=allowed.certificate)
-    assert found.ok and found.promises[1].status == "vacuous" and found.promises[1].noted
+    assert found.ok and found.guarantees[1].status == "vacuous" and found.guarantees[1].noted
 
 
 def test_a_certificate_that_hides_what_may_stand_alone_is_found_out(allowed: ck.Release) -> None:
-    certificate, note = allowed.certificate, vacuous_note(allowed.certificate.promises[1].text)
+    certificate, note = allowed.certificate, vacuous_note(allowed.certificate.guarantees[1].text)
     silent = certificate.model_copy(update={"notes": tuple(said for said in certificate.notes if said != note)})
     assert f"the certificate does not note: {note}" in ck.audit(allowed.frame, certificate=silent).findings
-    size, closeness = certificate.promises
+    size, closeness = certificate.guarantees
     for change in ({"alone": 0.5}, {"vacuous": False}):
-        changed = certificate.model_copy(update={"promises": (size, closeness.model_copy(update=change))})
+        changed = certificate.model_copy(update={"guarantees": (size, closeness.model_copy(update=change))})
         assert any("may stand alone" in finding for finding in ck.audit(allowed.frame, certificate=changed).findings)
-    old = silent.model_copy(update={"promises": (size, closeness.model_copy(update={"alone": None, "vacuous": False}))})
+    old = silent.model_copy(update={"guarantees": (size, closeness.model_copy(update={"alone": None, "vacuous": False}))})
     found = ck.audit(allowed.frame, certificate=old)
     assert found.status == "vacuous" and not found.findings  # made before shares were stated
 
@@ -224,7 +224,7 @@ def test_a_certificate_that_hides_what_may_stand_alone_is_found_out(allowed: ck.
 def test_a_frontier_marks_vacuous_rows_and_keeps_them_off_the_front() -> None:
     data, schema = case(["flu"] * 6 + ["gout"] * 3, ["gout"] * 6 + ["flu"] * 3, ck.flat())
     found = ck.frontier(data, schema, [ck.KAnonymity(2), ck.TCloseness("icd", 0.2)], ["mondrian"], vary={"t": [0.2, 0.5]})
-    assert [(point.asked, point.ok, point.vacuous) for point in found.points] == [(0.2, True, False), (0.5, True, True)]
+    assert [(point.requested, point.ok, point.vacuous) for point in found.points] == [(0.2, True, False), (0.5, True, True)]
     assert not found.points[1].front and "mondrian at 0.5 is vacuous" in str(found)
     assert [record["vacuous"] for record in found.records()] == [False, True]
 

@@ -61,15 +61,15 @@ def visitor(browser: Any, login: Any, address: str, request: Any) -> Iterator[An
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     said: list[str] = []
-    asked: list[str] = []
+    requested: list[str] = []
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda each: asked.append(each.url))
+    page.on("request", lambda each: requested.append(each.url))
     page.goto("{0.scheme}://{0.netloc}/".format(urlsplit(address)))
     yield page
     context.close()
     assert said == []
-    assert {urlsplit(url).hostname for url in asked} == {"127.0.0.1"}
+    assert {urlsplit(url).hostname for url in requested} == {"127.0.0.1"}
 
 
 def role(page: Any, column: str, chosen: str) -> None:
@@ -99,8 +99,8 @@ def onward(page: Any, what: str) -> None:
         page.click(what)
 
 
-def promise(page: Any, key: str, **values: str) -> None:
-    """Type limits into the card of a promise and send it."""
+def guarantee(page: Any, key: str, **values: str) -> None:
+    """Type limits into the card of a guarantee and send it."""
     for name, value in values.items():
         page.fill(f"#{key}-{name}", value)
     onward(page, f"#{key} button >> nth=0")
@@ -192,8 +192,8 @@ def test_the_whole_way_on_the_built_in_table(visitor: Any, tmp_path: Path) -> No
     onward(page, "text=On to the guarantees")
     page.wait_for_selector("text=are unique today")
     assert "shared by 1 row" in page.inner_text("#asked-0"), "an example from this very table"
-    promise(page, "asked-0", k="8")
-    promise(page, "asked-1", t="0.3")
+    guarantee(page, "asked-0", k="8")
+    guarantee(page, "asked-1", t="0.3")
     assert page.inner_text("#asked-1-head").startswith("t-closeness of disease, t = 0.3")
     assert page.locator("a:text-is('On to the methods')").count() == 0, "charge is sensitive and has no guarantee"
     page.check("input[name=sure]")
@@ -234,8 +234,8 @@ def test_the_whole_way_on_adult(visitor: Any, tmp_path: Path, data_folder: Path)
     onward(page, "text=Back to all columns")
     onward(page, "text=On to the guarantees")
     page.wait_for_selector("text=are unique today")
-    promise(page, "asked-0", k="10")
-    promise(page, "asked-1", t="0.25")
+    guarantee(page, "asked-0", k="10")
+    guarantee(page, "asked-1", t="0.25")
     onward(page, "text=On to the methods")
     compare(page, "mondrian")
     page.click("text=Make the release with mondrian")

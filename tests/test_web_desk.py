@@ -190,7 +190,7 @@ def test_an_attribute_without_a_guarantee_is_confirmed_once_and_only_then_gone_o
     assert "disease" in protection.list_unconfirmed(bare)
     sure = protection.with_confirmed(bare)
     assert protection.list_unconfirmed(sure) == [] and draft.recipe_of(sure).models == draft.recipe_of(bare).models
-    taken = guarantees.without_promise(guarantees.with_promise(sure, DRAFT["models"][1]), 1)
+    taken = guarantees.without_guarantee(guarantees.with_guarantee(sure, DRAFT["models"][1]), 1)
     assert protection.list_unconfirmed(taken) == ["disease"], "a guarantee that was requested and taken back asks again"
 
 
@@ -251,10 +251,10 @@ def test_a_request_without_meaning_is_told_before_it_runs() -> None:
     assert "wage" in roles.draft_faults({**DRAFT, "models": [{"t_closeness": {"column": "wage", "t": 0.1}}]})[0]
 
 
-# Promises.
+# Guarantees.
 
 
-def test_every_promise_is_described_as_it_is() -> None:
+def test_every_guarantee_is_described_as_it_is() -> None:
     for name, model in REGISTRY.items():
         listed = {field.name: field for field in guarantees.fields_of(name)}
         assert set(listed) == {field.name for field in fields(model) if field.init}  # type: ignore[arg-type]
@@ -269,7 +269,7 @@ def test_every_promise_is_described_as_it_is() -> None:
                         models_from([{name: {**base, **beside, field.name: end + out}}])
             for value in field.choices:
                 needs = {f.name: f.least or 1 for f in listed.values() if f.only == (field.name, (value,)) and f.type != "yes"}
-                assert guarantees.promise_form(name, {**base, field.name: value, **needs})[name][field.name] == value
+                assert guarantees.guarantee_form(name, {**base, field.name: value, **needs})[name][field.name] == value
 
 
 def test_todays_levels_are_those_of_an_audit_of_the_raw_table() -> None:
@@ -286,15 +286,15 @@ def test_todays_levels_are_those_of_an_audit_of_the_raw_table() -> None:
     for offered in found.offered:
         model = guarantees.build_default(offered.model, offered.column)
         if "generalized" in offered.forms and not offered.refused.get(""):
-            (told,) = ck.audit(cells, schema, [model]).promises
-            assert offered.today.level == told.reached
+            (told,) = ck.audit(cells, schema, [model]).guarantees
+            assert offered.today.level == told.measured
             checked += 1
     assert checked == 1 + 4 * 2
     record = json.loads(json.dumps(found.record()))
     assert all(offered["example"] and offered["sentence"] for offered in record["offered"])
 
 
-def test_a_promise_that_means_nothing_for_a_column_says_why() -> None:
+def test_a_guarantee_that_means_nothing_for_a_column_says_why() -> None:
     schema = Schema(quasi={"age": "numeric"}, sensitive={"sex": "flat", "stay": "numeric"})
     found = guarantees.assess_table(Columns({name: HOSPITAL[name] for name in schema.published}, HOSPITAL.rows), schema)
     refused = {(offered.model, offered.column): set(offered.refused) for offered in found.offered}
@@ -313,11 +313,11 @@ def test_examples_count_persons_where_there_are_any() -> None:
     assert found.offered[0].example == "Today the rarest value of age is shared by 1 person; 1 of 3 people is unique."
 
 
-def test_promises_of_a_draft_are_added_changed_and_taken_back() -> None:
-    more = guarantees.with_promise(DRAFT, guarantees.promise_form("l_diversity", {"column": "disease", "l": "3", "c": "2"}))
+def test_guarantees_of_a_draft_are_added_changed_and_taken_back() -> None:
+    more = guarantees.with_guarantee(DRAFT, guarantees.guarantee_form("l_diversity", {"column": "disease", "l": "3", "c": "2"}))
     assert more["models"][-1] == {"l_diversity": {"column": "disease", "l": 3}}  # c belongs to another kind
-    assert guarantees.without_promise(more, 2) == DRAFT and guarantees.with_promise(more, more["models"][0]) == more
-    for wrong in (lambda: guarantees.without_promise(DRAFT, 2), lambda: guarantees.promise_form("t_closeness", {"t": "2"})):
+    assert guarantees.without_guarantee(more, 2) == DRAFT and guarantees.with_guarantee(more, more["models"][0]) == more
+    for wrong in (lambda: guarantees.without_guarantee(DRAFT, 2), lambda: guarantees.guarantee_form("t_closeness", {"t": "2"})):
         with pytest.raises(BadInput):
             wrong()
 
@@ -355,11 +355,11 @@ def test_a_chosen_point_is_what_the_draft_then_makes(points: choices.Choices) ->
 
 def test_methods_that_cannot_serve_say_what_they_miss() -> None:
     offers = {offer.name: offer for offer in choices.methods(DRAFT)}
-    assert offers["sabre"].refused is None and offers["burel"].refused == "it needs a promise of likeness"
+    assert offers["sabre"].refused is None and offers["burel"].refused == "it needs a guarantee of likeness"
     assert offers["slicing"].refused == "it is not written as generalized" and all(offer.about for offer in offers.values())
 
 
-def test_a_point_of_a_curve_brings_its_promise() -> None:
+def test_a_point_of_a_curve_brings_its_guarantee() -> None:
     found = choices.vary_guarantee(DRAFT, columns=HOSPITAL, rows=200, names=["mondrian"], vary={"t": [0.3, 0.6]})
     assert (found.rows, found.of, found.level) == (200, 300, "t of disease")
     told = choices.choose_point(DRAFT, found.points[1])

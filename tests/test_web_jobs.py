@@ -144,15 +144,15 @@ def test_one_user_never_keeps_another_waiting(tmp_path: Path, monkeypatch: pytes
     cases = Cases(Settings(home=tmp_path, at_once=2, spare=False))
     tasks = Tasks(cases)
 
-    def asked(owner: str) -> str:
+    def requested(owner: str) -> str:
         case = cases.new(owner, "a.csv", io.BytesIO(b"x"))
         tasks.start(case, "anonymize")
         return case.id
 
-    first, second = asked("ann"), asked("ann")
+    first, second = requested("ann"), requested("ann")
     tasks._dispatch()
     assert [id for id, _ in tasks._running] == [first]
-    other = asked("bob")
+    other = requested("bob")
     tasks._dispatch()
     assert [id for id, _ in tasks._running] == [first, other]
     tasks.cancel(cases.by_id(first))

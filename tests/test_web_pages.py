@@ -32,7 +32,7 @@ PAGES = (
     "/columns/1",
     "/columns/1?builder=rare",
     "/columns/2",
-    "/promises",
+    "/guarantees",
     "/methods",
     "/methods?point=0",
     "/release",
@@ -50,9 +50,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, str, A
         done(app, case)
         sent(client, f"{at}/roles/1", role="quasi")
         sent(client, f"{at}/roles/2", role="sensitive")
-        sent(client, f"{at}/promises/look")
+        sent(client, f"{at}/guarantees/look")
         done(app, case)
-        sent(client, f"{at}/promises", model="k_anonymity", k="3", place="0")
+        sent(client, f"{at}/guarantees", model="k_anonymity", k="3", place="0")
         sent(client, f"{at}/methods", do="all", name="mondrian")
         done(app, case)
         sent(client, f"{at}/release", point="0")
@@ -135,9 +135,9 @@ def test_pages_are_their_owners_alone(desk: tuple[Any, str, Any], place: str) ->
 
 
 ERRORS = [  # where it is sent, what, and a part of the sentence
-    ("/promises", {"key": "asked-0", "model": "k_anonymity", "place": "0", "k": "0"}, "k=0 is too small"),
-    ("/promises", {"key": "asked-1", "model": "t_closeness", "place": "1", "column": "disease", "t": "x"}, "t"),
-    ("/promises", {"key": "asked-0", "model": "k_anonymity", "place": "0", "k": "9999"}, "the table reaches at most"),
+    ("/guarantees", {"key": "asked-0", "model": "k_anonymity", "place": "0", "k": "0"}, "k=0 is too small"),
+    ("/guarantees", {"key": "asked-1", "model": "t_closeness", "place": "1", "column": "disease", "t": "x"}, "t"),
+    ("/guarantees", {"key": "asked-0", "model": "k_anonymity", "place": "0", "k": "9999"}, "the table reaches at most"),
     ("/roles", {"role": "drop"}, "no column is ticked"),
     ("/roles", {"role": "person", "column": ["0", "1"]}, "2 columns are ticked"),
     ("/suppress", {"share": "100"}, "less than 100 percent"),
@@ -174,7 +174,7 @@ def test_a_change_is_taken_back(desk: tuple[Any, str, Any]) -> None:
     answer = client.post(f"{at}/columns/1/tree", data={"do": "merge", "label": "both", "node": ['["a&b"]', '["{{7*191}}"]']})
     assert answer.status_code == 303
     assert draft_of(case) != before
-    assert "for these roles" in client.get(f"{at}/promises").text, "what was counted for other trees is out of date"
+    assert "for these roles" in client.get(f"{at}/guarantees").text, "what was counted for other trees is out of date"
     assert "has changed since" in client.get(f"{at}/release").text
     sent(client, f"{at}/undo", to="1")
     assert draft_of(case) == before
@@ -183,18 +183,18 @@ def test_a_change_is_taken_back(desk: tuple[Any, str, Any]) -> None:
 def test_no_method_is_chosen_before_every_attribute_has_a_guarantee_or_a_confirmation(desk: tuple[Any, str, Any]) -> None:
     client, at, case = desk
     before = draft_of(case)
-    sent(client, f"{at}/promises/1/remove")
-    shown = client.get(f"{at}/promises").text
+    sent(client, f"{at}/guarantees/1/remove")
+    shown = client.get(f"{at}/guarantees").text
     assert "Without a guarantee: disease" in shown and ">On to the methods<" not in shown
     for place, form in (("/methods", {"do": "all"}), ("/release", {"method": "mondrian"})):
         answer = client.post(at + place, data=form)
         assert answer.status_code == 422 and "no guarantee protects disease" in answer.text
-    assert "tick the box if you want this" in client.post(f"{at}/promises/confirm").text
-    sent(client, f"{at}/promises", propose="disease")
+    assert "tick the box if you want this" in client.post(f"{at}/guarantees/confirm").text
+    sent(client, f"{at}/guarantees", propose="disease")
     assert draft_of(case)["models"] == [{"k_anonymity": {"k": 3}}, {"t_closeness": {"column": "disease", "t": 0.2}}]
     sent(client, f"{at}/undo")
-    sent(client, f"{at}/promises/confirm", sure="yes")
-    assert ">On to the methods<" in client.get(f"{at}/promises").text
+    sent(client, f"{at}/guarantees/confirm", sure="yes")
+    assert ">On to the methods<" in client.get(f"{at}/guarantees").text
     assert "confirmed" not in client.get(f"{at}/recipe.yaml").text, "no recipe has it"
     for _ in range(2):
         sent(client, f"{at}/undo")
@@ -238,12 +238,12 @@ def test_a_recipe_goes_out_and_comes_in_again(desk: tuple[Any, str, Any]) -> Non
         assert refused.status_code == 422 and why in refused.text
 
 
-def test_another_form_has_other_promises_and_methods(desk: tuple[Any, str, Any]) -> None:
+def test_another_form_has_other_guarantees_and_methods(desk: tuple[Any, str, Any]) -> None:
     client, at, case = desk
     before = draft_of(case)
-    assert "only in a release that is written as" in client.get(f"{at}/promises").text
+    assert "only in a release that is written as" in client.get(f"{at}/guarantees").text
     sent(client, f"{at}/form", form="sliced")
-    assert "k_anonymity has no meaning" in client.get(f"{at}/promises").text
+    assert "k_anonymity has no meaning" in client.get(f"{at}/guarantees").text
     sent(client, f"{at}/undo")
     assert draft_of(case) == before
 
@@ -253,10 +253,10 @@ def test_ranges_of_whole_numbers_are_snapped_by_a_tick(desk: tuple[Any, str, Any
     before = draft_of(case)
     sent(client, f"{at}/form", form="generalized", snap="yes")
     assert draft_of(case)["form"] == {"generalized": {"snap": True}}
-    assert 'name="snap" value="yes" checked' in client.get(f"{at}/promises").text
+    assert 'name="snap" value="yes" checked' in client.get(f"{at}/guarantees").text
     sent(client, f"{at}/form", form="generalized")
     assert "form" not in draft_of(case)
-    assert 'name="snap" value="yes" checked' not in client.get(f"{at}/promises").text
+    assert 'name="snap" value="yes" checked' not in client.get(f"{at}/guarantees").text
     sent(client, f"{at}/undo")
     sent(client, f"{at}/undo")
     assert draft_of(case) == before
@@ -265,7 +265,7 @@ def test_ranges_of_whole_numbers_are_snapped_by_a_tick(desk: tuple[Any, str, Any
 def test_work_is_shown_and_can_be_cancelled(desk: tuple[Any, str, Any]) -> None:
     client, at, case = desk
     before = draft_of(case)
-    sent(client, f"{at}/promises", model="t_closeness", column="disease", t="0.3")
+    sent(client, f"{at}/guarantees", model="t_closeness", column="disease", t="0.3")
     sent(client, f"{at}/methods", do="all", name="knit")
     tasks = client.app.state.tasks
     task = tasks.status(case)
@@ -281,6 +281,11 @@ def test_work_is_shown_and_can_be_cancelled(desk: tuple[Any, str, Any]) -> None:
 
 def test_an_address_that_takes_forms_leads_to_their_page(desk: tuple[Any, str, Any]) -> None:
     client, at, _ = desk
-    for place, page in (("/suppress", "/promises"), ("/missing", "/roles"), ("/columns/1/tree", "/columns/1"), ("/format", "")):
+    for place, page in (
+        ("/suppress", "/guarantees"),
+        ("/missing", "/roles"),
+        ("/columns/1/tree", "/columns/1"),
+        ("/format", ""),
+    ):
         answer = client.get(at + place)
         assert (answer.status_code, answer.headers["location"]) == (303, at + page)

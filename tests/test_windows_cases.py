@@ -289,7 +289,7 @@ def test_the_seed_repeats_and_the_order_shows_nothing_of_it() -> None:
         ({"omega": 7, "advance": 2}, "not a multiple"),
         ({"omega": 4, "advance": 0}, "advance"),
         ({"omega": 0, "advance": 1}, "omega"),
-        ({"models": []}, "no promise"),
+        ({"models": []}, "no guarantee"),
         ({"models": [ck.TCloseness("age", 0.2)]}, "not sensitive"),
         ({"models": [ck.BetaLikeness("secret", 1)]}, "plans for"),
         ({"models": [ck.TCloseness("secret", 0.2, distance="ordered")]}, "without an order"),
@@ -298,9 +298,9 @@ def test_the_seed_repeats_and_the_order_shows_nothing_of_it() -> None:
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_the_first_row(params: Row, said: str) -> None:
-    asked: Row = {"models": [ck.TCloseness("secret", 0.2)], "omega": 8, "advance": 4, **params}
+    requested: Row = {"models": [ck.TCloseness("secret", 0.2)], "omega": 8, "advance": 4, **params}
     with pytest.raises(ck.BadInput, match=said):
-        SabreWindow(schema_of(TREE), **asked)
+        SabreWindow(schema_of(TREE), **requested)
 
 
 @pytest.mark.parametrize("method", [ck.Slicing(), ck.Anatomy(), ck.Mondrian, "mondriaan"])

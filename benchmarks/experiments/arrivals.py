@@ -34,7 +34,7 @@ class Outlet:
         took = time.perf_counter() - start
         told, counters = stream.certificate, stream.counters
         if not told.ok or counters.rows_out + counters.suppressed != rows.rows:
-            raise AssertionError(f"{stream.name} broke a promise")
+            raise AssertionError(f"{stream.name} broke a guarantee")
         none = np.empty(0, dtype=np.int64)
         positions = np.concatenate([none, *(block.rows for block in left)])
         columns = concat_columns([block.columns for block in left]) if left else rows.take(none)

@@ -49,38 +49,38 @@ def over_k(secret: Secret, ks: Sequence[int], order: str = "value") -> dict[floa
 class Drawn:
     """Random partitions of one group: for each k what each of them reaches, and the mean size of its classes."""
 
-    reached: dict[float, NDArray[np.float64]]
+    measured: dict[float, NDArray[np.float64]]
     sizes: dict[float, NDArray[np.float64]]
 
     @classmethod
     def of(cls, secret: Secret, group: Groups, ks: Sequence[int], draws: int, seed: int) -> Drawn:
-        reached, sizes = {}, {}
+        measured, sizes = {}, {}
         codes, _ = secret.table.secret(secret.name)
         for k in ks:
             rng = np.random.default_rng([31, seed, k])
             drawn = [Partition.of(one) for one in itertools.islice(group(codes, k, rng), draws)]
             if any(int(np.bincount(one.class_of).min()) < k for one in drawn):
                 raise AssertionError(f"a random class has fewer than {k} rows")
-            reached[k] = np.array([distances(secret, one).max() for one in drawn])
+            measured[k] = np.array([distances(secret, one).max() for one in drawn])
             sizes[k] = np.array([len(codes) / one.count for one in drawn])
-        return cls(reached, sizes)
+        return cls(measured, sizes)
 
     def lines(self, name: str = "random") -> dict[str, dict[float, float]]:
         """Least, median and largest."""
         of = {"least": np.min, "median": np.median, "largest": np.max}
-        return {f"{name}, {what}": {k: float(number(r)) for k, r in self.reached.items()} for what, number in of.items()}
+        return {f"{name}, {what}": {k: float(number(r)) for k, r in self.measured.items()} for what, number in of.items()}
 
     def below(self, line: dict[float, float]) -> dict[float, int]:
         """How many lie below the line, at each k."""
-        return {k: int((found < line[k] - 1e-12).sum()) for k, found in self.reached.items()}
+        return {k: int((found < line[k] - 1e-12).sum()) for k, found in self.measured.items()}
 
     def sizes_below(self, line: dict[float, float]) -> list[float]:
         """Of those below the line: the mean size of their classes, as a multiple of k."""
-        return [float(s / k) for k, found in self.reached.items() for s in self.sizes[k][found < line[k] - 1e-12]]
+        return [float(s / k) for k, found in self.measured.items() for s in self.sizes[k][found < line[k] - 1e-12]]
 
     def gained(self, line: dict[float, float]) -> float:
         """The most by which one lies below the line, as a share of it."""
-        return max(float((line[k] - found.min()) / line[k]) for k, found in self.reached.items())
+        return max(float((line[k] - found.min()) / line[k]) for k, found in self.measured.items())
 
 
 def free_sizes(codes: Int32, k: int, rng: np.random.Generator) -> Iterator[Int32]:

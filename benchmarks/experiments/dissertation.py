@@ -112,7 +112,7 @@ def _groups(title: str, secret: Secret, trial: Trial) -> Figure:
 def _said(drawn: dict[str, Drawn], ours: dict[float, float], draws: int) -> list[Claim]:
     below = {name: one.below(ours) for name, one in drawn.items()}
     beaten = {name: [k for k, count in counts.items() if count] for name, counts in below.items()}
-    far = min(float(np.min(one.reached[k])) / ours[k] for one in (drawn[A], drawn[B]) for k in ours)
+    far = min(float(np.min(one.measured[k])) / ours[k] for one in (drawn[A], drawn[B]) for k in ours)
     larger = [size for group in (D, D_FIRST) for size in drawn[group].sizes_below(ours)]
     either = sorted({*beaten[D], *beaten[D_FIRST]})
     return [

@@ -40,24 +40,24 @@ typed by hand. What a source prints in numbers stands in the picture as a dashed
 quoted in words. What was measured beyond the sources, speed above all, stands in `benchmarks/RESULTS.md`.
 
 Some sources look at large t. There a class may hold a single value, so the guarantee
-[excludes nothing](promises.md#guarantees-that-exclude-nothing) for these values; the releases are made with
+[excludes nothing](guarantees.md#guarantees-that-exclude-nothing) for these values; the releases are made with
 `allow_vacuous=True`, and their certificates state the share of rows concerned.
 """
 
 
 def main(arguments: list[str] | None = None) -> int:
-    asked = _arguments(arguments)
-    if not asked.quick and tables.data_folder() is None:
+    requested = _arguments(arguments)
+    if not requested.quick and tables.data_folder() is None:
         print("The public tables are not here: set CLOSEKNIT_DATA to their folder, or try --quick.", file=sys.stderr)
         return 2
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        into = asked.into or (place if asked.quick else DOCS)
-        done = set(sections_of(into / PAGE)) if asked.missing else set()
-        for source, figure in asked.wanted:
+        into = requested.into or (place if requested.quick else DOCS)
+        done = set(sections_of(into / PAGE)) if requested.missing else set()
+        for source, figure in requested.wanted:
             if f"{source}_{_key(figure)}" not in done:
-                _run(source, figure, Trial(asked.quick, place), into)
+                _run(source, figure, Trial(requested.quick, place), into)
     return 0
 
 
@@ -108,16 +108,16 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small generated tables, about a minute for everything")
     parser.add_argument("--missing", action="store_true", help="only figures that the page has not got yet")
     parser.add_argument("--into", type=Path, help="the folder for the page and its pictures; docs/ unless --quick")
-    asked = parser.parse_args(arguments)
-    asked.wanted = []
-    for name in asked.names or SOURCES:
+    requested = parser.parse_args(arguments)
+    requested.wanted = []
+    for name in requested.names or SOURCES:
         source, _, figure = name.partition(":")
         known = SOURCES[source].experiments if source in SOURCES else {}
         if source not in SOURCES or (figure and figure not in known):
             names = ", ".join(known if source in SOURCES else SOURCES)
             parser.error(f"there is no experiment '{name}'; known are: {names}")
-        asked.wanted += [(source, one) for one in ([figure] if figure else known)]
-    return asked
+        requested.wanted += [(source, one) for one in ([figure] if figure else known)]
+    return requested
 
 
 if __name__ == "__main__":

@@ -276,16 +276,16 @@ def groupings(trial: Trial) -> Figure:
 
 
 def worth(trial: Trial) -> Figure:
-    """COUNT queries and a classifier on releases that promise the same."""
+    """COUNT queries and a classifier on releases that guarantee the same."""
     split = workload.split_of(tables.adult_all(trial.place, trial.rows(SMALL_ROWS)), trial.rows(SMALL_ROWS))
     count = workload.TRIED if trial.quick else workload.QUERIES
-    asked = queries(split.train, split.schema, SECRET, count=count)
+    requested = queries(split.train, split.schema, SECRET, count=count)
     most = split.train.rows / int(split.train[SECRET].counts.max())
     errors: dict[str, dict[float, float]] = {}
     learned: dict[str, dict[str, dict[float, float]]] = {target: {} for target in workload.TARGETS}
     for l in [l for l in workload.LS if l <= most][: 2 if trial.quick else None]:
         for name, release in workload.made(split, l).items():
-            errors.setdefault(name, {})[l] = workload_error(release, split.train, asked).median or 0.0
+            errors.setdefault(name, {})[l] = workload_error(release, split.train, requested).median or 0.0
             for target, lines in learned.items():
                 scores = learning_accuracy(release, split.train, split.test, split.schema, target)
                 lines.setdefault(name, {})[l] = scores.release.accuracy

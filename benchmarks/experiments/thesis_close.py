@@ -44,7 +44,7 @@ BETTER = "SABRE loses less than tMondrian and tIncognito (loss of one over that 
 PRINTED, OURS = ((KNN, T_BOOK), (KNN_CUTS, T_BOOK)), ((SABRE, T_MONDRIAN), (SABRE, INCOGNITO))
 WHY = (
     "As printed SABRE makes a plan that holds whatever rows a class gets; Mondrian asks whether the rows that are there keep "
-    "the promise. How the two compare depends on which Mondrian it is, and the source does not say which one it ran."
+    "the guarantee. How the two compare depends on which Mondrian it is, and the source does not say which one it ran."
 )
 
 
@@ -97,17 +97,19 @@ def over_rows(trial: Trial) -> Figure:
 def real_closeness(trial: Trial) -> Figure:
     """Figure 3.10."""
     table = sal(trial)
-    by_t = curves(_over_t(table, trial.some(TS, TS[2::2])), "reached")
-    by_quasi = curves(_over_quasi(table, trial.some(QUASI, QUASI[::4])), "reached")
-    asked = [(t, x) for line in by_t.values() for t, x in line.items()]
-    asked += [(T, x) for line in by_quasi.values() for x in line.values()]
+    by_t = curves(_over_t(table, trial.some(TS, TS[2::2])), "measured")
+    by_quasi = curves(_over_quasi(table, trial.some(QUASI, QUASI[::4])), "measured")
+    requested = [(t, x) for line in by_t.values() for t, x in line.items()]
+    requested += [(T, x) for line in by_quasi.values() for x in line.values()]
     claims = [
-        Claim("what is reached is below t for all of them", all(x < t for t, x in asked), _used(asked)),
+        Claim("what is reached is below t for all of them", all(x < t for t, x in requested), _used(requested)),
         ahead(by_t, [(KNN, T_BOOK), (INCOGNITO, T_BOOK)], "SABRE and tIncognito reach a smaller t than tMondrian"),
         ahead(by_t, [(SABRE, T_MONDRIAN)], DEFAULTS),
     ]
     panels = [Panel("t", "t reached", by_t), Panel("quasi columns", "t reached", by_quasi)]
-    remark = "The default goes on cutting while there is room, so it reaches what was asked: loss is saved, no promise broken."
+    remark = (
+        "The default goes on cutting while there is room, so it reaches what was asked: loss is saved, no guarantee broken."
+    )
     return Figure("The t that is reached (figure 3.10)", f"{_settings(table)} {NAMES}", claims, panels, remark=remark)
 
 
@@ -185,8 +187,8 @@ def _widens(losses: Drawn, one: str, other: str) -> Claim:
     return Claim(f"the gap between SABRE and {other} widens with every column", gaps == sorted(gaps) and gaps[0] > 0, said)
 
 
-def _used(asked: Sequence[tuple[float, float]]) -> str:
-    used = [x / t for t, x in asked]
+def _used(requested: Sequence[tuple[float, float]]) -> str:
+    used = [x / t for t, x in requested]
     return f"between {min(used):.0%} and {max(used):.1%} of what was asked is used up"
 
 

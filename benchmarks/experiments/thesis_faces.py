@@ -82,9 +82,11 @@ def face_to_face(trial: Trial) -> Figure:
         Panel("t", REACHED, by_t, log=True, title="(b) the same t"),
         Panel("loss A", REACHED, by_loss, log=True, title="(c) the same loss"),
     ]
-    asked = len(trial.some(TS, QUICK_LOSSES))
+    requested = len(trial.some(TS, QUICK_LOSSES))
     lost = (
-        ", not found where a point is missing" if any(len(line) < asked for line in (*by_t.values(), *by_loss.values())) else ""
+        ", not found where a point is missing"
+        if any(len(line) < requested for line in (*by_t.values(), *by_loss.values()))
+        else ""
     )
     settings = (
         f"{table.whole.remark} Quasi {', '.join(FIVE[:3])}, no k. BUREL and SABRE with plan, fill and cuts, without polish and "

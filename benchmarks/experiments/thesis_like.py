@@ -38,7 +38,7 @@ RANGED = (CUTS, DEFAULT, L_MONDRIAN, D_MONDRIAN)  # as printed, BUREL knows no r
 NAMES = "Names as for figure 4.5."
 WHY = (
     "BUREL's plan has to hold whatever rows a class gets, so a class takes its share of every bucket, from wherever it is; "
-    "Mondrian asks only whether the rows that are there keep the promise."
+    "Mondrian asks only whether the rows that are there keep the guarantee."
 )
 
 
@@ -93,8 +93,8 @@ def ranges(trial: Trial) -> Figure:
     table = sal(trial)
     three = table.part(quasi=FIVE[:3])
 
-    def losses(places: Sequence[float], asked: Callable[[float], tuple[float, int | None]]) -> Curves:
-        return curves(over(RANGED, places, lambda name, x: made(name, three, likely(name, three, *asked(x)))))
+    def losses(places: Sequence[float], requested: Callable[[float], tuple[float, int | None]]) -> Curves:
+        return curves(over(RANGED, places, lambda name, x: made(name, three, likely(name, three, *requested(x)))))
 
     epsilons, betas = trial.some(EPSILONS, EPSILONS[::4]), trial.some(BETAS, BETAS[::4])
     by_eps, by_beta = losses(epsilons, lambda e: (BETA, int(e))), losses(betas, lambda b: (b, EPSILON))

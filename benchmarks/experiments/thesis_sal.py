@@ -56,7 +56,7 @@ CLOSE = (KNN, KNN_CUTS, SABRE, SABRE_KNN, T_BOOK, T_MONDRIAN, INCOGNITO)
 LIKE = (BUREL, CUTS, DEFAULT, L_BOOK, L_MONDRIAN, D_BOOK, D_MONDRIAN)
 ABOUT_CLOSE = (
     "Names: as printed, one plan with the bounds of the source, filled by nearest neighbours, and nothing else; cuts, classes "
-    "are cut further where the actual rows keep every promise; textbook, relaxed, median, the widest column first; no more, "
+    "are cut further where the actual rows keep every guarantee; textbook, relaxed, median, the widest column first; no more, "
     f"the default (SABRE with the hilbert fill). tIncognito has balanced trees of height {HEIGHT} for age and education, which "
     "nobody ships."
 )
@@ -115,12 +115,12 @@ def _part(table: Sal, rows: int | None, quasi: tuple[str, ...]) -> tables.Source
 
 
 def closely(secret: str, k: int, t: float) -> tuple[Model, ...]:
-    """What chapter 3 promises."""
+    """What chapter 3 guarantees."""
     return ck.KAnonymity(k), ck.TCloseness(secret, t)
 
 
 def likely(name: str, source: tables.Source, beta: float, eps: int | None = None) -> tuple[Model, ...]:
-    """What chapter 4 promises; where delta-disclosure is asked too, it vetoes all that beta-likeness would."""
+    """What chapter 4 guarantees; where delta-disclosure is asked too, it vetoes all that beta-likeness would."""
     kind = "enhanced" if eps is None else "range"
     like = ck.BetaLikeness(source.secret, beta, kind=kind, eps=eps)
     return (ck.DeltaDisclosure(source.secret, implying(source, beta)), like) if name in (D_BOOK, D_MONDRIAN) else (like,)
@@ -135,7 +135,7 @@ def implying(source: tables.Source, beta: float) -> float:
 
 @dataclass(frozen=True)
 class Request:
-    """A method, a table and what is promised; a file stands for its table."""
+    """A method, a table and what is guaranteed; a file stands for its table."""
 
     name: str
     path: Path
@@ -149,18 +149,22 @@ def released(name: str, source: tables.Source, models: tuple[Model, ...]) -> tup
 
 
 @lru_cache(maxsize=120)
-def _released(asked: Request) -> tuple[ck.Release, float]:
+def _released(requested: Request) -> tuple[ck.Release, float]:
     """Incognito needs trees."""
-    return timed(METHODS[asked.name], with_trees(asked.source) if asked.name == INCOGNITO else asked.source, asked.models)
+    return timed(
+        METHODS[requested.name],
+        with_trees(requested.source) if requested.name == INCOGNITO else requested.source,
+        requested.models,
+    )
 
 
 def made(name: str, source: tables.Source, models: tuple[Model, ...]) -> Made:
-    """What it loses, reaches (of the last promise) and takes."""
+    """What it loses, reaches (of the last guarantee) and takes."""
     return Made.of(*released(name, source, models))
 
 
 def level(release: ck.Release, model: Model) -> float:
-    """What a release reaches of a promise that was not asked for."""
+    """What a release reaches of a guarantee that was not asked for."""
     return float(model.levels(reading_of(release).classes).max())
 
 

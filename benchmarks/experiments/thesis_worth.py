@@ -77,16 +77,16 @@ def like_queries(trial: Trial) -> Figure:
     table, ask = sal(trial), Errors(trial)
     three, five = (table.part(quasi=FIVE[:n]) for n in (3, 5))
 
-    def promised(name: str, source: tables.Source, beta: float = BETA) -> Problem:
+    def guaranteed(name: str, source: tables.Source, beta: float = BETA) -> Problem:
         return source, likely(name, source, beta)
 
     def fewer(name: str, n: float) -> float:
-        return ask(name, promised(name, table.part(quasi=FIVE[: int(n)])), min(LAMBDA, int(n)), THETA)
+        return ask(name, guaranteed(name, table.part(quasi=FIVE[: int(n)])), min(LAMBDA, int(n)), THETA)
 
-    by_lambda = _over(LIKE, trial.some(LAMBDAS, LAMBDAS[::4]), lambda name, x: ask(name, promised(name, five), int(x), THETA))
-    by_beta = _over(LIKE, trial.some(BETAS, BETAS[::4]), lambda name, b: ask(name, promised(name, three, b), LAMBDA, THETA))
+    by_lambda = _over(LIKE, trial.some(LAMBDAS, LAMBDAS[::4]), lambda name, x: ask(name, guaranteed(name, five), int(x), THETA))
+    by_beta = _over(LIKE, trial.some(BETAS, BETAS[::4]), lambda name, b: ask(name, guaranteed(name, three, b), LAMBDA, THETA))
     by_quasi = _over(LIKE, trial.some((1, 2, 3, 4, 5), (1, 5)), fewer)
-    by_theta = _over(LIKE, trial.some(THETAS, THETAS[::4]), lambda name, x: ask(name, promised(name, three), LAMBDA, x))
+    by_theta = _over(LIKE, trial.some(THETAS, THETAS[::4]), lambda name, x: ask(name, guaranteed(name, three), LAMBDA, x))
     every = _together([by_lambda, by_beta, by_quasi, by_theta])
     claims = [
         ahead(
@@ -150,8 +150,8 @@ class Errors:
         self.workloads: dict[tuple[Path, int, float], Workload] = {}
         self.known: dict[tuple[str, tuple[Model, ...], tuple[Path, int, float]], float] = {}
 
-    def __call__(self, name: str, asked: Problem, lambda_: int, theta: float) -> float:
-        source, models = asked
+    def __call__(self, name: str, requested: Problem, lambda_: int, theta: float) -> float:
+        source, models = requested
         at = source.path, lambda_, theta
         if at not in self.workloads:
             self.workloads[at] = queries(source.path, source.schema, source.secret, lambda_, theta, self.count)
@@ -162,8 +162,8 @@ class Errors:
         return self.known[name, models, at]
 
 
-def _apart(name: str, asked: Problem, level: int) -> float:
-    source, models = asked
+def _apart(name: str, requested: Problem, level: int) -> float:
+    source, models = requested
     reading = read_as(source, name, released(name, source, models)[0])
     return kl_divergence(reading, _rows(source), source.schema, level).kl
 

@@ -37,7 +37,7 @@ DEALT: dict[str, Method] = {
     f"{B} alone by value": ck.StackAndDeal(dealing="literal", column=B),
     HALVING: ck.StackAndDeal(dealing="halving", column=BOTH),
 }
-ASKED: dict[str, Method] = {"Fragmentation": ck.Fragmentation(), "FcmDraw": ck.FcmDraw()}
+REQUESTED: dict[str, Method] = {"Fragmentation": ck.Fragmentation(), "FcmDraw": ck.FcmDraw()}
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _dealt(table: Table, k: int) -> list[Point]:
         partition = method.run(table, [ck.KAnonymity(k)], SEED, ignore_progress).partition
         points.append(Point.of(who, k, table, partition))
     models = [ck.KAnonymity(k), *(ck.TCloseness(name, _rounded_up(t)) for name, t in ((A, points[0].a), (B, points[0].b)))]
-    for who, method in ASKED.items():
+    for who, method in REQUESTED.items():
         points.append(Point.of(who, k, table, method.run(table, models, SEED, ignore_progress).partition))
     return points
 

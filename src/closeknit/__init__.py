@@ -1,4 +1,4 @@
-"""closeknit publishes tables about people under promises that anybody can check.
+"""closeknit publishes tables about people under guarantees that anybody can check.
 
 The names below load on first use, so that `import closeknit` costs next to nothing.
 

@@ -82,19 +82,19 @@ def anonymize(
     >>> ck.anonymize(table, schema, [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)]).certificate.ok
     True
     """
-    asked, tell = form_of(form), progress or ignore_progress
-    method = usual_method(asked) if method is None else method_of(method)
+    requested, tell = form_of(form), progress or ignore_progress
+    method = usual_method(requested) if method is None else method_of(method)
     number("suppress", suppress, least=0, most=1)
     choice("escape_formulas", escape_formulas, (True, False))
     choice("allow_vacuous", allow_vacuous, (True, False))
-    models = check_guarantees(require_schema(schema), models_from(models), method, asked)
+    models = check_guarantees(require_schema(schema), models_from(models), method, requested)
     seed = _seed(seed)
     on_spark = wants_spark(data, engine, master)
     if on_spark and escape_formulas:
         raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
     if on_spark:
         described = _data_form(data, True, csv.form(csv) if csv else {})
-        shape = asked or build_from_form("form", usual_form(method), FORMS)
+        shape = requested or build_from_form("form", usual_form(method), FORMS)
         return anonymize_on_spark(
             data,
             schema,
@@ -114,7 +114,7 @@ def anonymize(
     described = _data_form(data, False, found.form(csv) if found else {})
     tell("encoding", 0.1)
     table = replace(schema.encode(columns), allow_vacuous=allow_vacuous)
-    done = release_table(table, models, method, suppress=suppress, form=asked, seed=seed, tell=tell)
+    done = release_table(table, models, method, suppress=suppress, form=requested, seed=seed, tell=tell)
     parquet = described is not None and kind_of(data) == ".parquet"
     partition = _by_input_row(done.table, done.partition)
     flags = {"escape_formulas": escape_formulas, "allow_vacuous": allow_vacuous}
@@ -157,7 +157,7 @@ def release_table(
 ) -> ReleaseResult:
     """The part of `anonymize` between the doors: many settings may be tried on a table that is read and coded once.
 
-    `models` are all that is promised, as `check_guarantees` gives them.
+    `models` are all that is guaranteed, as `check_guarantees` gives them.
     """
     usual = build_from_form("form", usual_form(method), FORMS)
     table = _preprocess(form or usual, table, seed)
@@ -176,7 +176,7 @@ def release_table(
 
 
 def check_guarantees(schema: Schema, models: Sequence[Model], method: Method, form: Form | None) -> list[Model]:
-    """All that is promised, the method's own too; refused where it has no meaning for these columns in this form."""
+    """All that is guaranteed, the method's own too; refused where it has no meaning for these columns in this form."""
     models = list_guarantees(method, schema, models)
     check_models(schema, models, form or build_from_form("form", usual_form(method), FORMS))
     return models
@@ -254,7 +254,7 @@ def _data_form(data: Any, on_spark: bool, csv: dict[str, Any]) -> dict[str, Any]
 
 
 def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, tell: Progress) -> Outcome:
-    """The method's outcome, with the rows of one person together, repaired where a promise does not hold yet."""
+    """The method's outcome, with the rows of one person together, repaired where a guarantee does not hold yet."""
 
     def work(part: Table) -> Outcome:
         return method.run(part, models, seed, tell)
@@ -266,9 +266,9 @@ def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, t
 def _best(
     table: Table, models: Sequence[Model], required: Sequence[Model], outcome: Outcome, form: Form, method: Method, seed: int
 ) -> tuple[Partition, Columns, Certificate]:
-    """What is released: the method's outcome, or what loses less where rows may be withheld, each certified as written.
+    """What is released: the method's outcome, or what loses less where rows may be suppressed, each certified as written.
 
-    A method that brings its own form withholds for itself; of any other the outliers of its classes are left out, and the
+    A method that brings its own form suppresses for itself; of any other the outliers of its classes are left out, and the
     rest stays as it is (and is repaired), or the method works on it again.
     """
     best = (outcome.partition, *publish_table(table, outcome.partition, models, form, seed))

@@ -104,18 +104,18 @@ def attack(
     ([0.2], 'minimality needs the recipe with its method and seed, to run it again')
     """
     published, baskets = load_published(release, certificate, csv), _check_baskets(baskets)
-    asked = Recipe.read(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
-    schema = (asked.schema if asked is not None else None) if schema is None else require_schema(schema)
+    requested = Recipe.read(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
+    schema = (requested.schema if requested is not None else None) if schema is None else require_schema(schema)
     theirs = None if other is None else load_published(other, None, csv)
     shared = () if theirs is None else reading_of(theirs).schema.used
-    table = _original(original, asked, schema, csv, published.certificate, shared)
+    table = _original(original, requested, schema, csv, published.certificate, shared)
     reading = reading_of(published)
     people = None if population is None else _population(population, reading, schema, csv)
     found = on_release(published, baskets)
     missing = [attack for attack, given in _find_available(reading, table, people, theirs).items() if not given]
     reasons = list_skipped(published, baskets)
     if table is not None and schema is not None:
-        again = _prepare_rerun(published, table, asked)
+        again = _prepare_rerun(published, table, requested)
         rerun, class_of = (None, None) if isinstance(again, str) else again
         found += with_original(
             published, table, schema, population=people, other=theirs, rerun=rerun, class_of=class_of, runs=runs, seed=seed
@@ -205,7 +205,7 @@ def _original(
     columns = read(
         source, format, lambda names: [*needed(names), *(name for name in shared if name in schema.removed and name in names)]
     )
-    rows = certificate.rows + certificate.withheld
+    rows = certificate.rows + certificate.suppressed
     if columns.rows != rows:
         what = f"the original table has {columns.rows:,} rows, and the release speaks of {rows:,}"
         file = source if isinstance(source, str | PathLike) else None
@@ -225,11 +225,11 @@ def _population(population: Any, reading: Reading, schema: Schema | None, csv: C
     return columns
 
 
-def _prepare_rerun(published: Published, table: Columns, asked: Recipe | None) -> tuple[Rerun, NDArray[np.int32]] | str:
+def _prepare_rerun(published: Published, table: Columns, requested: Recipe | None) -> tuple[Rerun, NDArray[np.int32]] | str:
     """How to make such a release of another table, and the class of each row; or why that cannot be done."""
-    if asked is None:
+    if requested is None:
         return f"minimality needs {NEEDS['minimality']}"
-    recipe, schema = asked, asked.schema.model_copy(update={"identifier": ()})  # these were not even read
+    recipe, schema = requested, requested.schema.model_copy(update={"identifier": ()})  # these were not even read
     if recipe.stream is not None:
         return "minimality of a stream: it draws from a secret that stays in its checkpoint"
     if recipe.seed is None:

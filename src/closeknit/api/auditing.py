@@ -1,4 +1,4 @@
-"""`audit`: every promise of a release made by anyone, recomputed from its cells alone."""
+"""`audit`: every guarantee of a release made by anyone, recomputed from its cells alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from closeknit.api.release_faults import (
 )
 from closeknit.api.request_checks import check_models
 from closeknit.core.audit import Audit, CheckedGuarantee, Recomputation, differences, find_finer_secrets
-from closeknit.core.certificate import Certificate, Promise
+from closeknit.core.certificate import Certificate, Guarantee
 from closeknit.core.certifying import list_unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
@@ -54,7 +54,7 @@ def audit(
     engine: str | None = None,
     master: str | None = None,
 ) -> Audit:
-    """Recompute every promise of a release made by anyone, from its cells alone.
+    """Recompute every guarantee of a release made by anyone, from its cells alone.
 
     `engine="spark"` leaves the rows on Spark, at the cluster `master`; so does a Spark frame.
 
@@ -75,21 +75,21 @@ def audit(
     claimed = None if certificate is None else read_certificate(certificate)
     if claimed is not None:
         schema = Schema.from_forms(claimed.columns) if schema is None else schema
-        models = models or [promise.model for promise in claimed.promises]
+        models = models or [guarantee.model for guarantee in claimed.guarantees]
     schema, models = _check_required(schema, models)
     shape: Form = form_of(claimed.form if claimed and form is None else form) or generalized()
     check_models(schema, models, shape)
-    withheld, escapes = (claimed.withheld, claimed.escape_formulas) if claimed else (0, escape_formulas)
+    suppressed, escapes = (claimed.suppressed, claimed.escape_formulas) if claimed else (0, escape_formulas)
     faults: list[str] = []  # of the form: they count where a certificate claims it
     if wants_spark(data, engine, master):
-        columns, seen, content, formulas = inspect_on_spark(data, schema, models, shape, withheld, csv, master, escapes)
+        columns, seen, content, formulas = inspect_on_spark(data, schema, models, shape, suppressed, csv, master, escapes)
         persons, parts = False, {}
         findings = _check_columns(columns, schema, shape.added)
         unchecked = ["the order of rows and the bytes of files were not checked on Spark"]
     else:
         written = _refuse_empty(read_written(data, csv))
         columns = unescape_columns(written) if escapes else written
-        findings, seen, persons = _read_release(columns, schema, models, shape, withheld)
+        findings, seen, persons = _read_release(columns, schema, models, shape, suppressed)
         blocks, formulas = list(canonical_blocks(written)), formula_notes(columns)
         content, parts, unchecked = hash_of_blocks(iter(blocks)), shape.parts(columns, schema), []
         findings += [f"{note}, which are not escaped" for note in formula_notes(written)] if escapes else []
@@ -102,7 +102,7 @@ def audit(
     canonical = claimed is not None and not claimed.closeknit.startswith(FIRST)
     unchecked += [] if canonical else [f"the form is not canonical: {fault}" for fault in faults]
     return Audit(
-        promises=tuple(_check_guarantees(seen, models, schema, persons, claimed)),
+        guarantees=tuple(_check_guarantees(seen, models, schema, persons, claimed)),
         findings=tuple(findings + faults if canonical else findings),
         rows=seen.rows,
         classes=seen.classes,
@@ -142,18 +142,20 @@ def _check_guarantees(
     seen: Recomputation, models: Sequence[Model], schema: Schema, persons: bool, claimed: Certificate | None
 ) -> list[CheckedGuarantee]:
     """Each guarantee as it was recomputed, or why it cannot be and whether the certificate attests it."""
-    attested = [promise for promise in claimed.promises if promise.status == "attested"] if claimed else []
-    in_persons = {promise.text for promise in attested if not promise.why}
-    there = zip(seen.promises, models, strict=True)
-    checked = [_check_guarantee(promise, model, schema, persons, in_persons) for promise, model in there]
-    if claimed and len(checked) == len(claimed.promises):
-        then = zip(checked, claimed.promises, models, strict=True)
+    attested = [guarantee for guarantee in claimed.guarantees if guarantee.status == "attested"] if claimed else []
+    in_persons = {guarantee.text for guarantee in attested if not guarantee.why}
+    there = zip(seen.guarantees, models, strict=True)
+    checked = [_check_guarantee(guarantee, model, schema, persons, in_persons) for guarantee, model in there]
+    if claimed and len(checked) == len(claimed.guarantees):
+        then = zip(checked, claimed.guarantees, models, strict=True)
         checked = [found if "release" in model.needs else _mark_uncheckable(found, said) for found, said, model in then]
-    return [found.mark_attested({promise.text for promise in attested}, claimed.notes if claimed else ()) for found in checked]
+    return [
+        found.mark_attested({guarantee.text for guarantee in attested}, claimed.notes if claimed else ()) for found in checked
+    ]
 
 
 def _read_release(
-    columns: Columns, schema: Schema, models: Sequence[Model], shape: Form, withheld: int
+    columns: Columns, schema: Schema, models: Sequence[Model], shape: Form, suppressed: int
 ) -> tuple[list[str], Recomputation, bool]:
     """What is found in a release that lies here, what is wrong with its columns, and whether it tells of persons."""
     findings = _check_columns(columns, schema, shape.added)
@@ -164,7 +166,7 @@ def _read_release(
     joint = joint if joint and reading.joins(joint.column) else None
     return (
         [*findings, *shape.disorder(columns, schema)],
-        Recomputation.of(reading, models, joint, withheld),
+        Recomputation.of(reading, models, joint, suppressed),
         persons is not None,
     )
 
@@ -217,17 +219,17 @@ def _identity(rows: int, content: str, claimed: Certificate) -> list[str]:
     return findings
 
 
-def _mark_uncheckable(found: CheckedGuarantee, claimed: Promise) -> CheckedGuarantee:
+def _mark_uncheckable(found: CheckedGuarantee, claimed: Guarantee) -> CheckedGuarantee:
     """What was compared with something that stays at home cannot be recomputed, whatever the release as a whole says."""
-    if claimed.status != "attested" or not claimed.why or claimed.asked != found.asked:
+    if claimed.status != "attested" or not claimed.why or claimed.requested != found.requested:
         return found
-    return CheckedGuarantee(text=claimed.text, asked=claimed.asked, status="not checkable", why=claimed.why)
+    return CheckedGuarantee(text=claimed.text, requested=claimed.requested, status="not checkable", why=claimed.why)
 
 
-def _check_guarantee(promise: Promise, model: Model, schema: Schema, persons: bool, attested: set[str]) -> CheckedGuarantee:
-    in_persons = "persons" in model.needs and ((schema.person is not None and not persons) or promise.text in attested)
-    too_few = model.family == "size" and not promise.held  # a class has no more persons than rows
+def _check_guarantee(guarantee: Guarantee, model: Model, schema: Schema, persons: bool, attested: set[str]) -> CheckedGuarantee:
+    in_persons = "persons" in model.needs and ((schema.person is not None and not persons) or guarantee.text in attested)
+    too_few = model.family == "size" and not guarantee.held  # a class has no more persons than rows
     if in_persons and not too_few:
         why = "it was counted in persons, who are not published"
-        return CheckedGuarantee(text=promise.text, asked=promise.asked, status="not checkable", why=why)
-    return CheckedGuarantee.of(promise)
+        return CheckedGuarantee(text=guarantee.text, requested=guarantee.requested, status="not checkable", why=why)
+    return CheckedGuarantee.of(guarantee)

@@ -66,7 +66,7 @@ def choose_k(
 ) -> Choice:
     """The k that weighs closeness (`alpha`) against loss (`1 - alpha`) best, or with `t` the one of least loss within it.
 
-    `models`: promises besides; `method`: Stack & Deal if left out, stacking this secret; `column`: the secret whose
+    `models`: guarantees besides; `method`: Stack & Deal if left out, stacking this secret; `column`: the secret whose
     distance counts, where there are several; `ks`: candidates.
 
     >>> import closeknit as ck
@@ -75,7 +75,7 @@ def choose_k(
     >>> [candidate.k for candidate in found.candidates], found.chosen.score == min(c.score for c in found.candidates)
     ([2, 4, 8], True)
     """
-    secret, asked = _secret(require_schema(schema), column), _check_candidates(ks)
+    secret, requested = _secret(require_schema(schema), column), _check_candidates(ks)
     (chosen_method,) = build_methods([method or (StackAndDeal(column=secret) if len(schema.sensitive) > 1 else StackAndDeal())])
     weight = number("alpha", alpha, least=0, most=1)
     closeness = TCloseness(secret, 1 if t is None else t, distance)
@@ -83,7 +83,7 @@ def choose_k(
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
     check_guarantees(schema, [KAnonymity(1), closeness, *others], chosen_method, None)
     table = schema.encode(read_table(data, csv, schema)[0])
-    candidates = _candidates(table, secret) if asked is None else asked
+    candidates = _candidates(table, secret) if requested is None else requested
     base: dict[str, Any] = {"closeknit": __version__, "rows": len(table), "seed": seed, "column": closeness.column}
     if not candidates:
         return Choice(**base, rule="nothing to choose", k=len(table), candidates=())
@@ -162,6 +162,6 @@ def _within(found: dict[int, tuple[Fraction, Fraction]], limit: TCloseness) -> d
     """The losses of those that keep the limit."""
     kept = {k: loss for k, (t, loss) in found.items() if t <= fraction("t", limit.t)}
     if not kept:
-        reached = f"the nearest of these k reaches {float(min(t for t, _ in found.values())):.6g}"
-        raise Unsatisfiable(limit.describe(None), reached, "try larger ks, or ask for the promise itself in models")
+        measured = f"the nearest of these k reaches {float(min(t for t, _ in found.values())):.6g}"
+        raise Unsatisfiable(limit.describe(None), measured, "try larger ks, or ask for the guarantee itself in models")
     return kept

@@ -1,4 +1,4 @@
-"""`compare` methods: the same table, the same promises, the same seed; what each reaches, loses and costs."""
+"""`compare` methods: the same table, the same guarantees, the same seed; what each reaches, loses and costs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def compare(
 ) -> Comparison:
     """What each method makes of a table: one row each, by loss; a method that refuses is a row with its reason.
 
-    `methods`: instances, names, or as a recipe writes them; left out, every method that serves such promises.
+    `methods`: instances, names, or as a recipe writes them; left out, every method that serves such guarantees.
     `allow_vacuous` as in `anonymize`, which with the comparison's seed makes any of the releases again.
 
     >>> import closeknit as ck
@@ -68,25 +68,27 @@ def compare(
     >>> [row.ok for row in comparison.methods], comparison.methods[-1].name
     ([True, True, False], 'burel')
     """
-    asked, tell, models = form_of(form), progress or ignore_progress, models_from(models)
-    name = asked.name if asked else GENERALIZED
+    requested, tell, models = form_of(form), progress or ignore_progress, models_from(models)
+    name = requested.name if requested else GENERALIZED
     rivals = build_methods(list_methods(models, name) if methods is None else methods)
     number("suppress", suppress, least=0, most=1)
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
-    check_models(require_schema(schema), models, asked or build_from_form("form", usual_form(rivals[0]), FORMS))
+    check_models(require_schema(schema), models, requested or build_from_form("form", usual_form(rivals[0]), FORMS))
     tell("reading", 0.0)
     columns, _ = read_table(data, csv, schema)
     schema = schema.model_copy(update={"identifier": ()})  # they are checked and dropped
     with deduplicate_warnings():
-        promises = check_comparison(schema.encode(columns), models, rivals)
-        run = _Run(columns, schema, models, {"suppress": suppress, "form": asked, "seed": seed, "allow_vacuous": allow_vacuous})
+        guarantees = check_comparison(schema.encode(columns), models, rivals)
+        run = _Run(
+            columns, schema, models, {"suppress": suppress, "form": requested, "seed": seed, "allow_vacuous": allow_vacuous}
+        )
         rows = [run.row(method, _scale_progress(tell, method, i, len(rivals))) for i, method in enumerate(rivals)]
     tell("done", 1.0)
     rows.sort(key=lambda row: math.inf if row.loss is None else row.loss.a)
     return Comparison(
         closeknit=__version__,
         rows=columns.rows,
-        promises=promises,
+        guarantees=guarantees,
         measures=tuple(map(measure_of, models)),
         seed=seed,
         methods=tuple(rows),
@@ -94,7 +96,7 @@ def compare(
 
 
 def compare_recipe(recipe: Recipe, methods: MethodSpecs | None = None, progress: Progress | None = None) -> Comparison:
-    """The recipe's method and others, on its table and under its promises."""
+    """The recipe's method and others, on its table and under its guarantees."""
     if recipe.data_path is None:
         raise BadInput("the recipe names no data", right="add the key data with the path of the table")
     name = recipe.form.name if recipe.form else usual_form(recipe.method)
@@ -114,7 +116,7 @@ def compare_recipe(recipe: Recipe, methods: MethodSpecs | None = None, progress:
 
 
 def list_methods(models: Sequence[Model], form: str = GENERALIZED) -> list[str]:
-    """Names of the methods that can work under such promises and publish in such a form.
+    """Names of the methods that can work under such guarantees and publish in such a form.
 
     >>> from closeknit.models import BetaLikeness
     >>> "burel" in list_methods([BetaLikeness("disease", 2)]), "sabre" in list_methods([BetaLikeness("disease", 2)])
@@ -131,12 +133,12 @@ def save_comparison(comparison: Comparison, folder: str | PathLike[str], force: 
 
 
 def draw_chart(comparison: Comparison) -> str:
-    """Each method's loss against the level of the promise that protects most and that has a level, as SVG for a page."""
+    """Each method's loss against the level of the guarantee that protects most and that has a level, as SVG for a page."""
     rows = [row for row in comparison.methods if row.loss]
-    known = [i for i, _ in enumerate(comparison.measures) if any(row.reached[i].level is not None for row in rows)]
+    known = [i for i, _ in enumerate(comparison.measures) if any(row.measured[i].level is not None for row in rows)]
     place = min(known, key=lambda i: strictness(comparison.measures[i].parameter), default=None)
     head = Measure(name="level", parameter="", text="", higher_is_safer=False) if place is None else comparison.measures[place]
-    levels = [None if place is None else row.reached[place].level for row in rows]
+    levels = [None if place is None else row.measured[place].level for row in rows]
     losses = [row.loss.a if row.loss else None for row in rows]
     front = front_of(levels, losses, head.higher_is_safer)
     points = [
@@ -166,14 +168,14 @@ def save_with_chart(
     save_private(Path(folder), write, force, names.__contains__)
 
 
-def build_methods(asked: MethodSpecs) -> list[Method]:
+def build_methods(requested: MethodSpecs) -> list[Method]:
     """Each method once, in the order asked for; names and what a recipe writes are made.
 
     >>> [method.name for method in build_methods(["sabre", "mondrian", "sabre"])]
     ['sabre', 'mondrian']
     """
     rivals: list[Method] = []
-    listed_or_one: Any = asked if isinstance(asked, list | tuple) else [asked]
+    listed_or_one: Any = requested if isinstance(requested, list | tuple) else [requested]
     for given in listed_or_one:
         method = method_of(given)
         rivals += [method] if method not in rivals else []
@@ -183,7 +185,7 @@ def build_methods(asked: MethodSpecs) -> list[Method]:
 
 
 def check_comparison(table: Table, models: Sequence[Model], rivals: Sequence[Method]) -> tuple[str, ...]:
-    """The promises in words; a request that no method could serve is refused before any of them works."""
+    """The guarantees in words; a request that no method could serve is refused before any of them works."""
     table = table.join_secrets(joints(models))
     with contextlib.suppress(Unsatisfiable):  # each method says so in its row
         check_request(table, models, next((method for method in rivals if method.serves_both), rivals[0]))
@@ -211,8 +213,8 @@ class _Run:
                 found = refusal
         if isinstance(found, CloseknitError):
             return MethodResult(method=form, ok=False, seconds=meter.seconds, megabytes=meter.megabytes, reason=str(found))
-        asked = found.promises[: len(self.models)]  # what a method promises besides stands after them
-        return MethodResult.of(form, found.model_copy(update={"promises": asked}), meter.seconds, meter.megabytes)
+        requested = found.guarantees[: len(self.models)]  # what a method guarantees besides stands after them
+        return MethodResult.of(form, found.model_copy(update={"guarantees": requested}), meter.seconds, meter.megabytes)
 
     def _warm_up(self, method: Method) -> None:
         """Few rows spread over the table: loading compiled code is no part of what a method costs."""

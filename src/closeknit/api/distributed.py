@@ -191,7 +191,7 @@ def anonymize_on_spark(
         shape = choose_form(None if written.form is form else written.form, form, form, method)
         public = build_public_schema(coding.head.schema, written.columns)  # with the steps that were proposed
         found = written.measure(public, models, all_secrets(public), rows - coding.rows)
-        refuse_broken(found.promises)
+        refuse_broken(found.guarantees)
         shown = Columns({**written.columns, **dict.fromkeys(schema.plain, NO_CELLS)}, 0)
         formulas = note_formulas(formula_notes(shown, find_formulas(written.frame, schema.plain)))
         certificate = Certificate(
@@ -199,8 +199,8 @@ def anonymize_on_spark(
             form=model_form(shape),
             columns=public.forms(),
             rows=coding.rows,
-            withheld=rows - coding.rows,
-            promises=found.promises,
+            suppressed=rows - coding.rows,
+            guarantees=found.guarantees,
             classes=found.classes,
             loss=found.loss,
             joint=found.joint,
@@ -232,15 +232,15 @@ def _check_plain(coding: Any, coded: Any) -> None:
 
 
 def _suppress_rows(frame: Any, coding: Any, coded: Any, method: Method, models: Sequence[Model], room: int, seed: int) -> Any:
-    """What a method of counted combinations makes of the rows that it does not withhold, as if there were no others."""
+    """What a method of counted combinations makes of the rows that it does not suppress, as if there were no others."""
     from closeknit.spark.combination_suppression import drop_combinations, run_with_suppression
     from closeknit.spark.pipeline import encode_on_spark, write_levels_on_spark
 
     table, outcome = run_with_suppression(coding, coded, method, models, room, seed)
-    withheld, form = outcome.partition.class_of < 0, cast(Form, outcome.form)
-    if withheld.any():
-        _, form = rebuild_domains(table, withheld, form)
-        part = drop_combinations(coding, np.unique(table.quasi[withheld], axis=0))
+    suppressed, form = outcome.partition.class_of < 0, cast(Form, outcome.form)
+    if suppressed.any():
+        _, form = rebuild_domains(table, suppressed, form)
+        part = drop_combinations(coding, np.unique(table.quasi[suppressed], axis=0))
         coded.unpersist()
         proposed = [domain.proposed for domain in coding.head.quasi_domains]
         coding, coded = encode_on_spark(frame, coding.head.schema, models, part)
@@ -256,7 +256,7 @@ def inspect_on_spark(
     schema: Schema,
     models: Sequence[Model],
     form: Form,
-    withheld: int,
+    suppressed: int,
     csv: CsvFormat | None,
     master: str | None,
     escapes: bool,
@@ -272,7 +272,7 @@ def inspect_on_spark(
     frame = release_audit.release_frame(session(master), data, csv)
     with translate_errors(data if isinstance(data, str | PathLike) else None):
         found = release_audit.count_cells(frame, schema)
-        seen = release_audit.measure_release(frame, schema, models, all_secrets(schema), withheld, found)
+        seen = release_audit.measure_release(frame, schema, models, all_secrets(schema), suppressed, found)
         columns = release_audit.list_values(frame, found)
         notes = formula_notes(columns, find_formulas(frame, [name for name in schema.plain if name in columns]))
         return columns, seen, release_audit.content_hash(frame), notes

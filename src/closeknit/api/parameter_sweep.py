@@ -1,8 +1,8 @@
-"""Which parameter of which promise is turned, how far it can be turned, and what its promise is called in a table.
+"""Which parameter of which guarantee is turned, how far it can be turned, and what its guarantee is called in a table.
 
-A newcomer names nothing: the promise that protects secrets most is turned (closeness, else likeness, else disclosure, else
+A newcomer names nothing: the guarantee that protects secrets most is turned (closeness, else likeness, else disclosure, else
 diversity, else k), over a usual grid and what was asked. Otherwise `vary` is a name (`"t"`, or `"t_closeness.t"` or
-`"disease.t"` where several promises have one) or a name with its values, `{"t": [0.1, 0.2]}`.
+`"disease.t"` where several guarantees have one) or a name with its values, `{"t": [0.1, 0.2]}`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Vary = str | Mapping[str, Iterable[Number]] | None
 
 @dataclass(frozen=True)
 class Range:
-    """Of a family of promises: its limit, the values to look at, and how far it can be turned."""
+    """Of a family of guarantees: its limit, the values to look at, and how far it can be turned."""
 
     parameter: str
     grid: tuple[float, ...]
@@ -46,7 +46,7 @@ RANGES = {  # the strictest-looking first
 
 @dataclass(frozen=True)
 class ParameterSweep:
-    """A parameter of one of several promises."""
+    """A parameter of one of several guarantees."""
 
     models: tuple[Model, ...]
     place: int
@@ -54,11 +54,11 @@ class ParameterSweep:
 
     @property
     def model(self) -> Model:
-        """The promise that is turned."""
+        """The guarantee that is turned."""
         return self.models[self.place]
 
     def at(self, value: Number) -> tuple[Model, ...]:
-        """All promises, this one with another value."""
+        """All guarantees, this one with another value."""
         turned = replace(cast(Any, self.model), **{self.parameter: value})
         return (*self.models[: self.place], turned, *self.models[self.place + 1 :])
 
@@ -79,14 +79,14 @@ class ParameterSweep:
 
     def usual_grid(self, table: Table) -> list[Number]:
         """What this family is looked at with, and what was asked; nothing that the whole table as one class does not reach."""
-        asked: Number = getattr(self.model, self.parameter)
+        requested: Number = getattr(self.model, self.parameter)
         most = _as_one_class(self.model, table) if self.model.higher_is_safer else float("inf")
         values = [
             value
             for value in RANGES[self.model.family].grid
-            if value <= most and fraction("it", value) != fraction("it", asked)
+            if value <= most and fraction("it", value) != fraction("it", requested)
         ]
-        return sorted([asked, *(int(value) if self.whole else value for value in values)], key=lambda v: fraction("it", v))
+        return sorted([requested, *(int(value) if self.whole else value for value in values)], key=lambda v: fraction("it", v))
 
 
 def choose_sweep(models: Sequence[Model], vary: Vary) -> tuple[ParameterSweep, list[Number] | None]:
@@ -98,7 +98,7 @@ def choose_sweep(models: Sequence[Model], vary: Vary) -> tuple[ParameterSweep, l
     ('t of disease', 'k', [0.1])
     """
     if not models:
-        raise BadInput("no promise was asked for", right="give at least one model, such as KAnonymity(6)")
+        raise BadInput("no guarantee was asked for", right="give at least one model, such as KAnonymity(6)")
     if vary is None:
         return _strictest(models), None
     if isinstance(vary, str):
@@ -120,7 +120,7 @@ def choose_sweep(models: Sequence[Model], vary: Vary) -> tuple[ParameterSweep, l
 
 
 def measures(groups: Iterable[Sequence[Model]], first: ParameterSweep) -> list[tuple[Measure, Model]]:
-    """Everything that some of these promises measure, each once, the varied one first."""
+    """Everything that some of these guarantees measure, each once, the varied one first."""
     models = [first.model, *(model for models in groups for model in models)]
     found = {(measure := measure_of(model)).name: (measure, model) for model in reversed(models)}
     head = measure_of(first.model).name
@@ -128,7 +128,7 @@ def measures(groups: Iterable[Sequence[Model]], first: ParameterSweep) -> list[t
 
 
 def measure_of(model: Model, parameter: str | None = None) -> Measure:
-    """What a promise measures, and how that is called.
+    """What a guarantee measures, and how that is called.
 
     >>> from closeknit.models import LDiversity
     >>> measure_of(LDiversity("disease", 3, kind="entropy")).name
@@ -181,9 +181,9 @@ def _find_parameter(models: Sequence[Model], key: str, with_values: bool) -> Par
         return meant[0]
     if meant:
         told = ", ".join(f"'{_name_scope(sweep.model)}.{sweep.parameter}'" for sweep in meant)
-        raise BadInput(f"'{key}' is a parameter of several promises", right=f"choose one of {told}")
+        raise BadInput(f"'{key}' is a parameter of several guarantees", right=f"choose one of {told}")
     names = dict.fromkeys(f"{_name_scope(sweep.model)}.{sweep.parameter}" for sweep in known)
-    raise BadInput(f"'{key}' is a parameter of no promise", right=suggest_name(key, names))
+    raise BadInput(f"'{key}' is a parameter of no guarantee", right=suggest_name(key, names))
 
 
 def _name_scope(model: Model) -> str:

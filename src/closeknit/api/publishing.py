@@ -30,22 +30,22 @@ from closeknit.core.tree import STAR
 from closeknit.models import TCloseness
 
 
-def choose_form(brought: Form | None, asked: Form | None, usual: Form, method: Method) -> Form:
-    """What a method brings; the user says what is written of withheld rows, and nothing that the method would overrule."""
-    if brought is None or asked is None:
-        return brought or asked or usual
-    withheld = {"withheld": asked.withheld} if hasattr(asked, "withheld") else {}
-    form: Form = replace(cast(Any, brought), **withheld) if asked.name == brought.name else brought
-    if asked.name != brought.name or spec(asked) not in ({}, spec(form), withheld):
-        right = "leave the form out" + (", or say no more in it than withheld=" if hasattr(brought, "withheld") else "")
-        raise BadInput(f"{method.name} brings its own form, and asked was {asked}", right=right)
+def choose_form(brought: Form | None, requested: Form | None, usual: Form, method: Method) -> Form:
+    """What a method brings; the user says what is written of suppressed rows, and nothing that the method would overrule."""
+    if brought is None or requested is None:
+        return brought or requested or usual
+    suppressed = {"suppressed": requested.suppressed} if hasattr(requested, "suppressed") else {}
+    form: Form = replace(cast(Any, brought), **suppressed) if requested.name == brought.name else brought
+    if requested.name != brought.name or spec(requested) not in ({}, spec(form), suppressed):
+        right = "leave the form out" + (", or say no more in it than suppressed=" if hasattr(brought, "suppressed") else "")
+        raise BadInput(f"{method.name} brings its own form, and asked was {requested}", right=right)
     return form
 
 
 def publish_table(
     table: Table, partition: Partition, models: Sequence[Model], form: Form, seed: int = 0
 ) -> tuple[Columns, Certificate]:
-    """Write, read back as a stranger would, and certify what was read; where that fails, with less of the withheld rows."""
+    """Write, read back as a stranger would, and certify what was read; where that fails, with less of the suppressed rows."""
     less: tuple[Form, ...] = getattr(form, "fallbacks", ()) if (partition.class_of < 0).any() else ()
     *more, least = (form, *less)
     for shape in more:
@@ -57,13 +57,13 @@ def publish_table(
 def _certify_written(
     table: Table, partition: Partition, models: Sequence[Model], form: Form, seed: int
 ) -> tuple[Columns, Certificate]:
-    if (withheld := partition.class_of < 0).any():
+    if (suppressed := partition.class_of < 0).any():
         _refuse_small(table, partition, models)
-        table, form = rebuild_domains(table, withheld, form)
+        table, form = rebuild_domains(table, suppressed, form)
     written = form.write(table, partition, seed)
-    if withheld.any():
+    if suppressed.any():
         check_plain(table.take(written.rows))  # a value may stand alone when its twin is gone
-    classed = ~withheld[written.rows]
+    classed = ~suppressed[written.rows]
     schema = build_public_schema(table.schema, written.columns)
     persons = None if table.persons is None else {name: table.persons[written.rows_of(name)] for name in schema.published}
     joint = all_secrets(schema)
@@ -74,7 +74,7 @@ def _certify_written(
         models,
         version=__version__,
         form=model_form(form),
-        withheld=len(table) - written.columns.rows,
+        suppressed=len(table) - written.columns.rows,
         home=PrivateContext(persons is not None, profiles),
         notes=[*list_notes(table.schema, models, form, int((~classed).sum())), *step_notes(table)],
         joint=joint if joint and reading.joins(joint.column) else None,
@@ -88,7 +88,7 @@ def _profiles(reading: Reading, written: WrittenTable, secret: str) -> NDArray[n
     return written.align_codes(reading.slices(secret).known, reading.column_groups)
 
 
-def rebuild_domains(table: Table, withheld: NDArray[np.bool_], form: Form) -> tuple[Table, Form]:
+def rebuild_domains(table: Table, suppressed: NDArray[np.bool_], form: Form) -> tuple[Table, Form]:
     """The table with domains that are read off the remaining rows, and levels that these have.
 
     A code that is longer than all others would lengthen their masks.
@@ -97,10 +97,10 @@ def rebuild_domains(table: Table, withheld: NDArray[np.bool_], form: Form) -> tu
     for j, ((name, kind), domain) in enumerate(zip(table.schema.quasi.items(), table.quasi_domains, strict=True)):
         if domain.tree is None or domain.declared:
             continue
-        leaves = np.unique(table.quasi[~withheld, j])
+        leaves = np.unique(table.quasi[~suppressed, j])
         leaves = leaves[leaves < domain.size]
         domains[j], codes = kind.bind(np.array([domain.texts[leaf] for leaf in leaves], dtype=object))
-        code_of = np.full(domain.size + 1, domains[j].size, dtype=np.int32)  # the missing leaf, and whoever is withheld
+        code_of = np.full(domain.size + 1, domains[j].size, dtype=np.int32)  # the missing leaf, and whoever is suppressed
         code_of[leaves] = codes
         quasi[:, j] = code_of[table.quasi[:, j]]
         if levels.get(name, STAR) != STAR:
@@ -143,8 +143,8 @@ def derive_notes(schema: Schema, models: Sequence[Model], form: Form, starred: i
 
     `find_stars`: how many suppressed rows are written as `*`.
     """
-    notes = ["promises cover the published rows only", *form.notes(schema)]
+    notes = ["guarantees cover the published rows only", *form.notes(schema)]
     if starred:
-        secrets = " and every secret" if getattr(form, "withheld", "") == "hidden" else ""
-        notes.append(f"{starred:,} rows were withheld: they are written as `*` in every quasi column{secrets}")
+        secrets = " and every secret" if getattr(form, "suppressed", "") == "hidden" else ""
+        notes.append(f"{starred:,} rows were suppressed: they are written as `*` in every quasi column{secrets}")
     return notes + list_unprotected(schema, models)

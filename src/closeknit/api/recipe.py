@@ -126,7 +126,7 @@ def _data_path(path: object, table: object, base: Path | None, file: object) -> 
 
 
 class UniqueKeyLoader(yaml.SafeLoader):
-    """Refuses a key that stands twice: the second would silently replace the first, and a promise be lost."""
+    """Refuses a key that stands twice: the second would silently replace the first, and a guarantee be lost."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -154,34 +154,36 @@ def parse_forms(text: str, file: object, loader: type[yaml.SafeLoader] = UniqueK
         raise BadInput(f"is not valid YAML{where}{twice}", file=file, right=right) from None
 
 
-def models_from(asked: object) -> list[Model]:
+def models_from(requested: object) -> list[Model]:
     """Models from themselves, or as a recipe writes them: `[{k_anonymity: {k: 6}}, ...]`.
 
     >>> models_from([{"t_closeness": {"column": "salary", "t": 0.2}}])
     [TCloseness(column='salary', t=0.2, distance=None)]
     """
-    if not isinstance(asked, list | tuple):
-        return list_models(asked)
-    return list_models([build_from_form("model", form, MODELS) if isinstance(form, str | Mapping) else form for form in asked])
+    if not isinstance(requested, list | tuple):
+        return list_models(requested)
+    return list_models(
+        [build_from_form("model", form, MODELS) if isinstance(form, str | Mapping) else form for form in requested]
+    )
 
 
-def method_of(asked: MethodSpec) -> Method:
+def method_of(requested: MethodSpec) -> Method:
     """A method from itself, its name, or as a recipe writes it.
 
     >>> method_of({"sabre": {"fill": "knn"}}).fill
     'knn'
     """
-    method: Method = take("method", asked, METHODS, "run")
+    method: Method = take("method", requested, METHODS, "run")
     return method
 
 
-def form_of(asked: FormSpec | None) -> Form | None:
+def form_of(requested: FormSpec | None) -> Form | None:
     """A form from itself, its name, or as a recipe writes it.
 
     >>> form_of("bucketized")
     Bucketized(number='bucket')
     """
-    return None if asked is None else take("form", asked, FORMS, "write")
+    return None if requested is None else take("form", requested, FORMS, "write")
 
 
 def usual_method(form: Form | None) -> Method:

@@ -38,7 +38,7 @@ from closeknit.report.record import PublicReport
 
 REPORT = "report.json"
 ALLOWED = re.compile(r"certificate\.json|report\.(html|json)|README[^/]*|[^/]*\.sig")  # next to the files that are named
-REPEATED = ("form", "rows", "withheld", "classes", "loss", "joint", "estimates", "notes", "content_sha256")
+REPEATED = ("form", "rows", "suppressed", "classes", "loss", "joint", "estimates", "notes", "content_sha256")
 
 
 def find_order_faults(columns: Columns, schema: Schema, form: Form) -> Iterator[str]:
@@ -125,8 +125,8 @@ def find_note_faults(claimed: Certificate, columns: Columns, form: Form, formula
 
     `columns`: each written value of a column at least once; `formulas`: what is noted of cells that a spreadsheet runs.
     """
-    schema, models = Schema.from_forms(claimed.columns), models_from([promise.model for promise in claimed.promises])
-    hidden = [find_stars(columns[name]) for name in schema.sensitive] if getattr(form, "withheld", "") == "hidden" else []
+    schema, models = Schema.from_forms(claimed.columns), models_from([guarantee.model for guarantee in claimed.guarantees])
+    hidden = [find_stars(columns[name]) for name in schema.sensitive] if getattr(form, "suppressed", "") == "hidden" else []
     first, *others = derive_notes(schema, models, form, int(np.logical_and.reduce(hidden).sum()) if hidden else 0)
     single = {tight_note(name) for name in schema.quasi if not any(map(RANGE_TEXT.fullmatch, texts_of(columns[name].values)))}
     escaped = (*formulas, ESCAPED) if claimed.escape_formulas else note_formulas(formulas)
@@ -159,7 +159,7 @@ def find_json_faults(file: Path) -> Iterator[str]:
     if not _is_canonical(report, text):
         yield f"{REPORT} is not written as closeknit writes it: key order, spacing or numbers differ"
     differing = [key for key in REPEATED if getattr(report, key) != getattr(claimed, key)]
-    differing += [] if [told.promise for told in report.promises] == list(claimed.promises) else ["promises"]
+    differing += [] if [told.guarantee for told in report.guarantees] == list(claimed.guarantees) else ["guarantees"]
     yield from (f"{REPORT}, {key}: says something else than {file.name}" for key in differing)
 
 

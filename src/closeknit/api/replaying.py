@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from closeknit import __version__
 from closeknit.api.publishing import all_secrets
 from closeknit.api.request_checks import read_table
-from closeknit.core.certificate import Certificate, Promise, model_form
+from closeknit.core.certificate import Certificate, Guarantee, model_form
 from closeknit.core.certifying import PrivateContext, certify
 from closeknit.core.columns import Column, Columns, concat_columns
 from closeknit.core.errors import BadInput, Unsatisfiable
@@ -57,8 +57,8 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
     columns = columns.take(came)
     left = [*stream.blocks_of(columns), *stream.blocks_at_end()]
     if not left:
-        reached = "every row was suppressed"
-        raise Unsatisfiable(f"a release by {stream.name}", reached, "ask for less, or give rows more time to wait")
+        measured = "every row was suppressed"
+        raise Unsatisfiable(f"a release by {stream.name}", measured, "ask for less, or give rows more time to wait")
     rows = np.concatenate([block.rows for block in left])
     released, behind = _sort_rows(stream, concat_columns([block.columns for block in left]), rows)
     reading, certificate = _certify_replay(stream, columns, released, behind)
@@ -115,7 +115,7 @@ def _certify_replay(
         own,
         version=__version__,
         form={"generalized": {}},
-        withheld=columns.rows - released.rows,
+        suppressed=columns.rows - released.rows,
         home=PrivateContext(persons is not None),
         notes=notes(stream, checked=True),
         joint=joint,
@@ -123,19 +123,19 @@ def _certify_replay(
     )
     windows = np.array(list_texts(released[WINDOW]))[released[WINDOW].codes].astype(np.int64) if stream.scope else None
     held = stream.recheck_models(rows, behind, reading.class_of, windows)
-    promises = dict(zip(own, certificate.promises, strict=True))
+    guarantees = dict(zip(own, certificate.guarantees, strict=True))
     for model in (*stream.models, *stream.extra_models):
-        promises.setdefault(model, _attest_guarantee(stream, model, held))
+        guarantees.setdefault(model, _attest_guarantee(stream, model, held))
     return reading, certificate.model_copy(
-        update={"promises": tuple(promises[m] for m in (*stream.models, *stream.extra_models))}
+        update={"guarantees": tuple(guarantees[m] for m in (*stream.models, *stream.extra_models))}
     )
 
 
-def _attest_guarantee(stream: Stream, model: Model, held: Mapping[Model, bool]) -> Promise:
-    promise = attest_model(stream, model, held.get(model, True))
-    if not promise.held:
-        raise Unsatisfiable(promise.text, "judged against its window at home, it is not kept", "choose another stream")
-    return promise
+def _attest_guarantee(stream: Stream, model: Model, held: Mapping[Model, bool]) -> Guarantee:
+    guarantee = attest_model(stream, model, held.get(model, True))
+    if not guarantee.held:
+        raise Unsatisfiable(guarantee.text, "judged against its window at home, it is not kept", "choose another stream")
+    return guarantee
 
 
 def _build_public_schema(stream: Stream, released: Columns) -> Schema:
@@ -150,9 +150,14 @@ def _build_public_schema(stream: Stream, released: Columns) -> Schema:
 def _recipe(stream: Stream, path: str | PathLike[str] | None) -> dict[str, Any]:
     """Enough to run the stream again; the secret that it drew stays with its checkpoint."""
     beside = ("schema", "models", "seed")
-    params = {name: value for name, value in stream.asked.items() if name not in beside}
+    params = {name: value for name, value in stream.init_params.items() if name not in beside}
     params |= {name: model_form(value) for name, value in params.items() if hasattr(value, "run")}
     recipe: dict[str, Any] = {} if path is None else {"data": {"path": str(Path(path).resolve())}}
-    recipe |= {"schema": stream.schema.forms(), "models": [model_form(model) for model in stream.asked.get("models") or ()]}
-    recipe |= {"stream": {stream.name: params}} | ({} if stream.asked.get("seed") is None else {"seed": stream.asked["seed"]})
+    recipe |= {
+        "schema": stream.schema.forms(),
+        "models": [model_form(model) for model in stream.init_params.get("models") or ()],
+    }
+    recipe |= {"stream": {stream.name: params}} | (
+        {} if stream.init_params.get("seed") is None else {"seed": stream.init_params["seed"]}
+    )
     return recipe

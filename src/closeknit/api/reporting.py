@@ -44,7 +44,7 @@ def load_release(folder: str | PathLike[str], recipe: str | PathLike[str] | None
     if content_hash(written) != certificate.content_sha256 or columns.rows != certificate.rows:
         what = "its content is not what its certificate speaks of"
         raise BadInput(what, file=file, right="use the certificate.json that came with it; 'closeknit audit' says what differs")
-    rows = certificate.rows + certificate.withheld
+    rows = certificate.rows + certificate.suppressed
     if home[1] is not None and home[1].columns.rows != rows:
         what = f"its table has {home[1].columns.rows:,} rows, and the release speaks of {rows:,}"
         raise BadInput(what, file=recipe, right="name the recipe of this release, with the table as it was")
@@ -53,19 +53,19 @@ def load_release(folder: str | PathLike[str], recipe: str | PathLike[str] | None
 
 def _load_private(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.int32] | None]:
     """What the recipe tells, the original behind it, and the class of each row where it was kept."""
-    asked = Recipe.read(recipe)
-    if asked.data_path is None:
+    requested = Recipe.read(recipe)
+    if requested.data_path is None:
         raise BadInput("the recipe names no data", file=recipe, right="add the key data with the path of the table")
-    columns = read(asked.data_path, asked.csv, asked.schema.list_needed)
+    columns = read(requested.data_path, requested.csv, requested.schema.list_needed)
     partition = _classes(recipe.with_name("classes.csv"), columns.rows)
     counted = (
         None
-        if asked.schema.person is None or partition is None
-        else build_person_counter(asked.schema.encode(columns), partition)
+        if requested.schema.person is None or partition is None
+        else build_person_counter(requested.schema.encode(columns), partition)
     )
-    method = None if asked.stream else asked.method
+    method = None if requested.stream else requested.method
     forms = yaml.safe_load(recipe.read_text(encoding="utf-8"))
-    return forms, Origin(columns, asked.schema, tuple(asked.models), method, asked.seed, counted), partition
+    return forms, Origin(columns, requested.schema, tuple(requested.models), method, requested.seed, counted), partition
 
 
 def build_person_counter(table: Table, partition: NDArray[np.int32]) -> Callable[[], Classes] | None:
@@ -74,7 +74,7 @@ def build_person_counter(table: Table, partition: NDArray[np.int32]) -> Callable
 
 
 def _classes(file: Path, rows: int) -> NDArray[np.int32] | None:
-    """The class of each row as it was saved; withheld rows have none."""
+    """The class of each row as it was saved; suppressed rows have none."""
     if not file.is_file():
         return None
     columns = read_written(file)

@@ -36,7 +36,7 @@ def check_request(table: Table, models: Sequence[Model], method: Method) -> None
 def check_roles(schema: Schema, models: Sequence[Model], method: Method) -> None:
     """Refuse what no table can serve."""
     if not models:
-        raise BadInput("no promise was asked for", right="give at least one model, such as KAnonymity(6)")
+        raise BadInput("no guarantee was asked for", right="give at least one model, such as KAnonymity(6)")
     if not schema.quasi:
         raise BadInput("the schema has no quasi column", right="name the columns by which a person could be recognised")
     for name in schema.quasi:
@@ -46,7 +46,7 @@ def check_roles(schema: Schema, models: Sequence[Model], method: Method) -> None
 
 
 def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
-    """Refuse promises about other columns, and those that mean nothing in such cells."""
+    """Refuse guarantees about other columns, and those that mean nothing in such cells."""
     for model in list_models(models):
         for name in parts(model.column):
             if name not in schema.sensitive:
@@ -118,7 +118,7 @@ def refuse_repeated(name: str, repeats: int, rows: int, example: str = "", file:
 def check_whole(
     classes: Classes, schema: Schema, models: Sequence[Model], splits_persons: bool = False, suppresses: bool = False
 ) -> None:
-    """A monotone promise that the table as one class does not keep cannot be kept by any partition of all its rows."""
+    """A monotone guarantee that the table as one class does not keep cannot be kept by any partition of all its rows."""
     for name in schema.sensitive:
         if (classes.histograms[name].reference > 0).sum() == 1:
             warnings.warn(f"column '{name}': every row has the same secret, so every release tells it", stacklevel=4)
@@ -127,6 +127,6 @@ def check_whole(
         surely = merging_holds(model, splits_persons) and not suppresses
         if surely and not model.holds(classes).all():
             domain = classes.histograms[model.column].domain if model.column else None
-            reached = f"the whole table as one class reaches {model.levels(classes)[0]:.6g}"
-            hint = f"asked was {model.asked}, and smaller classes reach less; ask for less"
-            raise Unsatisfiable(model.describe(domain), reached, hint)
+            measured = f"the whole table as one class reaches {model.levels(classes)[0]:.6g}"
+            hint = f"asked was {model.requested}, and smaller classes reach less; ask for less"
+            raise Unsatisfiable(model.describe(domain), measured, hint)

@@ -26,7 +26,7 @@ def stream_on_spark(
 ) -> Any:
     """A streaming frame of what leaves a stream; write it with any sink of Spark, and with this checkpoint location.
 
-    Rows go to shards, each of which is a stream of its own and keeps the promises by itself: `shards` equal parts of the
+    Rows go to shards, each of which is a stream of its own and keeps the guarantees by itself: `shards` equal parts of the
     declared domain of the quasi column `by` (or parts between the numbers of a list), or one for each value of another column.
     Rows of a micro-batch come in the order of the columns `order`. A delay in seconds counts from the time of the micro-batch,
     or from what the column `time` says, where a row may be `late` by so much ("10s"; later ones are dropped by Spark).
@@ -53,10 +53,10 @@ def stream_on_spark(
     from closeknit.spark.stream_shards import Shards
 
     orders = [order] if isinstance(order, str) else list(order)
-    asked = Shards.of(stream.schema, by, shards)
+    requested = Shards.of(stream.schema, by, shards)
     with translate_errors():
         return begin_stream(
-            frame, stream, CheckpointLocation.at(frame.sparkSession, checkpoint), asked, orders, time, _late(late)
+            frame, stream, CheckpointLocation.at(frame.sparkSession, checkpoint), requested, orders, time, _late(late)
         )
 
 

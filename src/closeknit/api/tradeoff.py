@@ -1,4 +1,4 @@
-"""`frontier`: what a stricter or looser promise would cost on a table, for one method or several, point by point.
+"""`frontier`: what a stricter or looser guarantee would cost on a table, for one method or several, point by point.
 
 The table is read and coded once. Points do not need each other, so on a large table they are worked out in several processes;
 what comes out does not depend on how many. With `match` the first method's points set the target, and every other method's own
@@ -40,7 +40,7 @@ from closeknit.report.frontier_chart import frontier_svg
 
 LOSS = "loss"
 FILES = ("frontier.json", "frontier.csv", "frontier.svg")
-# A method, or a method with promises of its own.
+# A method, or a method with guarantees of its own.
 RivalSpecs = Sequence[MethodSpec | tuple[MethodSpec, ModelSpecs]]
 
 
@@ -63,8 +63,8 @@ def frontier(
 
     A row whose guarantees exclude nothing on this table is marked vacuous, and is never on the front.
 
-    `vary`: left out, the promise that protects secrets most is varied over a usual grid; else a name such as `"t"`, or a name
-    with its values, `{"t": [0.1, 0.2]}`. `methods` as in `compare`; `(method, models)` works under promises of its own.
+    `vary`: left out, the guarantee that protects secrets most is varied over a usual grid; else a name such as `"t"`, or a name
+    with its values, `{"t": [0.1, 0.2]}`. `methods` as in `compare`; `(method, models)` works under guarantees of its own.
     `match`: `"loss"`, or what the first method's releases measure (`"t"`): others are set so that they come to the same.
     `anonymize` with the frontier's seed makes any of the releases again.
 
@@ -72,23 +72,23 @@ def frontier(
     >>> table, schema = ck.datasets.hospital(200), ck.datasets.hospital_schema()
     >>> models = [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)]
     >>> curve = ck.frontier(table, schema, models, ["mondrian"], vary={"t": [0.2, 0.3, 0.5]})
-    >>> [point.asked for point in curve.points], all(point.level <= point.asked for point in curve.points)
+    >>> [point.requested for point in curve.points], all(point.level <= point.requested for point in curve.points)
     ([0.2, 0.3, 0.5], True)
     """
-    asked, tell = form_of(form), progress or ignore_progress
+    requested, tell = form_of(form), progress or ignore_progress
     number("suppress", suppress, least=0, most=1)
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
     schema, (sweep, values) = require_schema(schema), choose_sweep(models_from(models), vary)
-    rivals = _build_rivals(_choose_methods(sweep, asked) if methods is None else methods, sweep)
+    rivals = _build_rivals(_choose_methods(sweep, requested) if methods is None else methods, sweep)
     for rival in rivals[:1] + [rival for rival in rivals if rival.sweep is not sweep]:  # others say so in their rows
-        check_guarantees(schema, rival.sweep.models, rival.method, asked)
+        check_guarantees(schema, rival.sweep.models, rival.method, requested)
     measured = measures([rival.sweep.models for rival in rivals], rivals[0].sweep)
     quantity = None if match is None else _quantity([measure for measure, _ in measured], match)
     tell("reading", 0.0)
     table = schema.encode(read_table(data, csv, schema)[0])
     with deduplicate_warnings():
-        promises = check_comparison(table, rivals[0].sweep.models, [rival.method for rival in rivals])
-    trials = Trials(table, seed, tuple(model for _, model in measured), suppress, asked)
+        guarantees = check_comparison(table, rivals[0].sweep.models, [rival.method for rival in rivals])
+    trials = Trials(table, seed, tuple(model for _, model in measured), suppress, requested)
     with WorkerPool(trials, processes(jobs, len(table))) as workers:
         points = _points(workers, [(rival, _grid(rival, rivals[0], values, table)) for rival in rivals], quantity, tell)
     tell("done", 1.0)
@@ -98,7 +98,7 @@ def frontier(
         closeknit=__version__,
         rows=len(table),
         seed=seed,
-        promises=promises,
+        guarantees=guarantees,
         measures=heads,
         matched=name,
         points=mark_front(points, heads[0].higher_is_safer),
@@ -106,7 +106,7 @@ def frontier(
 
 
 def frontier_recipe(recipe: Recipe, methods: RivalSpecs | None = None, **options: Any) -> Frontier:
-    """The recipe's method and others, on its table and under its promises; options as those of `frontier`."""
+    """The recipe's method and others, on its table and under its guarantees; options as those of `frontier`."""
     if recipe.data_path is None:
         raise BadInput("the recipe names no data", right="add the key data with the path of the table")
     sweep, _ = choose_sweep(list_models(recipe.models), options.get("vary"))
@@ -157,7 +157,7 @@ class Quantity:
 
     @property
     def rises(self) -> bool:
-        """Whether it grows as promises are loosened: losses and class sizes fall, a reached t grows."""
+        """Whether it grows as guarantees are loosened: losses and class sizes fall, a reached t grows."""
         return self.place is not None and not self.higher_is_safer
 
 
@@ -181,13 +181,13 @@ def _choose_methods(sweep: ParameterSweep, form: Form | None) -> list[Method]:
     return build_methods([*first, *([made_for] if made_for in served else []), Mondrian()])
 
 
-def _build_rivals(asked: RivalSpecs, sweep: ParameterSweep) -> list[Rival]:
-    """Each method with its parameter: of the common promises, or of its own."""
+def _build_rivals(requested: RivalSpecs, sweep: ParameterSweep) -> list[Rival]:
+    """Each method with its parameter: of the common guarantees, or of its own."""
     rivals: list[Rival] = []
-    for given in asked if isinstance(asked, list | tuple) else [asked]:
+    for given in requested if isinstance(requested, list | tuple) else [requested]:
         pair = given if isinstance(given, tuple) else (given, None)
         if len(pair) != 2:
-            raise BadInput(f"{given!r} is no method with its promises", right="write (method, [model, ...])")
+            raise BadInput(f"{given!r} is no method with its guarantees", right="write (method, [model, ...])")
         (method,) = build_methods([pair[0]])
         own = sweep if pair[1] is None else _choose_own_sweep(models_from(pair[1]), sweep)
         rivals += [Rival(method, own)] if Rival(method, own) not in rivals else []
@@ -197,7 +197,7 @@ def _build_rivals(asked: RivalSpecs, sweep: ParameterSweep) -> list[Rival]:
 
 
 def _choose_own_sweep(models: list[Model], sweep: ParameterSweep) -> ParameterSweep:
-    """The same parameter where a method's own promises have it, else what they would be varied by."""
+    """The same parameter where a method's own guarantees have it, else what they would be varied by."""
     try:
         return choose_sweep(models, sweep.parameter)[0]
     except BadInput:
@@ -246,7 +246,7 @@ def report_points(tell: Progress, start: float, end: float, done: int, count: in
 def _read_quantity(point: Point, quantity: Quantity) -> float | None:
     if quantity.place is None:
         return point.loss.a if point.loss else None
-    return point.reached[quantity.place] if point.reached else None
+    return point.measured[quantity.place] if point.measured else None
 
 
 def compute_point(trials: Trials, task: Task) -> Point:
@@ -274,27 +274,27 @@ def compute_point(trials: Trials, task: Task) -> Point:
     return _point(rival, found.value, found.made).model_copy(update=more)
 
 
-def _point(rival: Rival, asked: float | str, tried: TrialResult) -> Point:
+def _point(rival: Rival, requested: float | str, tried: TrialResult) -> Point:
     base: dict[str, Any] = {
         "method": model_form(rival.method),
         "parameter": rival.sweep.name,
-        "asked": asked,
+        "requested": requested,
         "seconds": tried.seconds,
     }
     if tried.certificate is None:
         return Point(**base, ok=False, reason=tried.reason)
-    reached = tuple(tried.level(i) for i in range(len(tried.measured)))
-    varied = tried.measured[0]
+    measured = tuple(tried.level(i) for i in range(len(tried.guarantees)))
+    varied = tried.guarantees[0]
     attested = varied is not None and varied.status == "attested"
-    level = Point(**base, ok=True).amount if attested else reached[0]  # what is asked is kept, and no more is told
+    level = Point(**base, ok=True).amount if attested else measured[0]  # what is asked is kept, and no more is told
     found = tried.certificate
     return Point(
         **base,
         ok=found.ok,
-        reached=reached,
+        measured=measured,
         level=level,
         loss=found.loss,
         classes=found.classes,
-        withheld=found.withheld,
-        vacuous=any(promise.vacuous for promise in found.promises),
+        suppressed=found.suppressed,
+        vacuous=any(guarantee.vacuous for guarantee in found.guarantees),
     )

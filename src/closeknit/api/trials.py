@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from closeknit.api.anonymizing import ReleaseResult, check_guarantees, release_table
 from closeknit.api.parameter_sweep import measure_of
-from closeknit.core.certificate import Certificate, Promise
+from closeknit.core.certificate import Certificate, Guarantee
 from closeknit.core.certifying import judge
 from closeknit.core.errors import CloseknitError
 from closeknit.core.method import Method
@@ -28,7 +28,7 @@ WARMING_CLASSES = 10
 
 @dataclass(frozen=True)
 class Setting:
-    """A method and what it must promise."""
+    """A method and what it must guarantee."""
 
     method: Method
     models: tuple[Model, ...]
@@ -36,11 +36,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What became of a setting: a certificate and all that is measured, or a reason."""
+    """What became of a setting: a certificate and all that is guarantees, or a reason."""
 
     seconds: float
     certificate: Certificate | None = None
-    measured: tuple[Promise | None, ...] = ()  # None where it has no meaning in the form that was written
+    guarantees: tuple[Guarantee | None, ...] = ()  # None where it has no meaning in the form that was written
     reason: str | None = None
 
     @property
@@ -50,20 +50,20 @@ class TrialResult:
 
     def level(self, place: int) -> float | None:
         """What one of the measures came to; None where it is attested, or has no bound."""
-        promise = self.measured[place] if self.measured else None
-        return promise.reached if promise else None
+        guarantee = self.guarantees[place] if self.guarantees else None
+        return guarantee.measured if guarantee else None
 
     def exact(self, place: int) -> Fraction | None:
         """The same as a rational where it is one."""
-        promise = self.measured[place] if self.measured else None
-        if promise is None or promise.reached is None:
+        guarantee = self.guarantees[place] if self.guarantees else None
+        if guarantee is None or guarantee.measured is None:
             return None
-        return Fraction(promise.exact) if promise.exact else Fraction(promise.reached)
+        return Fraction(guarantee.exact) if guarantee.exact else Fraction(guarantee.measured)
 
 
 @dataclass(frozen=True)
 class Trials:
-    """The table, how it is to be written, and what is measured of every release, promised or not."""
+    """The table, how it is to be written, and what is guarantees of every release, guaranteed or not."""
 
     table: Table
     seed: int
@@ -75,7 +75,7 @@ class Trials:
     known: dict[str, TrialResult] = field(default_factory=dict, repr=False)  # searches for several targets begin alike
 
     def __call__(self, setting: Setting) -> TrialResult:
-        """The same release as `anonymize` would make; none of it is kept but what was measured."""
+        """The same release as `anonymize` would make; none of it is kept but what was guarantees."""
         if repr(setting) not in self.known:
             self.known[repr(setting)] = self._run_setting(setting)
         return self.known[repr(setting)]
@@ -107,15 +107,17 @@ class Trials:
         table = replace(table, allow_vacuous=self.allow_vacuous)
         return release_table(table, models, setting.method, suppress=self.suppress, form=self.form, seed=self.seed)
 
-    def _measure_release(self, made: ReleaseResult, models: Sequence[Model]) -> tuple[Promise | None, ...]:
-        """Promises as they were certified; what was not promised is read off the release as a stranger would."""
-        certified = made.certificate.promises[: len(models)]  # what a method promises besides stands after them
-        found = {measure_of(model).name: promise for model, promise in zip(models, certified, strict=True)}
+    def _measure_release(self, made: ReleaseResult, models: Sequence[Model]) -> tuple[Guarantee | None, ...]:
+        """Guarantees as they were certified; what was not guaranteed is read off the release as a stranger would."""
+        certified = made.certificate.guarantees[: len(models)]  # what a method guarantees besides stands after them
+        found = {measure_of(model).name: guarantee for model, guarantee in zip(models, certified, strict=True)}
         (form,) = made.certificate.form
         others = [model for model in self.measures if measure_of(model).name not in found and form in model.forms]
         if others:
             reading = made.form.read(made.columns, Schema.from_forms(made.certificate.columns), None, joints(others))
-            found |= {measure_of(model).name: promise for model, promise in zip(others, judge(reading, others), strict=True)}
+            found |= {
+                measure_of(model).name: guarantee for model, guarantee in zip(others, judge(reading, others), strict=True)
+            }
         return tuple(found.get(measure_of(model).name) for model in self.measures)
 
 

@@ -125,7 +125,7 @@ class Beliefs:
 
 
 def count_holders(classes: Classes, column: str) -> Int64:
-    """Those among whom the values of a class are shared: persons, or rows; withheld secrets are nobody's.
+    """Those among whom the values of a class are shared: persons, or rows; suppressed secrets are nobody's.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS"], dtype=object))

@@ -7,7 +7,7 @@ probability 1 / candidates. Only the original rows tell where the victims stand,
 `risk`: the largest such probability, which is also the number. It is at most 1 / k where k-anonymity is kept; the mean tells
 how much overlapping classes help beyond that.
 
-Rows that no written row covers (they were withheld) are left out and counted.
+Rows that no written row covers (they were suppressed) are left out and counted.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Deals:
 
     @classmethod
     def of(cls, original: Columns, class_of: Classes, schema: Schema, only: Sequence[int] | None = None) -> Deals:
-        """All classes of a table, or those in `only`; -1 in `class_of` is a withheld row."""
+        """All classes of a table, or those in `only`; -1 in `class_of` is a suppressed row."""
         class_of = np.asarray(class_of, dtype=np.int64)
         if len(class_of) != original.rows:
             right = f"give one class for each of the {original.rows:,} rows, as Release.partition does"
@@ -87,7 +87,7 @@ class Deals:
         rows = dict(zip(there.tolist(), np.split(order, starts[1:]), strict=True))
         numbers = sorted({number for number in (rows if only is None else only) if number >= 0})
         if not numbers or any(number not in rows for number in numbers):
-            raise BadInput("there is no such class", right="name classes of the partition; withheld rows are in none")
+            raise BadInput("there is no such class", right="name classes of the partition; suppressed rows are in none")
         found = []
         for members in (rows[number] for number in numbers):
             _, first, counts = np.unique(kind_of[members], return_index=True, return_counts=True)

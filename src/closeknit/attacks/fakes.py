@@ -87,7 +87,7 @@ def tally_fakes(bucket_of: Int32, values: Int32, originals: Int32, seed: int, mo
         return _draw_fakes(shelves, originals, original, products, np.random.default_rng(seed), draws)
     widest_last = np.argsort(shelves.widths.sum(axis=0), kind="stable")
     fake = count_admitted(shelves, widest_last)
-    fake[1:] -= original[1:]  # an original that fits nowhere (its row is withheld) is not among the admitted
+    fake[1:] -= original[1:]  # an original that fits nowhere (its row is suppressed) is not among the admitted
     return Tallies(original, fake)
 
 

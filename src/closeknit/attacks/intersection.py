@@ -3,14 +3,14 @@
 The attacker knows the quasi-identifiers of its victims, that they are in both releases (or that several rows of a stream are
 one person's), and that their secret did not change. Each release leaves the victim the values that stand beside cells which
 cover it; the victim has one that all of them leave. Classes of a stream, and releases made one after the other, keep their
-promises each by itself and not together: {flu, gout} and {gout, ulcer} are both diverse, and leave gout.
+guarantees each by itself and not together: {flu, gout} and {gout, ulcer} are both diverse, and leave gout.
 
 The number is the share of victims with a single value left, their own where it is known. `risk`: 1 / (values left to the
 worst-off victim), taken as equally likely.
 
 Source: the thesis on SABRE and BUREL, ch. 5.
 Different from the source: it is silent on persons who come more than once; here their rows are put together. Where no value is
-left the victim was not in both, or was withheld; such victims are left out and counted.
+left the victim was not in both, or was suppressed; such victims are left out and counted.
 
 Cost: covering cells of each victim, and the values beside them. More than `most` victims are drawn from (`seed`), in order.
 """

@@ -228,7 +228,7 @@ def _refuse(bucket_of: Int32, values: Int32, originals: Int32, *more: Int32) -> 
 
 
 def _translate_values(values: Int32, known: Int32, wanted: Int32) -> Int32:
-    """Known part of each wanted value; one that was never written (its row is withheld) gets a code of its own."""
+    """Known part of each wanted value; one that was never written (its row is suppressed) gets a code of its own."""
     size = int(max(values.max(), wanted.max(initial=0))) + 1
     part = int(known.max()) + 1 + np.arange(size)
     part[values] = known

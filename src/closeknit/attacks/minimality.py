@@ -64,7 +64,7 @@ def minimality(
 ) -> Finding:
     """The largest posterior of somebody's secret, where the method that made `written` can be run again.
 
-    `class_of` is the class of each row of the original, -1 where it was withheld: `Release.partition`. Below, four who are 40
+    `class_of` is the class of each row of the original, -1 where it was suppressed: `Release.partition`. Below, four who are 40
     and two who are 30 stand in one class, of which a third is HIV. Had not both who are 30 been HIV, they would have been a
     class of their own.
 

@@ -1,7 +1,7 @@
 """Which secrets a release leaves possible for somebody whose quasi-identifiers are known.
 
 All values beside cells that cover the person; where only groups of columns belong together, those of buckets in which every
-group has cells that cover the person, beside such cells of its own group. A withheld secret (`*`) may be any value.
+group has cells that cover the person, beside such cells of its own group. A suppressed secret (`*`) may be any value.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Values:
 
 
 def read_secret(reading: Reading, secret: str) -> tuple[Int32, list[str]]:
-    """Leaf codes of a written secret (-1 where it is withheld), and the text of each leaf, the missing one last."""
+    """Leaf codes of a written secret (-1 where it is suppressed), and the text of each leaf, the missing one last."""
     if secret not in reading.schema.sensitive or secret not in reading.columns:
         right = suggest_name(secret, reading.schema.sensitive)
         raise BadInput("is no secret of the release", column=secret, right=right)
@@ -116,7 +116,7 @@ class _View:
     def __init__(self, reading: Reading, secret: str, bucket_of: Int32, values: Values) -> None:
         codes, texts = read_secret(reading, secret)
         self.bucket_of, self.buckets = bucket_of, int(bucket_of.max(initial=-1)) + 1
-        self.value = np.append(values.codes(texts), -1)[codes]  # the last entry serves a withheld secret
+        self.value = np.append(values.codes(texts), -1)[codes]  # the last entry serves a suppressed secret
         self.hidden = codes < 0
         self.width = len(values.texts)
 

@@ -78,8 +78,8 @@ def range_ends(reading: Reading) -> Finding:
         number=rows / reading.columns.rows,
         risk=1 / fewest,
         sentence=f"Both ends of {format_count(ranges, 'range')} of {', '.join(names)} are true values of rows in the class: "
-        f"one row or more, and in the smallest class at most {fewest:,}, {'has' if fewest == 1 else 'have'} exactly that value. "
-        "How many rows this singles out is measured with the original table.",
+        f"one row or more, and in the smallest class at most {fewest:,}, {'has' if fewest == 1 else 'have'} exactly that "
+        "value. How many rows this singles out is measured with the original table.",
         details={"columns": ", ".join(names), "ranges": ranges, "rows": rows, "classes": int(shows.sum()), "most_rows": fewest},
     )
 
@@ -103,7 +103,7 @@ def singling_out(published: Published, original: Any, schema: Schema | None = No
     people, raw = people_of(original, reading, schema), _exact(raw_schema(reading, schema))
     (covering,) = coverings(reading, people, raw)
     found = _Descriptions.of(covering, reading.columns, raw)
-    if not found.asked.any():
+    if not found.wanted.any():
         raise NotApplicable("no column is written as ranges", right="nothing has to be done")
     return _build_finding(found, covering)
 
@@ -121,9 +121,9 @@ def _ends(column: Column, schema: Schema) -> tuple[Reals, Reals]:
 
 @dataclass(frozen=True, eq=False)
 class _Descriptions:
-    """For each class, column and end: whether it is asked for, the rows it fits (2: or more), one of them, and its weight."""
+    """For each class, column and end: whether it is wanted for, the rows it fits (2: or more), one of them, and its weight."""
 
-    asked: Flags  # [classes, columns]
+    wanted: Flags  # [classes, columns]
     rows: Reals  # [classes, columns, 2]
     point: NDArray[np.int64]  # [classes, columns, 2]
     weight: Reals  # [classes, columns, 2]
@@ -133,7 +133,7 @@ class _Descriptions:
         count, width = covering.lo.shape
         row = np.empty(count, dtype=np.int64)
         row[covering.box_of] = np.arange(written.rows)
-        asked, ends = np.zeros((count, width), dtype=bool), np.full((count, width, 2), -1, dtype=np.int32)
+        wanted, ends = np.zeros((count, width), dtype=bool), np.full((count, width, 2), -1, dtype=np.int32)
         alone, inside = np.zeros((count, width, 2)), np.zeros((count, width))  # shares of rows
         total = covering.people.sum()
         for j, name in enumerate(covering.names):
@@ -145,25 +145,25 @@ class _Descriptions:
             if numbers is None or covering.domains[j].tree is not None:
                 continue
             low_high = np.stack(_ends(written[name], schema), axis=1)[written[name].codes[row]]
-            asked[:, j] = low_high[:, 0] < low_high[:, 1]
+            wanted[:, j] = low_high[:, 0] < low_high[:, 1]
             codes = np.searchsorted(numbers, low_high)
-            true = asked[:, j, None] & (np.append(numbers, np.nan)[codes] == low_high)
+            true = wanted[:, j, None] & (np.append(numbers, np.nan)[codes] == low_high)
             ends[:, j] = np.where(true, codes, -1)
             alone[:, j] = np.where(true, have[np.where(true, codes, 0)], 0)
         tree = box_tree(covering.points, covering.points, covering.people.astype(np.float64))
         rows, point = points_at_ends(tree, covering.lo, covering.hi, ends)
         others = np.stack([np.prod(np.delete(inside, j, axis=1), axis=1) for j in range(width)], axis=1)
-        return cls(asked, rows, point, alone * others[:, :, None])
+        return cls(wanted, rows, point, alone * others[:, :, None])
 
 
 def _build_finding(of: _Descriptions, covering: Covering) -> Finding:
     n = int(covering.people.sum())
     isolates = of.rows == 1
     chance = n * of.weight * (1 - of.weight) ** (n - 1)
-    count = 2 * int(of.asked.sum())
-    share, baseline = float(isolates.sum() / count), float(chance[of.asked].sum() / count)
+    count = 2 * int(of.wanted.sum())
+    share, baseline = float(isolates.sum() / count), float(chance[of.wanted].sum() / count)
     rows = len(np.unique(of.point[isolates]))
-    by_column = isolates.sum(axis=(0, 2)) / np.maximum(2 * of.asked.sum(axis=0), 1)
+    by_column = isolates.sum(axis=(0, 2)) / np.maximum(2 * of.wanted.sum(axis=0), 1)
     worst = int(np.argmax(by_column))
     return Finding(
         attack="singling_out",

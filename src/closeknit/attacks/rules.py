@@ -7,7 +7,7 @@ that somebody's basket contains. With `known_class` the attacker also knows the 
 alone are counted.
 
 Baskets are the cells of a sensitive column (`flu;gout;ulcer`), or the rows that share a number in a published column (`by`). An
-empty cell is an empty basket, a withheld one (`*`) is none.
+empty cell is an empty basket, a suppressed one (`*`) is none.
 
 Source: J. Cao, P. Karras, C. Raïssi, K.-L. Tan. rho-uncertainty: inference-proof transaction anonymization. PVLDB 3(1), 2010.
 Every set of items that occurs has to be counted, rare ones above all, so nothing can be left out by its support. Equal baskets

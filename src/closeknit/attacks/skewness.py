@@ -3,7 +3,7 @@
 The attacker knows the quasi-identifiers of somebody who is in the table, and how the secret is spread in the whole release.
 With p the share of a value in the release and q that in the class: the lift q/p, beta = q/p - 1 (that of beta-likeness), the
 gain q - p, and the earth mover's distance of the class to the release in the column's own distance (equal where a missing
-value has no place in an order). Rows are counted, as the promises of closeness do. For a perturbed secret p is estimated, q
+value has no place in an order). Rows are counted, as the guarantees of closeness do. For a perturbed secret p is estimated, q
 follows from the law, and the distance is the equal one (total variation).
 
 Source: the dissertation on methods to achieve t-closeness, ch. 2 (skewness attack on l-diversity).

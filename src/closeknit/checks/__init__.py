@@ -76,7 +76,7 @@ def form_checks(form: Any, tables: Iterable[Case], thing: str | None = None) -> 
 
 
 def model_checks(model: Any, kind: Any, rounds: int, thing: str | None = None) -> Iterator[Check]:
-    """Every check of a promise on generated classes whose secret is of this kind."""
+    """Every check of a guarantee on generated classes whose secret is of this kind."""
     for seed in range(rounds):
         for check in models.CHECKS:
             yield Check(thing or repr(model), check.__name__, f"classes {seed}", partial(check, model, kind, seed))
@@ -162,7 +162,7 @@ def check_method(method: Any, tables: Iterable[Case] | None = None) -> int:
 
 
 def check_model(model: Any, kind: Any = None, rounds: int = 6) -> int:
-    """Run every check of a registered kind of promise with other parameters.
+    """Run every check of a registered kind of guarantee with other parameters.
 
     >>> import closeknit as ck
     >>> check_model(ck.TCloseness("secret", 0.1), ck.flat(), rounds=1)

@@ -52,7 +52,9 @@ def fit_form(form: Any, case: Case) -> tuple[Any, Case] | None:
 
 
 def some_classes(case: Case) -> NDArray[np.int64]:
-    """A class for every input row: neighbours in one column, so that labels of many sizes occur; the last class is withheld."""
+    """A class for every input row: neighbours in one column, so that labels of many sizes occur; the last class is
+    suppressed.
+    """
     rng = np.random.default_rng(case.columns.rows)
     rows = rng.permutation(case.columns.rows)
     first = rows_of(case.columns, list(case.schema.quasi)[:1])
@@ -63,8 +65,8 @@ def some_classes(case: Case) -> NDArray[np.int64]:
     return class_of
 
 
-def promises_of_all(form: Any, case: Case) -> list[Model]:
-    """Promises that every partition keeps, so that a certificate can be made."""
+def guarantees_of_all(form: Any, case: Case) -> list[Model]:
+    """Guarantees that every partition keeps, so that a certificate can be made."""
     models: list[Model] = [KAnonymity(1), *(TCloseness(name, 1, "equal") for name in case.schema.sensitive)]
     return [model for model in models if form.name in model.forms]
 
@@ -73,7 +75,7 @@ def write_release(form: Any, case: Case, columns: Columns, class_of: NDArray[np.
     """Release, certificate and the input row behind each cell of each column, for classes of input rows."""
     table = replace(case.schema.encode(columns), allow_vacuous=True)
     partition = Partition.of(class_of[table.rows])
-    shown, certificate = publish_table(table, partition, promises_of_all(form, case), form)
+    shown, certificate = publish_table(table, partition, guarantees_of_all(form, case), form)
     return shown, certificate.to_json(), _origins(form.write(table, partition, 0), table)
 
 
@@ -177,20 +179,22 @@ def links_are_broken(form: Any, case: Case) -> None:
 
 
 def suppressed_rows_leave_no_trace(form: Any, case: Case) -> None:
-    """Without the withheld rows the written cells are the same, and no list of values tells of them."""
+    """Without the suppressed rows the written cells are the same, and no list of values tells of them."""
     class_of = some_classes(case)
     shown, certificate, _ = write_once(form, case)
     kept = np.flatnonzero(class_of >= 0)
     alone, same, _ = write_release(form, case, case.columns.take(kept), class_of[kept])
     names = list(shown)
-    require(names == list(alone) and rows_of(shown, names) == rows_of(alone, names), "withheld rows show in the written cells")
+    require(
+        names == list(alone) and rows_of(shown, names) == rows_of(alone, names), "suppressed rows show in the written cells"
+    )
     require(
         all(shown[name].values.tolist() == alone[name].values.tolist() for name in names),
-        "withheld rows show in a list of values",
+        "suppressed rows show in a list of values",
     )
     told, told_alone = (json.loads(text) for text in (certificate, same))
-    for key in ("columns", "promises", "classes", "notes"):
-        require(told[key] == told_alone[key], f"withheld rows show in the certificate, under {key}")
+    for key in ("columns", "guarantees", "classes", "notes"):
+        require(told[key] == told_alone[key], f"suppressed rows show in the certificate, under {key}")
 
 
 def moved_leaf_is_not_disclosed(form: Any, case: Case) -> None:

@@ -53,12 +53,12 @@ def run_case(method: Any, case: Case, columns: Columns | None = None, models: tu
     """A release of a case; what it warns of is not in question here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        data, asked = columns or case.columns, list(case.models if models is None else models)
-        return anonymize(data, case.schema, asked, method, suppress=case.suppress, seed=SEED, allow_vacuous=True)
+        data, requested = columns or case.columns, list(case.models if models is None else models)
+        return anonymize(data, case.schema, requested, method, suppress=case.suppress, seed=SEED, allow_vacuous=True)
 
 
 def list_models(method: Any, case: Case) -> list[Model]:
-    """What a release is judged by: what the case asks for, and what the method promises besides."""
+    """What a release is judged by: what the case asks for, and what the method guarantees besides."""
     return list_guarantees(method, case.schema, case.models)
 
 
@@ -68,8 +68,8 @@ def view_release(release: Release, case: Case) -> View:
     return view(release.columns, case.schema, release.certificate.form)
 
 
-def promise_kept(method: Any, case: Case) -> None:
-    """Every class that an adversary finds in the cells keeps every promise; so does the whole where one speaks of that."""
+def guarantee_met(method: Any, case: Case) -> None:
+    """Every class that an adversary finds in the cells keeps every guarantee; so does the whole where one speaks of that."""
     release = run_once(method, case)
     shown, origins = view_release(release, case), _origins(release, case)
     heads = case.columns[case.schema.person].cells() if case.schema.person else None
@@ -126,16 +126,16 @@ def excludes_nothing(model: Model, columns: Columns, method: Any, case: Case) ->
         return False
     values, params = oracle_view(model, columns, case)
     shown = [value for value in values if value != "*"]  # of a suppressed row nothing counts
-    return oracle_vacuous(model.name, shown, max(asked.least_size for asked in list_models(method, case)), **params)
+    return oracle_vacuous(model.name, shown, max(requested.least_size for requested in list_models(method, case)), **params)
 
 
 def every_row_once(method: Any, case: Case) -> None:
-    """A row is published once or counted as withheld, with its own secrets."""
+    """A row is published once or counted as suppressed, with its own secrets."""
     release = run_once(method, case)
     kept = release.partition >= 0
     require(len(release.partition) == case.columns.rows, "the partition has one entry for every input row")
-    require(release.certificate.withheld == int((~kept).sum()), "the certificate counts the withheld rows")
-    require(int((~kept).sum()) <= case.suppress * case.columns.rows, "more rows are withheld than allowed")
+    require(release.certificate.suppressed == int((~kept).sum()), "the certificate counts the suppressed rows")
+    require(int((~kept).sum()) <= case.suppress * case.columns.rows, "more rows are suppressed than allowed")
     require(release.columns.rows == int(kept.sum()), "every row that has a class is published once")
     raw = case.columns.take(np.flatnonzero(kept))
     shown = view_release(release, case)
@@ -207,7 +207,7 @@ def missing_is_a_value(method: Any, case: Case) -> None:
 def impossible_is_refused(method: Any, case: Case) -> None:
     """More than the table can give raises `Unsatisfiable` with what was asked and what is reachable.
 
-    A promise that means nothing in the method's form is refused as such.
+    A guarantee that means nothing in the method's form is refused as such.
     """
     persons = rows_of(case.columns, [case.schema.person]) if case.schema.person else range(case.columns.rows)
     more_than_all = KAnonymity(len(set(persons)) + 1)
@@ -215,7 +215,7 @@ def impossible_is_refused(method: Any, case: Case) -> None:
         _check_refusal(method, case, more_than_all)
     else:
         _check_meaningless(method, case, KAnonymity(1))
-    for name in case.schema.sensitive if case.models else ():  # there is none where the method's own promise goes alone
+    for name in case.schema.sensitive if case.models else ():  # there is none where the method's own guarantee goes alone
         values = set(rows_of(case.columns, [name], case.schema.missing))
         _check_refusal(method, case, LDiversity(name, len(values) + 1))
 
@@ -224,7 +224,7 @@ def _check_refusal(method: Any, case: Case, model: Model) -> None:
     try:
         run_case(method, case, models=(*case.models, model))
     except Unsatisfiable as no:
-        require(no.asked and no.reached and no.hint, "it is said what was asked, what is reachable, and what would help")
+        require(no.requested and no.reachable and no.hint, "it is said what was asked, what is reachable, and what would help")
         return
     require(False, f"{model} is impossible here and was not refused")
 
@@ -302,13 +302,13 @@ def audit_agrees(method: Any, case: Case) -> None:
     release = run_once(method, case)
     found = audit(release.columns, certificate=release.certificate)
     require(not found.findings, f"an audit finds: {found.findings}")
-    for promise, model in zip(found.promises, list_models(method, case), strict=True):
+    for guarantee, model in zip(found.guarantees, list_models(method, case), strict=True):
         hidden = case.schema.person is not None and "persons" in model.needs
-        if weighs_buckets(model) and promise.status == "not checkable":
+        if weighs_buckets(model) and guarantee.status == "not checkable":
             continue  # it speaks of the rows of the original table
         vacuous = excludes_nothing(model, release.columns, method, case)
         right = "not checkable" if hidden else "vacuous" if vacuous else "recomputed"
-        require(promise.status == right, f"an audit says: {promise.line()}, not {right}")
+        require(guarantee.status == right, f"an audit says: {guarantee.line()}, not {right}")
 
 
 def release_is_its_partition_written(method: Any, case: Case) -> None:
@@ -379,7 +379,7 @@ def bad_parameters_are_named(thing: type[Any], params: dict[str, Any], right: di
 
 
 CHECKS: tuple[MethodCheck, ...] = (
-    promise_kept,
+    guarantee_met,
     every_row_once,
     raw_value_inside,
     missing_is_a_value,

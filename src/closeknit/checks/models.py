@@ -1,4 +1,4 @@
-"""Checks of a promise: it equals its naive definition on generated classes, and its verdict is that of its own level."""
+"""Checks of a guarantee: it equals its naive definition on generated classes, and its verdict is that of its own level."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Sample:
     """Generated rows: the class, the secret and the person of each; `column` says of which columns a secret is made."""
 
     class_of: list[int]
-    secrets: list[Any]  # a text or None; a tuple of them where the promise speaks of several columns as one
+    secrets: list[Any]  # a text or None; a tuple of them where the guarantee speaks of several columns as one
     persons: list[int] | None
     kind: Any
     column: Secret = COLUMN
@@ -69,7 +69,7 @@ def _encode_secret(kind: Any, cells: Sequence[str | None]) -> CodedSecret:
 
 
 def samples(model: Any, kind: Any, seed: int) -> Iterator[Sample]:
-    """Rows with and without persons, with and without missing secrets where the promise has a place for them."""
+    """Rows with and without persons, with and without missing secrets where the guarantee has a place for them."""
     rng = np.random.default_rng([seed, 77])
     name = "flat" if kind is None else kind.name
     column = model.column or COLUMN
@@ -145,9 +145,9 @@ def holds_where_its_level_does(model: Any, kind: Any, seed: int) -> None:
 
 
 def boundary_is_exact(model: Any, kind: Any, seed: int) -> None:
-    """With the exact level of a class as its limit a promise with `<=` or `>=` holds there, and a hair tighter it does not."""
+    """With the exact level of a class as its limit a guarantee with `<=` or `>=` holds; a hair tighter it does not."""
     field = "c" if getattr(model, "c", None) is not None else LIMITS[model.name]
-    strict = model.asked.startswith("< ")
+    strict = model.requested.startswith("< ")
     for sample in samples(model, kind, seed):
         classes = sample.classes()
         for number in range(sample.count):

@@ -1,10 +1,10 @@
-"""The promises once more, as their sources define them: dictionaries and rationals, one class at a time, slow on purpose.
+"""The guarantees once more, as their sources define them: dictionaries and rationals, one class at a time, slow on purpose.
 
 Nothing here is shared with `models` or `kernels`, so that the two can judge each other. A class is the list of its rows'
-secrets (`None` = missing, withheld ones left out; tuples where a promise speaks of several secrets as one), the reference is
-that list for the whole release. `persons` names the
-person of each row of the class. `ground` gives distance its meaning: a list is an ordered domain, a nested mapping a tree
-(`None` marks a leaf), a function any distance between two values, and nothing at all the equal distance.
+secrets (`None` = missing, suppressed ones left out; tuples where a guarantee speaks of several secrets as one), the reference
+is that list for the whole release. `persons` names the person of each row of the class. `ground` gives distance its meaning:
+a list is an ordered domain, a nested mapping a tree (`None` marks a leaf), a function any distance between two values, and
+nothing at all the equal distance.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def oracle_level(name: str, values: Sequence[Value], reference: Sequence[Value],
 
 
 def oracle_holds(name: str, values: Sequence[Value], reference: Sequence[Value], **params: Any) -> bool:
-    """Whether a class keeps the promise.
+    """Whether a class keeps the guarantee.
 
     >>> oracle_holds("k_anonymity", ["a", "a"], ["a", "a", "b"], k=3)
     False
@@ -151,12 +151,12 @@ def _matching(carriers: Mapping[Value, set[Hashable]]) -> int:
     """The most values that can be given to different persons who carry them (augmenting paths)."""
     given: dict[Hashable, Value] = {}
 
-    def give(value: Value, asked: set[Hashable]) -> bool:
+    def give(value: Value, visited: set[Hashable]) -> bool:
         for person in carriers[value]:
-            if person in asked:
+            if person in visited:
                 continue
-            asked.add(person)
-            if person not in given or give(given[person], asked):
+            visited.add(person)
+            if person not in given or give(given[person], visited):
                 given[person] = value
                 return True
         return False

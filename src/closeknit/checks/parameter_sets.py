@@ -86,7 +86,7 @@ STREAMS: dict[str, list[Params]] = {
     ],
 }
 
-# Parameters, and the kind of the column `secret` that they are meant for (None: the promise speaks of rows alone).
+# Parameters, and the kind of the column `secret` that they are meant for (None: the guarantee speaks of rows alone).
 MODELS: dict[str, list[tuple[Params, Any]]] = {
     "k_anonymity": [({"k": 3}, None)],
     "l_diversity": [
@@ -117,7 +117,7 @@ MODELS: dict[str, list[tuple[Params, Any]]] = {
     "posterior_bound": [({"column": "secret", "gamma": 3}, Hierarchy.from_nested(DISEASE))],
 }
 
-# The parameter that is the limit of the promise.
+# The parameter that is the limit of the guarantee.
 LIMITS = {
     "k_anonymity": "k",
     "l_diversity": "l",
@@ -173,7 +173,7 @@ REFUSED: dict[str, list[Params]] = {
     "fcm_draw": [{"grouping": "crisp"}, {"groups": 0}, {"groups": 2.5}, {"fill": "random"}, {"polish": "no"}],
     "pca_draw": [{"embedding": "wide"}, {"scaled": "no"}, {"groups": "few"}, {"fill": None}, {"polish": 3}],
     "microaggregation": [{"first": "l"}, {"first": None}, {"refine": "no"}],
-    "generalized": [{"snap": "yes"}, {"cells": "dots"}, {"withheld": "lost"}, {"levels": 2}],
+    "generalized": [{"snap": "yes"}, {"cells": "dots"}, {"suppressed": "lost"}, {"levels": 2}],
     "bucketized": [],
     "sliced": [{"columns": "age, sex"}, {"columns": [[], ["age"]]}, {"columns": [["age"], [3]]}, {"levels": [2]}],
     "multiset": [],

@@ -173,7 +173,7 @@ def is_due(stream: Any, case: StreamCase, i: int, came: int, now: float) -> bool
     return case.seconds[i] + stream.delta <= now if stream.timed else i + stream.delta < came
 
 
-def promises_at_every_instant(make: Make, case: StreamCase) -> None:
+def guarantees_at_every_instant(make: Make, case: StreamCase) -> None:
     """After every batch each published generalization has k persons, and the diversity that was asked for."""
     log, persons = run_stream(make, case), case.schema.person is not None
     if not case.tagged:
@@ -346,14 +346,14 @@ def certificate_is_true(make: Make, case: StreamCase) -> None:
     """What the rolling certificate says of rows, batches, loss and levels is what left; of persons it tells no level."""
     log = run_stream(make, case)
     told, sizes = log.stream.certificate, [len(batch) for _, batch in log.batches]
-    require(told.ok and told.rows == len(log.rows) and told.withheld == log.stream.counters.suppressed, "it miscounts rows")
+    require(told.ok and told.rows == len(log.rows) and told.suppressed == log.stream.counters.suppressed, "it miscounts rows")
     require((told.classes.count, told.classes.largest) == (len(sizes), max(sizes, default=0)), "it miscounts batches")
-    for promise in told.promises:
-        require(promise.reached is None or promise.status == "recomputable", "it tells a level that nobody can recompute")
-        hidden = case.schema.person is not None or any(name in promise.model for name in REFERRING)
-        require((promise.status == "attested") == hidden, f"{promise.text}: it is {promise.status}")
-        if "k_anonymity" in promise.model and not hidden and sizes and not getattr(log.stream, "reuse", False):
-            require(promise.reached == min(sizes), f"the smallest batch has {min(sizes)} rows, it says {promise.reached}")
+    for guarantee in told.guarantees:
+        require(guarantee.measured is None or guarantee.status == "recomputable", "it tells a level that nobody can recompute")
+        hidden = case.schema.person is not None or any(name in guarantee.model for name in REFERRING)
+        require((guarantee.status == "attested") == hidden, f"{guarantee.text}: it is {guarantee.status}")
+        if "k_anonymity" in guarantee.model and not hidden and sizes and not getattr(log.stream, "reuse", False):
+            require(guarantee.measured == min(sizes), f"the smallest batch has {min(sizes)} rows, it says {guarantee.measured}")
 
 
 def replay_is_a_release(make: Make, case: StreamCase) -> None:
@@ -375,13 +375,13 @@ def replay_is_a_release(make: Make, case: StreamCase) -> None:
         abs(rolling.a - told.a) < 1e-9 and abs(rolling.b - told.b) < 1e-9, f"loss: {rolling} while it ran, {told} as a release"
     )
     found = audit(release.columns, certificate=release.certificate)
-    require(not found.findings and not any(p.status == "broken" for p in found.promises), f"an audit finds {found}")
+    require(not found.findings and not any(p.status == "broken" for p in found.guarantees), f"an audit finds {found}")
 
 
 CHECKS: tuple[StreamCheck, ...] = (
     every_row_once,
     delay_is_kept,
-    promises_at_every_instant,
+    guarantees_at_every_instant,
     close_to_its_window,
     raw_value_inside,
     unknown_is_counted,

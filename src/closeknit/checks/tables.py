@@ -28,7 +28,7 @@ MANY_COLUMNS = 8
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A table, what its columns are, and promises that can be kept on it (one class of everything keeps them)."""
+    """A table, what its columns are, and guarantees that can be kept on it (one class of everything keeps them)."""
 
     name: str
     columns: Columns
@@ -38,10 +38,10 @@ class Case:
 
 
 def fit_to_method(method: Any, case: Case) -> Case | None:
-    """The case as this method can take it: promises of the family that it plans for, and what its form can write.
+    """The case as this method can take it: guarantees of the family that it plans for, and what its form can write.
 
     None where the table has no secret for it, where a column has both roles and it does not serve them, where the whole table
-    as one class breaks what it promises, where nothing can stand beside a secret, where the table is too small for a bucket,
+    as one class breaks what it guarantees, where nothing can stand beside a secret, where the table is too small for a bucket,
     and where it looks at combinations of levels and there are too many of them.
     """
     if getattr(method, "scale", "") == "count" and len(case.schema.quasi) > MANY_COLUMNS:
@@ -59,7 +59,7 @@ def fit_to_method(method: Any, case: Case) -> Case | None:
     brought = list_guarantees(method, fit.schema, ())
     if not all(model.holds(whole).all() for model in brought):
         return None
-    if any(map(weighs_buckets, brought)):  # such a promise goes alone, and persons are judged in each bucket by itself
+    if any(map(weighs_buckets, brought)):  # such a guarantee goes alone, and persons are judged in each bucket by itself
         return replace(fit, models=()) if len(brought) == 1 and fit.schema.person is None else None
     family = getattr(method, "plans_for", "size")
     if family == "any" or any(model.family == family for model in list_guarantees(method, fit.schema, fit.models)):
@@ -85,12 +85,12 @@ def _list_linkable(case: Case) -> list[str]:
 
 
 def weighs_buckets(model: Any) -> bool:
-    """Whether a promise looks at all buckets that a person may be in, which is more than at each by itself."""
+    """Whether a guarantee looks at all buckets that a person may be in, which is more than at each by itself."""
     return "release" in model.needs and getattr(model, "weight", "local") != "local"
 
 
 def fit_to_form(form: str, case: Case, own_groups: bool = False) -> Case | None:
-    """The case as a form can write it, with promises that mean something there; None where it cannot.
+    """The case as a form can write it, with guarantees that mean something there; None where it cannot.
 
     Two tables have no place for plain columns, permuted secrets are numbers, perturbed ones declared categories, and only
     groups of columns that the user or the method chooses (`own_groups`) can serve a column that is quasi and sensitive.
@@ -248,7 +248,7 @@ def _several_secrets(usual: dict[str, list[Any]]) -> list[Case]:
             [k, TCloseness("charge", 0.3), TCloseness("disease", 0.5)],
         ),
         case(
-            "three secrets, mixed promises",
+            "three secrets, mixed guarantees",
             usual,
             ["age", "job"],
             ["disease", "charge", "blood"],

@@ -71,8 +71,8 @@ def main() -> None:
         exit_now(end.code)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"closeknit {__version__}")
         raise typer.Exit()
 
@@ -83,7 +83,7 @@ def closeknit(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
     ] = False,
 ) -> None:
-    """Publish tables about people under promises that anybody can check.
+    """Publish tables about people under guarantees that anybody can check.
 
     \b
     closeknit demo                                   see the whole way on a generated table
@@ -92,8 +92,8 @@ def closeknit(
     closeknit audit out/release.csv                  check a release, your own or anybody's
     closeknit attack out/release.csv                 see what it still gives away
     closeknit report out/                            make its page anew, or the private one
-    closeknit compare recipe.yaml                    see which method loses least under these promises
-    closeknit frontier recipe.yaml                   see what a stricter or looser promise would cost
+    closeknit compare recipe.yaml                    see which method loses least under these guarantees
+    closeknit frontier recipe.yaml                   see what a stricter or looser guarantee would cost
     closeknit stream recipe.yaml < in > out          let rows leave in batches while they come
     closeknit ui                                     do all this on a page in the browser
     closeknit serve --token-file tokens ...          the same page and a service for a team
@@ -161,7 +161,7 @@ def _after_demo(folder: Path | None, table: Path | None) -> str:
     else:
         steps.append((f"closeknit audit {shorten_path(folder)}/release.csv", "check it as a stranger would"))
         steps.append(
-            (f"{shorten_path(folder)}/report.html", "open it in a browser: what is promised, lost and still given away")
+            (f"{shorten_path(folder)}/report.html", "open it in a browser: what is guaranteed, lost and still given away")
         )
     if table is None:
         steps.append(("closeknit demo --table patients.csv", "save the raw table, to try these on:"))
@@ -216,12 +216,12 @@ def inspect(
         unsure = ", ".join(suggestion.unsure) or "none"
         print_stderr(f"columns: {len(suggestion.reasons)}, rows: {suggestion.rows:,}, not sure about: {unsure}")
         if not suggestion.schema.sensitive:
-            print_stderr("no column looks sensitive: move the secrets under 'sensitive' and add a promise for each")
+            print_stderr("no column looks sensitive: move the secrets under 'sensitive' and add a guarantee for each")
         name = "recipe.yaml" if output is None else shorten_path(output)
         print_stderr(f"next: edit the recipe, then run 'closeknit anonymize {name} -o out/'")
 
 
-@app.command(short_help="Make a release that keeps a recipe's promises.")
+@app.command(short_help="Make a release that keeps a recipe's guarantees.")
 def anonymize(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe, such as 'closeknit inspect' makes.")],
     output: Annotated[
@@ -235,7 +235,7 @@ def anonymize(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Make a release that keeps every promise of a recipe, or say why that is impossible and write nothing.
+    """Make a release that keeps every guarantee of a recipe, or say why that is impossible and write nothing.
 
     OUT gets the release, its certificate and a page made from both: they may leave. OUT.private gets the recipe with its
     seed, the class of each row and a page that compares with the original: they stay at home.
@@ -253,11 +253,11 @@ def anonymize(
 
         folder = free_folder(output, force)
         assert folder is not None
-        asked = Recipe.read(recipe)
-        asked.seed = asked.seed if seed is None else seed
+        requested = Recipe.read(recipe)
+        requested.seed = requested.seed if seed is None else seed
         with ProgressBar() as bar:
-            release = run(asked, progress=bar, engine=engine, master=master)
-        release.save(folder, format=format.value if format else asked.format, force=force, report=report)
+            release = run(requested, progress=bar, engine=engine, master=master)
+        release.save(folder, format=format.value if format else requested.format, force=force, report=report)
         certificate = (folder / "certificate.json").read_text(encoding="utf-8")
         _print_duplicates(release)
         if as_json:
@@ -274,11 +274,11 @@ def anonymize(
             typer.echo(f"      closeknit report {name}/   draws its page, on a machine that holds the release")
 
 
-@app.command(short_help="Recompute the promises of a release.")
+@app.command(short_help="Recompute the guarantees of a release.")
 def audit(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A release, made by anyone: CSV, Parquet, or a public folder.")],
     certificate: Annotated[Path | None, typer.Option(help="Its certificate; else certificate.json next to the file.")] = None,
-    recipe: Annotated[Path | None, typer.Option(help="Check schema and promises of this recipe instead.")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="Check schema and guarantees of this recipe instead.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -308,13 +308,13 @@ def audit(
 
         csv = csv_format(delimiter, encoding, decimal, thousands)
         if recipe is not None:
-            asked = Recipe.read(recipe)
+            requested = Recipe.read(recipe)
             found = audited(
                 file,
-                asked.schema,
-                asked.models,
-                form=asked.form,
-                escape_formulas=asked.escape_formulas,
+                requested.schema,
+                requested.models,
+                form=requested.form,
+                escape_formulas=requested.escape_formulas,
                 csv=csv,
                 engine=engine,
                 master=master,
@@ -333,7 +333,7 @@ def audit(
 def compare(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe; its own method comes first.")],
     methods: Annotated[
-        str | None, typer.Option(help="Others, with commas between; left out, all that serve its promises.", metavar="NAMES")
+        str | None, typer.Option(help="Others, with commas between; left out, all that serve its guarantees.", metavar="NAMES")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Private folder for comparison.json, comparison.csv, comparison.svg.")
@@ -342,10 +342,10 @@ def compare(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """What each method reaches, loses and costs under a recipe's promises: one row each, the least loss first.
+    """What each method reaches, loses and costs under a recipe's guarantees: one row each, the least loss first.
 
     A method that refuses is a row too, with its reason. No release is written. The numbers come from the original table and
-    stay at home. Status 0 if at least one method keeps the promises.
+    stay at home. Status 0 if at least one method keeps the guarantees.
 
     \b
     closeknit compare recipe.yaml
@@ -360,10 +360,10 @@ def compare(
 
         if output is not None:
             refuse_existing(Path(os.path.abspath(output)), force)
-        asked = Recipe.read(recipe)
-        asked.seed = asked.seed if seed is None else seed
+        requested = Recipe.read(recipe)
+        requested.seed = requested.seed if seed is None else seed
         with ProgressBar() as bar:
-            found = compare_recipe(asked, methods_of(methods), progress=bar)
+            found = compare_recipe(requested, methods_of(methods), progress=bar)
         if output is not None:
             save_comparison(found, output, force)
         if as_json:
@@ -377,8 +377,8 @@ def compare(
 
 
 app.command(short_help="See what a release still gives away.")(attack)
-app.command(short_help="See what a stricter or looser promise would cost.")(frontier)
+app.command(short_help="See what a stricter or looser guarantee would cost.")(frontier)
 app.command(short_help="Make the page of a release anew.")(report)
-app.command(short_help="Let rows leave under promises while they come.")(stream)
+app.command(short_help="Let rows leave under guarantees while they come.")(stream)
 app.command(short_help="Open the page in the browser.")(ui)
 app.command(short_help="Serve page and service to a team.")(serve)

@@ -1,4 +1,4 @@
-"""`closeknit frontier`: what a stricter or looser promise would cost, as a table and as a picture."""
+"""`closeknit frontier`: what a stricter or looser guarantee would cost, as a table and as a picture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from closeknit.core.errors import BadInput
 def frontier(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe; its own method comes first.")],
     vary: Annotated[
-        str | None, typer.Option(help="A parameter, or one with values: t=0.1,0.2; left out, that of the main promise.")
+        str | None, typer.Option(help="A parameter, or one with values: t=0.1,0.2; left out, that of the main guarantee.")
     ] = None,
     methods: Annotated[
         str | None, typer.Option(help="Others, with commas between; left out, a few usual ones; '' for none.", metavar="NAMES")
@@ -34,7 +34,7 @@ def frontier(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """What a stricter or looser promise would cost: reached level and loss for each value and method.
+    """What a stricter or looser guarantee would cost: reached level and loss for each value and method.
 
     A star marks the rows that no other beats. A setting that is refused is a row too, with its reason. No release is written.
     The numbers come from the original table and stay at home. Status 0 if at least one setting makes a release.
@@ -52,11 +52,11 @@ def frontier(
 
         if output is not None:
             refuse_existing(Path(os.path.abspath(output)), force)
-        asked = Recipe.read(recipe)
-        asked.seed = asked.seed if seed is None else seed
+        requested = Recipe.read(recipe)
+        requested.seed = requested.seed if seed is None else seed
         turned = parse_vary(vary)
         with ProgressBar() as bar:
-            found = frontier_recipe(asked, methods_of(methods), vary=turned, match=match, jobs=jobs, progress=bar)
+            found = frontier_recipe(requested, methods_of(methods), vary=turned, match=match, jobs=jobs, progress=bar)
         if output is not None:
             save_frontier(found, output, force)
         if as_json:
@@ -85,7 +85,7 @@ def parse_vary(text: str | None) -> str | dict[str, list[int | float | str]] | N
 
 
 def _number(text: str) -> int | float | str:
-    """What is no plain number stays as it was written: a fraction, or a mistake that the promise itself names."""
+    """What is no plain number stays as it was written: a fraction, or a mistake that the guarantee itself names."""
     for kind in (int, float):
         try:
             return kind(text)

@@ -20,7 +20,7 @@ class Page(Console):
     """A console that leaves a closed pipe to the one place that ends commands."""
 
     def on_broken_pipe(self) -> None:
-        """Called where rich would end the process with status 1, which here means a broken promise."""
+        """Called where rich would end the process with status 1, which here means a broken guarantee."""
         raise BrokenPipeError
 
 

@@ -76,7 +76,7 @@ def stream(
     strict: Annotated[bool, typer.Option("--strict", help="Stop at a line that is no row.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an output of an older stream.")] = False,
 ) -> None:
-    """Rows come in as NDJSON or CSV and leave in batches that keep a recipe's promises, within its delay.
+    """Rows come in as NDJSON or CSV and leave in batches that keep a recipe's guarantees, within its delay.
 
     Into a file or Redis each row is written exactly once, also if the process is killed and started again with its
     checkpoint. On standard output and in pipes each batch is a line with its number: after a restart a batch may come again,
@@ -90,15 +90,15 @@ def stream(
     with handle_errors(), ExitStack() as things:
         from closeknit.api.recipe import Recipe
 
-        asked = Recipe.read(recipe)
-        source = _origin(asked, input)
-        csv = _input_format(asked, source, input_format, csv_format(delimiter, encoding, decimal, thousands))
+        requested = Recipe.read(recipe)
+        source = _origin(requested, input)
+        csv = _input_format(requested, source, input_format, csv_format(delimiter, encoding, decimal, thousands))
         places = Places(source, csv, _place(output), output_format, checkpoint, rejects, pipe, force)
         places.refuse_same({"the recipe": recipe, "--counters": counters, "--certificate": certificate})
         if places.to_file:
             _refuse_shared_folder(Path(output), {"--checkpoint": checkpoint, "--counters": counters, "--rejects": rejects})
         watch = Watch(counters, certificate, every)
-        running = _prepare_run(asked, recipe, places, things)
+        running = _prepare_run(requested, recipe, places, things)
         running.every, running.strict, running.watch = every, strict, watch
         watch.write(running)  # a place that cannot be written is refused before any work
         running.stopping = things.enter_context(_signals())
@@ -181,7 +181,7 @@ class Places:
                 raise BadInput(f"{other} and {what} are the same file", file=path, right="give each a file of its own")
 
 
-def _prepare_run(asked: Recipe, recipe: Path, places: Places, things: ExitStack) -> StreamRun:
+def _prepare_run(requested: Recipe, recipe: Path, places: Places, things: ExitStack) -> StreamRun:
     """Everything opened, and at the place where the work goes on."""
     from closeknit.streams.arrival_order import ArrivalOrder
     from closeknit.streams.checkpoint import refuse_other
@@ -189,10 +189,10 @@ def _prepare_run(asked: Recipe, recipe: Path, places: Places, things: ExitStack)
     from closeknit.streams.sinks import Rejects
     from closeknit.streams.stream_run import StreamRun
 
-    if asked.stream is None:
+    if requested.stream is None:
         right = "give it the key stream: {castle: {k: 100, delta: 10000}}"
         raise BadInput("the recipe has no stream", file=recipe, right=right)
-    made = asked.stream.build(asked.schema, asked.models, asked.seed)
+    made = requested.stream.build(requested.schema, requested.models, requested.seed)
     folder = None if places.checkpoint is None else CheckpointFolder(places.checkpoint)
     if folder is not None:
         things.callback(folder.close)
@@ -207,7 +207,7 @@ def _prepare_run(asked: Recipe, recipe: Path, places: Places, things: ExitStack)
         _refuse_older(places)
     if made.timed:
         made.clock = "tick"
-    order = ArrivalOrder(asked.schema, asked.stream.position, asked.stream.time)
+    order = ArrivalOrder(requested.schema, requested.stream.position, requested.stream.time)
     source = _source(places, things.enter_context(_wake_on_signals()), order.check_header)
     things.callback(source.close)
     sink = _sink(places, resuming)
@@ -276,7 +276,7 @@ def _refuse_shared_folder(output: Path, private: dict[str, Path | None]) -> None
 
 
 def _input_format(
-    asked: Recipe, source: Path | Address | None, format: Lines | None, csv: CsvFormat | None
+    requested: Recipe, source: Path | Address | None, format: Lines | None, csv: CsvFormat | None
 ) -> CsvFormat | None:
     """None for NDJSON."""
     from closeknit.io.csv import CsvFormat
@@ -289,7 +289,7 @@ def _input_format(
     if format == Lines.ndjson or (format is None and suffix not in CSV_SUFFIXES and csv is None):
         return None
     usual = CsvFormat(delimiter=None if suffix == ".txt" else "\t" if suffix in (".tsv", ".tab") else ",")
-    return csv or asked.csv or usual
+    return csv or requested.csv or usual
 
 
 @contextmanager
@@ -309,18 +309,18 @@ def _wake_on_signals() -> Iterator[int]:
 @contextmanager
 def _signals() -> Iterator[Callable[[], bool]]:
     """SIGTERM and SIGINT ask to stop; a second one ends the process as usual."""
-    asked: list[int] = []
+    requested: list[int] = []
     before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
 
     def stop(number: int, frame: object) -> None:
-        asked.append(number)
+        requested.append(number)
         for each, usual in before.items():
             signal.signal(each, usual)
 
     for each in before:
         signal.signal(each, stop)
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(requested)
     finally:
         for each, usual in before.items():
             signal.signal(each, usual)

@@ -1,4 +1,4 @@
-"""`Audit`: what a recomputation of somebody's release found, promise by promise."""
+"""`Audit`: what a recomputation of somebody's release found, guarantee by guarantee."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from closeknit.core.certificate import (
     Certificate,
     ClassSizes,
+    Guarantee,
     Joint,
     LossRecord,
-    Promise,
     Record,
     ValueEstimates,
     WorstClass,
@@ -45,12 +45,12 @@ PARTLY: Outcome = "met as far as it can be checked"
 
 
 class CheckedGuarantee(Record):
-    """One promise after recomputation."""
+    """One guarantee after recomputation."""
 
     text: str
-    asked: str
+    requested: str
     status: Status
-    reached: float | None = None
+    measured: float | None = None
     exact: str | None = None
     why: str | None = None
     attested: bool = False  # the certificate says that the data owner measured it
@@ -69,15 +69,15 @@ class CheckedGuarantee(Record):
         """One line for people."""
         if self.status == "not checkable":
             return f"not checkable  {self.text}: {self.why}"
-        return f"{self.status:13}  {self.text}: reached {render_level(self.reached)}{render_share(self.alone)}"
+        return f"{self.status:13}  {self.text}: reached {render_level(self.measured)}{render_share(self.alone)}"
 
     @classmethod
-    def of(cls, promise: Promise) -> CheckedGuarantee:
-        """A promise as a stranger judged it."""
-        if promise.status == "not checkable":
-            return cls(text=promise.text, asked=promise.asked, status="not checkable", why=promise.why)
-        status: Status = "broken" if not promise.held else "vacuous" if promise.vacuous else "recomputed"
-        same = {key: getattr(promise, key) for key in ("text", "asked", "reached", "exact", "alone")}
+    def of(cls, guarantee: Guarantee) -> CheckedGuarantee:
+        """A guarantee as a stranger judged it."""
+        if guarantee.status == "not checkable":
+            return cls(text=guarantee.text, requested=guarantee.requested, status="not checkable", why=guarantee.why)
+        status: Status = "broken" if not guarantee.held else "vacuous" if guarantee.vacuous else "recomputed"
+        same = {key: getattr(guarantee, key) for key in ("text", "requested", "measured", "exact", "alone")}
         return cls(**same, status=status)
 
 
@@ -87,7 +87,7 @@ class Audit(Summarized, Record):
     A guarantee that is met and excludes nothing is vacuous: `ok` only if the certificate notes it.
     """
 
-    promises: tuple[CheckedGuarantee, ...]
+    guarantees: tuple[CheckedGuarantee, ...]
     findings: tuple[str, ...] = ()
     rows: int
     classes: ClassSizes
@@ -103,16 +103,18 @@ class Audit(Summarized, Record):
     @property
     def status(self) -> Outcome:
         """What was found in one phrase; whatever is wrong counts more than what could not be checked."""
-        found = {promise.status for promise in self.promises}
+        found = {guarantee.status for guarantee in self.guarantees}
         if self.findings or "broken" in found:
             return NOT_MET
-        if any(promise.status == "vacuous" and not promise.noted for promise in self.promises):
+        if any(guarantee.status == "vacuous" and not guarantee.noted for guarantee in self.guarantees):
             return VACUOUS
         return PARTLY if "not checkable" in found else MET
 
     def summary(self) -> Summary:
         """Each guarantee as it was recomputed; findings come first among the notes."""
-        rows = [[one.text, one.asked, "-" if one.why else render_level(one.reached), one.status] for one in self.promises]
+        rows = [
+            [one.text, one.requested, "-" if one.why else render_level(one.measured), one.status] for one in self.guarantees
+        ]
         grid = [["guarantee", "requested", "measured", ""], *rows]
         return Summary(f"Audit of {self.rows:,} rows: {self.status}", grid, [*self.findings, *self.notes])
 
@@ -122,7 +124,7 @@ class Audit(Summarized, Record):
         return json_text(record)
 
     def __str__(self) -> str:
-        lines = [promise.line() for promise in self.promises]
+        lines = [guarantee.line() for guarantee in self.guarantees]
         lines += [f"joint          {self.joint.line()}"] if self.joint else []
         lines += [f"wrong          {finding}" for finding in self.findings]
         size = self.classes
@@ -135,12 +137,16 @@ class Audit(Summarized, Record):
     def _verdict(self) -> str:
         """The last line."""
         if self.status == VACUOUS:
-            idle = "; ".join(promise.text for promise in self.promises if promise.status == "vacuous" and not promise.noted)
+            idle = "; ".join(
+                guarantee.text for guarantee in self.guarantees if guarantee.status == "vacuous" and not guarantee.noted
+            )
             return f"vacuous: every value with enough rows for a class may stand alone in one ({idle})"
         if self.status != PARTLY:
             return "ok" if self.ok else "NOT OK"
-        owner = [promise.text for promise in self.promises if promise.attested]
-        nobody = [promise.text for promise in self.promises if promise.status == "not checkable" and not promise.attested]
+        owner = [guarantee.text for guarantee in self.guarantees if guarantee.attested]
+        nobody = [
+            guarantee.text for guarantee in self.guarantees if guarantee.status == "not checkable" and not guarantee.attested
+        ]
         said = [f"attested, as measured by the data owner: {'; '.join(owner)}"] if owner else []
         said += [f"not checkable, and attested by nobody: {'; '.join(nobody)}"] if nobody else []
         return f"holds as far as it can be checked ({', '.join(said)})"
@@ -151,22 +157,22 @@ class Recomputation:
     """What a stranger finds in a release, wherever its rows are."""
 
     rows: int
-    promises: Sequence[Promise]
+    guarantees: Sequence[Guarantee]
     classes: ClassSizes
     loss: LossRecord
     joint: Joint | None
     estimates: Mapping[str, ValueEstimates]
-    references: Mapping[Secret, tuple[Domain, NDArray[np.int64]]]  # of every promised secret its leaves and their rows
+    references: Mapping[Secret, tuple[Domain, NDArray[np.int64]]]  # of every guaranteed secret its leaves and their rows
     rows_of: Callable[[Secret | None, WorstClass], int]  # how many rows have the cells of a class
 
     @classmethod
-    def of(cls, reading: Reading, models: Sequence[Model], joint: Model | None, withheld: int) -> Recomputation:
+    def of(cls, reading: Reading, models: Sequence[Model], joint: Model | None, suppressed: int) -> Recomputation:
         """Measured on what was read; `joint` measures all secrets as one."""
         return cls(
             rows=reading.columns.rows,
-            promises=judge(reading, models),
+            guarantees=judge(reading, models),
             classes=class_sizes(reading, least_rows(models)),
-            loss=loss_record(measure_loss(reading.columns, reading.schema, withheld)),
+            loss=loss_record(measure_loss(reading.columns, reading.schema, suppressed)),
             joint=joint_distance(reading, joint),
             estimates=estimates(reading),
             references=references_of(reading, models),
@@ -176,11 +182,11 @@ class Recomputation:
 
 def differences(seen: Recomputation, claimed: Certificate) -> Iterator[str]:
     """Every number of a certificate that a recomputation does not give again, one sentence each."""
-    for promise in claimed.promises:
-        if promise.status == "attested" and not promise.held:
-            yield f"{promise.text}: its certificate says that it is not met"
-    for then in (promise for promise in claimed.promises if promise.status == "recomputable"):
-        for now in seen.promises:
+    for guarantee in claimed.guarantees:
+        if guarantee.status == "attested" and not guarantee.held:
+            yield f"{guarantee.text}: its certificate says that it is not met"
+    for then in (guarantee for guarantee in claimed.guarantees if guarantee.status == "recomputable"):
+        for now in seen.guarantees:
             if now.model == then.model:
                 yield from _guarantee_differences(now, then)
                 yield from _vacuity_differences(now, then, claimed.notes)
@@ -208,14 +214,14 @@ def find_finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
                 break
 
 
-def _guarantee_differences(now: Promise, then: Promise) -> Iterator[str]:
-    same = all(getattr(now, key) == getattr(then, key) for key in ("text", "column", "asked", "held", "exact"))
-    if not same or not _equal(now.reached, then.reached):
-        said = f"{_render_outcome(then)} of '{then.text}', asked {then.asked}"
-        yield f"{now.text}: recomputed {_render_outcome(now)}, asked {now.asked}; its certificate says {said}"
+def _guarantee_differences(now: Guarantee, then: Guarantee) -> Iterator[str]:
+    same = all(getattr(now, key) == getattr(then, key) for key in ("text", "column", "requested", "held", "exact"))
+    if not same or not _equal(now.measured, then.measured):
+        said = f"{_render_outcome(then)} of '{then.text}', asked {then.requested}"
+        yield f"{now.text}: recomputed {_render_outcome(now)}, asked {now.requested}; its certificate says {said}"
 
 
-def _vacuity_differences(now: Promise, then: Promise, notes: Collection[str]) -> Iterator[str]:
+def _vacuity_differences(now: Guarantee, then: Guarantee, notes: Collection[str]) -> Iterator[str]:
     if then.alone is None:
         return  # certificates once did not state it
     if not _equal(now.alone, then.alone) or now.vacuous != then.vacuous:
@@ -232,7 +238,7 @@ def _joint_differences(seen: Recomputation, then: Joint | None) -> Iterator[str]
             yield f"the certificate does not have the joint distance of {render_secret(now.columns)}; recomputed {now.line()}"
         return
     same = now is not None and (now.columns, now.exact) == (then.columns, then.exact)
-    if now is None or not same or not _equal(now.reached, then.reached) or not _equal(now.least, then.least):
+    if now is None or not same or not _equal(now.measured, then.measured) or not _equal(now.least, then.least):
         found = "nothing" if now is None else f"{now.line()} (exactly {now.exact})"
         yield f"joint distance: recomputed {found}; its certificate says {then.line()} (exactly {then.exact})"
     if now is None or seen.rows_of(now.columns, then.worst) != then.worst.rows:
@@ -249,9 +255,9 @@ def _estimate_differences(found: Mapping[str, ValueEstimates], claimed: Certific
                 yield f"estimate of {name}, '{value}': recomputed {said[0]}, its certificate says {said[1]}"
 
 
-def _render_outcome(promise: Promise) -> str:
-    exact = f" (exactly {promise.exact})" if promise.exact else ""
-    return f"{'kept' if promise.held else 'broken'} at {render_level(promise.reached)}{exact}"
+def _render_outcome(guarantee: Guarantee) -> str:
+    exact = f" (exactly {guarantee.exact})" if guarantee.exact else ""
+    return f"{'kept' if guarantee.held else 'broken'} at {render_level(guarantee.measured)}{exact}"
 
 
 def _rows_of(reading: Reading, worst: WorstClass) -> int:

@@ -101,7 +101,7 @@ def _find_bins(domain: Domain, i: int, cell: str) -> tuple[int, int]:
 
 
 def _find_masked(domain: Domain, i: int, cell: str) -> tuple[int, int]:
-    """A mask of another length: that of a code which was withheld."""
+    """A mask of another length: that of a code which was suppressed."""
     head = cell.rstrip(STAR)
     fits = [leaf for leaf, text in enumerate(domain.texts) if text.startswith(head) and len(text) > len(head)]
     if head in (cell, "") or not fits:

@@ -1,8 +1,8 @@
-"""`Certificate`: what was promised, what was reached, and all that a stranger needs to compute both again from the release.
+"""`Certificate`: what was guaranteed, what was reached, and all that a stranger needs to compute both again from the release.
 
 It is made by `certify` from the classes that were read back from the written cells, never from what a method meant to do. It
-carries no seed, no recipe and nothing of the input. What a stranger cannot recompute (a promise counted in persons) is measured
-at home and marked `attested`: of it only *asked* and *held* are told.
+carries no seed, no recipe and nothing of the input. What a stranger cannot recompute (a guarantee counted in persons) is
+measured at home and marked `attested`: of it only *asked* and *held* are told.
 """
 
 from __future__ import annotations
@@ -66,22 +66,22 @@ class Document(Summarized, Record):
 
 
 class WorstClass(Record):
-    """The class that comes nearest to breaking a promise, by its written cells."""
+    """The class that comes nearest to breaking a guarantee, by its written cells."""
 
     cells: dict[str, str]
     rows: Count
 
 
-class Promise(Record):
-    """One promise: what was asked, what is reached, and by whom it can be checked."""
+class Guarantee(Record):
+    """One guarantee: what was asked, what is reached, and by whom it can be checked."""
 
     model: dict[str, dict[str, Any]]
     text: str
     column: Secret | None
-    asked: str
+    requested: str
     held: bool
     status: Literal["recomputable", "attested", "not checkable"]  # the last by strangers only
-    reached: float | None = None  # None where attested, or where the level is infinite
+    measured: float | None = None  # None where attested, or where the level is infinite
     exact: str | None = None
     worst: WorstClass | None = None
     why: str | None = None  # why nobody else can tell
@@ -94,12 +94,12 @@ class Promise(Record):
         if self.status == "attested":
             why = f": {self.why}" if self.why else ": counted at home, a stranger cannot recompute it"
             return f"{mark:6}  {self.text}  (attested{why})"
-        return f"{mark:6}  {self.text}: reached {render_level(self.reached)}{render_share(self.alone)}"
+        return f"{mark:6}  {self.text}: reached {render_level(self.measured)}{render_share(self.alone)}"
 
     def cells(self) -> list[str]:
         """One row of a summary."""
-        measured = "attested" if self.status == "attested" else render_level(self.reached)
-        return [self.text, self.asked, measured, "met" if self.held else "not met"]
+        measured = "attested" if self.status == "attested" else render_level(self.measured)
+        return [self.text, self.requested, measured, "met" if self.held else "not met"]
 
 
 def render_level(level: float | None) -> str:
@@ -112,13 +112,13 @@ def render_level(level: float | None) -> str:
 
 
 class Joint(Record):
-    """How far all secrets as one are from their spread in the release, promised or not: total variation, worst class.
+    """How far all secrets as one are from their spread in the release, guaranteed or not: total variation, worst class.
 
     `least`: what so few rows cannot be below, whichever they are; beside it the distance can be read.
     """
 
     columns: Annotated[tuple[str, ...], Field(min_length=2)]
-    reached: float
+    measured: float
     exact: str
     least: float
     counted: Count  # rows of the worst class whose secrets are written
@@ -127,7 +127,7 @@ class Joint(Record):
     def line(self) -> str:
         """What is reached, in words."""
         least = f"least for {self.counted:,} rows: {self.least:.6g}"
-        return f"{render_secret(self.columns)}: total variation {self.reached:.6g} (worst class; {least})"
+        return f"{render_secret(self.columns)}: total variation {self.measured:.6g} (worst class; {least})"
 
 
 class ReleaseFile(Record):
@@ -170,8 +170,8 @@ class Certificate(Document):
     form: dict[str, dict[str, Any]]
     columns: dict[str, Any]
     rows: Count
-    withheld: Count
-    promises: Annotated[tuple[Promise, ...], Field(max_length=MOST_GUARANTEES)]
+    suppressed: Count
+    guarantees: Annotated[tuple[Guarantee, ...], Field(max_length=MOST_GUARANTEES)]
     classes: ClassSizes
     loss: LossRecord
     joint: Joint | None = None  # with fewer than two secrets, and in certificates made before it was measured
@@ -188,24 +188,26 @@ class Certificate(Document):
 
     @property
     def ok(self) -> bool:
-        """Whether every promise that was asked holds."""
-        return all(promise.held for promise in self.promises)
+        """Whether every guarantee that was asked holds."""
+        return all(guarantee.held for guarantee in self.guarantees)
 
     def summary(self) -> Summary:
         """Each guarantee, what was requested and what was measured."""
-        met = sum(promise.held for promise in self.promises)
-        guarantees = f"{met} of {len(self.promises)} guarantees met"
-        title = f"Certificate: {guarantees}, {self.rows:,} rows published, {self.withheld:,} suppressed, loss {self.loss.a:.4f}"
-        return Summary(title, [["guarantee", "requested", "measured", ""], *map(Promise.cells, self.promises)], self.notes)
+        met = sum(guarantee.held for guarantee in self.guarantees)
+        guarantees = f"{met} of {len(self.guarantees)} guarantees met"
+        title = (
+            f"Certificate: {guarantees}, {self.rows:,} rows published, {self.suppressed:,} suppressed, loss {self.loss.a:.4f}"
+        )
+        return Summary(title, [["guarantee", "requested", "measured", ""], *map(Guarantee.cells, self.guarantees)], self.notes)
 
     def __str__(self) -> str:
         size = self.classes
-        lines = [promise.line() for promise in self.promises]
+        lines = [guarantee.line() for guarantee in self.guarantees]
         lines += [f"joint   {self.joint.line()}"] if self.joint else []
         lines += [f"truly   {render_estimates(name, values)}" for name, values in self.estimates.items()]
         what = "classes" if {"generalized", "perturbed"} & set(self.form) else "buckets"
         classes = f"{size.count:,} {what} of {size.smallest:,} to {size.largest:,} rows"
-        lines.append(f"rows    {self.rows:,} published, {self.withheld:,} withheld, {classes}")
+        lines.append(f"rows    {self.rows:,} published, {self.suppressed:,} suppressed, {classes}")
         lines.append(f"loss    {self.loss.a:.4f} (General Loss Metric A; B: {self.loss.b:.4f})")
         return "\n".join([*lines, *(f"note    {note}" for note in self.notes)])
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from closeknit.core.certificate import (
     Certificate,
     ClassSizes,
+    Guarantee,
     Joint,
     LossRecord,
-    Promise,
     ValueEstimates,
     WorstClass,
     model_form,
@@ -40,15 +40,15 @@ class PrivateContext:
     originals: Callable[[str], NDArray[np.int32]] | None = None  # of a secret: as `ReleaseModel.judged` takes them
 
 
-def judge(reading: Reading, models: Sequence[Model], home: PrivateContext | None = None) -> list[Promise]:
-    """Every promise measured on the classes read back; at home also what a stranger cannot tell, which is then attested.
+def judge(reading: Reading, models: Sequence[Model], home: PrivateContext | None = None) -> list[Guarantee]:
+    """Every guarantee measured on the classes read back; at home also what a stranger cannot tell, which is then attested.
 
     Where values look alike it is measured on the values as written and on the folded ones, and the worse of the two counts.
     """
     return [_judge_views(reading, model, home, least_rows(models)) for model in models]
 
 
-def _judge_views(reading: Reading, model: Model, home: PrivateContext | None, k: int) -> Promise:
+def _judge_views(reading: Reading, model: Model, home: PrivateContext | None, k: int) -> Guarantee:
     written, folded = _judge_model(reading.of(model.column), reading, model, home, k), reading.fold_values(model.column)
     if folded is None:
         return written
@@ -56,23 +56,27 @@ def _judge_views(reading: Reading, model: Model, home: PrivateContext | None, k:
     return worse.model_copy(update={"alone": written.alone, "vacuous": written.vacuous})
 
 
-def worst_of(promises: Sequence[Promise], model: Model, place: Callable[[Promise], Any] = lambda promise: 0) -> Promise:
-    """One promise measured several times: it holds if it always does, and reaches what it reaches at worst.
+def worst_of(
+    guarantees: Sequence[Guarantee], model: Model, place: Callable[[Guarantee], Any] = lambda guarantee: 0
+) -> Guarantee:
+    """One guarantee measured several times: it holds if it always does, and reaches what it reaches at worst.
 
     `place` decides between equals.
     """
 
-    def rank(promise: Promise) -> tuple[bool, float, Any]:
-        level = np.inf if promise.reached is None else promise.reached  # without limit: the best of sizes, the worst of gains
-        return promise.held, (level if model.higher_is_safer else -level), place(promise)
+    def rank(guarantee: Guarantee) -> tuple[bool, float, Any]:
+        level = (
+            np.inf if guarantee.measured is None else guarantee.measured
+        )  # without limit: the best of sizes, the worst of gains
+        return guarantee.held, (level if model.higher_is_safer else -level), place(guarantee)
 
-    return min(promises, key=rank).model_copy(update={"held": all(promise.held for promise in promises)})
+    return min(guarantees, key=rank).model_copy(update={"held": all(guarantee.held for guarantee in guarantees)})
 
 
-def _judge_model(seen: Reading, reading: Reading, model: Model, home: PrivateContext | None, k: int) -> Promise:
+def _judge_model(seen: Reading, reading: Reading, model: Model, home: PrivateContext | None, k: int) -> Guarantee:
     histogram = seen.classes.histograms.get(model.column) if model.column else None
     text = model.describe(histogram.domain if histogram else None)
-    base: dict[str, Any] = {"model": model_form(model), "text": text, "column": model.column, "asked": model.asked}
+    base: dict[str, Any] = {"model": model_form(model), "text": text, "column": model.column, "requested": model.requested}
     if (found_alone := find_stand_alone(model, seen.classes, k)) is not None:
         base |= {"alone": found_alone.share, "vacuous": found_alone.vacuous}
     in_persons = home is not None and home.counts_persons and "persons" in model.needs
@@ -82,15 +86,17 @@ def _judge_model(seen: Reading, reading: Reading, model: Model, home: PrivateCon
         if found.status != "recomputable" or in_persons:
             status = "attested" if found.status == "recomputable" else found.status
             status = "not checkable" if home is None else status  # to a stranger nobody has attested anything
-            return Promise(**base, held=found.held, status=status, why=found.why)
+            return Guarantee(**base, held=found.held, status=status, why=found.why)
         exact = None if found.exact is None else str(found.exact)
         worst = _find_worst(seen, model).get("worst")
         why = None if found.held else found.why
-        return Promise(**base, held=found.held, status="recomputable", reached=found.level, exact=exact, worst=worst, why=why)
+        return Guarantee(
+            **base, held=found.held, status="recomputable", measured=found.level, exact=exact, worst=worst, why=why
+        )
     held = bool(model.holds(seen.classes).all())
     if in_persons:
-        return Promise(**base, held=held, status="attested")
-    return Promise(**base, held=held, status="recomputable", **_find_worst(seen, model))
+        return Guarantee(**base, held=held, status="attested")
+    return Guarantee(**base, held=held, status="recomputable", **_find_worst(seen, model))
 
 
 def _find_worst(reading: Reading, model: Model) -> dict[str, Any]:
@@ -103,8 +109,8 @@ def _find_worst(reading: Reading, model: Model) -> dict[str, Any]:
 def _describe_class(reading: Reading, model: Model, levels: NDArray[np.float64], index: int) -> dict[str, Any]:
     exact = model.exact_level(reading.classes, index)
     worst = WorstClass(cells=reading.cells_of(index), rows=int(reading.classes.sizes[index]))
-    reached = float(levels[index]) if np.isfinite(levels[index]) else None
-    return {"reached": reached, "exact": None if exact is None else str(exact), "worst": worst}
+    measured = float(levels[index]) if np.isfinite(levels[index]) else None
+    return {"measured": measured, "exact": None if exact is None else str(exact), "worst": worst}
 
 
 def joint_distance(reading: Reading, closeness: Model | None) -> Joint | None:
@@ -154,7 +160,7 @@ def certify(
     *,
     version: str,
     form: Mapping[str, dict[str, Any]],
-    withheld: int,
+    suppressed: int,
     home: PrivateContext | None,
     notes: Sequence[str],
     joint: Model | None = None,
@@ -164,18 +170,18 @@ def certify(
 
     `joint` measures all secrets as one, where there are several.
     """
-    promises = judge(reading, models, home)
-    refuse_broken(promises)
+    guarantees = judge(reading, models, home)
+    refuse_broken(guarantees)
     k, vacuous = least_rows(models), vacuity_notes(models, lambda model: reading.of(model.column).classes, allow_vacuous)
     return Certificate(
         closeknit=version,
         form=dict(form),
         columns=reading.schema.forms(),
         rows=reading.columns.rows,
-        withheld=withheld,
-        promises=tuple(promises),
+        suppressed=suppressed,
+        guarantees=tuple(guarantees),
         classes=class_sizes(reading, k),
-        loss=loss_record(measure_loss(reading.columns, reading.schema, withheld)),
+        loss=loss_record(measure_loss(reading.columns, reading.schema, suppressed)),
         joint=joint_distance(reading, joint),
         estimates=estimates(reading),
         notes=tuple(
@@ -192,7 +198,7 @@ def certify(
 
 
 def references_of(reading: Reading, models: Sequence[Model]) -> dict[Secret, tuple[Domain, NDArray[np.int64]]]:
-    """Of every secret that a promise speaks of its leaves and their rows."""
+    """Of every secret that a guarantee speaks of its leaves and their rows."""
     names = dict.fromkeys(model.column for model in models if model.column)
     histograms = {name: reading.of(name).classes.histograms[name] for name in names}
     return {name: (histogram.domain, histogram.reference) for name, histogram in histograms.items()}
@@ -203,15 +209,15 @@ def note_formulas(found: Sequence[str]) -> tuple[str, ...]:
     return (*found, RISK) if found else ()
 
 
-def refuse_broken(promises: Sequence[Promise]) -> None:
+def refuse_broken(guarantees: Sequence[Guarantee]) -> None:
     """What is not kept is not certified."""
-    for promise in promises:
-        if not promise.held:
-            level = "no bound" if promise.reached is None else f"{promise.reached:.6g}"
-            reached = (
-                "counted at home, it is not kept" if promise.status == "attested" else f"the written release reaches {level}"
+    for guarantee in guarantees:
+        if not guarantee.held:
+            level = "no bound" if guarantee.measured is None else f"{guarantee.measured:.6g}"
+            measured = (
+                "counted at home, it is not kept" if guarantee.status == "attested" else f"the written release reaches {level}"
             )
-            raise Unsatisfiable(promise.text, reached, promise.why or "ask for less, or choose another method")
+            raise Unsatisfiable(guarantee.text, measured, guarantee.why or "ask for less, or choose another method")
 
 
 def loss_record(loss: Loss) -> LossRecord:
@@ -233,10 +239,12 @@ def persons_note(schema: Schema, checked: bool = True) -> str:
 
 
 def list_unprotected(schema: Schema, models: Sequence[Model]) -> list[str]:
-    """Columns that are published and that no promise covers, alone or together."""
-    promised = {name for model in models for name in parts(model.column)}
+    """Columns that are published and that no guarantee covers, alone or together."""
+    guaranteed = {name for model in models for name in parts(model.column)}
     notes, secrets = [], tuple(schema.sensitive)
     if len(secrets) > 1 and not any({*parts(model.column)} == {*secrets} for model in models):
-        notes.append(f"knowing one secret may tell another: no promise speaks of {render_secret(secrets)}")
-    notes += [f"column '{name}' is sensitive, but no promise speaks of it" for name in schema.sensitive if name not in promised]
+        notes.append(f"knowing one secret may tell another: no guarantee speaks of {render_secret(secrets)}")
+    notes += [
+        f"column '{name}' is sensitive, but no guarantee speaks of it" for name in schema.sensitive if name not in guaranteed
+    ]
     return notes + [f"column '{name}' is published as it is, without any protection" for name in schema.plain]

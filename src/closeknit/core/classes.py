@@ -1,4 +1,4 @@
-"""`Classes`: all that a model may see. Sizes, histograms of the secrets, persons, and the reference of each promise.
+"""`Classes`: all that a model may see. Sizes, histograms of the secrets, persons, and the reference of each guarantee.
 
 Histograms are sparse (the values that occur in a class, with their counts), because a secret may have as many values as rows.
 """
@@ -44,7 +44,7 @@ class Histogram:
         reference: Int64 | None = None,
         weights: Int64 | None = None,
     ) -> Histogram:
-        """Counted from rows; rows without a class (-1) or with a withheld secret (-1) do not count.
+        """Counted from rows; rows without a class (-1) or with a suppressed secret (-1) do not count.
 
         `weights`: how many equal rows each one stands for, where it is not one.
         """
@@ -156,7 +156,7 @@ class Classes:
     Persons are counted in views (`view_of`): a person with two spellings of a value has one of the folded values. A view that
     is not there is what the secret itself is.
 
-    A histogram is that of one secret, or of several as one (`("disease", "salary")`) where a promise speaks of these.
+    A histogram is that of one secret, or of several as one (`("disease", "salary")`) where a guarantee speaks of these.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS", "ulcer"], dtype=object))
@@ -252,7 +252,7 @@ class Classes:
         )
 
     def views(self, secret: Secret | None) -> list[Classes]:
-        """On what a promise about this secret is judged: the values as written and, where some look alike, the folded ones."""
+        """What a guarantee about this secret is judged on: the values as written and, where some look alike, the folded ones."""
         folded = self.fold_values(secret) if isinstance(secret, str) else None
         return [self] if folded is None else [self, folded]
 
@@ -303,7 +303,7 @@ def _starts(into: NDArray[np.integer], count: int) -> Int64:
 
 
 def _first_of_each(*columns: NDArray[np.integer]) -> Int64:
-    """Rows, one for each combination that occurs; rows without a class or with a withheld secret left out."""
+    """Rows, one for each combination that occurs; rows without a class or with a suppressed secret left out."""
     kept = np.flatnonzero(np.logical_and.reduce([column >= 0 for column in columns]))
     if len(kept) == 0:
         return kept

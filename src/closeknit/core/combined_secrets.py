@@ -1,6 +1,6 @@
 """Several secrets as one: every combination of values that occurs is a leaf of a flat domain.
 
-Promises about each secret alone let one secret tell another: where every class has both diseases and both salaries in the
+Guarantees about each secret alone let one secret tell another: where every class has both diseases and both salaries in the
 right shares, each disease may still stand beside one salary only. What speaks of the combinations does not have this gap.
 """
 
@@ -22,7 +22,7 @@ CodedSecret = tuple[NDArray[np.int32], Domain]
 
 
 def secret_of(column: object) -> Secret:
-    """What a promise may speak of: the name of a column, or different names (a recipe writes them as a list).
+    """What a guarantee may speak of: the name of a column, or different names (a recipe writes them as a list).
 
     >>> secret_of("disease"), secret_of(["disease", "salary"])
     ('disease', ('disease', 'salary'))
@@ -32,7 +32,7 @@ def secret_of(column: object) -> Secret:
     names = tuple(column) if isinstance(column, list | tuple) else ()
     if len(names) < 2 or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         right = "give the name of a sensitive column, or a list of at least two different ones"
-        raise BadInput(f"column={column!r} is not what a promise can speak of", right=right)
+        raise BadInput(f"column={column!r} is not what a guarantee can speak of", right=right)
     return names
 
 
@@ -58,7 +58,7 @@ def render_secret(secret: Secret) -> str:
 
 
 def join_secrets(columns: Sequence[CodedSecret]) -> CodedSecret:
-    """Codes of the combinations that occur, in the order of their parts' codes; withheld (-1) where one part is.
+    """Codes of the combinations that occur, in the order of their parts' codes; suppressed (-1) where one part is.
 
     A missing part is a value like any other, so no combination is missing as a whole.
 

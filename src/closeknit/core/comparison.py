@@ -1,4 +1,4 @@
-"""`Comparison`: what each method made of one table under the same promises; a refusal is a row too, with its sentence.
+"""`Comparison`: what each method made of one table under the same guarantees; a refusal is a row too, with its sentence.
 
 It was measured beside the original table and carries the seed: it stays at home.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from closeknit.core.certificate import Certificate, ClassSizes, Count, Document, LossRecord, Promise, Record
+from closeknit.core.certificate import Certificate, ClassSizes, Count, Document, Guarantee, LossRecord, Record
 from closeknit.core.grids import Summary, align_grid
 
 NOTHING = "-"
@@ -18,24 +18,24 @@ class Measure(Record):
 
     name: str  # "t of disease"
     parameter: str  # "t"
-    text: str  # the promise in words
+    text: str  # the guarantee in words
     higher_is_safer: bool
 
 
 class MeasuredLevel(Record):
-    """What one promise came to: the level where there is one, and how to say it."""
+    """What one guarantee came to: the level where there is one, and how to say it."""
 
-    promise: str
+    guarantee: str
     level: float | None
     text: str
 
     @classmethod
-    def of(cls, promise: Promise) -> MeasuredLevel:
+    def of(cls, guarantee: Guarantee) -> MeasuredLevel:
         """As the certificate says it."""
-        if promise.status == "attested":
-            return cls(promise=promise.text, level=None, text="attested")
-        text = "no limit" if promise.reached is None else f"{promise.reached:.4g}"
-        return cls(promise=promise.text, level=promise.reached, text=text)
+        if guarantee.status == "attested":
+            return cls(guarantee=guarantee.text, level=None, text="attested")
+        text = "no limit" if guarantee.measured is None else f"{guarantee.measured:.4g}"
+        return cls(guarantee=guarantee.text, level=guarantee.measured, text=text)
 
 
 class MethodResult(Record):
@@ -43,10 +43,10 @@ class MethodResult(Record):
 
     method: dict[str, dict[str, Any]]  # as a recipe writes it
     ok: bool
-    reached: tuple[MeasuredLevel, ...] = ()
+    measured: tuple[MeasuredLevel, ...] = ()
     loss: LossRecord | None = None
     classes: ClassSizes | None = None
-    withheld: Count | None = None
+    suppressed: Count | None = None
     joint: float | None = None  # total variation of all secrets as one, where there are several
     seconds: float
     megabytes: float | None  # None where the system does not tell
@@ -60,11 +60,11 @@ class MethodResult(Record):
         return cls(
             method=method,
             ok=certificate.ok,
-            reached=tuple(map(MeasuredLevel.of, certificate.promises)),
+            measured=tuple(map(MeasuredLevel.of, certificate.guarantees)),
             loss=certificate.loss,
             classes=certificate.classes,
-            withheld=certificate.withheld,
-            joint=certificate.joint.reached if certificate.joint else None,
+            suppressed=certificate.suppressed,
+            joint=certificate.joint.measured if certificate.joint else None,
             seconds=seconds,
             megabytes=megabytes,
         )
@@ -82,13 +82,13 @@ class MethodResult(Record):
 
 
 class Comparison(Document):
-    """One row for each method: those that keep the promises by loss, then those that made no release.
+    """One row for each method: those that keep the guarantees by loss, then those that made no release.
 
     >>> row = MethodResult(method={"burel": {}}, ok=False, seconds=0.5, megabytes=None, reason="burel needs a likeness")
-    >>> print(Comparison(closeknit="0.1.0", rows=9, promises=("k-anonymity, k = 2",), seed=7, methods=(row,)))
+    >>> print(Comparison(closeknit="0.1.0", rows=9, guarantees=("k-anonymity, k = 2",), seed=7, methods=(row,)))
     (1) k-anonymity, k = 2
     <BLANKLINE>
-    method  loss  (1)  classes  sizes  withheld  seconds  MB
+    method  loss  (1)  classes  sizes  suppressed  seconds  MB
     burel   -     -    -        -      -         0.50     -
     <BLANKLINE>
     burel made no release: burel needs a likeness
@@ -98,19 +98,19 @@ class Comparison(Document):
     where: ClassVar[str] = "use a comparison.json as 'closeknit compare' writes it"
 
     rows: Count  # of the table
-    promises: tuple[str, ...]
-    measures: tuple[Measure, ...] = ()  # one for each promise; none in comparisons made before there were pictures
+    guarantees: tuple[str, ...]
+    measures: tuple[Measure, ...] = ()  # one for each guarantee; none in comparisons made before there were pictures
     seed: int
     methods: tuple[MethodResult, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether at least one method keeps the promises."""
+        """Whether at least one method keeps the guarantees."""
         return self.best is not None
 
     @property
     def best(self) -> MethodResult | None:
-        """The row of least loss; None where no method keeps the promises."""
+        """The row of least loss; None where no method keeps the guarantees."""
         return next((row for row in self.methods if row.ok), None)
 
     def records(self) -> list[dict[str, object]]:
@@ -119,18 +119,18 @@ class Comparison(Document):
 
     def _flat(self, row: MethodResult) -> dict[str, object]:
         size, loss = row.classes, row.loss
-        levels = [reached.level for reached in row.reached] or [None] * len(self.promises)
+        levels = [measured.level for measured in row.measured] or [None] * len(self.guarantees)
         return {
             "method": row.name,
             "ok": row.ok,
             "loss": loss and loss.a,
             "loss_b": loss and loss.b,
-            **{f"reached: {promise}": level for promise, level in zip(self.promises, levels, strict=True)},
+            **{f"reached: {guarantee}": level for guarantee, level in zip(self.guarantees, levels, strict=True)},
             "classes": size and size.count,
             "smallest": size and size.smallest,
             "mean": size and size.mean,
             "largest": size and size.largest,
-            "withheld": row.withheld,
+            "suppressed": row.suppressed,
             "joint": row.joint,
             "seconds": row.seconds,
             "megabytes": row.megabytes,
@@ -138,11 +138,11 @@ class Comparison(Document):
         }
 
     def grid(self) -> list[list[str]]:
-        """The table for people, shorter than `records`: a heading and a row for each method, promises by their numbers."""
+        """The table for people, shorter than `records`: a heading and a row for each method, guarantees by their numbers."""
         joint = ["joint"] if any(row.joint is not None for row in self.methods) else []
-        numbers = [f"({i})" for i in range(1, len(self.promises) + 1)]
+        numbers = [f"({i})" for i in range(1, len(self.guarantees) + 1)]
         return [
-            ["method", "loss", *numbers, "classes", "sizes", "withheld", *joint, "seconds", "MB"],
+            ["method", "loss", *numbers, "classes", "sizes", "suppressed", *joint, "seconds", "MB"],
             *(self._cells(row, bool(joint)) for row in self.methods),
         ]
 
@@ -151,9 +151,9 @@ class Comparison(Document):
         return [
             row.name,
             f"{loss.a:.4f}" if loss else NOTHING,
-            *([reached.text for reached in row.reached] or [NOTHING] * len(self.promises)),
+            *([measured.text for measured in row.measured] or [NOTHING] * len(self.guarantees)),
             *([f"{size.count:,}", f"{size.smallest:,}-{size.largest:,}"] if size else [NOTHING] * 2),
-            NOTHING if row.withheld is None else f"{row.withheld:,}",
+            NOTHING if row.suppressed is None else f"{row.suppressed:,}",
             *([NOTHING if row.joint is None else f"{row.joint:.4g}"] if joint else []),
             f"{row.seconds:,.2f}",
             NOTHING if row.megabytes is None else f"{row.megabytes:,.1f}",
@@ -161,7 +161,7 @@ class Comparison(Document):
 
     def legend(self) -> list[str]:
         """What the numbers over the columns stand for."""
-        return [f"({i}) {promise}" for i, promise in enumerate(self.promises, 1)]
+        return [f"({i}) {guarantee}" for i, guarantee in enumerate(self.guarantees, 1)]
 
     def refusals(self) -> list[str]:
         """Why a method made no release, one sentence each."""

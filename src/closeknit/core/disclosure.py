@@ -6,8 +6,8 @@ of the secret beside its known part: `p(t,s) = sum_B p(t,B) D(t,B)[s]`, where p(
 equally likely, "size" is the expected share of the value among the rows that look like t; "paper" is so for equal buckets
 alone.
 
-Withheld secrets (-1) count for nothing. Cost: one sort of the rows, and for each profile a search in the buckets of its rarest
-code, never in all.
+Suppressed secrets (-1) count for nothing. Cost: one sort of the rows, and for each profile a search in the buckets of its
+rarest code, never in all.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class _Index:
         at = 0
         codes = tuple(np.unique(column) for column in slices.known.T)
         for i, names in enumerate(codes):
-            rows = seen if i == slices.place else np.ones_like(seen)  # a withheld secret is no candidate
+            rows = seen if i == slices.place else np.ones_like(seen)  # a suppressed secret is no candidate
             keys = np.searchsorted(names, slices.known[rows, i]) * len(sizes) + slices.bucket_of[rows]
             cells, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
             base.append(sum(len(part) for part in starts))

@@ -1,4 +1,4 @@
-"""Two kinds of trouble: the user's input is wrong (`BadInput`), or the promise cannot be kept (`Unsatisfiable`)."""
+"""Two kinds of trouble: the user's input is wrong (`BadInput`), or the guarantee cannot be kept (`Unsatisfiable`)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _clip(text: str) -> str:
 
 
 class Unsatisfiable(CloseknitError):
-    """A promise that cannot be kept: what was asked, what is reachable, and a hint. Nothing has been written.
+    """A guarantee that cannot be kept: what was asked, what is reachable, and a hint. Nothing has been written.
 
     >>> print(Unsatisfiable("10-anonymity", "the table has 4 rows", "ask for k of at most 4"))
     10-anonymity cannot be kept: the table has 4 rows; ask for k of at most 4
@@ -52,9 +52,9 @@ class Unsatisfiable(CloseknitError):
     status = 1
     verdict = "cannot be kept"
 
-    def __init__(self, asked: str, reached: str, hint: str) -> None:
-        self.asked, self.reached, self.hint = asked, reached, hint
-        super().__init__(f"{asked} {self.verdict}: {reached}; {hint}")
+    def __init__(self, requested: str, reachable: str, hint: str) -> None:
+        self.requested, self.reachable, self.hint = requested, reachable, hint
+        super().__init__(f"{requested} {self.verdict}: {reachable}; {hint}")
 
 
 class Vacuous(Unsatisfiable):

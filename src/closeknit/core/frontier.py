@@ -22,13 +22,13 @@ class Point(Record):
 
     method: dict[str, dict[str, Any]]  # as a recipe writes it
     parameter: str  # what is varied: "t of disease"
-    asked: Amount
+    requested: Amount
     ok: bool
-    reached: tuple[float | None, ...] = ()  # for each measure; None where it is attested, or has no bound
+    measured: tuple[float | None, ...] = ()  # for each measure; None where it is attested, or has no bound
     level: float | None = None  # of the first measure; where it is attested what was asked, which is kept
     loss: LossRecord | None = None
     classes: ClassSizes | None = None
-    withheld: Count | None = None
+    suppressed: Count | None = None
     seconds: float
     front: bool = False  # no other point is at least as safe and loses less, or safer and loses no more
     target: float | None = None  # of a matched point: what the first method came to
@@ -45,15 +45,15 @@ class Point(Record):
     @property
     def amount(self) -> float:
         """What is asked, as a number."""
-        return float(Fraction(str(self.asked)))
+        return float(Fraction(str(self.requested)))
 
 
 class Frontier(Document):
     """One row for each method and value; `*` marks those that no other row beats.
 
-    >>> point = Point(method={"sabre": {}}, parameter="t of wage", asked=0.1, ok=False, seconds=0.25, reason="too strict")
+    >>> point = Point(method={"sabre": {}}, parameter="t of wage", requested=0.1, ok=False, seconds=0.25, reason="too strict")
     >>> t = Measure(name="t of wage", parameter="t", text="t-closeness of wage, ordered distance", higher_is_safer=False)
-    >>> print(Frontier(closeknit="0.1.0", rows=9, seed=7, promises=("t-closeness of wage",), measures=(t,), points=(point,)))
+    >>> print(Frontier(closeknit="0.1.0", rows=9, seed=7, guarantees=("t-closeness of wage",), measures=(t,), points=(point,)))
     varied: t of wage; * marks what no other row beats
     <BLANKLINE>
     method  t of wage  reached  loss  classes  seconds
@@ -67,7 +67,7 @@ class Frontier(Document):
 
     rows: Count  # of the table
     seed: int
-    promises: tuple[str, ...]  # as they were asked
+    guarantees: tuple[str, ...]  # as they were asked
     measures: tuple[Measure, ...]  # the varied one first
     matched: str | None = None  # "loss", or the name of a measure
     points: tuple[Point, ...]
@@ -89,11 +89,11 @@ class Frontier(Document):
 
     def _flat(self, point: Point) -> dict[str, Any]:
         size, loss = point.classes, point.loss
-        levels = point.reached or (None,) * len(self.measures)
+        levels = point.measured or (None,) * len(self.measures)
         return {
             "method": point.name,
             "varied": point.parameter,
-            "asked": point.amount,
+            "requested": point.amount,
             "ok": point.ok,
             "loss": loss and loss.a,
             "loss_b": loss and loss.b,
@@ -104,7 +104,7 @@ class Frontier(Document):
             "smallest": size and size.smallest,
             "mean": size and size.mean,
             "largest": size and size.largest,
-            "withheld": point.withheld,
+            "suppressed": point.suppressed,
             "target": point.target,
             "met": point.met,
             "runs": point.runs,
@@ -118,7 +118,7 @@ class Frontier(Document):
         varied, *others = self.measures
         one = {point.parameter for point in self.points} == {varied.name}
         target = ["target"] if self.matched else []
-        heading = ["method", varied.name if one else "asked", *(["reached"] if one else [varied.name])]
+        heading = ["method", varied.name if one else "requested", *(["measured"] if one else [varied.name])]
         heading += [*(measure.name for measure in others), "loss", "classes", *target, "seconds"]
         return [heading, *(self._cells(point, one) for point in self.points)]
 
@@ -127,8 +127,8 @@ class Frontier(Document):
         target = [NOTHING if point.target is None else f"{point.target:.{SHORT}g}"] if self.matched else []
         return [
             point.name,
-            _number(point.asked) if one else f"{point.parameter} = {_number(point.asked)}",
-            *(_level(level) for level in point.reached or (None,) * len(self.measures)),
+            _number(point.requested) if one else f"{point.parameter} = {_number(point.requested)}",
+            *(_level(level) for level in point.measured or (None,) * len(self.measures)),
             f"{loss.a:.4f}{mark}" if loss else NOTHING,
             f"{size.count:,}" if size else NOTHING,
             *target,
@@ -148,7 +148,7 @@ class Frontier(Document):
         """Why a point has no release or missed its target, one sentence each."""
         told = []
         for point in self.points:
-            at = f"{point.name} at {_number(point.asked)}"
+            at = f"{point.name} at {_number(point.requested)}"
             if point.reason is not None:
                 told.append(f"{at} made no release: {point.reason}")
             elif point.vacuous:
@@ -191,8 +191,8 @@ def mark_front(points: Iterable[Point], higher_is_safer: bool) -> tuple[Point, .
     return tuple(point.model_copy(update={"front": on}) for point, on in zip(listed, front, strict=True))
 
 
-def _number(asked: Amount) -> str:
-    return asked if isinstance(asked, str) else f"{asked:.6g}"
+def _number(requested: Amount) -> str:
+    return requested if isinstance(requested, str) else f"{requested:.6g}"
 
 
 def _level(level: float | None) -> str:

@@ -72,9 +72,9 @@ class FoldedModel:
         return self.model.higher_is_safer
 
     @property
-    def asked(self) -> str:
+    def requested(self) -> str:
         """The limit."""
-        return self.model.asked
+        return self.model.requested
 
     def describe(self, domain: Domain | None) -> str:
         """The guarantee, and on which values it is required."""

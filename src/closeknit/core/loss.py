@@ -1,7 +1,7 @@
 """What generalization costs: the General Loss Metric, measured on the written cells alone, so that anybody gets the same.
 
 Variant A counts leaves under the node over all leaves, variant B one less of each; both are 0 for a single value and 1 for `*`.
-A withheld row counts 1.
+A suppressed row counts 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from closeknit.core.schema import Schema
 
 @dataclass(frozen=True)
 class Loss:
-    """Loss of a release: in total (weighted by importance, withheld rows as 1) and per column, variants A and B."""
+    """Loss of a release: in total (weighted by importance, suppressed rows as 1) and per column, variants A and B."""
 
     a: float
     b: float
@@ -50,7 +50,7 @@ def cell_losses(columns: Columns, schema: Schema) -> dict[str, Losses]:
     return losses
 
 
-def measure_loss(columns: Columns, schema: Schema, withheld: int = 0) -> Loss:
+def measure_loss(columns: Columns, schema: Schema, suppressed: int = 0) -> Loss:
     """Loss of written cells.
 
     >>> from closeknit.core.kinds import numeric, flat
@@ -60,11 +60,11 @@ def measure_loss(columns: Columns, schema: Schema, withheld: int = 0) -> Loss:
     """
     losses = cell_losses(columns, schema)
     counts = {name: np.bincount(columns[name].codes + 1, minlength=len(lost)) for name, lost in losses.items()}
-    return weigh_losses(losses, {name: np.roll(rows, -1) for name, rows in counts.items()}, schema, columns.rows, withheld)
+    return weigh_losses(losses, {name: np.roll(rows, -1) for name, rows in counts.items()}, schema, columns.rows, suppressed)
 
 
 def weigh_losses(
-    losses: Mapping[str, Losses], counts: Mapping[str, NDArray[np.int64]], schema: Schema, rows: int, withheld: int = 0
+    losses: Mapping[str, Losses], counts: Mapping[str, NDArray[np.int64]], schema: Schema, rows: int, suppressed: int = 0
 ) -> Loss:
     """Loss of cells of which is known how many rows have each; the missing one stands last.
 
@@ -79,9 +79,9 @@ def weigh_losses(
         per_column[name] = (a, b)
     weights = np.array(schema.weights())
     total_a, total_b = (weights / weights.sum()) @ np.array(list(per_column.values())) if per_column else (0.0, 0.0)
-    every = rows + withheld
+    every = rows + suppressed
     if every:
-        total_a, total_b = ((x * rows + withheld) / every for x in (total_a, total_b))
+        total_a, total_b = ((x * rows + suppressed) / every for x in (total_a, total_b))
     return Loss(float(total_a), float(total_b), per_column)
 
 

@@ -43,7 +43,8 @@ class Method(Protocol):
     """One algorithm. It asks the models through `Classes` and returns an outcome that keeps them, or raises `Unsatisfiable`.
 
     It may declare besides what most do not need: `usual_form`, the form it is made for (else "generalized"), and
-    `promises(schema)`, what it promises by its own parameters, so that it is judged and certified as if it had been asked for.
+    `guarantees(schema)`, what it guarantees by its own parameters, so that it is judged and certified as if it had been asked
+    for.
 
     A table may be a part of a larger one: plans are made for the rows that are there (`Table.own`), classes are judged against
     the table's references. A plan by which a row's class follows from its rank in its bucket says `by_rank`: it needs no parts.
@@ -54,11 +55,11 @@ class Method(Protocol):
     name: ClassVar[str]
     serves_both: ClassVar[bool]  # whether a column may be quasi and sensitive at once
     keeps_persons: ClassVar[bool]  # whether it sees all rows of a person and keeps them together itself
-    plans_for: ClassVar[str]  # the family of promise without which it cannot work: "size", "closeness", ...; "any" needs none
+    plans_for: ClassVar[str]  # the family of guarantee without which it cannot work: "size", "closeness", ...; "any" needs none
     scale: ClassVar[str]  # how it grows past one machine: "shard", "count", or "plan", which is by shards unless `by_rank`
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        """The partition of a table under these promises."""
+        """The partition of a table under these guarantees."""
 
 
 def deals_by_rank(method: Method, schema: Schema) -> bool:
@@ -75,7 +76,7 @@ def usual_form(method: Method | type[Method]) -> str:
 
 
 def list_guarantees(method: Method, schema: Schema, models: Sequence[Model]) -> list[Model]:
-    """What is asked, and what the method promises besides."""
-    brings: Callable[[Schema], Sequence[Model]] | None = getattr(method, "promises", None)
-    asked = list_models(models)
-    return [*asked, *(model for model in (brings(schema) if brings else ()) if model not in asked)]
+    """What is asked, and what the method guarantees besides."""
+    brings: Callable[[Schema], Sequence[Model]] | None = getattr(method, "guarantees", None)
+    requested = list_models(models)
+    return [*requested, *(model for model in (brings(schema) if brings else ()) if model not in requested)]

@@ -1,4 +1,4 @@
-"""`Model`: a promise about classes, as a frozen value. What others need to know of it is declared, never asked by its type."""
+"""`Model`: a guarantee about classes, as a frozen value. It declares what others need to know; nobody asks its type."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 class Model(Protocol):
-    """One promise. `levels` and `holds` give one entry per class and look at nothing but `Classes`."""
+    """One guarantee. `levels` and `holds` give one entry per class and look at nothing but `Classes`."""
 
     name: ClassVar[str]  # as a recipe writes it: "t_closeness"
     # of: "sizes", "histograms", "persons" (counted in persons where there are any), "release" (judged as a `ReleaseModel`)
     needs: ClassVar[frozenset[str]]
     monotone: ClassVar[bool]  # merging two classes that hold gives one that holds
     family: ClassVar[str]  # "size", "diversity", "closeness", "likeness" or "disclosure": what a method may plan for
-    forms: ClassVar[frozenset[str]]  # the forms in which the promise has a meaning
+    forms: ClassVar[frozenset[str]]  # the forms in which the guarantee has a meaning
 
     @property
     def least_size(self) -> int:
-        """Rows that the promise asks of every class; 0 where it does not speak of sizes."""
+        """Rows that the guarantee asks of every class; 0 where it does not speak of sizes."""
 
     @property
     def column(self) -> Secret | None:
@@ -44,20 +44,20 @@ class Model(Protocol):
         """Whether the worst class is the one with the lowest level."""
 
     @property
-    def asked(self) -> str:
+    def requested(self) -> str:
         """The limit in the certificate's words: `>= 6`, `<= 0.2`."""
 
     def describe(self, domain: Domain | None) -> str:
-        """The promise in one line, with everything that gives it its meaning (such as the ground distance used)."""
+        """The guarantee in one line, with everything that gives it its meaning (such as the ground distance used)."""
 
     def refuse(self, classes: Classes) -> None:
-        """Raise `BadInput` where the promise has no meaning for this column (an ordered distance on missing values)."""
+        """Raise `BadInput` where the guarantee has no meaning for this column (an ordered distance on missing values)."""
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """What each class reaches."""
 
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
-        """Whether each class keeps the promise, decided exactly."""
+        """Whether each class keeps the guarantee, decided exactly."""
 
     def exact_level(self, classes: Classes, index: int) -> Fraction | None:
         """The level of one class as a rational, where it is one."""
@@ -65,7 +65,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a promise about a whole release, and who can tell."""
+    """What became of a guarantee about a whole release, and who can tell."""
 
     held: bool
     level: float | None  # None where there is no bound
@@ -75,32 +75,32 @@ class Verdict:
 
 
 class ReleaseModel(Model, Protocol):
-    """A promise that is not one about each class: where `holds` is true of all classes it is kept, so methods may ask that."""
+    """A guarantee about the whole release: it is met where `holds` is true of all classes, so methods may ask that."""
 
     def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
-        """The promise measured on what was written.
+        """The guarantee measured on what was written.
 
         `originals`, known at home alone: what may be known of each published row, in the codes of `reading.slices`.
         """
 
 
 def list_models(models: object) -> list[Model]:
-    """What was asked for, as a list; a promise that stands alone, or something else in its place, is refused.
+    """What was asked for, as a list; a guarantee that stands alone, or something else in its place, is refused.
 
     >>> list_models("k_anonymity")
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: models='k_anonymity' is no list of promises; write [KAnonymity(6)], even for one
+    closeknit.core.errors.BadInput: models='k_anonymity' is no list of guarantees; write [KAnonymity(6)], even for one
     """
     found: list[Any] = list(models) if isinstance(models, Iterable) and not isinstance(models, str | Mapping) else [None]
     for model in found:
         refuse_uncalled("model", model)
     if not all(hasattr(model, "holds") for model in found):
-        raise BadInput(f"models={models!r} is no list of promises", right="write [KAnonymity(6)], even for one")
+        raise BadInput(f"models={models!r} is no list of guarantees", right="write [KAnonymity(6)], even for one")
     return found
 
 
 def joints(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:
-    """The secrets that these promises count as one: what a table or a form has to count beside each alone."""
+    """The secrets that these guarantees count as one: what a table or a form has to count beside each alone."""
     return tuple(dict.fromkeys(model.column for model in models if isinstance(model.column, tuple)))
 
 
@@ -113,7 +113,7 @@ def merging_holds(model: Model, splits_persons: bool) -> bool:
 
 
 def least_rows(models: Iterable[Model]) -> int:
-    """k: rows that some promise asks of every class; 0 where none speaks of sizes."""
+    """k: rows that some guarantee asks of every class; 0 where none speaks of sizes."""
     return max((model.least_size for model in models), default=0)
 
 

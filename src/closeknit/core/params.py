@@ -102,14 +102,14 @@ def build_from_form(what: str, form: Any, registry: Mapping[str, type[Any]]) -> 
     return build(f"{what} '{name}'", registry[name], params or {})
 
 
-def take(what: str, asked: Any, registry: Mapping[str, type[Any]], verb: str) -> Any:
+def take(what: str, requested: Any, registry: Mapping[str, type[Any]], verb: str) -> Any:
     """One registered thing from itself, or as `made` reads it; `verb` is what every such thing can do.
 
     >>> take("method", [], {"knit": object}, "run")
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: a list is not a method; give an instance, or a name: knit
     """
-    thing = build_from_form(what, asked, registry) if isinstance(asked, str | Mapping) else asked
+    thing = build_from_form(what, requested, registry) if isinstance(requested, str | Mapping) else requested
     refuse_uncalled(what, thing)
     if not hasattr(thing, verb):
         right = f"give an instance, or a name: {', '.join(sorted(registry))}"

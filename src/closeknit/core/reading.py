@@ -43,7 +43,7 @@ def without_markers(column: Column, markers: tuple[str, ...]) -> Column:
 
 
 def secret_codes(column: Column, name: str, schema: Schema) -> tuple[Int32, Domain]:
-    """Leaf codes of a written secret; a withheld one (`*`) is -1 and counts nowhere."""
+    """Leaf codes of a written secret; a suppressed one (`*`) is -1 and counts nowhere."""
     stars = find_stars(column)
     shown = Column(column.values, np.where(stars, -1, column.codes).astype(np.int32))
     codes, domain, _ = schema.encode_column(shown, name, schema.sensitive[name])

@@ -24,7 +24,7 @@ class Slices:
     bucket_of: Int32  # [n] bucket of each written row, from 0
     known: Int32  # [n, c] code of the known part, per column group
     place: int  # the column group that holds the secret
-    secret: Int32  # [n] codes of the secret, beside `known[:, place]`; -1 where it is withheld
+    secret: Int32  # [n] codes of the secret, beside `known[:, place]`; -1 where it is suppressed
 
     @property
     def sizes(self) -> NDArray[np.int64]:

@@ -26,7 +26,7 @@ class Table:
     """Leaf codes of quasi and sensitive columns. Rows have no number: they stand in the order of their own cells.
 
     `rows` is the private way back: the input position of each row. `shown` gives the value that a sensitive leaf is published
-    as, in the type it came in. `joints`: secrets that are counted as one beside each alone, because a promise asks for it.
+    as, in the type it came in. `joints`: secrets that are counted as one beside each alone, because a guarantee asks for it.
     `references`: what classes are judged against where that is not the table itself: all rows of a window that it is a part of.
     """
 
@@ -118,7 +118,7 @@ class Table:
         return self.references[name] if name in self.references else self.count_values(name).reference
 
     def one_class(self) -> Classes:
-        """All rows as one class: what no partition under a monotone promise can beat."""
+        """All rows as one class: what no partition under a monotone guarantee can beat."""
         return self.count_classes(Partition(np.zeros(len(self), dtype=np.int32), 1))
 
     def count_classes(self, partition: Partition) -> Classes:
@@ -130,7 +130,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Class of every row of a table, numbered from 0; -1 = withheld.
+    """Class of every row of a table, numbered from 0; -1 = suppressed.
 
     >>> Partition.of([7, 7, 3]).class_of.tolist()
     [1, 1, 0]
@@ -144,8 +144,8 @@ class Partition:
         """From any class numbers: renumbered without gaps in their order, -1 kept."""
         numbers = np.asarray(class_of)
         names, codes = np.unique(numbers, return_inverse=True)
-        withheld = len(names) > 0 and names[0] == -1
-        return cls((codes - int(withheld)).astype(np.int32), len(names) - int(withheld))
+        suppressed = len(names) > 0 and names[0] == -1
+        return cls((codes - int(suppressed)).astype(np.int32), len(names) - int(suppressed))
 
     def merge_classes(self, into: NDArray[np.integer]) -> Partition:
         """Class `c` becomes part of class `into[c]`."""
@@ -216,7 +216,7 @@ class Outcome:
     """What a method returns: a partition and, where the method decides it, the form to write it with.
 
     `notes` are private remarks on how it worked (which variant ran): they go into the recipe at home and nowhere else.
-    `settled`: what it promises is not one about each class, so classes must not be merged to mend them.
+    `settled`: what it guarantees is not one about each class, so classes must not be merged to mend them.
     `repeat`: the method that gives the same again, where the one that ran looked at a clock.
     """
 

@@ -75,8 +75,8 @@ class StandAlone:
         """The error that names the cause and the remedy."""
         cause, remedy = _one_value(self) or _far_below(self) or _loose(self)
         least = f" with at least {self.k:,} rows" if self.k > 1 else ""
-        reached = f"every value{least} may stand alone in an equivalence class, because {cause}"
-        return Vacuous(self.text, reached, f"{remedy}, or set allow_vacuous to publish with a note that it excludes nothing")
+        measured = f"every value{least} may stand alone in an equivalence class, because {cause}"
+        return Vacuous(self.text, measured, f"{remedy}, or set allow_vacuous to publish with a note that it excludes nothing")
 
 
 def find_stand_alone(model: Model, classes: Classes, k: int) -> StandAlone | None:
@@ -168,7 +168,7 @@ def _loose(found: StandAlone) -> tuple[str, str]:
     levels = found.model.levels(_build_classes(found.model, found.singles))[found.frequent]
     safer = found.model.higher_is_safer
     worst = float(levels.min() if safer else levels.max())
-    cause = f"the limit {found.model.asked} is looser than what such classes reach"
+    cause = f"the limit {found.model.requested} is looser than what such classes reach"
     return cause, f"request less than {worst:.6g}" if not safer else f"request more than {worst:.6g}"
 
 

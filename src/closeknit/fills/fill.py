@@ -1,7 +1,7 @@
 """`Fill`: which rows of each bucket stand together, once a plan has said how many of each.
 
 Fills differ in their search and share the contract: class j gets exactly `allotments[j, i]` rows of bucket i, so whatever the
-plan promised holds with any of them.
+plan guaranteed holds with any of them.
 """
 
 from __future__ import annotations

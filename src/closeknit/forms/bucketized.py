@@ -2,7 +2,7 @@
 
 Sources: the paper on slicing, sec. 3.1 (Table 1(c)); the dissertation on methods to achieve t-closeness, ch. 2, which calls it
 anatomization. Different from the source: the dissertation's tables 2.4 and 2.5 have buckets of one record, which tell
-everything; here the promises are judged on every bucket. Several secrets stay together, as they do in a generalized release.
+everything; here the guarantees are judged on every bucket. Several secrets stay together, as they do in a generalized release.
 """
 
 from __future__ import annotations

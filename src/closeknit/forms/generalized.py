@@ -5,9 +5,9 @@ whole numbers are true values of rows in the class; `snap=True` writes bounds of
 always end at steps (`core/steps.py`). `levels` (column:
 level) writes no cell finer than whole nodes of that level (full-domain recoding), though a tighter one would cover the class.
 
-Rows without a class are withheld: "removed", or written as `*` in every quasi column, with their secrets ("starred") or with
+Rows without a class are suppressed: "removed", or written as `*` in every quasi column, with their secrets ("starred") or with
 `*` for these too ("hidden"). Whoever reads them finds one more class. `fallbacks` are what to write instead where that class
-breaks a promise: it must not, and a secret that is not written cannot.
+breaks a guarantee: it must not, and a secret that is not written cannot.
 
 `cells="stars"` is suppression of cells instead of generalization: a cell is what every row of the class is written as alone,
 or `*`. With a step that is a cell of the grid: `*` for different values inside one would tell them from equal values.
@@ -49,7 +49,7 @@ from closeknit.forms.cell_labels import (
 from closeknit.kernels.geometry.boxes import boxes
 
 CELLS = ("ranges", "stars")
-WITHHELD = ("removed", "hidden", "starred")  # what is written of rows without a class, from nothing to their secrets
+SUPPRESSED = ("removed", "hidden", "starred")  # what is written of rows without a class, from nothing to their secrets
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ class Generalized:
     name: ClassVar[str] = "generalized"
     snap: bool = False
     levels: Mapping[str, int | str] | None = None  # a number, or `*`: the last one
-    withheld: str = WITHHELD[0]
+    suppressed: str = SUPPRESSED[0]
     cells: str = CELLS[0]
 
     def __post_init__(self) -> None:
         choice("snap", self.snap, (True, False))
         choice("cells", self.cells, CELLS)
-        choice("withheld", self.withheld, WITHHELD)
+        choice("suppressed", self.suppressed, SUPPRESSED)
         object.__setattr__(self, "levels", check_levels(self.levels))
 
     added: ClassVar[tuple[str, ...]] = ()
@@ -83,7 +83,7 @@ class Generalized:
         partition, stars = self._with_stars(partition)
         kept = np.flatnonzero(partition.class_of >= 0)
         class_of = partition.class_of[kept]
-        hidden = stars[kept] if self.withheld == "hidden" else np.zeros(len(kept), dtype=bool)
+        hidden = stars[kept] if self.suppressed == "hidden" else np.zeros(len(kept), dtype=bool)
         lo, hi = boxes(table.quasi, partition.class_of, partition.count)
         if stars.any():  # every leaf and the missing one: no label is wider
             lo[-1], hi[-1] = 0, [domain.size for domain in table.quasi_domains]
@@ -104,9 +104,9 @@ class Generalized:
 
     @property
     def fallbacks(self) -> tuple[Generalized, ...]:
-        """The same form, telling less and less of withheld rows."""
-        less = WITHHELD[: WITHHELD.index(self.withheld)]
-        return tuple(replace(self, withheld=withheld) for withheld in less[::-1])
+        """The same form, telling less and less of suppressed rows."""
+        less = SUPPRESSED[: SUPPRESSED.index(self.suppressed)]
+        return tuple(replace(self, suppressed=suppressed) for suppressed in less[::-1])
 
     def _labels(self, table: Table, lo: Int32, hi: Int32) -> dict[str, tuple[list[str], Int32]]:
         """The labels of each column, and the label of each class; `lo` and `hi` are [classes, columns]."""
@@ -122,8 +122,8 @@ class Generalized:
         return labels
 
     def _with_stars(self, partition: Partition) -> tuple[Partition, NDArray[np.bool_]]:
-        """Withheld rows that are written are the last class; and which rows these are."""
-        stars = (partition.class_of < 0) & (self.withheld != "removed")
+        """Suppressed rows that are written are the last class; and which rows these are."""
+        stars = (partition.class_of < 0) & (self.suppressed != "removed")
         if not stars.any():
             return partition, stars
         return Partition(np.where(stars, partition.count, partition.class_of).astype(np.int32), partition.count + 1), stars
@@ -177,11 +177,11 @@ class Generalized:
 
 
 def generalized(
-    snap: bool = False, levels: Mapping[str, int | str] | None = None, withheld: str = WITHHELD[0], cells: str = CELLS[0]
+    snap: bool = False, levels: Mapping[str, int | str] | None = None, suppressed: str = SUPPRESSED[0], cells: str = CELLS[0]
 ) -> Generalized:
     """The form that writes ranges and nodes.
 
     >>> generalized(levels={"age": 2})
-    Generalized(snap=False, levels={'age': 2}, withheld='removed', cells='ranges')
+    Generalized(snap=False, levels={'age': 2}, suppressed='removed', cells='ranges')
     """
-    return Generalized(snap, levels, withheld, cells)
+    return Generalized(snap, levels, suppressed, cells)

@@ -2,11 +2,11 @@
 
 Each secret of the named columns is kept with probability `retain`, else replaced by one of all declared values of its column,
 each as likely (post-randomization). The law is published, so that anybody can estimate how many rows have each value truly; of
-a single row nobody can say whether its secret is true. What that promises is `models.posterior_bound`.
+a single row nobody can say whether its secret is true. What that guarantees is `models.posterior_bound`.
 
 Source: the dissertation on methods to achieve t-closeness, ch. 2, as perturbation; the paper on amplification, sec. 3.
 Different from the source: all values of the law are declared, the missing one too (`missing=True`), because a value that can
-be drawn since somebody has it tells so when it is written. Quasi cells, withheld rows and the order of rows are those of the
+be drawn since somebody has it tells so when it is written. Quasi cells, suppressed rows and the order of rows are those of the
 form `generalized`. Cost: that of writing generalized cells twice, and eight bytes of SHAKE-256 a secret.
 """
 
@@ -30,7 +30,7 @@ from closeknit.core.reading import Persons, Reading
 from closeknit.core.row_sorting import Coded, row_order
 from closeknit.core.schema import Schema
 from closeknit.core.table import Partition, Table, WrittenTable
-from closeknit.forms.generalized import WITHHELD, Generalized
+from closeknit.forms.generalized import SUPPRESSED, Generalized
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Perturbed:
     columns: tuple[str, ...] | None = None  # none named: every secret
     missing: bool = False  # whether a missing secret is a value of the law
     snap: bool = False
-    withheld: str = WITHHELD[0]
+    suppressed: str = SUPPRESSED[0]
 
     added: ClassVar[tuple[str, ...]] = ()
 
@@ -55,12 +55,12 @@ class Perturbed:
     @property
     def _cells(self) -> Generalized:
         """What writes and reads all but the perturbation."""
-        return Generalized(self.snap, withheld=self.withheld)
+        return Generalized(self.snap, suppressed=self.suppressed)
 
     @property
     def fallbacks(self) -> tuple[Perturbed, ...]:
-        """The same form, telling less and less of withheld rows."""
-        return tuple(replace(self, withheld=less.withheld) for less in self._cells.fallbacks)
+        """The same form, telling less and less of suppressed rows."""
+        return tuple(replace(self, suppressed=less.suppressed) for less in self._cells.fallbacks)
 
     @property
     def advice(self) -> str | None:
@@ -98,7 +98,7 @@ class Perturbed:
     def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
         """Rows sorted by what is written, as in the form `generalized`; secrets are perturbed now where they are not yet."""
         if not table.perturbed:
-            # words go to rows in the order they would be written in unperturbed: raw quasi cells and withheld rows move none
+            # words go to rows in the order they would be written in unperturbed: raw quasi cells and suppressed rows move none
             table = self._draw_secrets(table, self._cells.write(table, partition).rows, seed)
         return self._cells.write(table, partition)
 
@@ -152,14 +152,18 @@ class Perturbed:
 
 
 def perturbed(
-    retain: Number, columns: Sequence[str] | None = None, missing: bool = False, snap: bool = False, withheld: str = WITHHELD[0]
+    retain: Number,
+    columns: Sequence[str] | None = None,
+    missing: bool = False,
+    snap: bool = False,
+    suppressed: str = SUPPRESSED[0],
 ) -> Perturbed:
     """The form in which secrets of categories are kept with probability `retain`, or else drawn anew.
 
     >>> perturbed(0.6, ["disease"])
-    Perturbed(retain=0.6, columns=('disease',), missing=False, snap=False, withheld='removed')
+    Perturbed(retain=0.6, columns=('disease',), missing=False, snap=False, suppressed='removed')
     """
-    return Perturbed(retain, columns, missing, snap, withheld)  # type: ignore[arg-type]
+    return Perturbed(retain, columns, missing, snap, suppressed)  # type: ignore[arg-type]
 
 
 def _names(columns: object) -> tuple[str, ...] | None:

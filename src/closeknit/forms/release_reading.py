@@ -22,7 +22,7 @@ class Published(Protocol):
 
     @property
     def certificate(self) -> Certificate:
-        """What is promised of them, and how they were written."""
+        """What is guaranteed of them, and how they were written."""
 
 
 def reading_of(published: Published | Reading) -> Reading:

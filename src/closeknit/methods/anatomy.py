@@ -1,6 +1,6 @@
 """Anatomy: groups in which no value of a secret is more frequent than 1/l, as many as there can be, quasi-identifiers exact.
 
-Promises. In every group each value of the secret stands in at most 1/l of the rows (frequency l-diversity): whoever knows a
+Guarantees. In every group each value of the secret stands in at most 1/l of the rows (frequency l-diversity): whoever knows a
 person's group knows each value with probability 1/l at most. That can be kept iff the most frequent value stands in at most n/l
 of n rows. With `L = ceil(l)` there are `floor(n/L)` groups with all values different, or, for an l that is not whole, the most
 that the most frequent value leaves room for.
@@ -18,8 +18,8 @@ Different from the source:
 - values are the known ones, look-alike values as one; a row without a value joins the group of a near row;
 - l need not be whole. For l = 2.5 and a value in 40 % of the rows groups of three do not suffice: some have five, and it twice.
 
-Other promises are kept by merging groups afterwards, which never hurts this one. The tables 2.4 and 2.5 of the dissertation
-show groups of one record, which promise nothing: l has to be above 1.
+Other guarantees are kept by merging groups afterwards, which never hurts this one. The tables 2.4 and 2.5 of the dissertation
+show groups of one record, which guarantee nothing: l has to be above 1.
 
 Cost: O(n log n) for the deal, and per pass of exchanges O(16 * L * n) comparisons; for large L they are cut short.
 """
@@ -83,8 +83,8 @@ class Anatomy:
         if not isinstance(self.column, str | None):
             raise BadInput(f"column={self.column!r} is no name", right="column must be the name of a sensitive column")
 
-    def promises(self, schema: Schema) -> tuple[Model, ...]:
-        """What it promises itself, beside what was asked."""
+    def guarantees(self, schema: Schema) -> tuple[Model, ...]:
+        """What it guarantees itself, beside what was asked."""
         return (LDiversity(self._secret(schema), self.l, "frequency"),)
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
@@ -115,7 +115,7 @@ class Anatomy:
         if most * l > len(table):
             if table.persons is not None:  # not rows are to be counted, but persons: all of them are judged at the end
                 return Outcome(Partition(np.zeros(len(table), dtype=np.int32), 1))
-            raise _too_frequent(self.promises(table.schema)[0], most, len(table))
+            raise _too_frequent(self.guarantees(table.schema)[0], most, len(table))
         progress("grouping", 0.2)
         lanes, joins = lanes_of(len(table), most, l)
         dealt = self._deal_rows(table, build_stack(table, [column], "value"), lanes, seed)
@@ -156,9 +156,9 @@ class Anatomy:
         return Sweep().fill(quasi, scales(table), where[:, :0], short, joins, seed)[lane_of]
 
 
-def _too_frequent(promise: Model, most: int, n: int) -> Unsatisfiable:
-    reached = f"the most frequent value stands in {most:,} of {n:,} rows, so no groups reach more than {n / most:.6g}"
-    return Unsatisfiable(promise.describe(None), reached, "ask for a smaller l, or make values coarser")
+def _too_frequent(guarantee: Model, most: int, n: int) -> Unsatisfiable:
+    measured = f"the most frequent value stands in {most:,} of {n:,} rows, so no groups reach more than {n / most:.6g}"
+    return Unsatisfiable(guarantee.describe(None), measured, "ask for a smaller l, or make values coarser")
 
 
 def lanes_of(n: int, most: int, l: Fraction) -> tuple[int, Int64 | None]:

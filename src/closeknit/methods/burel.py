@@ -1,9 +1,9 @@
 """BUREL: secrets of like frequency share buckets, and every class takes so few of each that no secret becomes too likely.
 
-Promises. DPpartition joins values, ascending by frequency, into the fewest buckets whose whole frequency stays below the cap
+Guarantees. DPpartition joins values, ascending by frequency, into the fewest buckets whose whole frequency stays below the cap
 `f(p)` of their rarest value (`f(p) = p(1 + min(beta, -ln p))` for enhanced beta-likeness, `p(1 + beta)` for basic). biSplit
 halves the bucket sizes as long as both halves keep each bucket's share below that cap, and `k`. Any fill then keeps the
-promise.
+guarantee.
 
 Source: the thesis on SABRE and BUREL, ch. 4.
 
@@ -14,7 +14,7 @@ Different from the source:
   class of all rows and leaves all to the cuts in the end (Mondrian); every outcome is measured and repaired, and the one that
   loses least is taken;
 - `polish=True` (default) exchanges rows of one bucket between classes while the loss falls;
-- in the end classes are always cut further where the actual rows of both halves keep every promise.
+- in the end classes are always cut further where the actual rows of both halves keep every guarantee.
 
 Semantic and range beta-likeness (sec. 4.3.4) are planned as enhanced ones; classes that break the extension are merged with the
 neighbour whose joint loss grows least, both sides counted. Cost: planning takes milliseconds; a fill is O(n log n).

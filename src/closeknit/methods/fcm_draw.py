@@ -1,7 +1,8 @@
 """FcmDraw: rows are clustered by their secrets into groups of one size; every class draws rows from each of them.
 
-Promises. There are at most floor(n/k) classes and their sizes differ by one at most, so each has k rows; its secrets are spread
-as those of the table are. Classes that still break a promise are merged until every union, judged anew, keeps all of them.
+Guarantees. There are at most floor(n/k) classes and their sizes differ by one at most, so each has k rows; its secrets are
+spread as those of the table are. Classes that still break a guarantee are merged until every union, judged anew, keeps all of
+them.
 
 Source: the paper on multiple sensitive attributes, sec. 4.1, algorithm 1, pseudocodes 1 and 2.
 
@@ -39,7 +40,7 @@ from closeknit.plans.groups import Cells
 
 @dataclass(frozen=True)
 class FcmDraw:
-    """For promises on several secrets at once.
+    """For guarantees on several secrets at once.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()

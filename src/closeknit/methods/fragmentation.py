@@ -1,6 +1,6 @@
 """Fragmentation: the space of several secrets is cut into boxes, and every class takes its share of each box.
 
-Promises. With limits t_1 .. t_s for s secrets, boxes are cut until any class that takes fair shares of all of them is within
+Guarantees. With limits t_1 .. t_s for s secrets, boxes are cut until any class that takes fair shares of all of them is within
 every t_i, whichever rows it takes (`plans/fragments`). Then the boxes are dealt to as many classes of at least k rows as keep
 every t_i although shares are rounded (`plans/fragment_sizes`). A fill picks the rows by their quasi-identifiers.
 
@@ -13,12 +13,12 @@ Different from the source:
   printed greatest common divisor, with the k that it lacks: for nearly every table it ends in one class;
 - secrets need not be numbers: a tree is cut in the order of its leaves, with a bound of its own; "equal" is a flat tree;
 - `slack=True` (default) also tries looser thresholds, up to eight times t (bounds of trees are far from tight), and finer
-  fragments. Every outcome is measured, repaired by merging where a class breaks a promise, and what loses least is taken;
-- classes are polished and, in the end, cut further where the actual rows of both halves keep every promise.
+  fragments. Every outcome is measured, repaired by merging where a class breaks a guarantee, and what loses least is taken;
+- classes are polished and, in the end, cut further where the actual rows of both halves keep every guarantee.
 
-One promise of closeness each is planned for, for `columns` or all secrets that have one; all other promises are measured and
-repaired. Where the search for fragments reaches its limits (see `plans/fragments`) before its bounds are met, fragments are
-sized for their shares alone. Cost: the plan depends on the cells that occur, a fill is O(n log n).
+One guarantee of closeness each is planned for, for `columns` or all secrets that have one; all other guarantees are measured
+and repaired. Where the search for fragments reaches its limits (see `plans/fragments`) before its bounds are met, fragments
+are sized for their shares alone. Cost: the plan depends on the cells that occur, a fill is O(n log n).
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Fragmentation:
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
-    >>> promises = [ck.KAnonymity(4), ck.TCloseness("disease", 0.35), ck.TCloseness("stay", 0.2)]
-    >>> ck.anonymize(table, schema, promises, Fragmentation()).certificate.ok
+    >>> guarantees = [ck.KAnonymity(4), ck.TCloseness("disease", 0.35), ck.TCloseness("stay", 0.2)]
+    >>> ck.anonymize(table, schema, guarantees, Fragmentation()).certificate.ok
     True
     """
 
@@ -79,15 +79,15 @@ class Fragmentation:
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Plan, fill, judge."""
-        asked = self._choose_targets(models)
-        space = Space.of([(table.secret(name)[0], table.count_values(name), model.distance) for model, name in asked])
-        t = [number("t", model.t) for model, _ in asked]
+        requested = self._choose_targets(models)
+        space = Space.of([(table.secret(name)[0], table.count_values(name), model.distance) for model, name in requested])
+        t = [number("t", model.t) for model, _ in requested]
         k = max(least_rows(models), 1)
         plans = self._plans(space, t, k)
         return Outcome(fill_plans(table, models, space.cell_of, plans, self.fill, self.polish, seed, progress))
 
     def _choose_targets(self, models: Sequence[Model]) -> list[tuple[Closeness, Secret]]:
-        """The promises that are planned for, and their secrets: all of closeness, or those of `columns`.
+        """The guarantees that are planned for, and their secrets: all of closeness, or those of `columns`.
 
         Several columns as one secret have too many combinations for boxes: planned for only if nothing else is asked.
         """

@@ -32,7 +32,7 @@ def check_draw(fill: object, polish: object, groups: object) -> None:
 
 
 def choose_secrets(table: Table, models: Sequence[Model]) -> list[str]:
-    """Secrets with a promise, in the order of the schema; all of them where none has one."""
+    """Secrets with a guarantee, in the order of the schema; all of them where none has one."""
     named = {name for model in models for name in parts(model.column)}
     return [name for name in table.schema.sensitive if name in named] or list(table.schema.sensitive)
 

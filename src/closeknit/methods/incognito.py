@@ -1,6 +1,6 @@
 """Incognito: every quasi column is written at one level of its hierarchy, the same for all rows (full-domain recoding).
 
-Promises. A vector has one level a column; the groups of rows that are then written alike have to keep every promise. Of all
+Guarantees. A vector has one level a column; the groups of rows that are then written alike have to keep every guarantee. Of all
 vectors that do, it takes the one that loses least (ties: the first in lexicographic order). With t-closeness it is tIncognito.
 
 Sources: LeFevre, DeWitt and Ramakrishnan on Incognito; the thesis on SABRE and BUREL, sec. 3.5, for t-closeness.
@@ -10,16 +10,16 @@ groups of a more general vector, or of fewer columns, are merges of groups, so w
 here holds there. All merges are made of counted groups (`rollup`), never of rows.
 
 Different from the source:
-- what is pruned follows from what the models declare. Nothing withheld: every monotone model prunes, the others are asked
-  at the end only. Rows may be withheld: sizes alone prune (rows in groups below k only get fewer upwards), because every
-  other verdict may turn when withheld rows leave the reference, or when a good group meets a bad one;
+- what is pruned follows from what the models declare. Nothing suppressed: every monotone model prunes, the others are asked
+  at the end only. Rows may be suppressed: sizes alone prune (rows in groups below k only get fewer upwards), because every
+  other verdict may turn when suppressed rows leave the reference, or when a good group meets a bad one;
 - subsets of a size are looked at only while they have fewer vectors than are left over all columns: the larger ones would
   cost more than they prune;
 - over all columns vectors are judged in the order of their loss, so the first that holds is the best one; the source looks for
-  all minimal ones. With withheld rows the search goes on until no vector can lose less than the best found;
+  all minimal ones. With suppressed rows the search goes on until no vector can lose less than the best found;
 - levels that part the rows of this table just as the one below are left out: they lose more for nothing;
-- groups that break a promise may be withheld as wholes, as many rows as the table allows; the remaining ones are judged again
-  against the remaining reference until nothing changes. A withheld row counts as loss 1;
+- groups that break a guarantee may be suppressed as wholes, as many rows as the table allows; the remaining ones are judged
+  again against the remaining reference until nothing changes. A suppressed row counts as loss 1;
 - where rows of a person stay together, a vector that parts them does not hold.
 
 Cost: one look at the groups per vector judged; their number is exponential in the columns, so a lattice of more than `most`
@@ -57,7 +57,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Incognito:
-    """The best vector of levels under any promises; refuses a lattice of more than `most` vectors.
+    """The best vector of levels under any guarantees; refuses a lattice of more than `most` vectors.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -88,7 +88,7 @@ class Incognito:
             raise Unsatisfiable(
                 " and ".join(model.describe(None) for model in models),
                 f"none of the {search.size:,} vectors of levels keeps it",
-                "ask for less, let rows be withheld, or choose a method without whole levels, such as mondrian",
+                "ask for less, let rows be suppressed, or choose a method without whole levels, such as mondrian",
             )
         groups, kept = found
         number = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
@@ -132,7 +132,7 @@ class _Search:
         self.size = prod(self.shape)
         weights = np.array(self.table.schema.weights(), dtype=np.float64)
         self.weights = weights / weights.sum()
-        # with rows withheld only sizes prune: see "Different from the source"
+        # with rows suppressed only sizes prune: see "Different from the source"
         sure = [m for m in self.models if merging_holds(m, self.table.splits_persons)]
         self.pruning = [m for m in sure if not self.room or m.family == "size"]
         persons = self.table.persons
@@ -222,7 +222,7 @@ class _Search:
         return found
 
     def _choose_published(self, groups: Groups) -> Flags | None:
-        """The groups that are left when those that break a promise are withheld; None where too many rows are."""
+        """The groups that are left when those that break a guarantee are suppressed; None where too many rows are."""
         if not self._may_hold(groups):
             return None
         kept = np.ones(len(groups), dtype=bool)
@@ -241,7 +241,7 @@ class _Search:
             left = select_classes(groups.classes, kept, self.table)
 
     def _losses(self) -> NDArray[np.float64]:
-        """Of every vector, if nothing is withheld."""
+        """Of every vector, if nothing is suppressed."""
         losses = np.zeros(self.shape)
         for axis, (weight, ladder) in enumerate(zip(self.weights, self.ladders, strict=True)):
             rows = np.bincount(self.bottom.nodes[:, axis], weights=self.bottom.sizes)
@@ -250,7 +250,7 @@ class _Search:
         return np.round(losses / self.table.weight, DIGITS)
 
     def _loss(self, groups: Groups, kept: Flags) -> float:
-        """With the other groups withheld: cells are measured on the published rows alone."""
+        """With the other groups suppressed: cells are measured on the published rows alone."""
         bottom, group_of = groups.group_of()
         published = bottom.sizes * kept[group_of]
         lost = float(self.table.weight - published.sum())
@@ -282,6 +282,6 @@ class _GroupCache:
 
 
 def _view_for(model: Model, groups: Groups) -> Classes:
-    """Promises about sizes alone need no histograms."""
+    """Guarantees about sizes alone need no histograms."""
     bare = model.column is None and groups.of.table.persons is None
     return Classes(groups.sizes, groups.sizes, {}) if bare else groups.classes

@@ -1,14 +1,14 @@
-"""Knit: careful cuts, then rows exchanged between classes, judged by the promises on what the classes really hold.
+"""Knit: careful cuts, then rows exchanged between classes, judged by the guarantees on what the classes really hold.
 
-Promises. Nothing of its own: every step starts from classes that keep all promises and takes no change after which one would
-not, so each class keeps what was asked. In the loops the promises are whole numbers that are never laxer than the models
-(`plans/guards.py`); what cannot be said so is judged by the models; and in the end they judge everything once more.
+Guarantees. Nothing of its own: every step starts from classes that keep all guarantees and takes no change after which one
+would not, so each class keeps what was asked. In the loops the guarantees are whole numbers that are never laxer than the
+models (`plans/guards.py`); what cannot be said so is judged by the models; and in the end they judge everything once more.
 
 Source: our own; docs/knit.md has the derivation, the experiments and what did not help.
 
 Steps:
-1. careful cuts: top-down like Mondrian, yet where a promise vetoes a cut the side is trimmed, bucket by bucket of the secret,
-   until it is allowed. They first use a part of the room that the promises leave, then all of it;
+1. careful cuts: top-down like Mondrian, yet where a guarantee vetoes a cut the side is trimmed, bucket by bucket of the secret,
+   until it is allowed. They first use a part of the room that the guarantees leave, then all of it;
 2. exchange: rows move to near classes or change places with a row there while the loss falls;
 3. cycles of rounds: neighbouring classes are pooled and cut anew, then rows are exchanged, at first also where a little is
    lost. A cycle that ends better than it began is kept. Each is four times as long as the one before; more budget never loses
@@ -69,7 +69,7 @@ ENDLESS = 1 << 40  # sweeps: the clock decides
 
 @dataclass(frozen=True)
 class Knit:
-    """For any promises; `proposals` is the budget of the search, by default 42 sweeps of 32 for each row.
+    """For any guarantees; `proposals` is the budget of the search, by default 42 sweeps of 32 for each row.
 
     With `seconds` a clock decides when to stop. What was done by then goes into the recipe as `proposals`, which repeat it.
 
@@ -124,7 +124,7 @@ class Knit:
         if len(table) < 2 * max(least_rows(models), 1) or table.quasi.shape[1] == 0:
             return Outcome(whole)
         guarded = guard_of(table, models)
-        knit_state = KnitState.of(table, guarded.guard, guarded.asked)
+        knit_state = KnitState.of(table, guarded.guard, guarded.unguarded)
         progress("cutting", BEGUN)
         shards, sweeps = _shards(knit_state), self.sweeps(len(table))
         if len(shards) == 1:
@@ -157,7 +157,7 @@ class Knit:
 def _shards(knit_state: KnitState) -> list[NDArray[np.int64]]:
     """Rows of each shard: cuts with some slack, until none has too many rows. Judges need the whole table, and so one shard."""
     shard_of = np.zeros(len(knit_state.table), dtype=np.int32)
-    if len(knit_state.table) > SHARD and not knit_state.asked:
+    if len(knit_state.table) > SHARD and not knit_state.unguarded:
         shard_of = cut(knit_state, Partition(shard_of, 1), tighten_guard(knit_state.guard, SLACKS[1]), SHARD).class_of
     order = np.argsort(shard_of, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(shard_of[order])) + 1)
@@ -199,7 +199,7 @@ def _start(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int], 
     best, loss = Partition(np.zeros(len(knit_state.table), dtype=np.int32), 1), np.inf
     for i, start in enumerate(_starts(knit_state, models, seed[0])):
         progress("cutting", 0.4 - 0.2 * 0.7**i)
-        found = [repair_partition(knit_state.table, start, models) if knit_state.asked else start]
+        found = [repair_partition(knit_state.table, start, models) if knit_state.unguarded else start]
         if knit_state.loss(found[0]) <= HOPELESS * loss:
             found.append(exchange_rows(knit_state, found[0], SWEEPS, 0.0, np.random.default_rng([*seed, 0, i])))
         for one in found:
@@ -221,7 +221,7 @@ def _starts(knit_state: KnitState, models: Sequence[Model], seed: int) -> Iterat
     if not mentioned or len(knit_state.table) > FEW:  # what plans by a value that no guarantee mentions would disclose it
         return
     for method in (Sabre(), Burel(), StackAndDeal(column=mentioned)):
-        with suppress(BadInput, Unsatisfiable):  # it plans for other promises than these
+        with suppress(BadInput, Unsatisfiable):  # it plans for other guarantees than these
             yield repair_partition(
                 knit_state.table, method.run(knit_state.table, models, seed, ignore_progress).partition, models
             )

@@ -1,10 +1,10 @@
 """Microaggregation: classes of nearest rows from the outside inwards, made with an eye on the secrets.
 
-Promises. `first="k"`: the row farthest from the mean of all free rows and its k - 1 nearest become a class; while that is
+Guarantees. `first="k"`: the row farthest from the mean of all free rows and its k - 1 nearest become a class; while that is
 farther than `t` from the release, the next nearest rows are exchanged, one by one, for the member whose leaving helps most.
 `first="t"`: k is raised to `ceil(n / (2(n-1)t + 1))`, rows are sorted by their secret and cut into k subsets, and every class
 takes the nearest row of each; for secrets all different, with k a divisor of n, that alone keeps an ordered distance within
-t. Neither is relied upon: classes are measured, and those that break a promise are merged until all hold.
+t. Neither is relied upon: classes are measured, and those that break a guarantee are merged until all hold.
 
 Source: the t-closeness microaggregation paper, algorithms 2 and 3.
 
@@ -17,9 +17,9 @@ Different from the source:
 - `first="t"`: the bound fails where a secret occurs twice (four rows with 0, 1, 1, 1 suffice: docs), so it is a start only; n
   need not be a multiple of k; in a tree subsets are cut along its depth-first order, which bounds nothing;
 - merging is the shared repair, which prefers unions that hold; the source merges with the nearest centroid;
-- `refine=True` also cuts classes further where both halves keep every promise. The source does not.
+- `refine=True` also cuts classes further where both halves keep every guarantee. The source does not.
 
-Other promises than t-closeness are measured and reached by merging. Nothing is drawn: the seed does not matter. Cost: about
+Other guarantees than t-closeness are measured and reached by merging. Nothing is drawn: the seed does not matter. Cost: about
 n^2 * columns / k operations, 2^24 trial exchanges or 32 a row.
 """
 
@@ -90,7 +90,7 @@ class Microaggregation:
         choice("refine", self.refine, (True, False))
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        """Classes, merged where they break a promise."""
+        """Classes, merged where they break a guarantee."""
         k = least_rows(models)
         if k == 0:
             raise BadInput("microaggregation needs k", right="add KAnonymity(k) to the models")
@@ -105,7 +105,7 @@ class Microaggregation:
         return Outcome(partition, notes=(f"rows were cut into {runs} runs along the Hilbert curve",) if runs > 1 else ())
 
     def _closenesses(self, table: Table, models: Sequence[Model]) -> list[Closeness]:
-        """The promises that classes are made for: all t-closenesses, or those of the column that was named."""
+        """The guarantees that classes are made for: all t-closenesses, or those of the column that was named."""
         if self.column is not None and self.column not in table.schema.sensitive:
             right = "sensitive columns are: " + (", ".join(table.schema.sensitive) or "none")
             raise BadInput("cannot be looked at, it is not sensitive", column=self.column, right=right)

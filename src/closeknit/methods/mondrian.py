@@ -1,10 +1,10 @@
-"""Mondrian: the table is cut in two along one quasi column, and each side again, as long as both sides keep every promise.
+"""Mondrian: the table is cut in two along one quasi column, and each side again, as long as both sides keep every guarantee.
 
-Promises. Nothing of its own: it starts with one class of everything, which has to keep every promise, and takes no cut that a
-model vetoes, so every class keeps what was asked, be it monotone or not. With t-closeness this is tMondrian, with
+Guarantees. Nothing of its own: it starts with one class of everything, which has to keep every guarantee, and takes no cut
+that a model vetoes, so every class keeps what was asked, be it monotone or not. With t-closeness this is tMondrian, with
 beta-likeness LMondrian, with delta-disclosure DMondrian.
 
-Sources: the Mondrian paper, sec. 3 and 4; the thesis on SABRE and BUREL, sec. 3.5 and 4.4.2, where other promises veto cuts.
+Sources: the Mondrian paper, sec. 3 and 4; the thesis on SABRE and BUREL, sec. 3.5 and 4.4.2, where other guarantees veto cuts.
 `Mondrian(split="relaxed", cut="median", dims="widest")` is theirs.
 
 Different from the source:
@@ -41,7 +41,7 @@ from closeknit.search.refine import Cuts, refine_partition, root_holds
 
 @dataclass(frozen=True)
 class Mondrian:
-    """Cuts for any promises.
+    """Cuts for any guarantees.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()

@@ -1,6 +1,6 @@
 """PcaDraw: rows are sorted by the first principal component of their secrets; every class draws from each run of them.
 
-Promises. As `FcmDraw`: classes of at least k rows, and those that break a promise are merged until all hold.
+Guarantees. As `FcmDraw`: classes of at least k rows, and those that break a guarantee are merged until all hold.
 
 Source: the paper on multiple sensitive attributes, sec. 4.2, algorithm 2.
 
@@ -30,7 +30,7 @@ from closeknit.plans.groups import Cells, pca_groups
 
 @dataclass(frozen=True)
 class PcaDraw:
-    """For promises on several secrets at once, also of large tables.
+    """For guarantees on several secrets at once, also of large tables.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()

@@ -41,7 +41,7 @@ def fill_plans(
     progress: Progress,
     whole: bool = False,
 ) -> Partition:
-    """Fill every plan; polish those that lose least after repair, cut them further where the promises allow, take the best.
+    """Fill every plan; polish those that lose least after repair, cut them further where the guarantees allow, take the best.
 
     `plans`: the plain one, then those for other nominal thresholds, the loosest first: as a rule it loses least.
     `codes`: what of each row a plan speaks of: the leaf of one secret, a cell of several, or the row itself. With `whole`, one
@@ -85,11 +85,11 @@ def _distinct(plans: Iterable[Plan]) -> Iterator[Plan]:
 
 
 def choose_target(method: Method, models: Sequence[Model], column: str | None) -> tuple[Model, Secret]:
-    """The promise that the plan is made for, and its secret; a method that was asked for none of its family refuses."""
+    """The guarantee that the plan is made for, and its secret; a method that was asked for none of its family refuses."""
     for model in models:
         if model.family == method.plans_for and model.column is not None and column in (None, model.column):
             return model, model.column
-    asked = ", ".join(model.name for model in models) or "nothing"
+    requested = ", ".join(model.name for model in models) or "nothing"
     of = f" of column '{column}'" if column else ""
-    what = f"{method.name} plans for a promise of {method.plans_for}{of}, and asked was {asked}"
-    raise BadInput(what, right=f"add one, or choose {OTHERS}, which serves any promise")
+    what = f"{method.name} plans for a guarantee of {method.plans_for}{of}, and asked was {requested}"
+    raise BadInput(what, right=f"add one, or choose {OTHERS}, which serves any guarantee")

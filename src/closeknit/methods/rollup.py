@@ -203,7 +203,7 @@ def _number_nodes(nodes: list[Int32], widths: list[int], count: int) -> tuple[In
 
 
 def select_classes(classes: Classes, kept: Flags, table: Table) -> Classes:
-    """These classes alone, judged by a reference and over domains that do not know the withheld ones.
+    """These classes alone, judged by a reference and over domains that do not know the suppressed ones.
 
     A reference that was given from outside stays what it is.
 
@@ -240,7 +240,7 @@ def _select_entries(histogram: Histogram, kept: Flags) -> Histogram:
 
 
 def _rebind_domain(name: Secret, histogram: Histogram, table: Table) -> Histogram:
-    """A tree that was read off the secrets loses the branches of withheld ones, and with them perhaps a level."""
+    """A tree that was read off the secrets loses the branches of suppressed ones, and with them perhaps a level."""
     domain, present = histogram.domain, np.flatnonzero(histogram.reference[:-1])
     whole = len(present) == domain.size or name in table.references
     if domain.declared or domain.tree is None or not isinstance(name, str) or whole:

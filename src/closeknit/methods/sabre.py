@@ -1,6 +1,6 @@
 """SABRE: buckets of near secrets, class sizes that take a share of every bucket, then rows with near quasi-identifiers.
 
-Promises. Phase 1 cuts the secret's domain into buckets such that any class that takes its fair share of every bucket is
+Guarantees. Phase 1 cuts the secret's domain into buckets such that any class that takes its fair share of every bucket is
 within `U <= t` of the release, whichever rows it takes. Phase 2 halves the bucket sizes again and again, as long as both
 halves keep `t` in the worst case and `k`. Phase 3 fills each class; no fill can break what the sizes guarantee.
 
@@ -12,13 +12,13 @@ Different from the source:
 - k is a condition of the size tree (the source claims it and shows no step);
 - `slack=True` (default) also plans for nominal thresholds up to 20t, and with buckets finer than the threshold needs; and for
   0, which is one class of all rows and leaves all to the cuts in the end (Mondrian). Every outcome is measured, repaired by
-  merging where a class breaks a promise, and the one that loses least is taken; the printed SABRE spends all of t on the
+  merging where a class breaks a guarantee, and the one that loses least is taken; the printed SABRE spends all of t on the
   buckets and leaves nothing for the sizes;
 - seeds stand in a bucket that has a seat for them, and axes are scaled to [0, 1] (`fills/`);
 - `polish=True` (default) then exchanges rows of one bucket between classes while the loss falls;
-- in the end classes are always cut further where the actual rows of both halves keep every promise.
+- in the end classes are always cut further where the actual rows of both halves keep every guarantee.
 
-Several secrets (sec. 3.6): the plan is made for `column` or the first secret with a t-closeness; the other promises are
+Several secrets (sec. 3.6): the plan is made for `column` or the first secret with a t-closeness; the other guarantees are
 measured and repaired by merging, which convexity allows. Cost: planning takes milliseconds; a fill is O(n log n).
 """
 

@@ -1,6 +1,6 @@
 """Slicing: columns that say much of each other stay together, and the links between such groups are broken inside buckets.
 
-Promises. l-diverse slicing of every sensitive column where `l` is given (`models.DiverseSlicing`), and whatever else is asked
+Guarantees. l-diverse slicing of every sensitive column where `l` is given (`models.DiverseSlicing`), and whatever else is asked
 of the classes in which a secret is seen: a bucket, and in it the part with the same known cells beside the secret.
 
 Source: the paper on slicing, sec. 2.2 (diverse slicing), 3 and 4 (attribute partition, column generalization, tuple partition).
@@ -8,7 +8,7 @@ Source: the paper on slicing, sec. 2.2 (diverse slicing), 3 and 4 (attribute par
 Different from the source:
 - the secret stands alone unless `beside` or `columns` say otherwise: a unique value beside it tells it (and correlation drives
   exactly such columns together). What stands beside it is generalized by whole levels until each of its values, over the whole
-  table, keeps the promises (`generalize=False` refuses instead);
+  table, keeps the guarantees (`generalize=False` refuses instead);
 - `rare` does the same for any group: no combination of its cells occurs in fewer rows, so that nobody is found by one group;
 - the table as one bucket is tested before it is cut, and a bucket is closed only when no column can be cut;
 - `diverse="local"` (default) asks diversity of every bucket by itself. It implies `"size"` and `"paper"`, for which buckets are
@@ -18,7 +18,7 @@ Different from the source:
   matching buckets, and what it says of membership, are not there; `"relaxed"`, `"random"` and `"spread"` have them. `"spread"`
   is ours: every bucket is a systematic sample of the table, so that fakes fit into as many buckets as true rows do. So is
   `"near"`: buckets of as few rows as diversity allows, with different secrets and like quasi-identifiers, as in Anatomy;
-- buckets that are not cut and break a promise are merged.
+- buckets that are not cut and break a guarantee are merged.
 
 Cost: one pass for each pair of columns, then that of Mondrian; `size` and `paper` look at the profiles of a bucket besides.
 """
@@ -115,7 +115,7 @@ class Slicing:
         if self.cuts == "near" and (self.l is None or number("l", self.l) <= 1):
             raise BadInput("cuts='near' has no meaning without secrets to tell apart", right="give l, a number above 1")
 
-    def promises(self, schema: Schema) -> tuple[Model, ...]:
+    def guarantees(self, schema: Schema) -> tuple[Model, ...]:
         """Diverse slicing of every sensitive column."""
         if self.l is None:
             return ()
@@ -124,8 +124,8 @@ class Slicing:
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Attribute partition, column generalization, tuple partition."""
         if len(table) < self._least():
-            asked, hint = f"slicing into buckets of at least {self._least():,} rows", "ask for less (min_bucket, l)"
-            raise Unsatisfiable(asked, f"the table has {len(table):,} rows", hint)
+            requested, hint = f"slicing into buckets of at least {self._least():,} rows", "ask for less (min_bucket, l)"
+            raise Unsatisfiable(requested, f"the table has {len(table):,} rows", hint)
         progress("columns", 0.15)
         groups = self.columns if isinstance(self.columns, tuple) else self._columns(table)
         form = sliced(groups, number=self.number)
@@ -152,11 +152,11 @@ class Slicing:
         levels: dict[str, int | str] = {}
         for group in form.column_groups(table.schema):
             known = [name for name in list_known_columns(group, "", table.schema) if name in table.schema.quasi]
-            asked = [model for model in models if set(parts(model.column)) & set(group)]
-            asked += [KAnonymity(self.rare)] if self.rare > 1 else []
+            requested = [model for model in models if set(parts(model.column)) & set(group)]
+            requested += [KAnonymity(self.rare)] if self.rare > 1 else []
             coarser = [name for name in known if name not in table.schema.sensitive]
-            if coarser and asked:
-                levels |= self._levels_of(_restrict_table(table, coarser), asked)
+            if coarser and requested:
+                levels |= self._levels_of(_restrict_table(table, coarser), requested)
         return levels
 
     def _levels_of(self, table: Table, models: Sequence[Model]) -> dict[str, int | str]:
@@ -168,7 +168,7 @@ class Slicing:
         return {name: level for name, level in (form.levels or {}).items() if level != 0}
 
     def _local(self, table: Table, form: Sliced, models: Sequence[Model], seed: int, progress: Progress) -> Partition:
-        """Buckets that keep every promise by themselves."""
+        """Buckets that keep every guarantee by themselves."""
         known = _encode_known(table, form, models)
         table, judged = judge_known_parts(table, [*models, KAnonymity(self._least())], known)
         if self.cuts not in ("strict", "relaxed"):
@@ -182,7 +182,7 @@ class Slicing:
         """Buckets whose weighed sum keeps diversity, for everybody."""
         if len(table.schema.sensitive) > 1 or any("release" not in model.needs for model in models):
             right = "ask for nothing else, or choose diverse='local'"
-            raise BadInput(f"diverse={self.diverse!r} speaks of one secret and goes with no other promise", right=right)
+            raise BadInput(f"diverse={self.diverse!r} speaks of one secret and goes with no other guarantee", right=right)
         (secret,) = table.schema.sensitive
         if self.cuts not in ("strict", "relaxed"):
             return self._deal_buckets(table, form, seed, progress)
@@ -248,13 +248,13 @@ def _refuse_disclosing(table: Table, models: Sequence[Model]) -> None:
             named = zip(table.schema.quasi, table.quasi_domains, table.quasi[row].tolist(), strict=True)
             cells = ", ".join(f"{name} = {domain.labels(np.array([c]), np.array([c]))[0]}" for name, domain, c in named)
             rows = int(classes.sizes[broken[0]])
-            reached = f"the {rows:,} rows with {cells} reach {model.levels(classes)[broken[0]]:.6g} in the whole table"
+            measured = f"the {rows:,} rows with {cells} reach {model.levels(classes)[broken[0]]:.6g} in the whole table"
             hint = "let columns be generalized (generalize=True), or put them into another group"
-            raise Unsatisfiable(model.describe(None), reached, hint)
+            raise Unsatisfiable(model.describe(None), measured, hint)
 
 
 def _encode_known(table: Table, form: Sliced, models: Sequence[Model]) -> dict[Secret, NDArray[np.int32]]:
-    """What may be known beside each secret that a promise speaks of; nothing where it stands alone."""
+    """What may be known beside each secret that a guarantee speaks of; nothing where it stands alone."""
     known: dict[Secret, NDArray[np.int32]] = {}
     for secret in dict.fromkeys(model.column for model in models if model.column is not None):
         groups = form.column_groups(table.schema)

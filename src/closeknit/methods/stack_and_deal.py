@@ -1,8 +1,9 @@
 """Stack & Deal: equal secrets are stacked together and dealt, card by card, to the classes.
 
-Promises. With `n` rows and `k` asked, `e = floor(n/k)` classes; the row at stack position `z` goes to class `z mod e`. So class
-sizes differ by at most one (P1), each value's counts in two classes differ by at most one (P2), and with `order="value"` no
-prefix of the value order is off by more than one row, which bounds the ordered earth mover's distance by `1/k` a priori.
+Guarantees. With `n` rows and `k` asked, `e = floor(n/k)` classes; the row at stack position `z` goes to class `z mod e`. So
+class sizes differ by at most one (P1), each value's counts in two classes differ by at most one (P2), and with
+`order="value"` no prefix of the value order is off by more than one row, which bounds the ordered earth mover's distance by
+`1/k` a priori.
 
 Source: the Stack & Deal paper, sec. 3-4, and the dissertation on methods to achieve t-closeness, ch. 3 and 5; halving is new.
 
@@ -11,16 +12,16 @@ Different from the source:
 - `e` is rounded down everywhere (rounded up, as printed once, classes fall below k);
 - `dealing="aware"` (default) lets each round of `e` rows choose its classes by the quasi-identifiers, under a boundary rule
   that keeps P1, P2 and a prefix bound; `"literal"` deals as printed;
-- where the strictest dealing breaks a promise, classes are enlarged (doubling, then bisection) until all hold: the printed
+- where the strictest dealing breaks a guarantee, classes are enlarged (doubling, then bisection) until all hold: the printed
   claim that its classes reach every t that classes of that size can reach is false. One class of everything is 0-close;
 - where a t-closeness is asked, super-rounds of `g * e` rows give each class `g` of them: the larger `g`, the freer the choice.
-  What breaks a promise then is repaired by merging. Every candidate is measured; the one that loses least is taken and cut
+  What breaks a guarantee then is repaired by merging. Every candidate is measured; the one that loses least is taken and cut
   further where its rows allow it.
 
 Secrets in a tree are stacked in depth-first order, missing values last. Several secrets: `column` names the one that is
-stacked, or several, whose cells are stacked (ch. 5); the promises of the others are measured. P2 then speaks of cells. The
+stacked, or several, whose cells are stacked (ch. 5); the guarantees of the others are measured. P2 then speaks of cells. The
 single secrets have no bound: counts of a cell within one add up. With `order="value"` cells stand as in a dictionary, which
-keeps the prefix bound for the first secret. Left out, the first secret that a promise speaks of is stacked alone; where two
+keeps the prefix bound for the first secret. Left out, the first secret that a guarantee speaks of is stacked alone; where two
 ordered ones have a t-closeness, their cells and halving are tried beside it, and what loses least is taken.
 
 `dealing="halving"`: for two ordered secrets. The table is cut in two, the halves again, while both keep k rows, such that every
@@ -103,7 +104,7 @@ class StackAndDeal:
             object.__setattr__(self, "column", names)  # equal and hashable, also when it came as a list
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        """Classes of k rows, larger ones where these break a promise, and a freer dial where closeness is asked."""
+        """Classes of k rows, larger ones where these break a guarantee, and a freer dial where closeness is asked."""
         k = least_rows(models)
         if k == 0:
             raise BadInput("Stack & Deal needs k", right="add KAnonymity(k) to the models")
@@ -131,7 +132,7 @@ class StackAndDeal:
     def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
         """The literal dealing as ranks, for rows that no machine sees whole; of the smallest classes that hold.
 
-        Only promises about the stacked secret and about sizes are looked at: the others are mended by merging.
+        Only guarantees about the stacked secret and about sizes are looked at: the others are mended by merging.
         """
         columns = self._columns(schema, models)
         k = least_rows(models)
@@ -143,7 +144,7 @@ class StackAndDeal:
         place = stack_places(whole.counts, False, self.order)
         bucket_of, sizes = np.full(len(whole.reference), -1, dtype=np.int32), np.empty_like(whole.counts)
         bucket_of[whole.values], sizes[place] = place, whole.counts
-        asked = [model for model in models if model.column in (None, columns[0])]
+        requested = [model for model in models if model.column in (None, columns[0])]
         n, leaves = int(whole.counts.sum()), np.argsort(np.where(bucket_of < 0, len(bucket_of), bucket_of))
 
         def holds(size: int) -> bool:
@@ -151,7 +152,7 @@ class StackAndDeal:
             class_of, buckets = deal_classes(sizes, e)
             secret: dict[Secret, CodedSecret] = {columns[0]: (leaves[buckets].astype(np.int32), whole.domain)}
             classes = Classes.of(class_of, int(class_of.max()) + 1, secret, None, {columns[0]: whole.reference})
-            return all(model.holds(classes).all() for model in asked)
+            return all(model.holds(classes).all() for model in requested)
 
         return Ranks.of_deal(columns[0], bucket_of, sizes, max(n // smallest_size(k, n, holds), 1))
 
@@ -161,22 +162,22 @@ class StackAndDeal:
         return tuple(self.column) if isinstance(self.column, Sequence) else (self.column,)
 
     def _columns(self, schema: Schema, models: Sequence[Model]) -> tuple[str, ...]:
-        """The secrets that are stacked: those that were named, else the first promised."""
+        """The secrets that are stacked: those that were named, else the first guaranteed."""
         for name in self._list_named():
             if name not in schema.sensitive:
                 right = suggest_name(name, schema.sensitive)
                 raise BadInput("cannot be stacked, it is not sensitive", column=name, right=right)
-        promised = [name for model in models for name in parts(model.column)]
-        return self._list_named() or (*promised, *schema.sensitive)[:1]
+        guaranteed = [name for model in models for name in parts(model.column)]
+        return self._list_named() or (*guaranteed, *schema.sensitive)[:1]
 
     def _orders(self, table: Table, models: Sequence[Model]) -> tuple[str, ...]:
-        """The secrets that are halved by: those that were named, else the first two, promises of ordered closeness first."""
-        promised = [name for model in models for name in parts(model.column)]
-        known = dict.fromkeys([*_list_ordered(table, models), *promised, *table.schema.sensitive])
+        """The secrets that are halved by: those that were named, else the first two, guarantees of ordered closeness first."""
+        guaranteed = [name for model in models for name in parts(model.column)]
+        known = dict.fromkeys([*_list_ordered(table, models), *guaranteed, *table.schema.sensitive])
         return self._columns(table.schema, models) if self._list_named() else tuple(known)[:2]
 
     def _two_orders(self, table: Table, models: Sequence[Model]) -> tuple[str, ...]:
-        """Two ordered secrets that are promised to be close, where it was left to us what to look at; else none."""
+        """Two ordered secrets that are guaranteed to be close, where it was left to us what to look at; else none."""
         ordered = tuple(_list_ordered(table, models))
         return ordered if self.column is None and self.dealing == "aware" and len(ordered) == 2 else ()
 
@@ -186,7 +187,7 @@ def _loss(table: Table, partition: Partition) -> float:
 
 
 def _list_ordered(table: Table, models: Sequence[Model]) -> list[str]:
-    """The secrets with a promise of closeness in their order."""
+    """The secrets with a guarantee of closeness in their order."""
     close = [cast(Closeness, model) for model in models if model.family == "closeness"]
     return list(dict.fromkeys(str(model.column) for model in close if ground_distance(table, model) == "ordered"))
 
@@ -224,7 +225,7 @@ class _Dealer:
         return self.candidates.refine_best()
 
     def deal(self, size: int, g: int, sweeps: int = QUICK) -> bool:
-        """Classes of at least `size` rows with the dial at `g`; whether every promise held without repair."""
+        """Classes of at least `size` rows with the dial at `g`; whether every guarantee held without repair."""
         e = max(self.n // size, 1)
         rows, values = self.stack.rows, self.stack.values
         quasi, geometry = self.candidates.table.quasi, self.candidates.scales
@@ -278,7 +279,7 @@ class _Halver:
         return self.finish()
 
     def halve(self, size: int, bands: int) -> bool:
-        """Classes of at least `size` rows; whether every promise held without repair."""
+        """Classes of at least `size` rows; whether every guarantee held without repair."""
         self.tried.append((size, bands))
         return self.candidates.add(*self.classes(size, bands, QUICK))
 

@@ -101,7 +101,7 @@ def distances_by_class(published: Published | Reading, secret: str) -> dict[str,
 
 
 def divergences(histogram: Histogram) -> dict[str, Reals]:
-    """`kl`, `gain` and `js` of each class; 0 where all its secrets are withheld.
+    """`kl`, `gain` and `js` of each class; 0 where all its secrets are suppressed.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "gout"], dtype=object))

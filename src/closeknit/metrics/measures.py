@@ -13,23 +13,23 @@ from closeknit.metrics.sizes import Diversity, Sizes, class_sizes, classificatio
 class Measures(Record):
     """What a release is worth and what it reaches, from its cells and its certificate; `model_dump_json` gives it as JSON.
 
-    `withheld`, `loss` (in total, withheld rows counted as 1) and `joint` stand in a certificate, and are None without one.
+    `suppressed`, `loss` (in total, suppressed rows counted as 1) and `joint` stand in a certificate, and are None without one.
     `distances` and `diversity` leave out perturbed secrets: a written value is not that of its row.
     """
 
     rows: int
-    withheld: int | None
+    suppressed: int | None
     loss: float | None
     loss_by_column: dict[str, float]
     sizes: Sizes
-    reached: PrivacyLevels
+    levels: PrivacyLevels
     distances: dict[str, ClassDistances]
     diversity: dict[str, Diversity]
     outside_majority: dict[str, float]  # `classification_metric` of every sensitive and plain column
     joint: Joint | None
 
     def __str__(self) -> str:
-        lines = [f"classes {self.sizes}", *str(self.reached).splitlines()]
+        lines = [f"classes {self.sizes}", *str(self.levels).splitlines()]
         lines += [f"apart   {found}" for found in self.distances.values()]
         lines += [f"values  {found}" for found in self.diversity.values()]
         lines += [
@@ -47,7 +47,7 @@ def measures(published: Published | Reading) -> Measures:
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
     >>> found = measures(ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.Mondrian()))
-    >>> found.sizes.summary.smallest, found.reached.k.reached, sorted(found.distances), found.withheld
+    >>> found.sizes.summary.smallest, found.levels.k.measured, sorted(found.distances), found.suppressed
     (5, 5.0, ['charge', 'disease', 'stay'], 0)
     """
     reading = reading_of(published)
@@ -56,11 +56,11 @@ def measures(published: Published | Reading) -> Measures:
     shown = [name for name in reading.schema.sensitive if name not in reading.retained]
     return Measures(
         rows=reading.columns.rows,
-        withheld=certificate.withheld if certificate else None,
+        suppressed=certificate.suppressed if certificate else None,
         loss=certificate.loss.a if certificate else None,
         loss_by_column=loss_by_column(reading),
         sizes=class_sizes(reading),
-        reached=measure_levels(reading),
+        levels=measure_levels(reading),
         distances={name: class_distances(reading, name) for name in shown},
         diversity={name: diversity(reading, name) for name in shown},
         outside_majority={

@@ -1,4 +1,5 @@
-"""What a release really reaches, promised or not: the level of every family of promises for every secret, with its worst class.
+"""What a release really reaches, guaranteed or not: the level of every family of guarantees for every secret, with its worst
+class.
 
 Levels are those of the models, computed on the classes that a stranger reads back, in rows. A number without meaning is None: k
 where quasi-identifiers are not generalized; closeness and the like of a perturbed secret, of which the law is told instead.
@@ -25,14 +26,14 @@ from closeknit.models.t_closeness import DISTANCES, TCloseness, default_distance
 
 
 class Level(Record):
-    """What the worst class reaches: `reached` is None where there is no limit."""
+    """What the worst class reaches: `measured` is None where there is no limit."""
 
-    reached: float | None
+    measured: float | None
     exact: str | None = None
     worst: WorstClass | None = None
 
     def __str__(self) -> str:
-        return "no limit" if self.reached is None else f"{self.reached:.6g}"
+        return "no limit" if self.measured is None else f"{self.measured:.6g}"
 
 
 class SecretLevels(Record):
@@ -124,4 +125,4 @@ def closeness(reading: Reading, secret: str) -> Iterator[TCloseness]:
 
 def _level(reading: Reading, model: Model) -> Level:
     (found,) = judge(reading, [model])
-    return Level(reached=found.reached, exact=found.exact, worst=found.worst)
+    return Level(measured=found.measured, exact=found.exact, worst=found.worst)

@@ -209,11 +209,11 @@ def _axes(workload: Workload) -> dict[str, Axis]:
 
 
 def _answers(parts: Sequence[Group | PerturbedGroup], sizes: Reals, workload: Workload) -> Reals:
-    """Groups that are not asked for match in every row."""
+    """Groups that are not ranges for match in every row."""
     answers = np.zeros(len(workload))
     for i in range(len(workload)):
-        asked = workload.get_ranges(i)
-        found = [rows for part in parts if (rows := part.matching(asked)) is not None]
+        ranges = workload.get_ranges(i)
+        found = [rows for part in parts if (rows := part.matching(ranges)) is not None]
         for more in found[1:]:
             narrow_counts(found[0], more, sizes)
         answers[i] = found[0].sum()

@@ -120,9 +120,9 @@ class Group:
         rows = rows_below(alone.codes, known, counts, owner, buckets) if alone is not None and few else None
         return cls(owner, buckets, counts, cells, np.empty(len(row)), rows)
 
-    def matching(self, asked: QueryRanges) -> Reals | None:
-        """Rows of each bucket that match in these columns; None where none of them is asked for."""
-        wanted = [(self.cells[name], a, b) for name, (a, b) in asked.items() if name in self.cells]
+    def matching(self, ranges: QueryRanges) -> Reals | None:
+        """Rows of each bucket that match in these columns; None where none of them is ranges for."""
+        wanted = [(self.cells[name], a, b) for name, (a, b) in ranges.items() if name in self.cells]
         if not wanted:
             return None
         if self.rows_below is not None:
@@ -146,12 +146,12 @@ class PerturbedGroup:
     law: Law
     sizes: Reals
 
-    def matching(self, asked: QueryRanges) -> Reals | None:
+    def matching(self, ranges: QueryRanges) -> Reals | None:
         """Rows of each class that truly match."""
-        written = self.group.matching(asked)
+        written = self.group.matching(ranges)
         if written is None:
             return None
-        a, b = asked[self.secret]
+        a, b = ranges[self.secret]
         retain = float(self.law.retain)
         return (written - (1 - retain) * (b - a) / self.law.values * self.sizes) / retain
 

@@ -80,12 +80,12 @@ class BetaLikeness:
             raise BadInput(f"{kind} likeness needs {name}", right=f"give {name}, {needed}")
 
     @property
-    def asked(self) -> str:
+    def requested(self) -> str:
         """The limit in the certificate's words."""
         return f"<= {self.beta}"
 
     def describe(self, domain: Domain | None) -> str:
-        """The promise in one line."""
+        """The guarantee in one line."""
         sets = {"semantic": f", nodes below depth {self.below}", "range": f", ranges up to {self.eps}"}
         relative = " of their least value" if self.relative else ""
         return f"{self.kind} beta-likeness of {self.column}, beta = {self.beta}{sets.get(self.kind, '')}{relative}"
@@ -118,7 +118,7 @@ class BetaLikeness:
         return np.where(self._cap_broken(histogram, sets), np.inf, levels)
 
     def holds(self, classes: Classes) -> Bools:
-        """Whether each class keeps the promise: rationals, and 60 digits at the cap, where a float is near."""
+        """Whether each class keeps the guarantee: rationals, and 60 digits at the cap, where a float is near."""
         self.refuse(classes)
         histogram = classes.histograms[self.column]
         if self.kind not in ("enhanced", "basic"):

@@ -1,8 +1,8 @@
 """delta-disclosure: no class makes any value of the secret much more or much less frequent: |ln(q/p)| < `delta`.
 
 Source: the thesis on SABRE and BUREL, sec. 4.4.2. Natural logarithm, strict, for every value of the release: a class that
-lacks one breaks the promise. With p the reference and q the class, the q/p of a merged class lies between those of its
-parts, so the promise is monotone. Cost: one logarithm an entry.
+lacks one breaks the guarantee. With p the reference and q the class, the q/p of a merged class lies between those of its
+parts, so the guarantee is monotone. Cost: one logarithm an entry.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ class DeltaDisclosure:
         number("delta", self.delta, above=0)
 
     @property
-    def asked(self) -> str:
+    def requested(self) -> str:
         """The limit in the certificate's words."""
         return f"< {self.delta}"
 
     def describe(self, domain: Domain | None) -> str:
-        """The promise in one line."""
+        """The guarantee in one line."""
         return f"delta-disclosure of {self.column}, delta = {self.delta}"
 
     def refuse(self, classes: Classes) -> None:
         """It has a meaning for every column."""
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
-        """The largest |ln(q/p)| of each class; infinite where a value is absent, 0 where all secrets are withheld."""
+        """The largest |ln(q/p)| of each class; infinite where a value is absent, 0 where all secrets are suppressed."""
         histogram = classes.histograms[self.column]
         levels = largest(histogram, _logs(histogram), empty=0.0)
         return np.where(_lacking(histogram), np.inf, levels)

@@ -62,12 +62,12 @@ class DiverseSlicing:
         choice("weight", self.weight, tuple(WORDS))
 
     @property
-    def asked(self) -> str:
+    def requested(self) -> str:
         """The limit in the certificate's words."""
         return f">= {self.l}"
 
     def describe(self, domain: Domain | None) -> str:
-        """The promise in one line."""
+        """The guarantee in one line."""
         return f"{self.l}-diverse slicing of {self.column}, {WORDS[self.weight]}"
 
     def refuse(self, classes: Classes) -> None:
@@ -78,7 +78,7 @@ class DiverseSlicing:
         return self._alone.levels(classes)
 
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
-        """Whether each bucket keeps the promise by itself."""
+        """Whether each bucket keeps the guarantee by itself."""
         return self._alone.holds(classes)
 
     def exact_level(self, classes: Classes, index: int) -> Fraction | None:
@@ -86,7 +86,7 @@ class DiverseSlicing:
         return self._alone.exact_level(classes, index)
 
     def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
-        """The promise measured on what was written, at home over the original tuples."""
+        """The guarantee measured on what was written, at home over the original tuples."""
         classes = reading.of(self.column).classes
         alone = self._judge_alone(classes)
         if self.weight not in WEIGHTS or self.column in classes.by_person:
@@ -115,7 +115,7 @@ class DiverseSlicing:
         return Verdict(bool(self.holds(classes).all()), float(levels[worst]), "recomputable", self.exact_level(classes, worst))
 
     def _measure_profiles(self, slices: Slices, profiles: NDArray[np.int32]) -> tuple[bool, float | None, Fraction | None]:
-        """Whether the promise holds for these profiles, and the l that the worst of them reaches."""
+        """Whether the guarantee holds for these profiles, and the l that the worst of them reaches."""
         _, worst, value = worst_disclosure(slices, profiles, self.weight)
         if worst < 0:
             return True, None, None

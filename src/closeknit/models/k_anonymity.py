@@ -1,7 +1,7 @@
 """k-anonymity: every class holds at least `k` persons (rows, where no person column is declared).
 
 Source: the model of Samarati and Sweeney, as in the dissertation on methods to achieve t-closeness, sec. 2.5. Adding
-persons to a class never hurts, so the promise is monotone. Cost: one comparison a class.
+persons to a class never hurts, so the guarantee is monotone. Cost: one comparison a class.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class KAnonymity:
         return None
 
     @property
-    def asked(self) -> str:
+    def requested(self) -> str:
         """The limit in the certificate's words."""
         return f">= {self.k}"
 
     def describe(self, domain: Domain | None) -> str:
-        """The promise in one line."""
+        """The guarantee in one line."""
         return f"k-anonymity, k = {self.k}"
 
     def refuse(self, classes: Classes) -> None:

@@ -92,12 +92,12 @@ class LDiversity:
         return self.kind != "recursive"
 
     @property
-    def asked(self) -> str:
+    def requested(self) -> str:
         """The limit in the certificate's words."""
         return f"< {self.c}" if self.kind == "recursive" else f">= {self.l}"
 
     def describe(self, domain: Domain | None) -> str:
-        """The promise in one line."""
+        """The guarantee in one line."""
         c = f", c = {self.c}" if self.kind == "recursive" else ""
         missing = ", missing is a value" if self.missing_is_a_value else ""
         return f"{self.kind} l-diversity of {self.column}, l = {self.l}{c}{missing}"
@@ -121,7 +121,7 @@ class LDiversity:
         return np.where(histogram.totals == 0, np.inf, levels)
 
     def holds(self, classes: Classes) -> Bools:
-        """Whether each class keeps the promise, in whole numbers where a float is near."""
+        """Whether each class keeps the guarantee, in whole numbers where a float is near."""
         histogram, values, heads = self._spread(classes)
         if self.kind == "recursive":
             assert self.c is not None

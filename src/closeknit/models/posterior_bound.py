@@ -4,11 +4,11 @@ Whatever somebody believes of a person's secret, knowing any other cells of the 
 read the perturbed secret the odds of each set of values are at most `gamma` times what they were, and at least that fraction of
 them. A belief p becomes at most gamma p / (1 + (gamma - 1) p).
 
-Source: the paper on amplification, sec. 3. The promise is that of the law (`core.perturbation`) by which secrets were replaced
-before any method saw them; no class matters. Different from the source: values must be declared. Where they are read off the
-data a value that is written is somebody's: whoever knows that nobody else has it knows whose it is, and no gamma bounds that.
-Where a person has several rows each of them tells of the same secret, and the factors multiply: this is refused.
-That the law was followed cannot be seen in what was written, so the promise is attested; that the stated law keeps it can.
+Source: the paper on amplification, sec. 3. The guarantee is that of the law (`core.perturbation`) by which secrets were
+replaced before any method saw them; no class matters. Different from the source: values must be declared. Where they are read
+off the data a value that is written is somebody's: whoever knows that nobody else has it knows whose it is, and no gamma
+bounds that. Where a person has several rows each of them tells of the same secret, and the factors multiply: this is refused.
+That the law was followed cannot be seen in what was written, so the guarantee is attested; that the stated law keeps it can.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class PosteriorBound:
         number("gamma", self.gamma, least=1)
 
     @property
-    def asked(self) -> str:
+    def requested(self) -> str:
         """The limit in the certificate's words."""
         return f"<= {self.gamma}"
 
     def describe(self, domain: Domain | None) -> str:
-        """The promise in one line, with what it means for a belief."""
+        """The guarantee in one line, with what it means for a belief."""
         most = float(100 * posterior(Fraction(1, 10), self.gamma))
         return f"bounded posterior of {self.column}, gamma = {self.gamma} (a belief of 10 % becomes at most {most:.3g} %)"
 

@@ -76,12 +76,12 @@ class TCloseness:
             raise BadInput(what, right="leave it out: combinations are equal or not; or ask for each column alone")
 
     @property
-    def asked(self) -> str:
+    def requested(self) -> str:
         """The limit in the certificate's words."""
         return f"<= {self.t}"
 
     def describe(self, domain: Domain | None) -> str:
-        """The promise in one line, the ground distance always named."""
+        """The guarantee in one line, the ground distance always named."""
         if isinstance(self.column, tuple):
             ground = "equal distance"
         elif domain is None:
@@ -95,7 +95,7 @@ class TCloseness:
         self._ground(classes.histograms[self.column])
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
-        """Earth mover's distance of each class to the reference; 0 for a class whose secrets are all withheld."""
+        """Earth mover's distance of each class to the reference; 0 for a class whose secrets are all suppressed."""
         numerators, denominators, large = self._ratios(classes)
         levels: NDArray[np.float64] = numerators / denominators
         for i in large:

@@ -1,4 +1,4 @@
-"""Plans: buckets of secrets and the rows that each class takes of them, such that *any* fill keeps the promise."""
+"""Plans: buckets of secrets and the rows that each class takes of them, such that *any* fill keeps the guarantee."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """BUREL's plan: as few buckets as possible such that no choice of rows inside them makes a value too frequent.
 
 With f(p) = p * (1 + min(beta, -ln p)) (basic likeness: p * (1 + beta)), a bucket may hold values whose shares sum up to
-f of the smallest of them: should all its rows in a class carry that one value, the promise still holds. A class may take
+f of the smallest of them: should all its rows in a class carry that one value, the guarantee still holds. A class may take
 `a_j` rows of bucket j while a_j / |a| <= f(smallest share in j).
 
 Source: the thesis on SABRE and BUREL, sec. 4.3.1 and 4.3.2, `DPpartition` and `biSplit`.

@@ -26,7 +26,7 @@ Different from the source:
 - only cells that occur are held, never the product of the domains;
 - work is bounded by counts: at most `MOST` fragments, `CUTS` cuts of one fragment along one secret (where more values occur,
   at even shares of its rows) and `WORK` looks at a set of values. Where these end the search, `met` is False: the plan has no
-  promise then, and only what is measured counts.
+  guarantee then, and only what is measured counts.
 """
 
 from __future__ import annotations

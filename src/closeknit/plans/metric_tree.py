@@ -83,7 +83,7 @@ def _of_branches(branches: Branches, leaves: int) -> MetricTree:
 
 
 def ground_distance(table: Table, model: Closeness) -> str:
-    """The ground distance of a promise: the one it names, or what the kind of its secret says.
+    """The ground distance of a guarantee: the one it names, or what the kind of its secret says.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))
@@ -95,7 +95,7 @@ def ground_distance(table: Table, model: Closeness) -> str:
 
 
 def secrets_of(table: Table, models: Sequence[Closeness]) -> Secrets:
-    """The trees of these promises side by side, and where each row stands in them.
+    """The trees of these guarantees side by side, and where each row stands in them.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))

@@ -39,7 +39,7 @@ class Ranks:
     count: int
     kinds: Int64 | None = None  # [kinds, buckets]: rows of each bucket
     kind_of: NDArray[np.integer] | None = None  # of each class
-    reached: Int64 | None = None  # [buckets, places]: rows of the bucket before every `STRIDE`-th class
+    rows_before: Int64 | None = None  # [buckets, places]: rows of the bucket before every `STRIDE`-th class
     firsts: Int64 | None = None  # [buckets]
 
     @classmethod
@@ -50,9 +50,9 @@ class Ranks:
         kinds = np.zeros((count, len(plan.sizes)), dtype=np.int64)
         kinds[kind_of] = allotments
         taken = [np.add.reduceat(column, np.arange(0, len(column), STRIDE)) for column in allotments.T]
-        reached = np.stack([np.append(0, np.cumsum(rows)[:-1]) for rows in taken])
+        rows_before = np.stack([np.append(0, np.cumsum(rows)[:-1]) for rows in taken])
         small: NDArray[np.integer] = kind_of.astype(np.int16) if count < 1 << 15 else kind_of
-        return cls(secret, plan.bucket_of, len(allotments), kinds, small, reached)
+        return cls(secret, plan.bucket_of, len(allotments), kinds, small, rows_before)
 
     @classmethod
     def of_deal(cls, secret: Secret | None, bucket_of: NDArray[np.integer], sizes: Int64, count: int) -> Ranks:
@@ -76,11 +76,11 @@ class Ranks:
 
     def _class_of(self, bucket: int, ranks: Int64) -> NDArray[np.int64]:
         """Of rows of one bucket; what their classes take is written out between the first and the last of them only."""
-        assert self.kinds is not None and self.kind_of is not None and self.reached is not None
-        reached = self.reached[bucket]
-        first, last = np.searchsorted(reached, [ranks.min(), ranks.max()], side="right") - 1
+        assert self.kinds is not None and self.kind_of is not None and self.rows_before is not None
+        rows_before = self.rows_before[bucket]
+        first, last = np.searchsorted(rows_before, [ranks.min(), ranks.max()], side="right") - 1
         rows = self.kinds[self.kind_of[first * STRIDE : (last + 1) * STRIDE], bucket]
-        return first * STRIDE + np.searchsorted(reached[first] + np.cumsum(rows), ranks, side="right")
+        return first * STRIDE + np.searchsorted(rows_before[first] + np.cumsum(rows), ranks, side="right")
 
 
 def deal_classes(sizes: Int64, count: int) -> tuple[NDArray[np.int32], Int64]:

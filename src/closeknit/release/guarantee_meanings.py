@@ -1,4 +1,4 @@
-"""What each promise means for the people in a table, in a sentence for whoever has to decide about a release."""
+"""What each guarantee means for the people in a table, in a sentence for whoever has to decide about a release."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from closeknit.core.certificate import Promise
+from closeknit.core.certificate import Guarantee
 from closeknit.core.combined_secrets import parts, render_secret
 
 Params = Mapping[str, Any]
 
 
-def meaning(promise: Promise, class_word: str = "class") -> str:
-    """A promise in plain words; that of a model from elsewhere is its own line.
+def meaning(guarantee: Guarantee, class_word: str = "class") -> str:
+    """A guarantee in plain words; that of a model from elsewhere is its own line.
 
-    >>> asked = Promise(model={"k_anonymity": {"k": 6}}, text="k-anonymity, k = 6", column=None, asked=">= 6", held=True,
-    ...                 status="recomputable")
-    >>> meaning(asked)[:78]
+    >>> model, text = {"k_anonymity": {"k": 6}}, "k-anonymity, k = 6"
+    >>> k = Guarantee(model=model, text=text, column=None, requested=">= 6", held=True, status="recomputable")
+    >>> meaning(k)[:78]
     'Whoever knows everything about somebody but the secrets still finds at least 6'
     """
-    ((name, params),) = promise.model.items()
+    ((name, params),) = guarantee.model.items()
     if name not in WORDS:
-        return promise.text
-    column = f"‘{render_secret(promise.column)}’" if promise.column else ""
-    return WORDS[name](params, column, class_word, promise.status == "attested", len(parts(promise.column)) > 1)
+        return guarantee.text
+    column = f"‘{render_secret(guarantee.column)}’" if guarantee.column else ""
+    return WORDS[name](params, column, class_word, guarantee.status == "attested", len(parts(guarantee.column)) > 1)
 
 
 def _k(params: Params, column: str, word: str, persons: bool, several: bool) -> str:

@@ -92,17 +92,17 @@ def _levels(texts: TextRelease, origin: Origin) -> tuple[AttestedLevel, ...]:
     """What was measured for each attested guarantee: of classes counted in persons, or of the release as a whole."""
     classes = origin.classes() if origin.classes else None
     found = []
-    for model, promise in zip(origin.models, texts.certificate.promises, strict=False):
-        said: dict[str, Any] = {"text": promise.text, "asked": promise.asked}
-        if promise.status == "attested" and "release" in model.needs:
-            found.append(AttestedLevel(**said, reached=cast(ReleaseModel, model).judge_release(reading_of(texts), None).level))
-        elif promise.status == "attested" and "persons" in model.needs and classes is not None and len(classes):
+    for model, guarantee in zip(origin.models, texts.certificate.guarantees, strict=False):
+        said: dict[str, Any] = {"text": guarantee.text, "requested": guarantee.requested}
+        if guarantee.status == "attested" and "release" in model.needs:
+            found.append(AttestedLevel(**said, measured=cast(ReleaseModel, model).judge_release(reading_of(texts), None).level))
+        elif guarantee.status == "attested" and "persons" in model.needs and classes is not None and len(classes):
             reached_by = (np.minimum if model.higher_is_safer else np.maximum).reduce
             levels = reached_by([model.levels(view) for view in classes.views(model.column)])
             index = _worst(model, levels)
-            reached = float(levels[index]) if np.isfinite(levels[index]) else None
+            measured = float(levels[index]) if np.isfinite(levels[index]) else None
             rows, persons = int(classes.sizes[index]), int(classes.persons[index])
-            found.append(AttestedLevel(**said, reached=reached, rows=rows, persons=persons))
+            found.append(AttestedLevel(**said, measured=measured, rows=rows, persons=persons))
     return tuple(found)
 
 

@@ -65,7 +65,7 @@ def public_report(texts: TextRelease) -> PublicReport:
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
-    >>> public_report(to_text_release(release)).promises[0].promise.asked
+    >>> public_report(to_text_release(release)).guarantees[0].guarantee.requested
     '>= 5'
     """
     certificate, reading = texts.certificate, reading_of(texts)
@@ -75,9 +75,11 @@ def public_report(texts: TextRelease) -> PublicReport:
         closeknit=__version__,
         form=certificate.form,
         rows=certificate.rows,
-        withheld=certificate.withheld,
+        suppressed=certificate.suppressed,
         columns=_columns(schema),
-        promises=tuple(ExplainedGuarantee(promise=promise, means=meaning(promise, word)) for promise in certificate.promises),
+        guarantees=tuple(
+            ExplainedGuarantee(guarantee=guarantee, means=meaning(guarantee, word)) for guarantee in certificate.guarantees
+        ),
         classes=certificate.classes,
         loss=certificate.loss,
         secrets=secret_spreads(reading, certificate, word),

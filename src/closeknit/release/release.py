@@ -70,12 +70,12 @@ class Release(Summarized):
 
     @property
     def loss(self) -> float:
-        """General Loss Metric, variant A, weighted by importance, withheld rows counted as 1."""
+        """General Loss Metric, variant A, weighted by importance, suppressed rows counted as 1."""
         return self.certificate.loss.a
 
     @property
     def partition(self) -> NDArray[np.int32]:
-        """Class of every input row in input order, -1 = withheld. It stays at home."""
+        """Class of every input row in input order, -1 = suppressed. It stays at home."""
         if self._partition is None:
             raise BadInput("this release came without its partition", right="it stays with the process that made it")
         return self._partition

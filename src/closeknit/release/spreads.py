@@ -21,7 +21,7 @@ Int64 = NDArray[np.int64]
 
 
 def secret_spreads(reading: Reading, certificate: Certificate, word: str) -> tuple[SecretSpread, ...]:
-    """Every secret over all rows, and in the classes that come nearest to breaking its promises or differ most."""
+    """Every secret over all rows, and in the classes that come nearest to breaking its guarantees or differ most."""
     return tuple(_spread(reading.of(name), name, certificate, word) for name in reading.schema.sensitive)
 
 
@@ -83,11 +83,11 @@ def _ranges(domain: Domain, used: Int64) -> tuple[Int64, tuple[str, ...], str]:
 def _worst(seen: Reading, name: str, histogram: Histogram, certificate: Certificate, word: str) -> list[tuple[int, str]]:
     """Classes to be shown, and why: those that the certificate names, then those that differ most from the whole."""
     found: dict[int, list[str]] = {}
-    for promise in certificate.promises:
-        if promise.worst is not None and name in parts(promise.column):
-            index = _class_of(seen, promise.worst)
+    for guarantee in certificate.guarantees:
+        if guarantee.worst is not None and name in parts(guarantee.column):
+            index = _class_of(seen, guarantee.worst)
             if index is not None:
-                found.setdefault(index, []).append(f"nearest to breaking {promise.text}")
+                found.setdefault(index, []).append(f"nearest to breaking {guarantee.text}")
     distances = _total_variation(histogram)
     for index in np.argsort(-distances, kind="stable")[:MOST_CLASSES].tolist():
         if len(found) < MOST_CLASSES or index in found:

@@ -22,9 +22,9 @@ NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'  # a name; nothing is asked of 
 
 
 def frontier_svg(points: Sequence[Mapping[str, Any]], *, level: str, higher_is_safer: bool, title: str) -> str:
-    """A picture, as SVG for a page: points have `method`, `level`, `loss`, `front` and, of a curve, `asked`.
+    """A picture, as SVG for a page: points have `method`, `level`, `loss`, `front` and, of a curve, `requested`.
 
-    >>> points = [{"method": "sabre", "level": 0.2, "loss": 0.4, "front": True, "asked": 0.2}]
+    >>> points = [{"method": "sabre", "level": 0.2, "loss": 0.4, "front": True, "requested": 0.2}]
     >>> frontier_svg(points, level="t", higher_is_safer=False, title="Privacy against loss").startswith("<svg")
     True
     """
@@ -46,8 +46,14 @@ def standalone(svg: str) -> bytes:
 def _clean_point(point: Mapping[str, Any]) -> dict[str, Any]:
     name = "".join(sign if sign.isprintable() else " " for sign in str(point["method"]))
     name = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
-    asked = point.get("asked")
-    return {"method": name, "level": point["level"], "loss": point["loss"], "front": bool(point["front"]), "asked": str(asked)}
+    requested = point.get("requested")
+    return {
+        "method": name,
+        "level": point["level"],
+        "loss": point["loss"],
+        "front": bool(point["front"]),
+        "requested": str(requested),
+    }
 
 
 def _chart(points: list[dict[str, Any]], level: str) -> Any:

@@ -54,7 +54,7 @@ def list_measures(measures: Measures) -> list[Line]:
 
 
 def _lines(measures: Measures) -> Iterator[Line]:
-    secrets = measures.reached.secrets
+    secrets = measures.levels.secrets
     for name, (level_of, means) in LEVELS.items():
         yield Line(name, tuple(_level(level_of(found)) for found in secrets.values()), means)
     gamma = tuple(NOTHING if found.gamma is None else _number(found.gamma) for found in secrets.values())
@@ -71,7 +71,7 @@ def _lines(measures: Measures) -> Iterator[Line]:
 
 
 def _level(level: Level | None) -> str:
-    return NOTHING if level is None else _number(level.reached)
+    return NOTHING if level is None else _number(level.measured)
 
 
 def _spread(spread: Spread | None) -> str:

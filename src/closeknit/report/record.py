@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from closeknit.attacks.finding import Finding
-from closeknit.core.certificate import ClassSizes, Count, Document, Joint, LossRecord, Promise, Record, ValueEstimates
+from closeknit.core.certificate import ClassSizes, Count, Document, Guarantee, Joint, LossRecord, Record, ValueEstimates
 from closeknit.core.frontier import Frontier
 from closeknit.metrics.measures import Measures
 
 
 class ExplainedGuarantee(Record):
-    """A promise as the certificate has it, and what it means for the people in the table."""
+    """A guarantee as the certificate has it, and what it means for the people in the table."""
 
-    promise: Promise
+    guarantee: Guarantee
     means: str
 
 
@@ -63,9 +63,9 @@ class PublicReport(Document):
 
     form: dict[str, dict[str, Any]]
     rows: Count
-    withheld: Count
+    suppressed: Count
     columns: tuple[ShownColumn, ...]
-    promises: tuple[ExplainedGuarantee, ...]
+    guarantees: tuple[ExplainedGuarantee, ...]
     classes: ClassSizes
     loss: LossRecord
     secrets: tuple[SecretSpread, ...]
@@ -78,8 +78,8 @@ class PublicReport(Document):
 
     @property
     def ok(self) -> bool:
-        """Whether every promise holds."""
-        return all(told.promise.held for told in self.promises)
+        """Whether every guarantee holds."""
+        return all(told.guarantee.held for told in self.guarantees)
 
     @property
     def class_word(self) -> str:
@@ -120,8 +120,8 @@ class AttestedLevel(Record):
     """What was measured for an attested guarantee, which the private report alone states."""
 
     text: str
-    asked: str
-    reached: float | None
+    requested: str
+    measured: float | None
     rows: Count | None = None  # of the worst class, where the guarantee is about classes
     persons: Count | None = None
 

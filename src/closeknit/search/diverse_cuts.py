@@ -1,6 +1,6 @@
 """Buckets that are diverse together: the table is cut in two, and each side again, as long as the whole release stays diverse.
 
-Promises. `DiverseSlicing` with the weight "size" or "paper": for every row t of the table and every value s of the secret,
+Guarantees. `DiverseSlicing` with the weight "size" or "paper": for every row t of the table and every value s of the secret,
 p(t,s) <= 1/l over all buckets that t fits into (`core.disclosure`); and every bucket has `least` rows.
 
 Source: the paper on slicing, sec. 4.3, algorithms 1.3 and 1.4.
@@ -187,9 +187,9 @@ def _scratch(rows: Rows) -> Scratch:
 def _refuse(rows: Rows, standing: CutState, l: Fraction) -> None:
     """The table as one bucket fails: every profile fits into it, and the one that knows most is named by its level."""
     peaks = np.maximum.reduceat(standing.mass, rows.starts[:-1])
-    reached = 1 / float((peaks / standing.total).max())
+    measured = 1 / float((peaks / standing.total).max())
     hint = "ask for less, or generalize the columns beside the secret"
-    raise Unsatisfiable(f"{l}-diverse slicing", f"the whole table as one bucket reaches {reached:.6g}", hint)
+    raise Unsatisfiable(f"{l}-diverse slicing", f"the whole table as one bucket reaches {measured:.6g}", hint)
 
 
 def _partition(standing: CutState) -> Partition:

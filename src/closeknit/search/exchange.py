@@ -1,7 +1,7 @@
-"""Exchange over whole partitions: sweeps over all rows, and a judge for promises that the guard does not speak of.
+"""Exchange over whole partitions: sweeps over all rows, and a judge for guarantees that the guard does not speak of.
 
-Without such promises the guard's word is enough, and changes build on one another. With them every class is changed at most
-once in a sweep; then the models judge, and a change after which one of its two classes breaks a promise is undone.
+Without such guarantees the guard's word is enough, and changes build on one another. With them every class is changed at most
+once in a sweep; then the models judge, and a change after which one of its two classes breaks a guarantee is undone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def exchange_rows(knit_state: KnitState, partition: Partition, sweeps: int, heat
     >>> knit_state.loss(exchange_rows(knit_state, dealt, 4, 0.0, np.random.default_rng(1))) < 0.7 * knit_state.loss(dealt)
     True
     """
-    class_of, once = partition.class_of.astype(np.int32), bool(knit_state.asked)
+    class_of, once = partition.class_of.astype(np.int32), bool(knit_state.unguarded)
     state = state_of(knit_state.costs, knit_state.guard, knit_state.table.quasi, class_of, partition.count)
     for _ in range(sweeps):
         before = state.class_of.copy() if once else state.class_of

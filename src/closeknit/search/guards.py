@@ -1,7 +1,9 @@
-"""From promises to a guard: what a loop over rows can ask in whole numbers, and which promises it has to leave to the models.
+"""From guarantees to a guard: what a loop over rows can ask in whole numbers, and which guarantees it has to leave to the
+models.
 
-Closeness becomes a tree with whole weights, likeness and frequency a cap of every node or value, disclosure a cap and a floor.
-What no guard speaks of (a promise counted in persons, one of whole releases, one not known here) is `asked` of the models.
+Closeness becomes a tree with whole weights, likeness and frequency a cap of every node or value, disclosure a cap and a
+floor. What no guard speaks of (a guarantee counted in persons, one of whole releases, one not known here) is `unguarded`: the
+models judge it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ Int64 = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One promise about one secret: a tree, who stands where in it, and its limits."""
+    """One guarantee about one secret: a tree, who stands where in it, and its limits."""
 
     kind: int
     node_of: Int64  # of each leaf code; -1: nobody has it
@@ -49,50 +51,50 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class GuardResult:
-    """A guard, and the promises that it does not speak of."""
+    """A guard, and the guarantees that it does not speak of."""
 
     guard: Guard
-    asked: list[Model]
+    unguarded: list[Model]
 
 
 def guard_of(table: Table, models: Sequence[Model]) -> GuardResult:
-    """The guard of a table under these promises.
+    """The guard of a table under these guarantees.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))
     >>> made = guard_of(table, [ck.KAnonymity(4), ck.TCloseness("disease", 0.2), ck.LDiversity("disease", 2)])
-    >>> made.guard.k, made.guard.kind.tolist(), made.asked
+    >>> made.guard.k, made.guard.kind.tolist(), made.unguarded
     (4, [0, 2], [])
     """
-    views, columns, asked = [], [], []
+    views, columns, unguarded = [], [], []
     several = table.persons is not None and len(np.unique(table.persons)) < len(table)
     whole = table.one_class()
     for model in models:
         if several and "persons" in model.needs:
-            asked.append(model)
+            unguarded.append(model)
         elif model.column is None:
-            asked += [] if model.family == "size" else [model]
+            unguarded += [] if model.family == "size" else [model]
         else:
             view = _view(table, model, whole.histograms[model.column])
             codes = table.secret(model.column)[0]
             if view is None or (codes < 0).any() or (view.node_of[codes] < 0).any():
-                asked.append(model)
+                unguarded.append(model)
             else:
                 views.append(view)
                 columns.append(codes)
-    return GuardResult(_guard(max(least_rows(models), 1), len(table), views, columns), asked)
+    return GuardResult(_guard(max(least_rows(models), 1), len(table), views, columns), unguarded)
 
 
 def _view(table: Table, model: Model, secret: Histogram) -> View | None:
-    """A promise as a view, where it is one."""
-    asked = cast(Any, model)
+    """A guarantee as a view, where it is one."""
+    untyped = cast(Any, model)
     kind = getattr(model, "kind", None)
     if model.family == "closeness":
         return _closeness(table, cast(Closeness, model), secret)
     if model.family == "likeness" and kind in ("basic", "enhanced"):
-        return _flat(secret, CAPS, cap=_likeness(number("beta", asked.beta), kind == "enhanced"))
+        return _flat(secret, CAPS, cap=_likeness(number("beta", untyped.beta), kind == "enhanced"))
     if model.family == "disclosure" and hasattr(model, "delta"):
-        delta = float(number("delta", asked.delta))
+        delta = float(number("delta", untyped.delta))
         return _flat(
             secret, CAPS, cap=lambda p: _safe(np.exp(delta) * float(p), -1), low=lambda p: _safe(np.exp(-delta) * float(p), 1)
         )
@@ -101,19 +103,19 @@ def _view(table: Table, model: Model, secret: Histogram) -> View | None:
 
 def _diversity(model: Model, kind: str | None, secret: Histogram) -> View | None:
     """Diversity is over known values: where some are missing, shares of them are left to the model."""
-    asked = cast(Any, model)
+    untyped = cast(Any, model)
     gaps = secret.reference[-1] > 0 and not getattr(model, "missing_is_a_value", False)
     if kind == "distinct":
-        view = _flat(secret, VALUES, values=int(asked.l))
+        view = _flat(secret, VALUES, values=int(untyped.l))
         if view is not None and gaps:
             view.leaf[view.node_of[-1]] = 0  # counted among the rows, not among the values
         return view
     if gaps:
         return None
     if kind == "frequency":
-        share = 1 / number("l", asked.l)
+        share = 1 / number("l", untyped.l)
         return _flat(secret, CAPS, cap=lambda p: share)
-    return _flat(secret, ENTROPY, entropy=log(float(number("l", asked.l))) + ENOUGH) if kind == "entropy" else None
+    return _flat(secret, ENTROPY, entropy=log(float(number("l", untyped.l))) + ENOUGH) if kind == "entropy" else None
 
 
 def _safe(limit: float, side: int) -> Fraction:

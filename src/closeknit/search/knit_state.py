@@ -1,6 +1,6 @@
-"""What cutting and exchanging share: a table with the costs of its boxes, the guard of its promises, and orders of its rows.
+"""What cutting and exchanging share: a table with the costs of its boxes, the guard of its guarantees, and orders of its rows.
 
-Promises that the guard does not speak of are judged by their models, on whole partitions.
+Guarantees that the guard does not speak of are judged by their models, on whole partitions.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ LONGEST_KEY = 1 << 63
 
 @dataclass(frozen=True, eq=False)
 class KnitState:
-    """One table under its promises."""
+    """One table under its guarantees."""
 
     table: Table
     scales: Scales
     costs: Costs
     guard: Guard
-    asked: Sequence[Model]
+    unguarded: Sequence[Model]
     buckets: Buckets
     points: Reals
     rough: list[list[Codes]]  # per column and level: the rough code of every code
 
     @classmethod
-    def of(cls, table: Table, guard: Guard, asked: Sequence[Model]) -> KnitState:
-        """The loom of a table; `asked`: promises that the guard does not speak of."""
+    def of(cls, table: Table, guard: Guard, unguarded: Sequence[Model]) -> KnitState:
+        """The loom of a table; `unguarded`: guarantees that the guard does not speak of."""
         geometry = scales(table)
         rough = [[_rough(domain, level) for level in range(LEVELS)] for domain in table.quasi_domains]
-        return cls(table, geometry, costs(geometry), guard, asked, _buckets(guard, len(table)), points(table), rough)
+        return cls(table, geometry, costs(geometry), guard, unguarded, _buckets(guard, len(table)), points(table), rough)
 
     @cached_property
     def whole(self) -> dict[Secret, Ints]:
@@ -58,7 +58,7 @@ class KnitState:
     def part(self, rows: Ints) -> KnitState:
         """Some rows under the same guard: shares are still measured against those of the whole table."""
         table = replace(self.table.take(rows), references=self.whole)
-        return KnitState.of(table, self.guard._replace(node=self.guard.node[rows]), self.asked)
+        return KnitState.of(table, self.guard._replace(node=self.guard.node[rows]), self.unguarded)
 
     def loss(self, partition: Partition) -> float:
         """Mean loss of a row."""
@@ -71,10 +71,10 @@ class KnitState:
         return lost
 
     def find_broken(self, partition: Partition) -> NDArray[np.bool_]:
-        """Classes that break a promise which the guard does not speak of."""
-        if not self.asked:
+        """Classes that break a guarantee which the guard does not speak of."""
+        if not self.unguarded:
             return np.zeros(partition.count, dtype=bool)
-        return find_broken_classes(self.table, partition, self.asked)
+        return find_broken_classes(self.table, partition, self.unguarded)
 
     def row_order(self, rng: np.random.Generator) -> Codes:
         """All rows, sorted by all columns: some first, some seen roughly, another choice each time."""

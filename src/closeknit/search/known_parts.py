@@ -1,7 +1,7 @@
-"""Promises judged where a secret does not stand alone: in each class once more by what is known beside the secret.
+"""Guarantees judged where a secret does not stand alone: in each class once more by what is known beside the secret.
 
 In a sliced release whoever knows the cells beside a secret sees only the part of a bucket that has them. So a bucket keeps a
-promise if each of its parts does. The rows' pairs of (known part, secret) are counted as one secret of their own, which every
+guarantee if each of its parts does. The rows' pairs of (known part, secret) are counted as one secret of their own, which every
 fill, cut and merge carries along. Pairs of one part are neighbours, so a histogram of pairs is cut into those of its parts.
 """
 
@@ -23,7 +23,7 @@ from closeknit.core.table import Table
 
 @dataclass(frozen=True, eq=False)
 class KnownPartModel:
-    """A promise about a secret, kept by a class only if every known part of it keeps it."""
+    """A guarantee about a secret, kept by a class only if every known part of it keeps it."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"histograms"})
     least_size: ClassVar[int] = 0
@@ -37,7 +37,7 @@ class KnownPartModel:
     reference: NDArray[np.int64]  # of the secret alone
 
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
-        """Whether all parts of each class keep the promise."""
+        """Whether all parts of each class keep the guarantee."""
         seen, owner = self._parts(classes)
         broken = np.bincount(owner, weights=~self.model.holds(seen), minlength=len(classes))
         kept: NDArray[np.bool_] = broken == 0
@@ -51,12 +51,12 @@ class KnownPartModel:
         return worst
 
     @property
-    def asked(self) -> str:
+    def requested(self) -> str:
         """The limit."""
-        return self.model.asked
+        return self.model.requested
 
     def describe(self, domain: Domain | None) -> str:
-        """The promise and where it is judged."""
+        """The guarantee and where it is judged."""
         return f"{self.model.describe(self.domain)}, beside every value of its group"
 
     def _parts(self, classes: Classes) -> tuple[Classes, NDArray[np.int64]]:
@@ -74,7 +74,7 @@ class KnownPartModel:
 def judge_known_parts(
     table: Table, models: Sequence[Model], known: dict[Secret, NDArray[np.int32]]
 ) -> tuple[Table, list[Model]]:
-    """The table with pairs to be counted, and the promises that look at them; `known`: codes of what stands beside a secret.
+    """The table with pairs to be counted, and the guarantees that look at them; `known`: codes of what stands beside a secret.
 
     >>> import closeknit as ck
     >>> schema = ck.Schema(quasi={"zip": ck.flat()}, sensitive={"disease": ck.flat()})

@@ -1,8 +1,8 @@
 """Polish: rows of the same bucket are exchanged between classes while the loss falls.
 
-Whatever a plan promised depends on how many rows of each bucket a class has, never on which: every exchange keeps it. The work
-is counted in proposals, pairs of a row and a class; as many as `proposals` allows are made in whole passes over the table.
-The outcome depends on the seed alone, not on the number of threads, and never loses more than what came in.
+Whatever a plan guaranteed depends on how many rows of each bucket a class has, never on which: every exchange keeps it. The
+work is counted in proposals, pairs of a row and a class; as many as `proposals` allows are made in whole passes over the
+table. The outcome depends on the seed alone, not on the number of threads, and never loses more than what came in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Refine: classes are cut in two as long as both sides keep every promise.
+"""Refine: classes are cut in two as long as both sides keep every guarantee.
 
 Where a plan had to allow for the worst rows, or a repair merged more than it needed, the actual rows often leave room; and a
 class of everything leaves all of it, which is Mondrian. Each round offers every open class its cuts in order, and it takes the
@@ -41,16 +41,16 @@ class Cuts:
 
 
 def root_holds(table: Table, models: Sequence[Model]) -> bool:
-    """One class of everything has to keep every promise, or cuts have nothing to start from."""
+    """One class of everything has to keep every guarantee, or cuts have nothing to start from."""
     root = table.one_class()
     for model in models:
         if not model.holds(root).all():
             if table.persons is not None:  # one row stands for each person here: all rows are judged at the end
                 return False
             domain = root.histograms[model.column].domain if model.column else None
-            reached = f"the whole table as one class reaches {model.levels(root)[0]:.6g}"
-            hint = f"asked was {model.asked}, and cuts start from one class; ask for less"
-            raise Unsatisfiable(model.describe(domain), reached, hint)
+            measured = f"the whole table as one class reaches {model.levels(root)[0]:.6g}"
+            hint = f"asked was {model.requested}, and cuts start from one class; ask for less"
+            raise Unsatisfiable(model.describe(domain), measured, hint)
     return True
 
 
@@ -62,7 +62,7 @@ def refine_partition(
     cuts: Cuts | None = None,
     progress: Progress = ignore_progress,
 ) -> Partition:
-    """The partition with every cut that the promises allow; its classes keep them. Withheld rows stay withheld."""
+    """The partition with every cut that the guarantees allow; its classes keep them. Suppressed rows stay suppressed."""
     k, way = max(least_rows(models), 1), cuts or Cuts()
     if np.bincount(partition.class_of[partition.class_of >= 0]).max(initial=0) < 2 * k:
         return partition  # nothing is large enough: a plan for k often leaves it so
@@ -126,7 +126,7 @@ class _Open:
     rows: Counts  # of the table
     starts: Counts
     quasi: Int32
-    secrets: dict[Secret, Int32]  # those that a promise speaks of
+    secrets: dict[Secret, Int32]  # those that a guarantee speaks of
     persons: Counts | None  # None where every row is a person of its own
     by_person: frozenset[Secret]  # secrets of which persons are counted, not rows
     counted: Classes

@@ -1,4 +1,4 @@
-"""Repair: classes that break a promise are merged with the neighbour that costs least until every promise holds.
+"""Repair: classes that break a guarantee are merged with the neighbour that costs least until every guarantee holds.
 
 Merging never hurts a monotone model (the merged histogram lies between the two), and one class of everything is the end, so
 it always stops. Neighbours are looked for along the Hilbert curve through the classes' middles, as many as a fixed count of
@@ -34,7 +34,7 @@ Counts = NDArray[np.int64]
 
 
 def find_broken_classes(table: Table, partition: Partition, models: Sequence[Model]) -> Flags:
-    """Classes that break at least one promise."""
+    """Classes that break at least one guarantee."""
     return _find_broken(table.count_classes(partition), models)
 
 
@@ -46,7 +46,7 @@ def _find_broken(classes: Classes, models: Sequence[Model]) -> Flags:
 
 
 def repair_partition(table: Table, partition: Partition, models: Sequence[Model]) -> Partition:
-    """The partition with as many merges as the promises need."""
+    """The partition with as many merges as the guarantees need."""
     while partition.count > 1:
         classes = table.count_classes(partition)
         if not _find_broken(classes, models).any():

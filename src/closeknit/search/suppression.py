@@ -1,8 +1,8 @@
 """Withholding: rows that stand far from all others in their class are left out, where the table's loss falls by it.
 
-A withheld row counts as loss 1, so leaving one out pays only where it blows up the box of its class. Rows are chosen by their
+A suppressed row counts as loss 1, so leaving one out pays only where it blows up the box of its class. Rows are chosen by their
 quasi-identifiers alone, never for their secret: in rounds, of each class the row that saves most, the dearest first, until
-none saves anything or no more may be withheld. The rest has another reference than the whole, so whoever calls this judges
+none saves anything or no more may be suppressed. The rest has another reference than the whole, so whoever calls this judges
 every class of it again.
 """
 
@@ -20,7 +20,7 @@ ROUNDS = 64  # rows that one class can lose
 
 
 def without_outliers(table: Table, partition: Partition) -> Partition:
-    """The partition with at most `table.withholdable` rows of it at -1; itself where none would save anything."""
+    """The partition with at most `table.suppressible` rows of it at -1; itself where none would save anything."""
     geometry, class_of = scales(table), partition.class_of.copy()
     alone = _alone(table)
     left = table.suppressible - int((class_of < 0).sum())

@@ -66,7 +66,7 @@ class Combinations:
 
     @classmethod
     def of(cls, codes: NDArray[np.integer], counts: NDArray[np.int64], domains: Sequence[Domain]) -> Combinations:
-        """From each combination once, in any order; those with a withheld part (-1) do not count."""
+        """From each combination once, in any order; those with a suppressed part (-1) do not count."""
         shown = (codes >= 0).all(axis=1)
         leaves, counts = codes[shown].astype(np.int32), counts[shown]
         place, domain = join_secrets([(leaves[:, j], known) for j, known in enumerate(domains)])
@@ -74,7 +74,7 @@ class Combinations:
         return cls(leaves[order], np.append(counts[order], 0).astype(np.int64), domain)
 
     def place(self, codes: NDArray[np.integer]) -> NDArray[np.int32]:
-        """The combination of each row; -1 where a part of it is withheld."""
+        """The combination of each row; -1 where a part of it is suppressed."""
         mine, known = np.zeros(len(codes), dtype=np.int64), np.zeros(len(self.codes), dtype=np.int64)
         for column, theirs in zip(codes.T, self.codes.T, strict=True):
             width = int(theirs.max(initial=0)) + 1

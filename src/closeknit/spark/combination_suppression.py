@@ -1,4 +1,4 @@
-"""Rows withheld on Spark: a method of counted combinations says which quasi cells stay at home; the rest is read anew.
+"""Rows suppressed on Spark: a method of counted combinations says which quasi cells stay at home; the rest is read anew.
 
 All that is known of the table (domains, references, written levels) is then that of the published rows alone, as if the others
 had never been there.
@@ -26,12 +26,12 @@ from closeknit.spark.packed_frame import PackedFrame
 def run_with_suppression(
     coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], room: int, seed: int
 ) -> tuple[Table, Outcome]:
-    """Counted combinations, and what a method finds on them that may withhold so many rows."""
+    """Counted combinations, and what a method finds on them that may suppress so many rows."""
     table = replace(count_table(coding, coded, models), suppressible=room)
     return table, method.run(table, models, seed, ignore_progress)
 
 
-def drop_combinations(coding: Coding, withheld: NDArray[np.int32]) -> Work:
+def drop_combinations(coding: Coding, suppressed: NDArray[np.int32]) -> Work:
     """What takes these combinations of quasi codes out of rows as they are read; the coding still has its dictionaries."""
     quasi, sizes = list(coding.head.schema.quasi), [domain.size + 1 for domain in coding.head.quasi_domains]
     leaves = {name: coding.leaves[name] for name in quasi}
@@ -39,7 +39,7 @@ def drop_combinations(coding: Coding, withheld: NDArray[np.int32]) -> Work:
     def drop_rows(block: Block) -> Block:
         columns = cells_in(block, quasi)
         codes = np.stack([leaves_in(columns, name, leaves[name]) for name in quasi], axis=1)
-        return rows_at(block, np.flatnonzero(~match_rows(codes, withheld, sizes)))
+        return rows_at(block, np.flatnonzero(~match_rows(codes, suppressed, sizes)))
 
     return drop_rows
 

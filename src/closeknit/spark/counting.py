@@ -48,7 +48,7 @@ def write_levels(coding: Coding, coded: PackedFrame, shape: Form, seed: int) -> 
 
 
 def count_table(coding: Coding, coded: PackedFrame, models: Sequence[Model]) -> Table:
-    """Each combination of quasi cells and promised secrets once, with the number of its rows."""
+    """Each combination of quasi cells and guaranteed secrets once, with the number of its rows."""
     schema, head = coding.head.schema, coding.head
     secrets = [name for name in schema.sensitive if any(name in parts(model.column) for model in models)]
     places = [list(schema.sensitive).index(name) for name in secrets]

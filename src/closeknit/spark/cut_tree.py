@@ -1,9 +1,11 @@
-"""The tree of cuts that makes shards: the space of codes is parted where every promise allows it, on exact counts of all rows.
+"""The tree of cuts that makes shards: the space of codes is parted where every guarantee allows it, on exact counts of all
+rows.
 
 A level of the tree takes one pass over the rows. It counts, of every shard that is too large, the rows of each column's codes
-together with each promised secret, and the box of the rows of each code. Offered are the cuts of each column next to some
+together with each guaranteed secret, and the box of the rows of each code. Offered are the cuts of each column next to some
 eighths of its rows and, in trees, beside the children of the node over the shard, in the order of what both sides lose. The
-first is taken whose sides both keep every promise as one class each, judged against the spread of the secrets over *all* rows.
+first is taken whose sides both keep every guarantee as one class each, judged against the spread of the secrets over *all*
+rows.
 
 What comes to the driver: these counts. Codes are counted in runs, at most `STEPS` for a column and shard, fewer where shards
 and leaves of secrets are many; the runs of a shard lie between its own cuts, so they grow finer as shards grow smaller.
@@ -89,7 +91,9 @@ class CutTree:
 
 @dataclass(frozen=True, eq=False)
 class _Open:
-    """A shard that may still be cut: its rows, of each promised secret the rows of every leaf, and its codes in each column."""
+    """A shard that may still be cut: its rows, of each guaranteed secret the rows of every leaf, and its codes in each
+    column.
+    """
 
     rows: int
     secrets: dict[Secret, Counts]
@@ -130,7 +134,7 @@ def cut_tree(coding: Coding, coded: PackedFrame, models: Sequence[Model], enough
 
 
 def _refuse(rows: int, most: int) -> None:
-    what = f"{rows:,} rows stand together in one shard, and no cut of them keeps every promise"
+    what = f"{rows:,} rows stand together in one shard, and no cut of them keeps every guarantee"
     right = f"an executor holds at most {most:,}: ask for less, or choose sabre or burel with fill='sweep', or incognito"
     raise BadInput(what, right=right)
 
@@ -299,7 +303,7 @@ def _entries(shard: Counts, *others: NDArray[np.integer] | int) -> Counts:
 def _leaves(
     coding: Coding, secrets: dict[Secret, int], block: Block, mine: NDArray[np.int64]
 ) -> list[tuple[NDArray[np.int32], int]]:
-    """Of each promised secret the leaf of every row, and how many leaves it has."""
+    """Of each guaranteed secret the leaf of every row, and how many leaves it has."""
     names, codes = list(coding.head.schema.sensitive), codes_in(block, coding.secret_names)[mine]
     found = []
     for secret, leaves in secrets.items():

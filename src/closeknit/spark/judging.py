@@ -1,7 +1,7 @@
-"""Promises judged on Spark: rows with equal written cells meet in one partition, and each partition tells its worst classes.
+"""Guarantees judged on Spark: rows with equal written cells meet in one partition, and each partition tells its worst classes.
 
 Models, records and class order are those of a release on one machine; what is added here is how partial records are merged:
-a promise holds if it holds everywhere, its worst class is the worst of all, and of equals the one whose cells come first.
+a guarantee holds if it holds everywhere, its worst class is the worst of all, and of equals the one whose cells come first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.certificate import ClassSizes, Joint, LossRecord, Promise, WorstClass
+from closeknit.core.certificate import ClassSizes, Guarantee, Joint, LossRecord, WorstClass
 from closeknit.core.certifying import PrivateContext, joint_distance, judge, loss_record, worst_of
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
@@ -36,11 +36,11 @@ from closeknit.spark.packed_frame import PackedFrame
 class SparkMeasurement:
     """What a certificate or an audit says of the rows."""
 
-    promises: tuple[Promise, ...]
+    guarantees: tuple[Guarantee, ...]
     classes: ClassSizes
     joint: Joint | None
     loss: LossRecord
-    private_notes: tuple[str, ...] = ()  # what promises reach that were counted in persons: not to be published
+    private_notes: tuple[str, ...] = ()  # what guarantees reach that were counted in persons: not to be published
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Judge:
     models: Sequence[Model]
     quasi: Mapping[str, Column]  # the written cell of each code
     counts: Mapping[str, NDArray[np.int64]]  # rows of each distinct cell, the missing one last
-    secrets: Mapping[str, tuple[NDArray[np.int32], Domain]]  # the leaf of each code, -1 where it is withheld
+    secrets: Mapping[str, tuple[NDArray[np.int32], Domain]]  # the leaf of each code, -1 where it is suppressed
     references: Mapping[Secret, NDArray[np.int64]]
     joints: Mapping[tuple[str, ...], Combinations] = field(default_factory=dict)
     joint: Model | None = None  # measures all secrets as one
@@ -67,7 +67,7 @@ class Judge:
         """Columns of codes of the secrets."""
         return [f"s{j}" for j in range(len(self.secrets))]
 
-    def measure(self, packs: PackedFrame, rows: int, withheld: int = 0) -> SparkMeasurement:
+    def measure(self, packs: PackedFrame, rows: int, suppressed: int = 0) -> SparkMeasurement:
         """All of it, from counted rows."""
         shared, count = packs.frame.sparkSession.sparkContext.broadcast(self), partitions(packs.frame, rows)
         names, home = [*self.quasi_names, *self.secret_names], self.in_persons
@@ -91,12 +91,12 @@ class Judge:
         records = [json.loads(str(record)) for record in found]
         return SparkMeasurement(
             tuple(
-                self._merge_guarantees(i, [Promise(**record["promises"][i]) for record in records])
+                self._merge_guarantees(i, [Guarantee(**record["guarantees"][i]) for record in records])
                 for i in range(len(self.models))
             ),
             self._sizes([record["classes"] for record in records]),
             self._joint([Joint(**record["joint"]) for record in records if record["joint"]]),
-            loss_record(weigh_losses(self._losses(), self.counts, self.schema, rows, withheld)),
+            loss_record(weigh_losses(self._losses(), self.counts, self.schema, rows, suppressed)),
             tuple(self._describe_private([record["at_home"] for record in records])),
         )
 
@@ -106,7 +106,7 @@ class Judge:
         return np.stack([column.codes[codes[:, j]] for j, column in enumerate(self.quasi.values())], axis=1)
 
     def record(self, block: Block) -> str:
-        """Of the classes in these counted rows: promises with their worst classes, and sizes."""
+        """Of the classes in these counted rows: guarantees with their worst classes, and sizes."""
         rows = numbers_in(block, "rows").astype(np.int64)
         codes, secret = codes_in(block, self.quasi_names), codes_in(block, self.secret_names)
         quasi = {name: column.take(codes[:, j]) for j, (name, column) in enumerate(self.quasi.items())}
@@ -125,7 +125,7 @@ class Judge:
         sizes = classes.sizes
         return json.dumps(
             {
-                "promises": [promise.model_dump(mode="json") for promise in judge(reading, self.models, home)],
+                "guarantees": [guarantee.model_dump(mode="json") for guarantee in judge(reading, self.models, home)],
                 "joint": together and together.model_dump(mode="json"),
                 "at_home": [_worst_level(model, classes) for model in self._list_attested()],
                 "classes": [len(sizes), int(sizes.min()), int(sizes.max()), int(sizes.sum()), int((sizes * sizes).sum())],
@@ -136,16 +136,16 @@ class Judge:
         return [model for model in self.models if self.in_persons and "persons" in model.needs]
 
     def _describe_private(self, levels: list[list[float]]) -> Iterator[str]:
-        for model, reached in zip(self._list_attested(), zip(*levels, strict=True), strict=True):
-            worst = min(reached) if model.higher_is_safer else max(reached)
+        for model, measured in zip(self._list_attested(), zip(*levels, strict=True), strict=True):
+            worst = min(measured) if model.higher_is_safer else max(measured)
             domain = self.secrets[model.column][1] if isinstance(model.column, str) else None
             yield f"{model.describe(domain)}: the worst class reaches {worst:.6g}, counted in persons"
 
-    def _merge_guarantees(self, i: int, parts: list[Promise]) -> Promise:
+    def _merge_guarantees(self, i: int, parts: list[Guarantee]) -> Guarantee:
         return worst_of(parts, self.models[i], lambda part: self._place(part.worst))
 
     def _joint(self, parts: list[Joint]) -> Joint | None:
-        return min(parts, key=lambda part: (-part.reached, -part.counted, self._place(part.worst)), default=None)
+        return min(parts, key=lambda part: (-part.measured, -part.counted, self._place(part.worst)), default=None)
 
     def _place(self, worst: WorstClass | None) -> tuple[int, ...]:
         """Where a class stands among all: in the order of its cells, a missing one first."""

@@ -129,7 +129,7 @@ def is_tally(name: Secret) -> bool:
 
 
 def list_diverse(models: Sequence[Model]) -> list[str]:
-    """The secrets of which promises count persons."""
+    """The secrets of which guarantees count persons."""
     return [model.column for model in models if isinstance(model.column, str) and "persons" in model.needs]
 
 

@@ -68,8 +68,8 @@ class SparkOutput:
 
         return content_hash_of(self.ordered, render_block, self.coding.head.schema.published, self.places)
 
-    def measure(self, schema: Schema, models: Sequence[Model], joint: Model | None, withheld: int = 0) -> SparkMeasurement:
-        """Every promise, sizes and loss, judged on the written cells; `schema` is that of the published columns."""
+    def measure(self, schema: Schema, models: Sequence[Model], joint: Model | None, suppressed: int = 0) -> SparkMeasurement:
+        """Every guarantee, sizes and loss, judged on the written cells; `schema` is that of the published columns."""
         cells, coding = self.cells, self.coding
         quasi, counts = {}, {}
         for name, labels in cells.labels.items():
@@ -96,7 +96,7 @@ class SparkOutput:
             joint if joint and joint.column in together else None,
             coding.head.schema.person is not None,
         )
-        return judge.measure(self.ordered, coding.rows, withheld)
+        return judge.measure(self.ordered, coding.rows, suppressed)
 
     def _combine_secrets(self, names: tuple[str, ...], secrets: Mapping[str, CodedSecret]) -> Combinations | None:
         """Several secrets as one, in the codes of what was written."""
@@ -109,8 +109,10 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool
     if getattr(method, "clocked", False):
         what = f"{method.name} by a clock cannot run on Spark: a task that is done again has to give the same"
         raise BadInput(what, right="give proposals instead of seconds, or neither")
-    if suppresses and (method.scale != "count" or getattr(form, "withheld", "") != "removed"):
-        what = "rows can be withheld on Spark by incognito alone, and are removed: others weigh at once which ones to leave out"
+    if suppresses and (method.scale != "count" or getattr(form, "suppressed", "") != "removed"):
+        what = (
+            "rows can be suppressed on Spark by incognito alone, and are removed: others weigh at once which ones to leave out"
+        )
         raise BadInput(what, right="leave suppress out, choose incognito without a form, or anonymize without an engine")
     if schema.person is not None and method.scale == "count":
         what = f"{method.name} counts persons anew for every vector, which cannot be done on Spark: it has counted rows only"

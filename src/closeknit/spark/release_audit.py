@@ -39,8 +39,8 @@ def release_frame(spark: SparkSession, data: object, csv: CsvFormat | None = Non
     files = [] if is_spark_frame(data) else sorted(frame.inputFiles())  # as addresses, in which a space is %20
     if len(files) < 2:
         return frame
-    asked = csv or (CsvFormat() if str(os.fspath(data)).rstrip("/").endswith(".csv") else None)  # type: ignore[call-overload]
-    return reduce(lambda one, other: one.unionByName(other), [read_frame(spark, unquote(file), asked) for file in files])
+    requested = csv or (CsvFormat() if str(os.fspath(data)).rstrip("/").endswith(".csv") else None)  # type: ignore[call-overload]
+    return reduce(lambda one, other: one.unionByName(other), [read_frame(spark, unquote(file), requested) for file in files])
 
 
 def count_cells(frame: DataFrame, schema: Schema) -> dict[str, ValueCounts]:
@@ -79,9 +79,14 @@ def content_hash(frame: DataFrame) -> str:
 
 
 def measure_release(
-    frame: DataFrame, schema: Schema, models: Sequence[Model], joint: Model | None, withheld: int, found: dict[str, ValueCounts]
+    frame: DataFrame,
+    schema: Schema,
+    models: Sequence[Model],
+    joint: Model | None,
+    suppressed: int,
+    found: dict[str, ValueCounts],
 ) -> Recomputation:
-    """Every promise, sizes and loss, judged on the cells."""
+    """Every guarantee, sizes and loss, judged on the cells."""
     cells = {name: Column(c.values, np.append(np.arange(len(c.values)), -1).astype(np.int32)) for name, c in found.items()}
     rows = {name: np.append(counted.counts, counted.none) for name, counted in found.items()}
     quasi = {name: without_markers(cells[name], schema.missing) for name in schema.quasi}
@@ -101,13 +106,13 @@ def measure_release(
     everything |= {names: combined.reference for names, combined in together.items()}
     measured = joint if joint and joint.column in together else None
     judge = Judge(schema, models, quasi, rows, secrets, everything, together, measured)
-    told = judge.measure(coded, next(iter(found.values())).rows, withheld)
+    told = judge.measure(coded, next(iter(found.values())).rows, suppressed)
     coded.unpersist()
     domains: dict[Secret, Domain] = {name: domain for name, (_, domain) in secrets.items()}
     domains |= {names: combined.domain for names, combined in together.items()}
     return Recomputation(
         rows=next(iter(found.values())).rows,
-        promises=told.promises,
+        guarantees=told.guarantees,
         classes=told.classes,
         loss=told.loss,
         joint=told.joint,

@@ -169,9 +169,9 @@ def _rebuild_error(kind: str, words: str) -> BadInput | Unsatisfiable:
     """An error that an executor raised, again: its words crossed from there as text."""
     if kind == "BadInput":
         return BadInput(words)
-    asked, _, rest = words.partition(" cannot be kept: ")
-    reached, _, hint = rest.partition("; ")
-    return Unsatisfiable(asked, reached, hint)
+    requested, _, rest = words.partition(" cannot be kept: ")
+    reachable, _, hint = rest.partition("; ")
+    return Unsatisfiable(requested, reachable, hint)
 
 
 def _first_sentence(text: str) -> str:

@@ -1,7 +1,7 @@
 """Methods that scale by shards: the space of codes is cut until a shard fits an executor; then the same code as on one machine.
 
 A method that plans makes its plan for the secrets of the shard; its classes are judged against all rows, and merged where they
-break a promise. A shard as one class keeps all of them, so that ends. It does not withhold rows, and its seed is its own. One
+break a guarantee. A shard as one class keeps all of them, so that ends. It does not suppress rows, and its seed is its own. One
 that no cut may part stays whole, and is refused when it has more than `LARGEST` rows.
 """
 

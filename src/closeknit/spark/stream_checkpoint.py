@@ -49,7 +49,7 @@ class CheckpointLocation:
                 right = "choose another checkpoint location for another stream"
                 raise BadInput("the stream of this checkpoint has ended", file=self.location, right=right)
             if not self._exists(CONTENT_FILE):
-                self._begin({"stream": stream.name, "asked": dump_params(stream), "secret": stream.secret, **told})
+                self._begin({"stream": stream.name, "requested": dump_params(stream), "secret": stream.secret, **told})
             kept = self.load(stream)
         for name, now in told.items():
             if kept.get(name) != now:
@@ -65,7 +65,7 @@ class CheckpointLocation:
             raise BadInput("there is no stream of closeknit here", file=self.location, right=right)
         with translate_errors(self.location):
             kept: dict[str, Any] = from_bytes(_read(self._system.open(self._path(CONTENT_FILE))))
-        refuse_changed(kept["stream"], kept["asked"], stream, self.location)
+        refuse_changed(kept["stream"], kept["requested"], stream, self.location)
         return kept
 
     def end(self) -> None:

@@ -1,6 +1,6 @@
 """Which shard of a stream a row belongs to, and rows on their way there: packed, a block for each shard.
 
-A shard is a stream of its own. It keeps every promise by itself, so whoever knows of a published row from which shard it came
+A shard is a stream of its own. It keeps every guarantee by itself, so whoever knows of a published row from which shard it came
 (the name of a part file may tell) still faces a whole class.
 """
 

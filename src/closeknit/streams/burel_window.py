@@ -1,6 +1,6 @@
 """BUREL in windows: beta-likeness of every class to its window.
 
-Promises what `streams.windows` does, with beta-likeness in the place of closeness: no secret is more than so much likelier
+Guarantees what `streams.windows` does, with beta-likeness in the place of closeness: no secret is more than so much likelier
 in a class than in the window. Planned by BUREL on the rows that wait; its classes are then judged against the whole window.
 
 Source: the thesis on SABRE and BUREL, ch. 6, which says that beta-likeness goes likewise.

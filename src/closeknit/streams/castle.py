@@ -1,6 +1,6 @@
 """`Castle`: rows wait in clusters and leave within `delta`, in classes of at least `k` persons, at every instant of the stream.
 
-Promises, after every batch: each published generalization has k persons (K); what else is asked of classes, such as l values
+Guarantees, after every batch: each published generalization has k persons (K); what else is asked of classes, such as l values
 that l different persons carry, holds for each batch (L); a row leaves at the latest while the row `delta` positions later is
 handled (D); each row leaves once or is counted as suppressed (1); what is published covers the row (C).
 
@@ -9,7 +9,7 @@ published, beyond which a row opens a cluster of its own; Omega: stored generali
 
 Different from the source:
 - persons of the union are counted where clusters merge: sizes added up count a person twice (one person as a class of two);
-- merging goes on until every promise holds, not only k;
+- merging goes on until every guarantee holds, not only k;
 - a row that was reused or suppressed leaves its cluster, which shrinks: else it is published twice, and counts for a later k;
 - the end of the stream merges small clusters or suppresses them: published as they are, a class may be one person;
 - reuse is off: it publishes rows alone, and tells by what it does not do (`docs/castle.md`). "held" reuses only when pending
@@ -96,7 +96,7 @@ class Castle(DelayedStream):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a certificate has to say beside the promises."""
+        """What a certificate has to say beside the guarantees."""
         alone = (
             f"reuse=True: {self.counters.reused:,} rows were published alone, with a generalization that was published before: "
             "who knows when somebody came has one candidate, and a row that was merged was in no stored generalization"
@@ -165,7 +165,7 @@ class Castle(DelayedStream):
         yield from self._emit_in_order([Emission(positions[mine], at=self.handled) for mine in classes])
 
     def _split(self, positions: Ints) -> tuple[Ints, int]:
-        """SPLIT: the class of each row, and how many; one, where some class would not keep the promises."""
+        """SPLIT: the class of each row, and how many; one, where some class would not keep the guarantees."""
         whole_one = np.zeros(len(positions), np.int64), 1
         persons = self.pending.persons(positions)
         if self.judge.heads(persons) < 2 * self.k:
@@ -205,7 +205,7 @@ class Castle(DelayedStream):
         return Emission(positions, (stored.lo, stored.hi), at=self.handled, joins=self.reuse is True)
 
     def _find_sharing(self, stored: StoredBox, y: int) -> Ints | None:
-        """Positions that may leave with a stored generalization now; None where the promises forbid it."""
+        """Positions that may leave with a stored generalization now; None where the guarantees forbid it."""
         if self.reuse is True:
             if self.pending.is_pending(stored.oldest):  # kept back: nobody has seen it yet
                 return None
@@ -242,7 +242,7 @@ class Castle(DelayedStream):
                 self._suppress(np.array([y]))
 
     def _valid(self, numbers: list[int]) -> bool:
-        """Whether these clusters together keep every promise."""
+        """Whether these clusters together keep every guarantee."""
         everything = len(numbers) == len(self.clusters)
         persons = self.clusters.person_count if everything else int(self.clusters.open.persons[numbers].sum())
         if persons < self.k:

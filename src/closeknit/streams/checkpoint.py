@@ -44,7 +44,7 @@ def save(stream: Stream, path: str | PathLike[str], beside: Mapping[str, Any] | 
     >>> stream.k, beside
     (2, {'offset': 5})
     """
-    content = {**_collect_state(stream), "asked": dump_params(stream), "beside": dict(beside or {})}
+    content = {**_collect_state(stream), "requested": dump_params(stream), "beside": dict(beside or {})}
     write_whole(path, to_bytes(content), MODE)
 
 
@@ -100,7 +100,7 @@ def load_with_metadata(path: str | PathLike[str], kind: type[Any]) -> tuple[Stre
     content = _read_content(Path(path))
     try:
         cls = _class_of(content["stream"], kind, path)
-        stream = cls(**_build_value(content["asked"]))
+        stream = cls(**_build_value(content["requested"]))
         _restore_content(stream, content)
         return stream, content["beside"]
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -115,20 +115,20 @@ def dump_params(stream: Stream) -> dict[str, Any]:
     >>> dump_params(Castle(Schema(quasi={"age": numeric(0, 100)}), k=2, delta=9))
     {'schema': {'schema of': {'quasi': {'age': {'numeric': {'lo': 0, 'hi': 100}}}}}, 'k': 2, 'delta': 9}
     """
-    return {name: _dump_value(value) for name, value in stream.asked.items()}
+    return {name: _dump_value(value) for name, value in stream.init_params.items()}
 
 
-def refuse_other(stream: Stream, asked: Stream, path: str | PathLike[str]) -> None:
+def refuse_other(stream: Stream, requested: Stream, path: str | PathLike[str]) -> None:
     """Refuse the stream of a checkpoint that was not made with what is asked for now."""
-    refuse_changed(stream.name, dump_params(stream), asked, path)
+    refuse_changed(stream.name, dump_params(stream), requested, path)
 
 
-def refuse_changed(name: str, then: Mapping[str, Any], asked: Stream, path: str | PathLike[str]) -> None:
+def refuse_changed(name: str, then: Mapping[str, Any], requested: Stream, path: str | PathLike[str]) -> None:
     """The same, of a stream whose name is kept with the forms of what it was made with."""
     right = "use the recipe that it was made with, or begin with another --checkpoint folder"
-    if name != asked.name:
-        raise BadInput(f"this checkpoint is one of {name}, and asked is {asked.name}", file=path, right=right)
-    now = dump_params(asked)
+    if name != requested.name:
+        raise BadInput(f"this checkpoint is one of {name}, and asked is {requested.name}", file=path, right=right)
+    now = dump_params(requested)
     for name in sorted({*then, *now}):
         if then.get(name) != now.get(name):
             told = "" if name in ("schema", "models") else f" ({then.get(name)!r}, now {now.get(name)!r})"

@@ -37,9 +37,9 @@ class Counters:
     unknown_out: int = 0  # quasi cells outside the declared domains, of rows that left
     column_losses: list[float] = field(default_factory=list)  # of each quasi column, summed over the rows that left
     column_rows: list[int] = field(default_factory=list)  # rows that left and lost something there
-    worst: dict[int, float] = field(default_factory=dict)  # by the number of a promise: the worst level of a batch
-    vacuous: dict[int, int] = field(default_factory=dict)  # by the number of a promise: windows in which it excludes nothing
-    broken: int = 0  # classes that left and do not keep a promise: none, unless an algorithm errs
+    worst: dict[int, float] = field(default_factory=dict)  # by the number of a guarantee: the worst level of a batch
+    vacuous: dict[int, int] = field(default_factory=dict)  # by the number of a guarantee: windows in which it excludes nothing
+    broken: int = 0  # classes that left and do not keep a guarantee: none, unless an algorithm errs
 
     @property
     def pending(self) -> int:
@@ -149,7 +149,7 @@ class Counters:
             self.column_rows = np.add(self.column_rows or [0] * columns, other.column_rows).tolist()
 
     def add_level(self, number: int, level: float) -> None:
-        """The worst level of classes that left, for one promise: the lowest is the worst."""
+        """The worst level of classes that left, for one guarantee: the lowest is the worst."""
         self.worst[number] = min(self.worst.get(number, level), level)
 
     def record(self) -> dict[str, Any]:

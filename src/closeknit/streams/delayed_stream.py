@@ -1,4 +1,4 @@
-"""Streams whose rows leave within a delay, in positions or in seconds, under promises about single classes.
+"""Streams whose rows leave within a delay, in positions or in seconds, under guarantees about single classes.
 
 With a delay of `delta` positions the row at p leaves at the latest while the row at p + delta is handled. In seconds, a row
 leaves at the first push or tick that comes `delta` seconds after it or later; a push first lets leave what is due, then takes
@@ -52,7 +52,9 @@ class DelayedStream(Stream):
         clock: Clock | str | None,
     ) -> None:
         super().__init__(schema, _list_models(schema, k, l, models), seed)
-        self.asked = {name: value for name, value in self.asked.items() if not callable(value)}  # no file holds a clock
+        self.init_params = {
+            name: value for name, value in self.init_params.items() if not callable(value)
+        }  # no file holds a clock
         self.judge = Judge(schema, self.models)
         self.k = self.judge.k
         self.delta, self.timed = delay_of(delta)
@@ -140,7 +142,7 @@ class DelayedStream(Stream):
 
 
 class Judge:
-    """Whether rows may stand as one class: the promises of a stream, asked of persons and secrets.
+    """Whether rows may stand as one class: the guarantees of a stream, asked of persons and secrets.
 
     >>> from closeknit.core.kinds import flat, numeric
     >>> schema = Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()}, person="name")
@@ -180,12 +182,12 @@ def _is_distinct(model: Model) -> bool:
 
 def _list_models(schema: Schema, k: int | None, l: int | None, models: Sequence[Model] | None) -> list[Model]:
     """All that is asked, `k` and `l` as models."""
-    asked: list[Model] = [] if k is None else [KAnonymity(k)]
+    requested: list[Model] = [] if k is None else [KAnonymity(k)]
     if l is not None:
         if len(require_schema(schema).sensitive) != 1:
             right = "name the column: models=[LDiversity(column, l)]"
             raise BadInput(f"l={l} needs a single sensitive column, and there are {len(schema.sensitive)}", right=right)
-        asked.append(LDiversity(next(iter(schema.sensitive)), l))
+        requested.append(LDiversity(next(iter(schema.sensitive)), l))
     for model in list_models(models or ()):
         if model.family in ("closeness", "likeness", "disclosure"):
             right = "SabreWindow and BurelWindow have the windows as one"
@@ -195,10 +197,10 @@ def _list_models(schema: Schema, k: int | None, l: int | None, models: Sequence[
         if model.column is not None and model.column not in schema.sensitive:
             right = suggest_name(model.column, schema.sensitive)
             raise BadInput("is no sensitive column", column=str(model.column), right=right)
-        asked.append(model)
-    if not least_rows(asked):
+        requested.append(model)
+    if not least_rows(requested):
         raise BadInput("the stream has no k", right="give k, the fewest persons of a class")
-    return asked
+    return requested
 
 
 def delay_of(delta: int | str) -> tuple[float, bool]:

@@ -1,10 +1,10 @@
 """`KnnStream`: the row whose delay is over leaves with the nearest rows that wait, as one class of `k` persons.
 
-Promises the same as `Castle`, without clusters and without `eta`, `tau` and `mu`, and never publishes a row alone.
+Guarantees the same as `Castle`, without clusters and without `eta`, `tau` and `mu`, and never publishes a row alone.
 
 Source: our own variant of CASTLE (the thesis on SABRE and BUREL, ch. 5), after the idea of gathering near rows at expiry.
 When y expires: the nearest row of each of the k - 1 nearest other persons; where diversity is asked, besides the nearest rows
-with values that are not there yet, of new persons first, until the promises hold; and where new values alone do not help, the
+with values that are not there yet, of new persons first, until the guarantees hold; and where new values alone do not help, the
 nearest rows of each value in turn. At the end a class that would leave behind fewer than a class takes all. Rows are sorted
 before they leave, so that y does not stand out.
 
@@ -75,7 +75,7 @@ class KnnStream(DelayedStream):
             yield Emission(waiting[rows] if enough and rows is not None else waiting, at=self.handled)
 
     def _gather_rows(self, waiting: Ints, y: int) -> Ints | None:
-        """Of the waiting rows y and those that leave with it, ascending; None where no choice keeps the promises."""
+        """Of the waiting rows y and those that leave with it, ascending; None where no choice keeps the guarantees."""
         persons, secrets = self.pending.persons(waiting), self.pending.secrets(waiting)
         if self.judge.heads(persons) < self.k or (self.judge.grows and not self.judge(persons, secrets)):
             return None
@@ -108,7 +108,7 @@ class KnnStream(DelayedStream):
         return None
 
     def _take_in_turn(self, nearest: Ints, persons: Ints, secrets: Ints) -> Ints | None:
-        """The nearest rows, each value in its turn, twice as many each time, until they keep the promises."""
+        """The nearest rows, each value in its turn, twice as many each time, until they keep the guarantees."""
         values = secrets[nearest, self.judge.columns[0][1]]
         by_value = np.argsort(values, kind="stable")
         ranked = values[by_value]

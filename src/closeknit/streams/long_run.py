@@ -1,6 +1,6 @@
 """The long run: how secrets were spread over all that came, the older the less it counts; and closeness to that.
 
-A window in which everybody has the same secret is close to itself, whatever it tells. A second promise asks that a class is
+A window in which everybody has the same secret is close to itself, whatever it tells. A second guarantee asks that a class is
 also near what the stream has shown over a long time. These counts stay at home.
 """
 
@@ -26,7 +26,7 @@ UNIT = 256  # a row that has just come; whole numbers keep every verdict exact
 
 @dataclass(frozen=True, eq=False)
 class LongRun:
-    """A promise of closeness whose reference is the long run: counted under a name of its own, beside the window's.
+    """A guarantee of closeness whose reference is the long run: counted under a name of its own, beside the window's.
 
     >>> import closeknit as ck
     >>> LongRun(ck.TCloseness("disease", 0.4)).describe(None)
@@ -54,16 +54,16 @@ class LongRun:
         return ("", self.secret)
 
     @property
-    def asked(self) -> str:
+    def requested(self) -> str:
         """The limit."""
-        return self.model.asked
+        return self.model.requested
 
     def describe(self, domain: Domain | None) -> str:
-        """The promise, and what is compared with what."""
+        """The guarantee, and what is compared with what."""
         return f"{self.model.describe(domain)}, to the long run"
 
     def refuse(self, classes: Classes) -> None:
-        """As the promise itself."""
+        """As the guarantee itself."""
         self.model.refuse(self._select_secret(classes))
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:

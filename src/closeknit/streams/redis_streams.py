@@ -122,8 +122,8 @@ class RedisSource:
                 raise BadInput(what, file=self.place, right=f"name the {name} that it was made with, {NEW_FOLDER}")
         if mark["id"] == BEGINNING:
             return
-        reached = {group["name"]: group["last-delivered-id"] for group in self._server.groups()}
-        if Id.of(reached.get(self._group, BEGINNING)) < Id.of(mark["id"]):
+        delivered = {group["name"]: group["last-delivered-id"] for group in self._server.groups()}
+        if Id.of(delivered.get(self._group, BEGINNING)) < Id.of(mark["id"]):
             what = (
                 f"the group '{self._group}' has not come to {mark['id']}, where the checkpoint is: this is not the same input"
             )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from closeknit import __version__
-from closeknit.core.certificate import Certificate, ClassSizes, LossRecord, Promise, model_form
+from closeknit.core.certificate import Certificate, ClassSizes, Guarantee, LossRecord, model_form
 from closeknit.core.certifying import list_unprotected, persons_note
 from closeknit.core.classes import Classes
 from closeknit.core.combined_secrets import CodedSecret, Secret, parts
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from closeknit.streams.stream import Stream
 
 WINDOW = "window"
-REFERENCE_FAMILIES = ("closeness", "likeness", "disclosure", "long run")  # promises that compare a class with something else
+REFERENCE_FAMILIES = ("closeness", "likeness", "disclosure", "long run")  # guarantees that compare a class with something else
 
 
 def build_certificate(stream: Stream) -> Certificate:
@@ -45,19 +45,19 @@ def build_certificate(stream: Stream) -> Certificate:
     >>> print("\\n".join(str(stream.certificate).splitlines()[:4]))
     kept    k-anonymity, k = 2: reached 2
     kept    distinct l-diversity of ill, l = 2: reached 2
-    rows    2 published, 0 withheld, 1 classes of 2 to 2 rows
+    rows    2 published, 0 suppressed, 1 classes of 2 to 2 rows
     loss    0.1000 (General Loss Metric A; B: 0.1000)
     """
     counters, k = stream.counters, least_rows(stream.models)
     mean = counters.rows_out / counters.batches if counters.batches else 0.0
-    promises = [_build_guarantee(stream, number, model) for number, model in enumerate(stream.models)]
+    guarantees = [_build_guarantee(stream, number, model) for number, model in enumerate(stream.models)]
     return Certificate(
         closeknit=__version__,
         form={"generalized": {}},
         columns=render_schema(stream, stream.schema.sensitive).forms(),
         rows=counters.rows_out,
-        withheld=counters.suppressed,
-        promises=(*promises, *(attest_model(stream, model) for model in stream.extra_models)),
+        suppressed=counters.suppressed,
+        guarantees=(*guarantees, *(attest_model(stream, model) for model in stream.extra_models)),
         classes=ClassSizes(
             count=counters.batches,
             smallest=counters.smallest,
@@ -100,33 +100,38 @@ def count_classes(stream: Stream, rows: Arrivals, sizes: Sequence[int], lo: Real
         stream.counters.broken += int((~model.holds(classes)).sum())
 
 
-def _build_guarantee(stream: Stream, number: int, model: Model) -> Promise:
+def _build_guarantee(stream: Stream, number: int, model: Model) -> Guarantee:
     counters = stream.counters
     if model.family in REFERENCE_FAMILIES or (stream.schema.person is not None and "persons" in model.needs):
         return attest_model(stream, model, counters.broken == 0 and _meets_size(stream))
     level = counters.worst.get(number) if model.family != "size" else counters.fewest_persons
-    reached = None if level is None or counters.batches == 0 or not np.isfinite(level) else abs(float(level))
+    measured = None if level is None or counters.batches == 0 or not np.isfinite(level) else abs(float(level))
     held = _meets_size(stream) if model.family == "size" else counters.broken == 0
-    return Promise(**_base(stream, model), held=held, status="recomputable", reached=reached)
+    return Guarantee(**_base(stream, model), held=held, status="recomputable", measured=measured)
 
 
 def _meets_size(stream: Stream) -> bool:
     return stream.counters.batches == 0 or stream.counters.fewest_persons >= least_rows(stream.models)
 
 
-def attest_model(stream: Stream, model: Model, held: bool = True) -> Promise:
-    """A promise that only the owner can judge: every class was, before it left."""
+def attest_model(stream: Stream, model: Model, held: bool = True) -> Guarantee:
+    """A guarantee that only the owner can judge: every class was, before it left."""
     why = stream.scope.why if model.family in REFERENCE_FAMILIES and stream.scope else None
     why = "its reference, the long run, stays at home" if model.family == "long run" else why
-    return Promise(**_base(stream, model), held=held, status="attested", why=why)
+    return Guarantee(**_base(stream, model), held=held, status="attested", why=why)
 
 
 def _base(stream: Stream, model: Model) -> dict[str, Any]:
-    asked: Model = getattr(model, "model", model)  # closeness to the long run is asked for as closeness
-    kind = stream.schema.sensitive.get(asked.column) if isinstance(asked.column, str) else None
+    requested: Model = getattr(model, "model", model)  # closeness to the long run is asked for as closeness
+    kind = stream.schema.sensitive.get(requested.column) if isinstance(requested.column, str) else None
     domain = None if kind is None else replace(kind.bind(np.array([], dtype=object))[0], default_distance=kind.default_distance)
-    scope = stream.scope.text if asked is model and model.family in REFERENCE_FAMILIES and stream.scope else ""
-    return {"model": model_form(asked), "text": model.describe(domain) + scope, "column": asked.column, "asked": model.asked}
+    scope = stream.scope.text if requested is model and model.family in REFERENCE_FAMILIES and stream.scope else ""
+    return {
+        "model": model_form(requested),
+        "text": model.describe(domain) + scope,
+        "column": requested.column,
+        "requested": model.requested,
+    }
 
 
 def _loss(stream: Stream) -> LossRecord:
@@ -169,7 +174,7 @@ def _list_vacuous(stream: Stream) -> list[str]:
 def notes(stream: Stream, checked: bool = False) -> list[str]:
     """What a reader has to know in addition to the numbers. `checked`: all rows were there, and no identifier repeats."""
     schema, counters = stream.schema, stream.counters
-    said = ["promises cover the published rows only" + (stream.scope.note if stream.scope else "")]
+    said = ["guarantees cover the published rows only" + (stream.scope.note if stream.scope else "")]
     said.append(persons_note(schema, checked))
     if counters.suppressed:
         said.append(f"{counters.suppressed:,} rows were suppressed: no class could take them in time")

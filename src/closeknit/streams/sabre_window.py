@@ -1,6 +1,6 @@
 """SABRE in windows: (omega, t)-closeness of a stream.
 
-Promises what `streams.windows` does. Who stands with whom is planned by SABRE on the rows that wait; its classes are then
+Guarantees what `streams.windows` does. Who stands with whom is planned by SABRE on the rows that wait; its classes are then
 judged against the whole window, merged where they miss it and cut further where they leave room.
 
 Source: the thesis on SABRE and BUREL, ch. 6 (SABRE_W).

@@ -39,7 +39,7 @@ from closeknit.streams.pending import Pending
 from closeknit.streams.rolling_certificate import build_certificate, count_classes
 
 BLOCK = 4096  # rows of a frame that are taken at once: memory does not grow with the frame
-BASE = frozenset({"schema", "models", "secret", "coder", "pending", "counters", "position", "ended", "asked", "_names"})
+BASE = frozenset({"schema", "models", "secret", "coder", "pending", "counters", "position", "ended", "init_params", "_names"})
 Row = dict[str, Any]
 
 
@@ -49,17 +49,17 @@ class Emission:
 
     positions: Ints
     box: tuple[Reals, Reals] | None = None
-    window: int | None = None  # the promise's scope, published
+    window: int | None = None  # the guarantee's scope, published
     at: int | None = None  # the position that is being handled; left out, that of the last row that came
     joins: bool = False  # a class that was published before
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Of a stream whose promises compare with a part of it: how the certificate speaks of that."""
+    """Of a stream whose guarantees compare with a part of it: how the certificate speaks of that."""
 
-    text: str  # follows the promise
-    note: str  # follows what the promises cover
+    text: str  # follows the guarantee
+    note: str  # follows what the guarantees cover
     why: str  # nobody else can tell
 
 
@@ -79,16 +79,16 @@ class Stream(ABC):
     name: ClassVar[str]
     timed: bool = False  # whether `tick` matters: a delay in seconds counts from the last tick before a row came
     clock: Any = None  # of a timed stream: what tells the time of a row; "tick" is the last tick
-    asked: Mapping[str, Any]  # what it was made with; kept with the checkpoint
+    init_params: Mapping[str, Any]  # what it was made with; kept with the checkpoint
     scope: Scope | None = None
     folds: ClassVar[bool] = False  # whether its rows know sensitive values by what they fold to
-    extra_models: Sequence[Model] = ()  # promises beside `models`, counted at home
+    extra_models: Sequence[Model] = ()  # guarantees beside `models`, counted at home
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
         stream = super().__new__(cls)
         if args or params:  # a copy is made without any
-            stream.asked = inspect.signature(cls.__init__).bind(stream, *args, **params).arguments
-            stream.asked.pop("self", None)
+            stream.init_params = inspect.signature(cls.__init__).bind(stream, *args, **params).arguments
+            stream.init_params.pop("self", None)
         return stream
 
     def __init__(self, schema: Schema, models: Sequence[Model], seed: int | None = None) -> None:
@@ -119,7 +119,7 @@ class Stream(ABC):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a certificate has to say beside the promises."""
+        """What a certificate has to say beside the guarantees."""
         return ()
 
     @property
@@ -216,7 +216,7 @@ class Stream(ABC):
     def recheck_models(
         self, rows: Arrivals, positions: Ints, class_of: NDArray[np.integer], windows: Ints | None
     ) -> dict[Model, bool]:
-        """After a whole stream: which promises that compare with a part of it are kept by these classes of its rows."""
+        """After a whole stream: which guarantees that compare with a part of it are kept by these classes of its rows."""
         return {}
 
     def _suppress(self, positions: Ints) -> None:

@@ -49,9 +49,9 @@ class StreamRequest:
         for key in COLUMN_KEYS:
             if not isinstance(form.get(key), str | None):
                 raise BadInput(f"stream has {key}={form[key]!r}, which is no column", right="name a column of the rows")
-        asked = cls(name, {str(key): value for key, value in params.items()}, *(form.get(key) for key in COLUMN_KEYS))
-        asked._check_names()
-        return asked
+        requested = cls(name, {str(key): value for key, value in params.items()}, *(form.get(key) for key in COLUMN_KEYS))
+        requested._check_names()
+        return requested
 
     def build(self, schema: Schema, models: Sequence[Model], seed: int | None) -> Stream:
         """The stream, at its beginning. Its clock is `tick`: whoever runs it says what time it is."""

@@ -1,4 +1,4 @@
-"""The last rows of a stream that keep no promise together: one row after the other is left out until the rest does.
+"""The last rows of a stream that keep no guarantee together: one row after the other is left out until the rest does.
 
 Each time the row goes whose leaving brings the rest nearest to what is asked; of rows with the same secrets the oldest.
 Of many different secrets only those with the largest surplus are tried, and of many rows several go at once: up to `TRIED`
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 def thin_rows(table: Table, models: Sequence[Model]) -> Ints:
-    """The rows of a table that are left when the promises hold for them as one class; none where they never do.
+    """The rows of a table that are left when the guarantees hold for them as one class; none where they never do.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns

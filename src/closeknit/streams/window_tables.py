@@ -3,7 +3,7 @@
 Quasi cells come from the arrived positions: numbers that occur are the leaves of a number column, declared trees keep their
 leaves, texts stand in their order. What a domain does not know counts as missing here and is written as `*` by the stream.
 Secrets are bound to the values of the whole window, so that the ground distance is the window's and never that of the rows
-that happen to wait. Where a promise has no place for a missing secret (an ordered distance), rows without one count nowhere.
+that happen to wait. Where a guarantee has no place for a missing secret (an ordered distance), rows without one count nowhere.
 """
 
 from __future__ import annotations

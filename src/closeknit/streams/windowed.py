@@ -1,6 +1,6 @@
 """Windows: rows leave in classes that are close to a window of the stream, whichever static method parts them.
 
-Promises. Every class lies in one window: `omega` rows that begin at a multiple of `advance`, or the last `omega` rows of a
+Guarantees. Every class lies in one window: `omega` rows that begin at a multiple of `advance`, or the last `omega` rows of a
 stream that has ended. There it keeps every model with all rows of that window, published or not, as the reference: with
 t-closeness this is (omega, t)-closeness. The window's number is published with each row; two classes with the same cells
 are classes of their own where their windows differ. The row at position p has left or was suppressed when
@@ -13,7 +13,7 @@ Different from the source:
   and the window, and the step is taken for D <= t (as printed, t = 0 never lets a row out);
 - the ground distance is that of the window, never that of the rows that wait (as printed, classes miss t);
 - any models and any static method that makes classes may serve a window; what it returns is judged again, merged where it
-  breaks a promise, and replaced by one class of all that waits where nothing else helps;
+  breaks a guarantee, and replaced by one class of all that waits where nothing else helps;
 - k counts persons; where a window cannot keep it, what expires leaves with the classes of an earlier window or is suppressed;
 - a stream may end (as printed, its last rows never leave): the last `omega` rows are a window;
 - `long_run=t` asks of each class to be near the long run too: a homogeneous window is close to itself.
@@ -81,20 +81,23 @@ class Windowed(Stream):
         k: int | None = None,
         long_run: Number | None = None,
     ) -> None:
-        asked = [*list_models(models), *([] if k is None else [KAnonymity(k)])]
-        super().__init__(schema, asked, seed)
+        requested = [*list_models(models), *([] if k is None else [KAnonymity(k)])]
+        super().__init__(schema, requested, seed)
         self.omega, self.advance = whole("omega", omega, least=1), whole("advance", advance, least=1)
         if self.omega % self.advance:
             right = "windows begin at multiples of advance: choose omega as one of them"
             raise BadInput(f"omega={omega} is not a multiple of advance={advance}", right=right)
         self.method: Method = take("method", method, METHODS, "run")
-        if "method" in self.asked:
-            self.asked = {**self.asked, "method": self.method}  # a checkpoint keeps the method, however it was written
-        _check(self.method, schema, asked)
-        self.beside = _long_runs(asked, long_run)
+        if "method" in self.init_params:
+            self.init_params = {
+                **self.init_params,
+                "method": self.method,
+            }  # a checkpoint keeps the method, however it was written
+        _check(self.method, schema, requested)
+        self.beside = _long_runs(requested, long_run)
         # the long run has look-alike values of its own, which may not be in the window
         folded = (LongRun(fold_model(long_run.model)) for long_run in self.beside)
-        self.judges: tuple[Model, ...] = (*asked, *self.beside, *folded)
+        self.judges: tuple[Model, ...] = (*requested, *self.beside, *folded)
         self.scope = Scope(
             f", to its window of {self.omega:,} rows",
             f", in windows of {self.omega:,} rows that move on by {self.advance:,}, or fewer at the end; a window that is"
@@ -174,7 +177,7 @@ class Windowed(Stream):
     # Who leaves together ----------------------------------------------------------------------------------------------------
 
     def _split_window(self, first: int, end: int, window: int, thin: bool = False) -> list[Ints] | None:
-        """The rows of a window that wait, in classes that keep every promise there, oldest first; None where there are none.
+        """The rows of a window that wait, in classes that keep every guarantee there, oldest first; None where there are none.
 
         `thin`: rows are left out until the rest keeps them.
         """
@@ -205,7 +208,7 @@ class Windowed(Stream):
                 self.counters.vacuous[i] = self.counters.vacuous.get(i, 0) + 1
 
     def _partition(self, waiting: Waiting, window: int, one: Partition, judges: Sequence[Model]) -> Partition:
-        """What the method makes of it, with the rows of a person together, merged where it breaks a promise."""
+        """What the method makes of it, with the rows of a person together, merged where it breaks a guarantee."""
         table, seed = waiting.table, int(self.choice("window", window).integers(2**63))
         keep = must_keep_together(table, self.method)
 
@@ -300,7 +303,7 @@ def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
     if usual_form(method) != "generalized":
         raise BadInput(f"{method.name} does not make classes of generalized cells", right="choose another, such as Mondrian()")
     if not models:
-        raise BadInput("no promise was asked for", right="give at least one model, such as TCloseness(column, 0.2)")
+        raise BadInput("no guarantee was asked for", right="give at least one model, such as TCloseness(column, 0.2)")
     for model in models:
         for name in parts(model.column):
             if name not in schema.sensitive:
@@ -310,14 +313,14 @@ def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
             right = "ask for it of each column alone, or for t_closeness of them together"
             raise BadInput(f"{model.name} cannot speak of {render_secret(model.column)}", right=right)
         if "generalized" not in model.forms or "release" in model.needs:
-            raise BadInput(f"{model.name} has no meaning in a window", right="ask for a promise about classes")
+            raise BadInput(f"{model.name} has no meaning in a window", right="ask for a guarantee about classes")
     if method.plans_for != "any" and all(model.family != method.plans_for for model in models):
-        right = "add one, or choose Windowed(Mondrian(), ...), which serves any promise"
-        raise BadInput(f"{method.name} plans for a promise of {method.plans_for}, and none was asked", right=right)
+        right = "add one, or choose Windowed(Mondrian(), ...), which serves any guarantee"
+        raise BadInput(f"{method.name} plans for a guarantee of {method.plans_for}, and none was asked", right=right)
 
 
 def _long_runs(models: Sequence[Model], limit: Number | None) -> list[LongRun]:
-    """Closeness to the long run of every secret that a promise speaks of, in the distance that is asked for it."""
+    """Closeness to the long run of every secret that a guarantee speaks of, in the distance that is asked for it."""
     if limit is None:
         return []
     number("long_run", limit, least=0, most=1)
@@ -327,12 +330,14 @@ def _long_runs(models: Sequence[Model], limit: Number | None) -> list[LongRun]:
             distance = getattr(model, "distance", None) if isinstance(model.column, str) else None
             distances[name] = distances.get(name) or distance
     if not distances:
-        raise BadInput("long_run was given, and no promise speaks of a secret", right="leave it out, or ask for a t_closeness")
+        raise BadInput(
+            "long_run was given, and no guarantee speaks of a secret", right="leave it out, or ask for a t_closeness"
+        )
     return [LongRun(TCloseness(name, limit, distance)) for name, distance in distances.items()]
 
 
 def _without_missing(model: Model, schema: Schema) -> list[str]:
-    """The secret, if the promise has no place for a missing one; a promise that its kind cannot carry at all is refused."""
+    """The secret, if the guarantee has no place for a missing one; a guarantee that its kind cannot carry at all is refused."""
     inner = model.model if isinstance(model, LongRun) else model
     if not isinstance(inner.column, str):
         return []

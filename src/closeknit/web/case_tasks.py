@@ -49,23 +49,23 @@ def save_draft(case: Case, draft: Mapping[str, Any]) -> None:
     write_whole(case.draft, draft_text(draft).encode(), 0o600)
 
 
-def load_recipe(case: Case, asked: TaskOptions, limits: Limits) -> tuple[Recipe, Columns]:
+def load_recipe(case: Case, requested: TaskOptions, limits: Limits) -> tuple[Recipe, Columns]:
     """The recipe of a case and its table; keys that the task asks for go before those of the draft."""
-    recipe = recipe_of(confine_paths({**draft_of(case), **asked.get("recipe", {})}, case.table.name), case.folder)
+    recipe = recipe_of(confine_paths({**draft_of(case), **requested.get("recipe", {})}, case.table.name), case.folder)
     return recipe, table_at(case.table, case.name, limits, recipe.csv)
 
 
-def anonymize(case: Case, asked: TaskOptions, limits: Limits, tell: Progress) -> Any:
+def anonymize(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
     """A release, in `out` and `out.private`, and both as archives."""
     tell("reading", 0.0)
-    recipe, _ = load_recipe(case, asked, limits)
+    recipe, _ = load_recipe(case, requested, limits)
     release = run(recipe, progress=tell)
     _rename_table(release, case.name)
     tell("reporting", 0.85)
-    release.save(case.out, format=recipe.format, force=True, report=asked.get("report", True))
+    release.save(case.out, format=recipe.format, force=True, report=requested.get("report", True))
     pack_folder(case.out, case.folder / "release.zip")
     pack_folder(case.private, case.folder / "private.zip")
-    if asked.get("pictures"):
+    if requested.get("pictures"):
         draw_charts(case)
     return {"ok": release.certificate.ok, "loss": release.loss, "rows": release.certificate.rows}
 
@@ -85,15 +85,15 @@ def _rename_table(release: Any, name: str) -> None:
     release._recipe["data"] = {**release._recipe["data"], "path": name}
 
 
-def compare(case: Case, asked: TaskOptions, limits: Limits, tell: Progress) -> Any:
+def compare(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
     """What each method makes of the recipe, in `compare.private`."""
-    recipe, _ = load_recipe(case, asked, limits)
-    found = compare_recipe(recipe, asked.get("methods"), progress=tell)
+    recipe, _ = load_recipe(case, requested, limits)
+    found = compare_recipe(recipe, requested.get("methods"), progress=tell)
     save_comparison(found, case.folder / "compare.private", force=True)
     return json.loads(found.to_json())
 
 
-def attack_release(case: Case, asked: TaskOptions, limits: Limits, tell: Progress) -> Any:
+def attack_release(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
     """What the release still gives away, to a stranger and to those who have the original."""
     if not case.finished:
         raise BadInput("there is no release to attack yet", right="make one first")
@@ -102,11 +102,11 @@ def attack_release(case: Case, asked: TaskOptions, limits: Limits, tell: Progres
     recipe = recipe_of(confine_paths(kept, case.table.name), case.folder)
     certificate = case.out / "certificate.json"
     file = case.out / Path(json.loads(certificate.read_text(encoding="utf-8"))["files"][0]["name"]).name
-    return json.loads(attack(file, recipe=recipe, certificate=certificate, runs=asked.get("runs")).to_json())
+    return json.loads(attack(file, recipe=recipe, certificate=certificate, runs=requested.get("runs")).to_json())
 
 
-def audit_release(case: Case, asked: TaskOptions, limits: Limits, tell: Progress) -> Any:
-    """Every promise of an uploaded release recomputed: the table of such a case is the release."""
+def audit_release(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
+    """Every guarantee of an uploaded release recomputed: the table of such a case is the release."""
     tell("auditing", 0.1)
     certificate = case.folder / "certificate.json"
     table_at(case.table, case.name, limits, PLAIN)

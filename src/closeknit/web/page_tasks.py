@@ -17,42 +17,42 @@ from closeknit.web.desk.roles import list_suggestions
 from closeknit.web.desk.table_preview import Limits, csv_format, open_table, preview_table, write_example
 
 
-def inspect_table(case: Case, asked: TaskOptions, limits: Limits, tell: Progress) -> Any:
+def inspect_table(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
     """First rows, columns and guesses; the first draft is made of them. `builtin` makes the table first."""
     tell("reading", 0.1)
-    if asked.get("builtin"):
+    if requested.get("builtin"):
         save_draft(case, write_example(case.table))
-    table, form = open_table(case.table, case.name, limits, csv_format(asked.get("csv")))
+    table, form = open_table(case.table, case.name, limits, csv_format(requested.get("csv")))
     table_at.cache_clear()
     save_columns(table, case.folder / "columns")
     tell("guessing", 0.5)
     guess = suggest(table)
-    if not asked.get("builtin"):
+    if not requested.get("builtin"):
         first = start_draft(guess, case.table.name, form)
         save_draft(case, carry_over(draft_of(case), first, list(table)) if case.draft.is_file() else first)
     return {"looked": preview_table(table).record(), "suggested": list_suggestions(table, guess), "csv": form}
 
 
-def run_assessment(case: Case, asked: TaskOptions, limits: Limits, tell: Progress) -> Any:
-    """What the raw table reaches today, and every promise that could be asked of it."""
+def run_assessment(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
+    """What the raw table reaches today, and every guarantee that could be asked of it."""
     tell("counting", 0.2)
-    recipe, table = load_recipe(case, asked, limits)
+    recipe, table = load_recipe(case, requested, limits)
     return assess_table(table, recipe.schema).record()
 
 
-def choices(case: Case, asked: TaskOptions, limits: Limits, tell: Progress) -> Any:
+def choices(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
     """What each method makes of a sample of `rows`, or of all rows."""
-    _, table = load_recipe(case, asked, limits)
-    draft, rows, names = draft_of(case), asked.get("rows"), asked.get("methods")
+    _, table = load_recipe(case, requested, limits)
+    draft, rows, names = draft_of(case), requested.get("rows"), requested.get("methods")
     return compare_methods(draft, case.folder, columns=table, rows=rows, names=names, progress=tell).record()
 
 
-def frontier(case: Case, asked: TaskOptions, limits: Limits, tell: Progress) -> Any:
-    """What stricter or looser promises would cost, on a sample of `rows`, or on all."""
-    _, table = load_recipe(case, asked, limits)
-    draft, rows, names = draft_of(case), asked.get("rows"), asked.get("methods")
+def frontier(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
+    """What stricter or looser guarantees would cost, on a sample of `rows`, or on all."""
+    _, table = load_recipe(case, requested, limits)
+    draft, rows, names = draft_of(case), requested.get("rows"), requested.get("methods")
     return vary_guarantee(
-        draft, case.folder, columns=table, rows=rows, names=names, vary=asked.get("vary"), progress=tell
+        draft, case.folder, columns=table, rows=rows, names=names, vary=requested.get("vary"), progress=tell
     ).record()
 
 

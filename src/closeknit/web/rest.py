@@ -67,9 +67,9 @@ def create_audit(
     return _start_job(response, case, tasks, cases, "audit")
 
 
-def _start_job(response: Response, case: Case, tasks: AllTasks, cases: AllCases, kind: str, **asked: Any) -> Job:
+def _start_job(response: Response, case: Case, tasks: AllTasks, cases: AllCases, kind: str, **requested: Any) -> Job:
     try:
-        tasks.start(case, kind, **asked)
+        tasks.start(case, kind, **requested)
     except BaseException:
         cases.remove(case)
         raise
@@ -97,7 +97,7 @@ def delete_job(case: OwnCase, tasks: AllTasks) -> None:
 
 @router.get("/jobs/{id}/certificate", responses=NOT_YET)
 def show_certificate(case: OwnCase) -> dict[str, Any]:
-    """What is promised of the release, and what it reaches."""
+    """What is guaranteed of the release, and what it reaches."""
     return dict(json.loads(check_file(case, case.out / "certificate.json").read_text(encoding="utf-8")))
 
 
@@ -135,15 +135,15 @@ def fetch_private(case: OwnCase) -> FileResponse:
 
 
 @router.post("/jobs/{id}/attack", status_code=202, responses=STARTED)
-def start_attack(case: OwnCase, tasks: AllTasks, asked: AttackRequest | None = None) -> Work:
+def start_attack(case: OwnCase, tasks: AllTasks, requested: AttackRequest | None = None) -> Work:
     """See what the release still gives away."""
-    return Work.of(tasks.start(case, "attack", **({} if asked is None else asked.model_dump())))
+    return Work.of(tasks.start(case, "attack", **({} if requested is None else requested.model_dump())))
 
 
 @router.post("/jobs/{id}/compare", status_code=202, responses=STARTED)
-def start_comparison(case: OwnCase, tasks: AllTasks, asked: CompareRequest | None = None) -> Work:
+def start_comparison(case: OwnCase, tasks: AllTasks, requested: CompareRequest | None = None) -> Work:
     """See what each method makes of the recipe."""
-    return Work.of(tasks.start(case, "compare", **({} if asked is None else asked.model_dump())))
+    return Work.of(tasks.start(case, "compare", **({} if requested is None else requested.model_dump())))
 
 
 @router.get("/jobs/{id}/attack", responses=NOT_YET)

@@ -76,7 +76,7 @@ class Job(BaseModel):
 
 
 class CompareRequest(BaseModel):
-    """Which methods; left out, all that serve the promises of the recipe."""
+    """Which methods; left out, all that serve the guarantees of the recipe."""
 
     model_config = ConfigDict(extra="forbid")
 

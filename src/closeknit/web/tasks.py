@@ -41,7 +41,7 @@ class Task:
     case: str
     number: int
     kind: str
-    asked: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
     state: str = WAITING
     share: float = 0.0
     words: str = "waiting"
@@ -82,7 +82,7 @@ class Tasks:
             self._thread.join()
         self._after_restart()
 
-    def start(self, case: Case, kind: str, **asked: Any) -> Task:
+    def start(self, case: Case, kind: str, **options: Any) -> Task:
         """Put work in the queue; refused where its owner has too much there."""
         if case.gone is not None:
             raise Gone(case.gone)
@@ -92,7 +92,7 @@ class Tasks:
             if owners[case.owner] >= self.settings.waiting or owners.total() >= self.settings.waiting_all:
                 raise LimitExceeded("too much work is waiting already; try again when some of it is done")
             number = 1 + max((task.number for task in self.history(case)), default=0)
-            task = Task(case.id, number, kind, asked, made=time.time())
+            task = Task(case.id, number, kind, options, made=time.time())
             self._forget(case, kind)
             self._save(case, task)
             self._waiting.append(task)
@@ -253,7 +253,7 @@ class Tasks:
         """Nothing runs now: say so of what was running, and delete the tables of cases without a release."""
         for case in self.cases.all():
             for task in self.history(case):
-                bare = task if case.finished else replace(task, asked={})  # what was asked may have cells in it
+                bare = task if case.finished else replace(task, options={})  # what was asked may have cells in it
                 self._save(case, bare)
                 if not task.over:
                     self._over(case, bare, state=INTERRUPTED, sentence=STOPPED if case.finished else CUT_OFF)

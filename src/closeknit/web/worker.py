@@ -61,7 +61,7 @@ def work(folder: Path, number: int, limits: Limits) -> None:
             warnings.simplefilter("ignore")
             do = (KINDS | PAGE_KINDS)[task["kind"]]
             with with_compiling(Progress(place / f"{number}.progress")) as tell:
-                said = do(case, task["asked"], limits, tell)
+                said = do(case, task["options"], limits, tell)
             name = f"{number}.result.json"
     except CloseknitError as error:
         said = {"sentence": without_places(str(error), case), "status": error.status}

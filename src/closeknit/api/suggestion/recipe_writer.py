@@ -27,7 +27,7 @@ NOTES = {
     "identifier": "never published",
     "person": "never published: rows of one person are counted once",
     "quasi": "generalized: what somebody may know about a person from elsewhere",
-    "sensitive": "published as it is, protected by the promises below",
+    "sensitive": "published as it is, protected by the guarantees below",
     "missing": "cells that stand for no value",
 }
 NOT_SURE = "not sure: "

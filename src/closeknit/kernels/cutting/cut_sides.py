@@ -80,7 +80,7 @@ def count_sides(quasi: Codes, starts: Ints, classes: Ints, cuts: Codes, codes: C
 
 @bare
 def _count_left(quasi: Codes, first: int, end: int, cuts: Codes, i: int, codes: Codes, here: Ints) -> int:
-    """Counts the secrets of the rows that go left, a withheld one (-1) in the last place; how many rows these are."""
+    """Counts the secrets of the rows that go left, a suppressed one (-1) in the last place; how many rows these are."""
     column, low, high, ties, group = cuts[i, COLUMN], cuts[i, FIRST], cuts[i, BEFORE], cuts[i, TIES], cuts[i, GROUP]
     rest, lefts = whole(0), whole(0)
     for x in range(first, end):

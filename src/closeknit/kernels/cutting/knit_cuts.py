@@ -1,7 +1,7 @@
-"""Careful cuts: a class is cut in two such that both sides lose less and keep every promise.
+"""Careful cuts: a class is cut in two such that both sides lose less and keep every guarantee.
 
 Rows of a class are sorted by one column; a *run* of that order (its first or last rows, or all rows under one child of the
-class's node) goes to one side. Where a promise vetoes that, the run is trimmed: of every bucket, a set of rows with the same
+class's node) goes to one side. Where a guarantee vetoes that, the run is trimmed: of every bucket, a set of rows with the same
 secrets, at most the share `f` goes, for the largest `f` that is allowed. So the side keeps shares like those of the whole, and
 the rest does.
 """
@@ -221,7 +221,7 @@ def _over(node_lo: Codes, node_hi: Codes, node: int, lo: int, hi: int) -> bool:
 @bare
 def _run(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float,
          goes: int, room: Scratch) -> tuple[float, int]:  # fmt: skip
-    """The places a..z as they are, or else trimmed as little as the promises ask for."""
+    """The places a..z as they are, or else trimmed as little as the guarantees ask for."""
     if z - a < guard.k:
         return best, goes
     for b in room.active[: room.used[0]]:
@@ -278,7 +278,7 @@ def _share_buckets(room: Scratch, share: float) -> int:
 
 @bare
 def _is_allowed(guard: Guard, buckets: Buckets, size: int, s: int, room: Scratch) -> bool:
-    """Whether both sides keep the promises, `room.goes` of every bucket on one of them."""
+    """Whether both sides keep the guarantees, `room.goes` of every bucket on one of them."""
     if size < guard.k or s - size < guard.k or size == 0 or size == s:
         return False
     room.left[:] = 0

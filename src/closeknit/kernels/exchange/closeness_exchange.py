@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from closeknit.kernels.compiling import kernel
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
 
-CLOSE = 1e-12  # what sums of floats may be off by; promises are decided elsewhere, exactly
+CLOSE = 1e-12  # what sums of floats may be off by; guarantees are decided elsewhere, exactly
 
 
 class Secrets(NamedTuple):

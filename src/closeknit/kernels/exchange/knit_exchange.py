@@ -1,4 +1,4 @@
-"""Exchange: rows move to near classes, or change places with a row there, while the loss falls and every promise is kept.
+"""Exchange: rows move to near classes, or change places with a row there, while the loss falls and every guarantee is kept.
 
 Rows are visited in turn. Each looks at the classes of its neighbours along an order of all rows. It moves where both classes
 together lose less then; else, if it alone stretches the box of its class, it changes places with the best row there. `heat`

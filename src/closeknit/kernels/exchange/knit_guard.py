@@ -1,7 +1,7 @@
-"""A guard: promises about classes in whole numbers, so that a loop over rows can ask them of every change it tries.
+"""A guard: guarantees about classes in whole numbers, so that a loop over rows can ask them of every change it tries.
 
-Each promise is a *view* of one secret: a tree whose leaves are the values, with the rows of a class counted under every node. A
-class of `s` rows with `u` of them under a node of `rows` among `n` in all is allowed if
+Each guarantee is a *view* of one secret: a tree whose leaves are the values, with the rows of a class counted under every
+node. A class of `s` rows with `u` of them under a node of `rows` among `n` in all is allowed if
 - it has at least `k` rows,
 - closeness: the sum over nodes of `weight * |n * u - s * rows|` is at most `most[view, s]`,
 - caps: `u * cap_den <= s * cap_num` for every node, and `u * low_den >= s * low_num` where a node must not be rarer either,
@@ -77,7 +77,7 @@ def count_row(guard: Guard, under: Codes, c: int, row: int, by: int) -> None:
 
 @bare
 def is_allowed(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size: int) -> bool:
-    """Whether a class of `size` rows, `under[c] + sign * shift` of them under every node, keeps all promises.
+    """Whether a class of `size` rows, `under[c] + sign * shift` of them under every node, keeps all guarantees.
 
     >>> guard, nobody = one_cap(np.array([0, 1], np.int32), 2), np.zeros(3, np.int32)
     >>> [is_allowed(guard, np.array([[a + b, a, b]], np.int32), 0, nobody, 1, a + b) for a, b in ((2, 2), (2, 1), (1, 0))]

@@ -123,8 +123,8 @@ def overlapping_weight(tree: BoxTree, lo: Codes, hi: Codes) -> Reals:
     """For each asked box the weight of all boxes of the tree that overlap it.
 
     >>> tree = box_tree(np.array([[0], [2]], np.int32), np.array([[2], [5]], np.int32), np.array([10.0, 1.0]))
-    >>> asked = np.array([[1], [2], [9]], np.int32)
-    >>> overlapping_weight(tree, asked, asked).tolist()
+    >>> requested = np.array([[1], [2], [9]], np.int32)
+    >>> overlapping_weight(tree, requested, requested).tolist()
     [10.0, 11.0, 0.0]
     """
     found = np.zeros(len(lo))
@@ -219,12 +219,12 @@ def points_at_ends(tree: BoxTree, lo: Codes, hi: Codes, ends: Codes) -> tuple[Re
 
 @inlined
 def _add_at_ends(tree: BoxTree, i: int, ends: Codes, weight: Reals, found: Ints) -> int:
-    """Counts a point of the box where it lies at an end that has less than 2; how many ends reached 2 by it."""
-    reached = 0
+    """Counts a point of the box where it lies at an end that has less than 2; how many ends overlapping 2 by it."""
+    overlapping = 0
     for j in range(len(ends)):
         for e in range(2):
             if tree.lo[i, j] == ends[j, e] and weight[j, e] < 2:
                 weight[j, e] += tree.weight[i]
                 found[j, e] = tree.order[i]
-                reached += weight[j, e] >= 2
-    return reached
+                overlapping += weight[j, e] >= 2
+    return overlapping

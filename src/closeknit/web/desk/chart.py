@@ -130,9 +130,9 @@ def _curve(points: Sequence[ChoicePoint], across: AxisScale, up: AxisScale, colo
 def _point(
     point: ChoicePoint, across: AxisScale, up: AxisScale, sign: tuple[str, int], address: str, level: str, chosen: bool
 ) -> str:
-    asked = f", requested {point.asked}" if point.asked else ""
+    requested = f", requested {point.requested}" if point.requested else ""
     kept = "" if point.ok else " (a guarantee is not met)"
-    said = html.escape(f"{point.name}: {level} {point.level:.4g}, loss {point.loss:.4g}{asked}{kept}", quote=True)
+    said = html.escape(f"{point.name}: {level} {point.level:.4g}, loss {point.loss:.4g}{requested}{kept}", quote=True)
     taken = ' class="point chosen" aria-current="true"' if chosen else ' class="point"'
     ring = f'<circle class="ring" r="{REACH - 3}" fill="none" stroke-width="2"/>' if chosen else ""
     return (

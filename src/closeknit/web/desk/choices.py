@@ -1,6 +1,6 @@
 """Which method: those that apply, what each makes of a sample and of all rows, and the draft with the one that was chosen.
 
-A point is one release that could be made: a method, sometimes with another limit of a promise, what it reaches and loses.
+A point is one release that could be made: a method, sometimes with another limit of a guarantee, what it reaches and loses.
 Levels on a sample are not those of the whole table (few rows are farther from their spread), so a page says which it shows.
 """
 
@@ -38,7 +38,7 @@ SEED = 1  # of the sample: the same rows for every method and every look
 
 @dataclass(frozen=True)
 class MethodOffer:
-    """A method: what it does, and why it cannot serve these promises, where it cannot."""
+    """A method: what it does, and why it cannot serve these guarantees, where it cannot."""
 
     name: str
     about: str
@@ -52,7 +52,7 @@ def methods(draft: Mapping[str, Any]) -> list[MethodOffer]:
     >>> draft = {"schema": {"quasi": {"age": "numeric"}, "sensitive": {"wage": "numeric"}},
     ...          "models": [{"k_anonymity": {"k": 6}}]}
     >>> {offer.name: offer.refused for offer in methods(draft)}["sabre"]
-    'it needs a promise of closeness'
+    'it needs a guarantee of closeness'
     """
     recipe = recipe_of({"models": [], **draft})
     name = recipe.form.name if recipe.form else usual_form(recipe.method)
@@ -61,7 +61,7 @@ def methods(draft: Mapping[str, Any]) -> list[MethodOffer]:
     found = []
     for method, made in REGISTRY.items():
         about = (inspect.getdoc(inspect.getmodule(made)) or "").split("\n\n")[0].partition(": ")[2].replace("\n", " ")
-        why = f"it needs a promise of {made.plans_for}" if made.plans_for not in families else f"it is not written as {name}"
+        why = f"it needs a guarantee of {made.plans_for}" if made.plans_for not in families else f"it is not written as {name}"
         found.append(MethodOffer(method, about, usual_form(made), None if method in served else why))
     return sorted(found, key=lambda offer: offer.refused is not None)
 
@@ -96,14 +96,14 @@ class ChoicePoint:
     number: int  # its place in the list: what a link names it by
     name: str
     method: dict[str, Any]  # as the draft writes it
-    models: list[dict[str, Any]] | None  # the promises it is made under, where they are not the draft's
-    asked: str | None  # the varied limit
+    models: list[dict[str, Any]] | None  # the guarantees it is made under, where they are not the draft's
+    requested: str | None  # the varied limit
     ok: bool
     level: float | None
     loss: float | None
-    reached: tuple[str, ...]
+    measured: tuple[str, ...]
     classes: int | None
-    withheld: int | None
+    suppressed: int | None
     seconds: float
     front: bool
     reason: str | None
@@ -115,7 +115,7 @@ class Choices:
 
     rows: int
     of: int
-    promises: tuple[str, ...]
+    guarantees: tuple[str, ...]
     measures: tuple[str, ...]  # over the columns of `reached`
     level: str  # what stands on the axis: "t of disease"
     higher_is_safer: bool
@@ -134,8 +134,8 @@ class Choices:
         >>> Choices.read(Choices(9, 9, (), (), "k", True, (), None).record()).level
         'k'
         """
-        points = tuple(ChoicePoint(**{**point, "reached": tuple(point["reached"])}) for point in record["points"])
-        listed = {key: tuple(record[key]) for key in ("promises", "measures")}
+        points = tuple(ChoicePoint(**{**point, "measured": tuple(point["measured"])}) for point in record["points"])
+        listed = {key: tuple(record[key]) for key in ("guarantees", "measures")}
         snapping = tuple(record["snapping"]) if record.get("snapping") else None
         return cls(**{**record, **listed, "points": points, "snapping": snapping})
 
@@ -161,12 +161,12 @@ def compare_methods(
     table = _table(recipe, columns)
     few = table if rows is None else sample(table, recipe.schema, rows)
     name = recipe.form.name if recipe.form else usual_form(recipe.method)
-    asked = list_methods(recipe.models, name) if names is None else list(names)
+    requested = list_methods(recipe.models, name) if names is None else list(names)
     found = compare(
         few,
         recipe.schema,
         recipe.models,
-        asked,
+        requested,
         suppress=recipe.suppress,
         form=recipe.form,
         seed=recipe.seed,
@@ -193,14 +193,14 @@ def _snapping(columns: Columns, recipe: Recipe, choices: Choices, seed: int) -> 
 
 
 def from_comparison(found: Comparison, of: int) -> Choices:
-    """A comparison as points; the axis is the promise that protects most and that has a level."""
+    """A comparison as points; the axis is the guarantee that protects most and that has a level."""
     known = [
         i
         for i, _ in enumerate(found.measures)
-        if any(row.reached and row.reached[i].level is not None for row in found.methods)
+        if any(row.measured and row.measured[i].level is not None for row in found.methods)
     ]
     place = min(known, key=lambda i: strictness(found.measures[i].parameter), default=None)
-    levels = [row.reached[place].level if row.reached and place is not None else None for row in found.methods]
+    levels = [row.measured[place].level if row.measured and place is not None else None for row in found.methods]
     higher = place is not None and found.measures[place].higher_is_safer
     front = front_of(levels, [row.loss.a if row.loss else None for row in found.methods], higher)
     points = tuple(
@@ -209,13 +209,13 @@ def from_comparison(found: Comparison, of: int) -> Choices:
             name=row.name,
             method=row.method,
             models=None,
-            asked=None,
+            requested=None,
             ok=row.ok,
             level=levels[i],
             loss=row.loss.a if row.loss else None,
-            reached=tuple(reached.text for reached in row.reached),
+            measured=tuple(measured.text for measured in row.measured),
             classes=row.classes.count if row.classes else None,
-            withheld=row.withheld,
+            suppressed=row.suppressed,
             seconds=row.seconds,
             front=front[i],
             reason=row.reason,
@@ -224,7 +224,7 @@ def from_comparison(found: Comparison, of: int) -> Choices:
     )
     head = "level" if place is None else found.measures[place].name
     names = tuple(measure.name for measure in found.measures)
-    return Choices(found.rows, of, found.promises, names, head, higher, points, _best(points))
+    return Choices(found.rows, of, found.guarantees, names, head, higher, points, _best(points))
 
 
 def vary_guarantee(
@@ -237,7 +237,7 @@ def vary_guarantee(
     vary: Any = None,
     progress: Progress | None = None,
 ) -> Choices:
-    """What a stricter or looser promise would cost: `vary` as in `frontier`, such as "t" or {"t": [0.1, 0.2]}.
+    """What a stricter or looser guarantee would cost: `vary` as in `frontier`, such as "t" or {"t": [0.1, 0.2]}.
 
     >>> import closeknit as ck
     >>> draft = {**ck.datasets.hospital_recipe("table.csv"), "models": [{"k_anonymity": {"k": 4}}]}
@@ -264,7 +264,7 @@ def vary_guarantee(
 
 
 def from_frontier(found: Frontier, recipe: Recipe, vary: Any, of: int) -> Choices:
-    """A frontier as points, each with the promises it was made under."""
+    """A frontier as points, each with the guarantees it was made under."""
     sweep, _ = choose_sweep(recipe.models, vary)
     head = found.measures[0]
     points = tuple(
@@ -272,14 +272,14 @@ def from_frontier(found: Frontier, recipe: Recipe, vary: Any, of: int) -> Choice
             number=i,
             name=point.name,
             method=point.method,
-            models=[model_form(model) for model in sweep.at(point.asked)],
-            asked=f"{point.parameter} = {point.asked}",
+            models=[model_form(model) for model in sweep.at(point.requested)],
+            requested=f"{point.parameter} = {point.requested}",
             ok=point.ok,
             level=point.level,
             loss=point.loss.a if point.loss else None,
-            reached=tuple("–" if level is None else f"{level:.4g}" for level in point.reached),
+            measured=tuple("–" if level is None else f"{level:.4g}" for level in point.measured),
             classes=point.classes.count if point.classes else None,
-            withheld=point.withheld,
+            suppressed=point.suppressed,
             seconds=point.seconds,
             front=point.front,
             reason=point.reason,
@@ -287,11 +287,11 @@ def from_frontier(found: Frontier, recipe: Recipe, vary: Any, of: int) -> Choice
         for i, point in enumerate(found.points)
     )
     names = tuple(measure.name for measure in found.measures)
-    return Choices(found.rows, of, found.promises, names, head.name, head.higher_is_safer, points, _best(points))
+    return Choices(found.rows, of, found.guarantees, names, head.name, head.higher_is_safer, points, _best(points))
 
 
 def choose_point(draft: Mapping[str, Any], point: ChoicePoint | Mapping[str, Any]) -> Draft:
-    """The draft with the method of a point, and with its promises where these were varied.
+    """The draft with the method of a point, and with its guarantees where these were varied.
 
     >>> choose_point({"models": [{"k_anonymity": {"k": 4}}]}, {"method": {"sabre": {"fill": "knn"}}, "models": None})["method"]
     {'sabre': {'fill': 'knn'}}

@@ -1,7 +1,7 @@
-"""Promises for a page: what each one says in a plain sentence, its fields, and what the raw table reaches of it today.
+"""Guarantees for a page: what each one says in a plain sentence, its fields, and what the raw table reaches of it today.
 
 Today's level is that of the rows as they are: those with equal quasi cells are a class. It says how far the table is from a
-promise before anything is generalized. Whether a promise has a meaning for a column is asked of the promise itself.
+guarantee before anything is generalized. Whether a guarantee has a meaning for a column is asked of the guarantee itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from closeknit.api.parameter_sweep import RANGES
 from closeknit.api.recipe import models_from
-from closeknit.core.certificate import Promise, model_form
+from closeknit.core.certificate import Guarantee, model_form
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
@@ -74,7 +74,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
 
 @dataclass(frozen=True)
 class GuaranteeOffer:
-    """One promise about one column (or about the rows): what it says, what it takes, and how things stand today."""
+    """One guarantee about one column (or about the rows): what it says, what it takes, and how things stand today."""
 
     model: str  # its name in a recipe
     title: str
@@ -83,7 +83,7 @@ class GuaranteeOffer:
     example: str  # from this very table
     today: CurrentLevel
     fields: tuple[Field, ...]
-    refused: Mapping[str, str]  # choices of a field that have no meaning here, with the reason; "" is the promise itself
+    refused: Mapping[str, str]  # choices of a field that have no meaning here, with the reason; "" is the guarantee itself
     forms: tuple[str, ...]  # how the table must be written for it
 
     def record(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class GuaranteeOffer:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What the raw table reaches today, and every promise that could be asked of it."""
+    """What the raw table reaches today, and every guarantee that could be asked of it."""
 
     rows: int
     quasi: tuple[str, ...]
@@ -109,7 +109,7 @@ class Assessment:
 
 
 def assess_table(columns: Columns, schema: Schema) -> Assessment:
-    """How the raw table stands to every registered promise.
+    """How the raw table stands to every registered guarantee.
 
     >>> import closeknit as ck
     >>> found = assess_table(ck.datasets.hospital(200), ck.datasets.hospital_schema())
@@ -136,12 +136,12 @@ def _columns(name: str, schema: Schema) -> Sequence[str | None]:
 
 
 def fields_of(name: str) -> tuple[Field, ...]:
-    """The fields of a promise; of one that is registered from elsewhere, what its parameters tell.
+    """The fields of a guarantee; of one that is registered from elsewhere, what its parameters tell.
 
     >>> [field.name for field in fields_of("t_closeness")]
     ['column', 't', 'distance']
     """
-    choice("promise", name, tuple(REGISTRY))
+    choice("guarantee", name, tuple(REGISTRY))
     if name in FIELDS:
         return FIELDS[name]
     found: list[Field] = []
@@ -153,12 +153,12 @@ def fields_of(name: str) -> tuple[Field, ...]:
     return tuple(found)
 
 
-def promise_form(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """A promise from what was typed, as the draft writes it; what cannot be meant is refused with its sentence.
+def guarantee_form(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """A guarantee from what was typed, as the draft writes it; what cannot be meant is refused with its sentence.
 
-    >>> promise_form("t_closeness", {"column": "disease", "t": "0.2", "distance": ""})
+    >>> guarantee_form("t_closeness", {"column": "disease", "t": "0.2", "distance": ""})
     {'t_closeness': {'column': 'disease', 't': 0.2}}
-    >>> promise_form("k_anonymity", {"k": "0"})
+    >>> guarantee_form("k_anonymity", {"k": "0"})
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: k=0 is too small; k must be a whole number of at least 1
     """
@@ -176,10 +176,10 @@ def promise_form(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, Any
     return form
 
 
-def with_promise(draft: Mapping[str, Any], form: Mapping[str, Any], place: int | None = None) -> Draft:
-    """The draft with one promise more, or with another one at a place.
+def with_guarantee(draft: Mapping[str, Any], form: Mapping[str, Any], place: int | None = None) -> Draft:
+    """The draft with one guarantee more, or with another one at a place.
 
-    >>> with_promise({"models": [{"k_anonymity": {"k": 6}}]}, {"k_anonymity": {"k": 4}}, 0)["models"]
+    >>> with_guarantee({"models": [{"k_anonymity": {"k": 6}}]}, {"k_anonymity": {"k": 4}}, 0)["models"]
     [{'k_anonymity': {'k': 4}}]
     """
     models = list(draft.get("models") or [])
@@ -191,10 +191,10 @@ def with_promise(draft: Mapping[str, Any], form: Mapping[str, Any], place: int |
     return {**draft, "models": models, **({CONFIRMED: confirmed} if CONFIRMED in draft else {})}
 
 
-def without_promise(draft: Mapping[str, Any], place: int) -> Draft:
-    """The draft without the promise at a place.
+def without_guarantee(draft: Mapping[str, Any], place: int) -> Draft:
+    """The draft without the guarantee at a place.
 
-    >>> without_promise({"models": [{"k_anonymity": {"k": 6}}]}, 0)["models"]
+    >>> without_guarantee({"models": [{"k_anonymity": {"k": 6}}]}, 0)["models"]
     []
     """
     models = list(draft.get("models") or [])
@@ -204,12 +204,12 @@ def without_promise(draft: Mapping[str, Any], place: int) -> Draft:
 
 def _place(models: Sequence[Any], place: int) -> int:
     if not 0 <= place < len(models):
-        raise BadInput(f"there is no promise number {place + 1}", right=f"there are {len(models)}")
+        raise BadInput(f"there is no guarantee number {place + 1}", right=f"there are {len(models)}")
     return place
 
 
 def explain_guarantee(form: Mapping[str, Any], persons: bool = False) -> dict[str, str]:
-    """A promise of the draft in one line and in plain words.
+    """A guarantee of the draft in one line and in plain words.
 
     >>> explain_guarantee({"k_anonymity": {"k": 6}})["text"]
     'k-anonymity, k = 6'
@@ -221,11 +221,11 @@ def explain_guarantee(form: Mapping[str, Any], persons: bool = False) -> dict[st
 def _meaning(model: Model, persons: bool) -> str:
     status: Any = "attested" if persons and "persons" in model.needs else "recomputable"
     text, form = model.describe(None), model_form(model)
-    return meaning(Promise(model=form, text=text, column=model.column, asked=model.asked, held=True, status=status))
+    return meaning(Guarantee(model=form, text=text, column=model.column, requested=model.requested, held=True, status=status))
 
 
 def build_default(name: str, column: str | None) -> Model:
-    """A promise with the parameters that a page begins with.
+    """A guarantee with the parameters that a page begins with.
 
     >>> build_default("t_closeness", "disease")
     TCloseness(column='disease', t=0.2, distance=None)
@@ -234,7 +234,7 @@ def build_default(name: str, column: str | None) -> Model:
     if column is not None:
         given["column"] = column
     for field in fields_of(name):
-        if field.needed and field.name not in given:  # of a promise from elsewhere: what its family is looked at with
+        if field.needed and field.name not in given:  # of a guarantee from elsewhere: what its family is looked at with
             given[field.name] = RANGES[REGISTRY[name].family].grid[0] if REGISTRY[name].family in RANGES else 1
     return models_from([{name: given}])[0]
 
@@ -251,7 +251,7 @@ def _build_offer(name: str, column: str | None, example: Example, whole: Classes
 
 
 def _refusals(name: str, column: str | None, whole: Classes) -> dict[str, str]:
-    """Why the promise, or a choice of one of its fields, has no meaning for the column."""
+    """Why the guarantee, or a choice of one of its fields, has no meaning for the column."""
     found = {}
     given: dict[str, Any] = model_form(build_default(name, column))[name]
     for key, params in {"": given, **_variants(name, given)}.items():
@@ -263,7 +263,7 @@ def _refusals(name: str, column: str | None, whole: Classes) -> dict[str, str]:
 
 
 def _variants(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The promise with each choice of its fields, and with what that choice needs."""
+    """The guarantee with each choice of its fields, and with what that choice needs."""
     listed = [field for field in fields_of(name) if field.name != "column"]
     found = {}
     for field in listed:
@@ -278,6 +278,6 @@ def _variants(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _title(model: Model) -> str:
-    """The promise by its name: the first words of what its file says of it."""
+    """The guarantee by its name: the first words of what its file says of it."""
     said = inspect.getdoc(inspect.getmodule(type(model))) or model.name
     return said.split(":")[0].strip()

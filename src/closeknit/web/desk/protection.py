@@ -129,13 +129,13 @@ def check_reachable(table: Columns, draft: Forms, form: Forms) -> None:
     try:
         check_whole(whole, few, [model], schema.person_rows == "count-once", bool(draft.get("suppress")))
     except Unsatisfiable as bad:
-        reached = f"{model.levels(whole)[0]:.6g}"
-        raise BadInput(f"{bad.asked} cannot be met: the table reaches at most {reached}", right="request less") from None
+        measured = f"{model.levels(whole)[0]:.6g}"
+        raise BadInput(f"{bad.requested} cannot be met: the table reaches at most {measured}", right="request less") from None
     sizes = [other for other in models_from(draft.get("models") or []) if other.column is None]
     try:
         vacuity_notes([*sizes, model], lambda _: whole, bool(draft.get("allow_vacuous")))
     except Vacuous as bad:
-        raise BadInput(f"{bad.asked} is vacuous: {bad.reached}", right=bad.hint) from None
+        raise BadInput(f"{bad.requested} is vacuous: {bad.reachable}", right=bad.hint) from None
 
 
 def _line(form: Forms) -> str:

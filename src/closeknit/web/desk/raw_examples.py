@@ -1,4 +1,4 @@
-"""What the raw table says to each promise today, in a sentence with numbers and cells of this very table."""
+"""What the raw table says to each guarantee today, in a sentence with numbers and cells of this very table."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Example:
         return CurrentLevel(None, "no limit") if math.isinf(level) else CurrentLevel(level, f"{level:.4g}")
 
     def worst(self, model: Model) -> int:
-        """The class that comes nearest to breaking a promise."""
+        """The class that comes nearest to breaking a guarantee."""
         return self._worst(model)[0]
 
     def _worst(self, model: Model) -> tuple[int, float]:
@@ -62,7 +62,7 @@ class Example:
         return self.known[model]
 
     def sentence(self, model: Model, today: CurrentLevel) -> str:
-        """How far the table is from a promise; of one from elsewhere the level alone."""
+        """How far the table is from a guarantee; of one from elsewhere the level alone."""
         words = WORDS.get(model.family)
         if "release" in model.needs and "histograms" not in model.needs:
             return f"Today every row says its own {model.column}: whoever reads it knows it."

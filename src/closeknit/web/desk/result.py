@@ -25,12 +25,12 @@ HIGH = 0.9  # a risk that is said before anything is downloaded
 
 @dataclass(frozen=True)
 class GuaranteeResult:
-    """A promise as the certificate has it."""
+    """A guarantee as the certificate has it."""
 
     text: str
     means: str
-    asked: str
-    reached: str
+    requested: str
+    measured: str
     held: bool
     status: str  # recomputable or attested
     worst: str | None  # the class that comes nearest to breaking it, by its cells
@@ -73,9 +73,9 @@ class Result:
 
     ok: bool
     lines: tuple[str, ...]  # the certificate as the command line prints it
-    promises: tuple[GuaranteeResult, ...]
+    guarantees: tuple[GuaranteeResult, ...]
     rows: int
-    withheld: int
+    suppressed: int
     class_word: str
     classes: int
     smallest: int
@@ -104,7 +104,7 @@ def result(out: Path, name: str = "table.csv") -> Result:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     release.save(f"{folder}/out")
     ...     found = result(Path(folder, "out"))
-    >>> found.ok, found.promises[0].reached, [file.name for file in found.leaves]
+    >>> found.ok, found.guarantees[0].measured, [file.name for file in found.leaves]
     (True, '5', ['certificate.json', 'release.csv', 'report.html', 'report.json'])
     """
     home = private_folder(out)
@@ -115,9 +115,9 @@ def result(out: Path, name: str = "table.csv") -> Result:
     return Result(
         ok=certificate.ok,
         lines=tuple(str(certificate).splitlines()),
-        promises=tuple(_build_guarantee(told) for told in released.promises),
+        guarantees=tuple(_build_guarantee(told) for told in released.guarantees),
         rows=certificate.rows,
-        withheld=certificate.withheld,
+        suppressed=certificate.suppressed,
         class_word=released.class_words,
         classes=sizes.count,
         smallest=sizes.smallest,
@@ -176,13 +176,15 @@ def pictures(out: Path) -> dict[str, str]:
 
 
 def _build_guarantee(told: ExplainedGuarantee) -> GuaranteeResult:
-    promise = told.promise
-    attested = promise.status == "attested"
-    reached = "attested" if attested else "no limit" if promise.reached is None else f"{promise.reached:.4g}"
-    worst = promise.worst
+    guarantee = told.guarantee
+    attested = guarantee.status == "attested"
+    measured = "attested" if attested else "no limit" if guarantee.measured is None else f"{guarantee.measured:.4g}"
+    worst = guarantee.worst
     cells = None if worst is None else ", ".join(f"{name} {cell or 'missing'}" for name, cell in worst.cells.items())
     rows = None if worst is None else worst.rows
-    return GuaranteeResult(promise.text, told.means, promise.asked, reached, promise.held, promise.status, cells, rows)
+    return GuaranteeResult(
+        guarantee.text, told.means, guarantee.requested, measured, guarantee.held, guarantee.status, cells, rows
+    )
 
 
 def _attacks(released: PublicReport, private: PrivateReport | None) -> tuple[Attack, ...]:
@@ -192,7 +194,7 @@ def _attacks(released: PublicReport, private: PrivateReport | None) -> tuple[Att
 
 def _warn_unprotected(certificate: Certificate) -> list[str]:
     """A sentence about the sensitive attributes for which no guarantee was requested."""
-    named = {name for promise in certificate.promises for name in parts(promise.column)}
+    named = {name for guarantee in certificate.guarantees for name in parts(guarantee.column)}
     names = [name for name in certificate.columns.get("sensitive", {}) if name not in named]
     return [
         f"No guarantee protects {name}: whoever recognises the class of a person sees every value of {name} in it, "

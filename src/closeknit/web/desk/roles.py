@@ -26,7 +26,7 @@ LISTED = ("identifier", "plain", "drop")  # roles whose columns are a list of na
 MEANS = {
     "identifier": "left out: it names somebody",
     "quasi": "generalized: others may know it from elsewhere",
-    "sensitive": "published as it is: the secret that the promises protect",
+    "sensitive": "published as it is: the secret that the guarantees protect",
     "plain": "published as it is, and protected by nothing",
     "drop": "left out and used for nothing",
     "person": "left out: it says which rows are of one person",
@@ -271,13 +271,13 @@ def draft_faults(draft: Forms) -> list[str]:
     """What is wrong with the request as a whole: a draft without any can be run, as far as can be seen without the rows.
 
     >>> draft_faults({"schema": {"quasi": {"age": "numeric"}}, "models": []})
-    ['no promise was asked for; give at least one']
+    ['no guarantee was asked for; give at least one']
     """
     found = []
     if not _schema(draft)["quasi"]:
         found.append("no column is quasi; name those by which a person could be recognised")
     if not draft.get("models"):
-        found.append("no promise was asked for; give at least one")
+        found.append("no guarantee was asked for; give at least one")
     try:
         recipe = recipe_of({"models": [], **draft})
         method = recipe.method

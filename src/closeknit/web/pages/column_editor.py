@@ -65,19 +65,19 @@ def _describe_kind(
     name: str,
     form: Any,
     missing: list[str],
-    asked: Mapping[str, str],
+    requested: Mapping[str, str],
     given: Mapping[str, str] | None,
     errors: dict[str, str],
 ) -> dict[str, Any]:
     """Tree, levels and builders of a column that has a kind; what does not fit becomes a sentence at its place."""
     builders = list_builders(column, name, missing)
-    typed = dict(given or asked)
+    typed = dict(given or requested)
     builder = typed.get("builder", "")
     told: dict[str, Any] = {"builders": builders, "builder": builder if builder in builders else "", "typed": typed}
     told["from_data"] = isinstance(form, dict) and bool(form.get("from_data"))
     try:
         seen = bind_column(column, name, form, missing)
-        under, start = path_of(asked.get("under", "[]")), int(asked.get("start", "0") or 0)
+        under, start = path_of(requested.get("under", "[]")), int(requested.get("start", "0") or 0)
         told |= {"tree": tree_view(seen, under, start=max(start, 0)), "under": under, "start": start, "levels": preview(seen)}
         told["editable"] = seen.domain.tree is not None
         told["inner"] = _inner(told["tree"])

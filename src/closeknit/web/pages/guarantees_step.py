@@ -1,4 +1,4 @@
-"""The third step: what is promised, said in plain words, with what the raw table reaches today."""
+"""The third step: what is guaranteed, said in plain words, with what the raw table reaches today."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from closeknit.web.desk.guarantees import (
     build_default,
     explain_guarantee,
     fields_of,
-    promise_form,
-    with_promise,
-    without_promise,
+    guarantee_form,
+    with_guarantee,
+    without_guarantee,
 )
 from closeknit.web.desk.protection import check_reachable, list_unconfirmed, list_unprotected, set_aside, with_confirmed
 from closeknit.web.desk.roles import draft_faults
@@ -48,7 +48,7 @@ SNAPPED = ("generalized", "perturbed")  # forms whose ranges may end at steps
 
 @dataclass(frozen=True)
 class Card:
-    """A promise on the page: one that is asked for (with its place in the draft), or one that could be."""
+    """A guarantee on the page: one that is asked for (with its place in the draft), or one that could be."""
 
     key: str  # names it on the page
     model: str
@@ -64,8 +64,8 @@ class Card:
     forms: Sequence[str] = ()  # in which it has a meaning, where the one that is chosen is not among them
 
 
-@router.get("/tables/{id}/promises")
-def promises(request: Request, case: OwnCase, tasks: AllTasks) -> Response:
+@router.get("/tables/{id}/guarantees")
+def guarantees(request: Request, case: OwnCase, tasks: AllTasks) -> Response:
     """Those that are asked for, and those that could be."""
     check_started(case)
     return _page(request, case, tasks)
@@ -78,13 +78,13 @@ def _page(
     work = work_of(tasks, case, "reach", mark(draft, "data", "schema"))
     reach = work.found if work.fresh else None
     offers = reach["offered"] if reach else []
-    asked = [_build_card(place, form, offers) for place, form in enumerate(draft.get("models") or [])]
-    taken = {(card.model, card.column) for card in asked}
+    requested = [_build_card(place, form, offers) for place, form in enumerate(draft.get("models") or [])]
+    taken = {(card.model, card.column) for card in requested}
     others = [_build_offer_card(offer, form_name(draft)) for offer in offers if (offer["model"], offer["column"]) not in taken]
     told: dict[str, Any] = {
         "work": work,
         "reach": reach,
-        "asked": asked,
+        "requested": requested,
         "others": {column: [card for card in others if card.column == column] for column in _in_order(others)},
         "faults": draft_faults(draft),
         "unprotected": list_unprotected(draft),
@@ -99,7 +99,7 @@ def _page(
         "typed": typed or {},
         "errors": errors or {},
     }
-    return page(request, case, tasks, "promises", UNFIT if errors else 200, **told)
+    return page(request, case, tasks, "guarantees", UNFIT if errors else 200, **told)
 
 
 def _in_order(cards: Sequence[Card]) -> list[str | None]:
@@ -107,7 +107,7 @@ def _in_order(cards: Sequence[Card]) -> list[str | None]:
 
 
 def _build_card(place: int, form: Mapping[str, Any], offers: Sequence[Mapping[str, Any]]) -> Card:
-    """A promise of the draft, with what the look at the raw table says of its like."""
+    """A guarantee of the draft, with what the look at the raw table says of its like."""
     ((model, params),) = form.items()
     column = params.get("column")
     offer = next((offer for offer in offers if offer["model"] == model and offer["column"] == column), None)
@@ -137,9 +137,9 @@ def _build_offer_card(offer: Mapping[str, Any], form: str) -> Card:
     )
 
 
-@router.post("/tables/{id}/promises")
+@router.post("/tables/{id}/guarantees")
 def add_guarantee(request: Request, case: OwnCase, tasks: AllTasks, typed: FormFields) -> Response:
-    """Ask for a promise, or for another limit of one that is asked for."""
+    """Ask for a guarantee, or for another limit of one that is asked for."""
     check_started(case)
     form = dict(typed)
     if name := form.get("propose"):  # the usual guarantee of an attribute that has none
@@ -147,16 +147,16 @@ def add_guarantee(request: Request, case: OwnCase, tasks: AllTasks, typed: FormF
     key, model, place = form.pop("key", ""), form.pop("model", ""), form.pop("place", "")
     try:
         known = {each.name for each in fields_of(model)}
-        params = promise_form(model, {name: text for name, text in form.items() if name in known})
+        params = guarantee_form(model, {name: text for name, text in form.items() if name in known})
         draft = draft_of(case)
         check_reachable(columns_of(case), draft, params)
-        change(case, with_promise(draft, params, int(place) if place.isdigit() else None))
+        change(case, with_guarantee(draft, params, int(place) if place.isdigit() else None))
     except BadInput as bad:
         return _page(request, case, tasks, {key: str(bad)}, form)
-    return redirect_to(case, "promises")
+    return redirect_to(case, "guarantees")
 
 
-@router.post("/tables/{id}/promises/confirm")
+@router.post("/tables/{id}/guarantees/confirm")
 def confirm(request: Request, case: OwnCase, tasks: AllTasks, sure: Annotated[str, Form(max_length=10)] = "") -> Response:
     """Agree that the sensitive attributes without a guarantee are published as they are."""
     check_started(case)
@@ -166,17 +166,17 @@ def confirm(request: Request, case: OwnCase, tasks: AllTasks, sure: Annotated[st
     return redirect_to(case, "methods")
 
 
-@router.post("/tables/{id}/promises/{place}/remove")
+@router.post("/tables/{id}/guarantees/{place}/remove")
 def remove(case: OwnCase, place: int) -> Response:
     """Ask for it no longer."""
     check_started(case)
-    change(case, without_promise(draft_of(case), place))
-    return redirect_to(case, "promises")
+    change(case, without_guarantee(draft_of(case), place))
+    return redirect_to(case, "guarantees")
 
 
 @router.post("/tables/{id}/suppress")
 def suppress(request: Request, case: OwnCase, tasks: AllTasks, share: Annotated[str, Form(max_length=20)] = "") -> Response:
-    """The largest share of rows that may be withheld, in percent."""
+    """The largest share of rows that may be suppressed, in percent."""
     check_started(case)
     try:
         percent: Any = number_of("share", share.strip() or "0")
@@ -186,7 +186,7 @@ def suppress(request: Request, case: OwnCase, tasks: AllTasks, share: Annotated[
         return _page(request, case, tasks, {"suppress": str(bad)})
     kept = {key: value for key, value in draft_of(case).items() if key != "suppress"}
     change(case, {**kept, "suppress": percent / 100} if percent else kept)
-    return redirect_to(case, "promises")
+    return redirect_to(case, "guarantees")
 
 
 @router.post("/tables/{id}/form")
@@ -211,7 +211,7 @@ def set_form(
     except BadInput as bad:
         return _page(request, case, tasks, {"form": str(bad)})
     change(case, changed)
-    return redirect_to(case, "promises")
+    return redirect_to(case, "guarantees")
 
 
 def form_name(draft: Mapping[str, Any]) -> str:

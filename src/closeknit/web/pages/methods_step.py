@@ -26,7 +26,7 @@ from closeknit.web.tasks import Tasks
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
 Short = Annotated[str, Form(max_length=40)]
-ASKED = ("data", "schema", "models", "suppress", "form")  # what a comparison is about
+REQUESTED = ("data", "schema", "models", "suppress", "form")  # what a comparison is about
 
 
 @router.get("/tables/{id}/methods")
@@ -40,7 +40,7 @@ def _page(
     request: Request, case: Case, tasks: Tasks, point: int | None = None, error: dict[str, str] | None = None
 ) -> Response:
     draft = draft_of(case)
-    work = newest(tasks, case, mark(draft, *ASKED))
+    work = newest(tasks, case, mark(draft, *REQUESTED))
     found = Choices.read(work.found) if work.found else None
     faults = faults_of(draft)
     told: dict[str, Any] = {"work": work, "found": found, "faults": faults, "sample": SAMPLE, "rows": columns_of(case).rows}
@@ -69,7 +69,7 @@ def faults_of(draft: Mapping[str, Any]) -> list[str]:
 
 
 def choose_first(found: Choices, draft: Mapping[str, Any]) -> int | None:
-    """The point that loses least under the promises as they are asked for; of looser ones, only where there is no other."""
+    """The point that loses least under the guarantees as they are asked for; of looser ones, only where there is no other."""
     kept = [each for each in found.points if each.ok and each.loss is not None and each.models in (None, draft.get("models"))]
     return min(kept, key=lambda each: (each.loss, each.number)).number if kept else found.best
 
@@ -99,7 +99,7 @@ def compare(
     rows: Short = "",
     name: Annotated[list[Short] | None, Form()] = None,
 ) -> Response:
-    """Compare on a sample or on all rows, or see what other limits of a promise would cost."""
+    """Compare on a sample or on all rows, or see what other limits of a guarantee would cost."""
     check_started(case)
     draft = draft_of(case)
     if faults := faults_of(draft):
@@ -110,7 +110,7 @@ def compare(
         return _page(request, case, tasks, error={"sample": str(bad)})
     known = [offer.name for offer in methods(draft) if not offer.refused]
     names = [each for each in name or known if each in known]
-    tasks.start(case, "frontier" if do == "vary" else "choices", rows=few, methods=names, of=mark(draft, *ASKED))
+    tasks.start(case, "frontier" if do == "vary" else "choices", rows=few, methods=names, of=mark(draft, *REQUESTED))
     return redirect_to(case, "methods")
 
 
@@ -123,7 +123,7 @@ def release(
     draft = draft_of(case)
     try:
         if point is not None:
-            work = newest(tasks, case, mark(draft, *ASKED))
+            work = newest(tasks, case, mark(draft, *REQUESTED))
             points = Choices.read(work.found).points if work.found else ()
             if not 0 <= point < len(points):
                 raise BadInput("this point is not there any more", right="compare again")
@@ -135,5 +135,5 @@ def release(
     except BadInput as bad:
         return _page(request, case, tasks, point, {"methods": str(bad)})
     change(case, draft)
-    tasks.start(case, "anonymize", pictures=True, of=mark(draft, *ASKED, "method"))
+    tasks.start(case, "anonymize", pictures=True, of=mark(draft, *REQUESTED, "method"))
     return redirect_to(case, "release")

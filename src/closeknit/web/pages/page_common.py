@@ -22,7 +22,7 @@ WORKS = {  # what is going on, for the page that waits for it
     "anonymize": "Making the release",
 }
 STEP_OF = {
-    "reach": ("promises",),
+    "reach": ("guarantees",),
     "choices": ("methods",),
     "frontier": ("methods",),
     "anonymize": ("release",),
@@ -42,7 +42,7 @@ def steps(case: Case, tasks: Tasks) -> list[Step]:
     """Which steps can be gone to."""
     begun = case.draft.is_file()
     made = case.finished or tasks.last(case, "anonymize") is not None
-    named = {"table": "Table", "roles": "Roles", "promises": "Guarantees", "methods": "Methods", "release": "Release"}
+    named = {"table": "Table", "roles": "Roles", "guarantees": "Guarantees", "methods": "Methods", "release": "Release"}
     return [Step(name, title, name == "table" or (made if name == "release" else begun)) for name, title in named.items()]
 
 
@@ -104,4 +104,4 @@ class Work:
 def work_of(tasks: Tasks, case: Case, kind: str, mark: str | None = None) -> Work:
     """How things stand with a kind of work; `mark` is what it must have been asked about."""
     task = tasks.last(case, kind)
-    return Work(task, tasks.result(case, task), task is not None and (mark is None or task.asked.get("of") == mark))
+    return Work(task, tasks.result(case, task), task is not None and (mark is None or task.options.get("of") == mark))

@@ -13,9 +13,9 @@ PAGES = {
     "missing": ["roles"],
     "undo": ["roles"],
     "roles": ["roles"],
-    "promises": ["promises"],
-    "suppress": ["promises"],
-    "form": ["promises"],
+    "guarantees": ["guarantees"],
+    "suppress": ["guarantees"],
+    "form": ["guarantees"],
 }
 
 

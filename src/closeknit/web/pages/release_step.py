@@ -1,4 +1,4 @@
-"""The fifth step: the release, what it promises and costs, and two downloads that never come in one."""
+"""The fifth step: the release, what it guarantees and costs, and two downloads that never come in one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from closeknit.web.case_tasks import draft_of
 from closeknit.web.desk.result import result
 from closeknit.web.headers import DOCUMENT
 from closeknit.web.pages.drafts import mark
-from closeknit.web.pages.methods_step import ASKED
+from closeknit.web.pages.methods_step import REQUESTED
 from closeknit.web.pages.page_common import page, work_of
 from closeknit.web.rest import check_file, download
 from closeknit.web.routing import AllTasks, LimitedRoute, OwnCase
@@ -21,7 +21,7 @@ PICTURES = ("loss", "risk")
 @router.get("/tables/{id}/release")
 def release(request: Request, case: OwnCase, tasks: AllTasks) -> Response:
     """Certificate, before and after, loss by column, attacks, downloads."""
-    now = mark(draft_of(case), *ASKED, "method") if case.draft.is_file() else None
+    now = mark(draft_of(case), *REQUESTED, "method") if case.draft.is_file() else None
     work = work_of(tasks, case, "anonymize", now)
     found = result(case.out, case.name) if case.finished and not work.running else None
     pictures = [name for name in PICTURES if (case.folder / "pictures" / f"{name}.svg").is_file()]

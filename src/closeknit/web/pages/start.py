@@ -63,10 +63,10 @@ def start_example(owner: Owner, cases: AllCases, tasks: AllTasks) -> Response:
     return redirect_to(case)
 
 
-def start_inspection(cases: Cases, tasks: Tasks, case: Case, **asked: bool) -> None:
+def start_inspection(cases: Cases, tasks: Tasks, case: Case, **requested: bool) -> None:
     """Look at a new table; where that is refused, nothing of it stays."""
     try:
-        tasks.start(case, "look", **asked)
+        tasks.start(case, "look", **requested)
     except BaseException:
         cases.remove(case)
         raise

@@ -29,8 +29,8 @@ def table(request: Request, case: OwnCase, tasks: AllTasks) -> Response:
 
 def _page(request: Request, case: OwnCase, tasks: AllTasks, errors: dict[str, str] | None = None) -> Response:
     work = work_of(tasks, case, "look")
-    asked = work.task.asked.get("csv") if work.task else None
-    csv = asked or (work.found or {}).get("csv") or {}
+    requested = work.task.options.get("csv") if work.task else None
+    csv = requested or (work.found or {}).get("csv") or {}
     return page(request, case, tasks, "table", UNFIT if errors else 200, work=work, csv=csv, errors=errors or {})
 
 
@@ -92,14 +92,14 @@ def rename_data(data: Any, name: str) -> Any:
     return {**data, "path": name} if isinstance(data, dict) else name
 
 
-@router.post("/tables/{id}/promises/look")
+@router.post("/tables/{id}/guarantees/look")
 def start_assessment(case: OwnCase, tasks: AllTasks) -> Response:
     """Count what the raw table reaches today, where that is not known yet."""
     now = mark(draft_of(case), "data", "schema")
     work = work_of(tasks, case, "reach", now)
     if not (work.fresh and (work.running or work.found)):
         tasks.start(case, "reach", of=now)
-    return redirect_to(case, "promises")
+    return redirect_to(case, "guarantees")
 
 
 @router.get("/tables/{id}/tasks/{number}")

@@ -1,4 +1,4 @@
-"""Rows may be withheld: never more than allowed, only where the loss falls, and nothing of them is told."""
+"""Rows may be suppressed: never more than allowed, only where the loss falls, and nothing of them is told."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import closeknit as ck
 from closeknit.api.publishing import publish_table
-from closeknit.checks.methods import promise_kept
+from closeknit.checks.methods import guarantee_met
 from closeknit.checks.parameter_sets import METHODS
 from closeknit.checks.tables import Case, fit_to_method
 from closeknit.core.certificate import Certificate
@@ -45,9 +45,9 @@ def coded(made: dict[str, list[object]], suppressible: int) -> Table:
 
 
 def total_loss(table: Table, partition: Partition) -> float:
-    withheld = int((partition.class_of < 0).sum())
+    suppressed = int((partition.class_of < 0).sum())
     kept = partition_loss(scales(table), table.quasi, partition.class_of, partition.count) * len(table)
-    return float(kept) + withheld
+    return float(kept) + suppressed
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -79,9 +79,9 @@ def test_outliers_lower_the_loss_and_are_never_too_many(seed: int, allowed: int)
     table = coded(cells(int(rng.integers(6, 60)), int(rng.integers(0, 5))), allowed)
     partition = Partition.of(rng.integers(0, 4, len(table)))
     rest = without_outliers(table, partition)
-    withheld = int((rest.class_of < 0).sum())
-    assert withheld <= allowed
-    assert total_loss(table, rest) < total_loss(table, partition) if withheld else (rest.class_of == partition.class_of).all()
+    suppressed = int((rest.class_of < 0).sum())
+    assert suppressed <= allowed
+    assert total_loss(table, rest) < total_loss(table, partition) if suppressed else (rest.class_of == partition.class_of).all()
 
 
 def test_outliers_are_chosen_without_their_secret() -> None:
@@ -98,32 +98,32 @@ def test_outliers_are_chosen_without_their_secret() -> None:
 
 @pytest.mark.parametrize("name", list(METHODS))
 @pytest.mark.parametrize("suppress", [0, 0.01, 0.025, 0.3])
-def test_every_method_withholds_where_it_pays(name: str, suppress: float) -> None:
+def test_every_method_suppresses_where_it_pays(name: str, suppress: float) -> None:
     method = REGISTRY[name]()
     case = fit_to_method(
         method, Case("far", Columns.of(cells()), SCHEMA, (ck.KAnonymity(5), ck.TCloseness("wage", 0.4)), suppress)
     )
     assert case is not None
-    promise_kept(method, case)
+    guarantee_met(method, case)
     without, release = (
         ck.anonymize(case.columns, SCHEMA, case.models, method, suppress=share, seed=SEED) for share in (0, suppress)
     )
-    withheld = int((release.partition < 0).sum())
-    assert withheld == release.certificate.withheld == case.columns.rows - release.columns.rows
-    assert withheld <= Fraction(str(suppress)) * case.columns.rows
-    assert release.loss <= without.loss and (release.loss < without.loss if withheld else release.loss == without.loss)
-    assert withheld > 0 or suppress < 0.025 or name not in ("stack_and_deal", "mondrian")  # three rows that are far off
+    suppressed = int((release.partition < 0).sum())
+    assert suppressed == release.certificate.suppressed == case.columns.rows - release.columns.rows
+    assert suppressed <= Fraction(str(suppress)) * case.columns.rows
+    assert release.loss <= without.loss and (release.loss < without.loss if suppressed else release.loss == without.loss)
+    assert suppressed > 0 or suppress < 0.025 or name not in ("stack_and_deal", "mondrian")  # three rows that are far off
 
 
 @pytest.mark.parametrize("shift", [1, 2, 3])
-def test_secrets_of_withheld_rows_change_nothing(shift: int) -> None:
+def test_secrets_of_suppressed_rows_change_nothing(shift: int) -> None:
     """Who knows all published rows and the certificate learns nothing of the others: with a reference of all rows he would."""
     made = cells()
     models = [ck.KAnonymity(5), ck.TCloseness("wage", 0.4)]
     release = ck.anonymize(Columns.of(made), SCHEMA, models, ck.Mondrian(), suppress=0.025, seed=SEED)
-    withheld = release.partition < 0
-    assert withheld.any()
-    moved = [(wage + shift) % 5 if out else wage for wage, out in zip(made["wage"], withheld, strict=True)]
+    suppressed = release.partition < 0
+    assert suppressed.any()
+    moved = [(wage + shift) % 5 if out else wage for wage, out in zip(made["wage"], suppressed, strict=True)]
     told = []
     for wages in (made["wage"], moved):
         table = SCHEMA.encode(Columns.of(made | {"wage": wages}))
@@ -135,40 +135,40 @@ def test_secrets_of_withheld_rows_change_nothing(shift: int) -> None:
 
 
 def test_the_rest_alone_may_not_keep_what_the_whole_can() -> None:
-    """Rows that are far off hold the third value of the secret: without them the promise is lost, so they stay."""
+    """Rows that are far off hold the third value of the secret: without them the guarantee is lost, so they stay."""
     made = cells(60, 3)
     made["wage"] = [2, 2, 2, *(i % 2 for i in range(57))]
     models = [ck.KAnonymity(5), ck.LDiversity("wage", 3)]
     release = ck.anonymize(Columns.of(made), SCHEMA, models, ck.StackAndDeal(), suppress=0.05, seed=SEED)
-    assert release.certificate.ok and release.certificate.withheld == 0
+    assert release.certificate.ok and release.certificate.suppressed == 0
 
 
 # Written as `*` ----------------------------------------------------------------------------------------------------------
 
 
-def starred(withheld: str, models: list[Model], made: dict[str, list[object]], out: int = 6) -> tuple[Columns, Certificate]:
-    """The first rows are withheld, the others stand in classes of their own tens of years."""
+def starred(suppressed: str, models: list[Model], made: dict[str, list[object]], out: int = 6) -> tuple[Columns, Certificate]:
+    """The first rows are suppressed, the others stand in classes of their own tens of years."""
     table = SCHEMA.encode(Columns.of(made))
     number = np.array([-1 if row < out else int(age) // 40 for row, age in enumerate(made["age"])])
-    return publish_table(table, Partition.of(number[table.rows]), models, ck.generalized(withheld=withheld))
+    return publish_table(table, Partition.of(number[table.rows]), models, ck.generalized(suppressed=suppressed))
 
 
-@pytest.mark.parametrize("withheld", ["starred", "hidden", "removed"])
-def test_withheld_rows_are_written_as_asked(withheld: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("suppressed", ["starred", "hidden", "removed"])
+def test_suppressed_rows_are_written_as_asked(suppressed: str, tmp_path: Path) -> None:
     made = cells(60, 0)
     made["age"][:6] = [900, 901, 902, 903, 904, 905]
-    columns, certificate = starred(withheld, [ck.KAnonymity(5)], made)
+    columns, certificate = starred(suppressed, [ck.KAnonymity(5)], made)
     rows = list(zip(*(columns[name].cells() for name in ("age", "sex", "wage")), strict=True))
     stars = [row for row in rows if row[:2] == ("*", "*")]
-    assert certificate.form["generalized"].get("withheld", "removed") == withheld
+    assert certificate.form["generalized"].get("suppressed", "removed") == suppressed
     assert not re.search(r"\b90[0-5]\b", certificate.to_json())
-    if withheld == "removed":
-        assert certificate.withheld == 6 and len(rows) == 54 and not stars
+    if suppressed == "removed":
+        assert certificate.suppressed == 6 and len(rows) == 54 and not stars
     else:
-        assert certificate.withheld == 0 and len(rows) == 60 and len(stars) == 6
+        assert certificate.suppressed == 0 and len(rows) == 60 and len(stars) == 6
         secrets = sorted(str(row[2]) for row in stars)
-        assert secrets == (["*"] * 6 if withheld == "hidden" else sorted(str(wage) for wage in made["wage"][:6]))
-        assert any("6 rows were withheld" in note for note in certificate.notes)
+        assert secrets == (["*"] * 6 if suppressed == "hidden" else sorted(str(wage) for wage in made["wage"][:6]))
+        assert any("6 rows were suppressed" in note for note in certificate.notes)
     release = Release(columns, certificate, partition=np.zeros(60, dtype=np.int32), recipe={"seed": SEED})
     for format in ("csv", "parquet"):
         release.save(tmp_path / format, format, report=False)
@@ -179,14 +179,14 @@ def test_starred_rows_are_judged_as_a_class_with_themselves_in_the_reference() -
     made = cells(60, 0)
     made["wage"] = [i % 2 for i in range(60)]
     columns, certificate = starred("starred", [ck.KAnonymity(5), ck.TCloseness("wage", 0.1)], made)
-    assert certificate.form["generalized"].get("withheld", "removed") == "starred" and "*" in columns["age"].cells()
-    made["wage"][:6] = [0] * 6  # the stars alone would break the promise, and the rest keeps it without them
+    assert certificate.form["generalized"].get("suppressed", "removed") == "starred" and "*" in columns["age"].cells()
+    made["wage"][:6] = [0] * 6  # the stars alone would break the guarantee, and the rest keeps it without them
     columns, certificate = starred("starred", [ck.KAnonymity(5), ck.TCloseness("wage", 0.2)], made)
-    assert certificate.form["generalized"].get("withheld", "removed") == "hidden" and columns["wage"].cells().count("*") == 6
+    assert certificate.form["generalized"].get("suppressed", "removed") == "hidden" and columns["wage"].cells().count("*") == 6
     reference = [wage for wage in columns["wage"].cells() if wage != "*"]
     assert len(reference) == 54
     columns, certificate = starred("starred", [ck.KAnonymity(8), ck.TCloseness("wage", 0.2)], made)  # too few to be a class
-    assert certificate.form["generalized"].get("withheld", "removed") == "removed" and certificate.withheld == 6
+    assert certificate.form["generalized"].get("suppressed", "removed") == "removed" and certificate.suppressed == 6
 
 
 def test_secrets_of_hidden_rows_change_nothing() -> None:
@@ -204,15 +204,15 @@ def test_a_whole_run_with_stars() -> None:
     made["age"][3:8] = [1000, 990, 980, 970, 960]
     for method in (ck.Mondrian(), ck.Incognito()):
         models = [ck.KAnonymity(4)]
-        form = ck.generalized(withheld="starred")
+        form = ck.generalized(suppressed="starred")
         release = ck.anonymize(Columns.of(made), SCHEMA, models, method, suppress=0.1, form=form, seed=SEED)
         assert (release.partition < 0).sum() <= 12 and release.certificate.ok
         stars = list(zip(release.columns["age"].cells(), release.columns["sex"].cells(), strict=True)).count(("*", "*"))
-        kept = release.certificate.form["generalized"].get("withheld", "removed") != "removed"
-        assert stars >= (release.partition < 0).sum() if kept else release.certificate.withheld > 0
+        kept = release.certificate.form["generalized"].get("suppressed", "removed") != "removed"
+        assert stars >= (release.partition < 0).sum() if kept else release.certificate.suppressed > 0
 
 
-# What withheld rows must not do ------------------------------------------------------------------------------------------
+# What suppressed rows must not do ------------------------------------------------------------------------------------------
 
 
 def test_the_reference_is_that_of_the_remaining_rows() -> None:
@@ -222,13 +222,15 @@ def test_the_reference_is_that_of_the_remaining_rows() -> None:
     assert reference.tolist() == np.bincount(table.sensitive[class_of >= 0, 0], minlength=len(reference)).tolist()
 
 
-@pytest.mark.parametrize("withheld", ["starred", "hidden"])
-def test_stars_do_not_count_for_a_class_of_others_that_is_all_stars(withheld: str) -> None:
+@pytest.mark.parametrize("suppressed", ["starred", "hidden"])
+def test_stars_do_not_count_for_a_class_of_others_that_is_all_stars(suppressed: str) -> None:
     schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"wage": ck.numeric()})
     table = schema.encode(Columns.of({"sex": ["f", "m", "f", "m", "f", "f", "f", "f"], "wage": [1, 2, 1, 2, 1, 2, 1, 2]}))
-    class_of = np.where(table.rows < 2, 0, np.where(table.rows < 4, -1, 1))  # two rows of both sexes, two withheld, four women
+    class_of = np.where(
+        table.rows < 2, 0, np.where(table.rows < 4, -1, 1)
+    )  # two rows of both sexes, two suppressed, four women
     with pytest.raises(ck.Unsatisfiable):
-        publish_table(table, Partition.of(class_of), [ck.KAnonymity(4)], ck.generalized(withheld=withheld))
+        publish_table(table, Partition.of(class_of), [ck.KAnonymity(4)], ck.generalized(suppressed=suppressed))
 
 
 def test_a_plain_value_that_stands_alone_without_its_twin_is_refused() -> None:
@@ -238,5 +240,5 @@ def test_a_plain_value_that_stands_alone_without_its_twin_is_refused() -> None:
     partition = Partition.of(np.where(table.rows < 5, 0, -1))
     with pytest.raises(ck.BadInput, match="ward"):
         publish_table(table, partition, [ck.KAnonymity(2)], ck.generalized())
-    columns, _ = publish_table(table, partition, [ck.KAnonymity(1)], ck.generalized(withheld="starred"))
+    columns, _ = publish_table(table, partition, [ck.KAnonymity(1)], ck.generalized(suppressed="starred"))
     assert columns["ward"].cells().count("b") == 2
