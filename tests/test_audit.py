@@ -186,7 +186,7 @@ def put(*path: Any) -> Any:
         (put("guarantees", 0, "measured", 9.0), "k-anonymity"),
         (put("guarantees", 0, "exact", "9"), "k-anonymity"),
         (put("guarantees", 0, "requested", ">= 9"), "k-anonymity"),
-        (put("guarantees", 0, "held", False), "k-anonymity"),
+        (put("guarantees", 0, "met", False), "k-anonymity"),
         (put("guarantees", 0, "worst", "rows", 40), "worst class of 40 rows"),
         (put("guarantees", 0, "worst", "cells", "age", "*"), "worst class"),
         (put("guarantees", 1, "measured", 0.001), "t-closeness"),

@@ -93,7 +93,7 @@ def test_printed_table_is_aligned_and_says_what_is_meant(comparison: Comparison)
 
 
 def test_how_a_level_is_said() -> None:
-    requested: dict[str, Any] = {"model": {}, "text": "p", "column": None, "requested": "<= 1", "held": True}
+    requested: dict[str, Any] = {"model": {}, "text": "p", "column": None, "requested": "<= 1", "met": True}
     worst = WorstClass(cells={}, rows=1)
     said = [
         MeasuredLevel.of(Guarantee(**requested, **more)).text

@@ -104,7 +104,7 @@ def test_guarantees_in_persons_are_attested(tmp_path: Path) -> None:
     release = ck.anonymize(Columns.of(cells), schema(), models, seed=SEED)
     k, diversity, closeness = release.certificate.guarantees
     for attested in (k, diversity):
-        assert attested.status == "attested" and attested.held
+        assert attested.status == "attested" and attested.met
         assert (attested.measured, attested.exact, attested.worst) == (None, None, None)
         assert "attested" in attested.line()
     assert closeness.status == "recomputable" and closeness.worst is not None
@@ -117,7 +117,7 @@ def test_guarantees_in_persons_are_attested(tmp_path: Path) -> None:
     assert [guarantee.attested for guarantee in found.guarantees] == [True, True, False]
     assert str(found).splitlines()[-1].startswith("holds as far as it can be checked (attested, as measured by the data owner")
     claimed = json.loads((tmp_path / "out" / "certificate.json").read_text(encoding="utf-8"))
-    claimed["guarantees"][1]["held"] = False
+    claimed["guarantees"][1]["met"] = False
     found = ck.audit(tmp_path / "out", certificate=ck.Certificate.from_json(json.dumps(claimed)))
     assert found.status == "not met" and "its certificate says that it is not met" in found.findings[0]
 

@@ -65,7 +65,7 @@ def test_a_release_from_saving_to_audit(tmp_path: Path) -> None:
     told = json.loads((tmp_path / "out" / "certificate.json").read_text())
     assert told["form"] == {"perturbed": {"retain": 0.5}}
     size, bound = told["guarantees"]
-    assert (size["status"], bound["status"], bound["held"]) == ("recomputable", "attested", True)
+    assert (size["status"], bound["status"], bound["met"]) == ("recomputable", "attested", True)
     assert bound["measured"] is None and "cannot be seen" in bound["why"] and "gamma = 6" in bound["text"]
     assert "probability 0.5" in (tmp_path / "out" / "README.txt").read_text()
     assert str(SEED) not in json.dumps(told)
@@ -124,7 +124,7 @@ def test_gamma_may_be_exactly_what_is_asked_and_no_more() -> None:
     with pytest.raises(ck.Unsatisfiable, match=r"reaches 6; .*retain at most"):
         release(models=[ck.PosteriorBound("disease", "5.999999999999")])
     third = ck.PosteriorBound("disease", "7/2")
-    assert release(form=ck.perturbed("1/3"), models=[third]).certificate.guarantees[0].held
+    assert release(form=ck.perturbed("1/3"), models=[third]).certificate.guarantees[0].met
     with pytest.raises(ck.Unsatisfiable):
         release(form=ck.perturbed("1/3"), models=[replace(third, gamma=3.4999999999)])
 

@@ -119,7 +119,7 @@ def test_suppressed_rows_are_minus_one() -> None:
     assert 0 < suppressed == release.certificate.suppressed == stream.counters.suppressed
     assert release.columns.rows == 60 - suppressed
     (k,) = release.certificate.guarantees
-    assert k.status == "attested" and k.measured is None and k.held
+    assert k.status == "attested" and k.measured is None and k.met
 
 
 def test_nothing_at_all_is_unsatisfiable() -> None:
@@ -174,7 +174,7 @@ def rolling_equals_release(stream: Any, table: Columns) -> None:
     for name, pair in release.certificate.loss.columns.items():
         assert rolling.loss.columns[name] == pytest.approx(pair), name
     for now, then in zip(rolling.guarantees, release.certificate.guarantees, strict=True):
-        assert (now.text, now.held, now.status, now.why) == (then.text, then.held, then.status, then.why)
+        assert (now.text, now.met, now.status, now.why) == (then.text, then.met, then.status, then.why)
         assert now.measured is None or (then.measured is not None and now.measured <= then.measured)
     assert ck.Certificate.from_json(rolling.to_json()) == rolling
 
@@ -241,4 +241,4 @@ def test_a_class_that_breaks_a_guarantee_is_told(monkeypatch: pytest.MonkeyPatch
     stream = ck.KnnStream(schema(), k=2, delta=20, models=[ck.LDiversity("ill", 2)], seed=5)
     stream.push_many(Columns.of({**people(100), "ill": ["flu"] * 100}))
     k, diverse = stream.certificate.guarantees
-    assert k.held and not diverse.held and not stream.certificate.ok and diverse.measured == 1
+    assert k.met and not diverse.met and not stream.certificate.ok and diverse.measured == 1

@@ -265,13 +265,11 @@ def test_every_guarantee_has_its_own_words(release: ck.Release) -> None:
     words = set()
     for model in requested:
         guarantee = Guarantee(
-            model=model_form(model), text="t", column=model.column, requested=model.requested, held=True, status="recomputable"
+            model=model_form(model), text="t", column=model.column, requested=model.requested, met=True, status="recomputable"
         )
         words.add(meaning(guarantee))
     assert len(words) == len(requested) and all(len(said) > 40 and said.endswith(".") for said in words)
-    foreign = Guarantee(
-        model={"mine": {}}, text="my own guarantee", column=None, requested="", held=True, status="recomputable"
-    )
+    foreign = Guarantee(model={"mine": {}}, text="my own guarantee", column=None, requested="", met=True, status="recomputable")
     assert meaning(foreign) == "my own guarantee"
 
 

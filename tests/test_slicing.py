@@ -228,7 +228,7 @@ def test_weighed_buckets_go_with_nothing_else(more: dict[str, str]) -> None:
         quiet(columns, schema, [ck.TCloseness("disease", 0.4)], ck.Slicing(l=2, **more))
     release = quiet(columns, schema, [], ck.Slicing(l=2, **more))
     guarantee = release.certificate.guarantees[0]
-    assert (guarantee.held, guarantee.status, guarantee.measured) == (True, "attested", None)
+    assert (guarantee.met, guarantee.status, guarantee.measured) == (True, "attested", None)
     checked = ck.audit(release.columns, certificate=release.certificate).guarantees[0]
     assert checked.status in ("recomputed", "not checkable")
 

@@ -168,7 +168,7 @@ def test_a_beta_that_the_cap_makes_idle_is_noted() -> None:
 def test_what_is_allowed_is_noted_and_its_share_is_stated(allowed: ck.Release) -> None:
     certificate = allowed.certificate
     guarantee = certificate.guarantees[1]
-    assert certificate.ok and guarantee.held and guarantee.vacuous and guarantee.alone == 1.0
+    assert certificate.ok and guarantee.met and guarantee.vacuous and guarantee.alone == 1.0
     assert vacuous_note(guarantee.text) in certificate.notes and "may stand alone" in guarantee.line()
     assert certificate.guarantees[0].alone is None  # sizes say nothing about values
     assert Certificate.from_json(certificate.to_json()) == certificate

@@ -21,7 +21,7 @@ def test_the_page_of_a_release_says_what_its_files_say(tmp_path: Path) -> None:
     found = result.result(tmp_path / "out", "patients.csv")
     assert "\n".join(found.lines) == str(release.certificate) and found.ok
     assert dict(found.loss_by_column) == {name: a for name, (a, _) in release.certificate.loss.columns.items()}
-    assert [kept.held for kept in found.guarantees] == [True, True] and found.sample is not None
+    assert [kept.met for kept in found.guarantees] == [True, True] and found.sample is not None
     assert [attack.risk for attack in found.attacks] == sorted((attack.risk for attack in found.attacks), reverse=True)
     assert any(attack.needs_original for attack in found.attacks) and not all(attack.needs_original for attack in found.attacks)
     assert {"recipe.yaml", "classes.csv"} <= {file.name for file in found.stays} and not set(found.leaves) & set(found.stays)

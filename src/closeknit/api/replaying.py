@@ -133,7 +133,7 @@ def _certify_replay(
 
 def _attest_guarantee(stream: Stream, model: Model, held: Mapping[Model, bool]) -> Guarantee:
     guarantee = attest_model(stream, model, held.get(model, True))
-    if not guarantee.held:
+    if not guarantee.met:
         raise Unsatisfiable(guarantee.text, "judged against its window at home, it is not kept", "choose another stream")
     return guarantee
 

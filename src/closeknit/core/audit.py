@@ -76,7 +76,7 @@ class CheckedGuarantee(Record):
         """A guarantee as a stranger judged it."""
         if guarantee.status == "not checkable":
             return cls(text=guarantee.text, requested=guarantee.requested, status="not checkable", why=guarantee.why)
-        status: Status = "broken" if not guarantee.held else "vacuous" if guarantee.vacuous else "recomputed"
+        status: Status = "broken" if not guarantee.met else "vacuous" if guarantee.vacuous else "recomputed"
         same = {key: getattr(guarantee, key) for key in ("text", "requested", "measured", "exact", "alone")}
         return cls(**same, status=status)
 
@@ -183,7 +183,7 @@ class Recomputation:
 def differences(seen: Recomputation, claimed: Certificate) -> Iterator[str]:
     """Every number of a certificate that a recomputation does not give again, one sentence each."""
     for guarantee in claimed.guarantees:
-        if guarantee.status == "attested" and not guarantee.held:
+        if guarantee.status == "attested" and not guarantee.met:
             yield f"{guarantee.text}: its certificate says that it is not met"
     for then in (guarantee for guarantee in claimed.guarantees if guarantee.status == "recomputable"):
         for now in seen.guarantees:
@@ -215,7 +215,7 @@ def find_finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
 
 
 def _guarantee_differences(now: Guarantee, then: Guarantee) -> Iterator[str]:
-    same = all(getattr(now, key) == getattr(then, key) for key in ("text", "column", "requested", "held", "exact"))
+    same = all(getattr(now, key) == getattr(then, key) for key in ("text", "column", "requested", "met", "exact"))
     if not same or not _equal(now.measured, then.measured):
         said = f"{_render_outcome(then)} of '{then.text}', asked {then.requested}"
         yield f"{now.text}: recomputed {_render_outcome(now)}, asked {now.requested}; its certificate says {said}"
@@ -257,7 +257,7 @@ def _estimate_differences(found: Mapping[str, ValueEstimates], claimed: Certific
 
 def _render_outcome(guarantee: Guarantee) -> str:
     exact = f" (exactly {guarantee.exact})" if guarantee.exact else ""
-    return f"{'kept' if guarantee.held else 'broken'} at {render_level(guarantee.measured)}{exact}"
+    return f"{'kept' if guarantee.met else 'broken'} at {render_level(guarantee.measured)}{exact}"
 
 
 def _rows_of(reading: Reading, worst: WorstClass) -> int:

@@ -20,14 +20,15 @@ from closeknit.core.limits import MOST_GUARANTEES, MOST_NOTES
 from closeknit.core.model import Model
 from closeknit.core.params import spec
 from closeknit.core.schema import explain_error, refuse_files
-from closeknit.core.strict_json import check_json, json_text
+from closeknit.core.strict_json import parse_json, json_text
 from closeknit.core.vacuity import render_share
 
 if TYPE_CHECKING:
     from closeknit.core.method import Method
     from closeknit.core.table import Form
 
-FORMAT = 1
+FORMAT = 2
+FORMAT_1 = {"withheld": "suppressed", "promises": "guarantees", "asked": "requested", "reached": "measured", "held": "met"}
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
@@ -53,16 +54,27 @@ class Document(Summarized, Record):
     @classmethod
     def from_json(cls, text: str, file: object = None) -> Self:
         """Read back; a file that is none of these is named, as is JSON that can be read in two ways."""
-        check_json(text, file or cls.what)
+        content = parse_json(text, file or cls.what)
+        version = content.get("format") if isinstance(content, dict) else None
+        if isinstance(version, int) and version > FORMAT:
+            made_by = content.get("closeknit", "an unknown version")
+            what = f"{cls.what} has format {version}, made by closeknit {made_by}"
+            raise BadInput(what, file=file, right=f"this version reads formats up to {FORMAT}; install a newer one")
         try:
-            read = cls.model_validate_json(text)
+            read = cls.model_validate({**_upgrade(content), "format": FORMAT} if version == 1 else content)
         except ValidationError as error:
             raise BadInput(explain_error(error, cls.what).what, file=file, right=cls.where) from None
-        if read.format != FORMAT:
-            what = f"{cls.what} has format {read.format}, made by closeknit {read.closeknit}"
-            raise BadInput(what, file=file, right=f"this version reads format {FORMAT}")
         refuse_files(getattr(read, "columns", None), "a certificate has its hierarchies written out", file)
         return read
+
+
+def _upgrade(content: Any) -> Any:
+    """A document of format 1 with the keys of today."""
+    if isinstance(content, list):
+        return [_upgrade(part) for part in content]
+    if not isinstance(content, dict):
+        return content
+    return {FORMAT_1.get(key, key): value if key in ("columns", "cells") else _upgrade(value) for key, value in content.items()}
 
 
 class WorstClass(Record):
@@ -79,7 +91,7 @@ class Guarantee(Record):
     text: str
     column: Secret | None
     requested: str
-    held: bool
+    met: bool
     status: Literal["recomputable", "attested", "not checkable"]  # the last by strangers only
     measured: float | None = None  # None where attested, or where the level is infinite
     exact: str | None = None
@@ -90,7 +102,7 @@ class Guarantee(Record):
 
     def line(self) -> str:
         """One line for people."""
-        mark = "kept" if self.held else "BROKEN"
+        mark = "kept" if self.met else "BROKEN"
         if self.status == "attested":
             why = f": {self.why}" if self.why else ": counted at home, a stranger cannot recompute it"
             return f"{mark:6}  {self.text}  (attested{why})"
@@ -99,7 +111,7 @@ class Guarantee(Record):
     def cells(self) -> list[str]:
         """One row of a summary."""
         measured = "attested" if self.status == "attested" else render_level(self.measured)
-        return [self.text, self.requested, measured, "met" if self.held else "not met"]
+        return [self.text, self.requested, measured, "met" if self.met else "not met"]
 
 
 def render_level(level: float | None) -> str:
@@ -189,11 +201,11 @@ class Certificate(Document):
     @property
     def ok(self) -> bool:
         """Whether every guarantee that was asked holds."""
-        return all(guarantee.held for guarantee in self.guarantees)
+        return all(guarantee.met for guarantee in self.guarantees)
 
     def summary(self) -> Summary:
         """Each guarantee, what was requested and what was measured."""
-        met = sum(guarantee.held for guarantee in self.guarantees)
+        met = sum(guarantee.met for guarantee in self.guarantees)
         guarantees = f"{met} of {len(self.guarantees)} guarantees met"
         title = (
             f"Certificate: {guarantees}, {self.rows:,} rows published, {self.suppressed:,} suppressed, loss {self.loss.a:.4f}"

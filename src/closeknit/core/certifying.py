@@ -68,9 +68,9 @@ def worst_of(
         level = (
             np.inf if guarantee.measured is None else guarantee.measured
         )  # without limit: the best of sizes, the worst of gains
-        return guarantee.held, (level if model.higher_is_safer else -level), place(guarantee)
+        return guarantee.met, (level if model.higher_is_safer else -level), place(guarantee)
 
-    return min(guarantees, key=rank).model_copy(update={"held": all(guarantee.held for guarantee in guarantees)})
+    return min(guarantees, key=rank).model_copy(update={"met": all(guarantee.met for guarantee in guarantees)})
 
 
 def _judge_model(seen: Reading, reading: Reading, model: Model, home: PrivateContext | None, k: int) -> Guarantee:
@@ -86,17 +86,15 @@ def _judge_model(seen: Reading, reading: Reading, model: Model, home: PrivateCon
         if found.status != "recomputable" or in_persons:
             status = "attested" if found.status == "recomputable" else found.status
             status = "not checkable" if home is None else status  # to a stranger nobody has attested anything
-            return Guarantee(**base, held=found.held, status=status, why=found.why)
+            return Guarantee(**base, met=found.held, status=status, why=found.why)
         exact = None if found.exact is None else str(found.exact)
         worst = _find_worst(seen, model).get("worst")
         why = None if found.held else found.why
-        return Guarantee(
-            **base, held=found.held, status="recomputable", measured=found.level, exact=exact, worst=worst, why=why
-        )
+        return Guarantee(**base, met=found.held, status="recomputable", measured=found.level, exact=exact, worst=worst, why=why)
     held = bool(model.holds(seen.classes).all())
     if in_persons:
-        return Guarantee(**base, held=held, status="attested")
-    return Guarantee(**base, held=held, status="recomputable", **_find_worst(seen, model))
+        return Guarantee(**base, met=held, status="attested")
+    return Guarantee(**base, met=held, status="recomputable", **_find_worst(seen, model))
 
 
 def _find_worst(reading: Reading, model: Model) -> dict[str, Any]:
@@ -212,7 +210,7 @@ def note_formulas(found: Sequence[str]) -> tuple[str, ...]:
 def refuse_broken(guarantees: Sequence[Guarantee]) -> None:
     """What is not kept is not certified."""
     for guarantee in guarantees:
-        if not guarantee.held:
+        if not guarantee.met:
             level = "no bound" if guarantee.measured is None else f"{guarantee.measured:.6g}"
             measured = (
                 "counted at home, it is not kept" if guarantee.status == "attested" else f"the written release reaches {level}"

@@ -14,17 +14,17 @@ from closeknit.core.limits import MOST_BYTES, check_count
 RIGHT = "use the file as closeknit wrote it"
 
 
-def check_json(text: str, file: object = None) -> None:
-    """Refuse a key that occurs twice, NaN and Infinity, text after the end, and whatever is not JSON.
+def parse_json(text: str, file: object = None) -> Any:
+    """Read JSON; refuse a key that occurs twice, NaN and Infinity, text after the end, and whatever is not JSON.
 
     `text`: the JSON text; `file`: what it is called in the message.
 
-    >>> check_json('{"rows": 6, "rows": 7}', "certificate.json")
+    >>> parse_json('{"rows": 6, "rows": 7}', "certificate.json")
     Traceback (most recent call last):
     closeknit.core.errors.BadInput: certificate.json: the key 'rows' occurs twice in one object; use the file ...
     """
     try:
-        json.loads(text, object_pairs_hook=_refuse_twice, parse_constant=_refuse_constant)
+        return json.loads(text, object_pairs_hook=_refuse_twice, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         what = f"is not valid JSON at line {error.lineno}, column {error.colno}: {error.msg.lower()}"
     except RecursionError:
@@ -33,8 +33,6 @@ def check_json(text: str, file: object = None) -> None:
         what = str(ambiguous)
     except ValueError:  # Python refuses to convert so many digits
         what = "has a number with too many digits"
-    else:
-        return
     raise BadInput(what, file=file, right=RIGHT)
 
 

@@ -16,7 +16,7 @@ def meaning(guarantee: Guarantee, class_word: str = "class") -> str:
     """A guarantee in plain words; that of a model from elsewhere is its own line.
 
     >>> model, text = {"k_anonymity": {"k": 6}}, "k-anonymity, k = 6"
-    >>> k = Guarantee(model=model, text=text, column=None, requested=">= 6", held=True, status="recomputable")
+    >>> k = Guarantee(model=model, text=text, column=None, requested=">= 6", met=True, status="recomputable")
     >>> meaning(k)[:78]
     'Whoever knows everything about somebody but the secrets still finds at least 6'
     """

@@ -79,7 +79,7 @@ class PublicReport(Document):
     @property
     def ok(self) -> bool:
         """Whether every guarantee holds."""
-        return all(told.guarantee.held for told in self.guarantees)
+        return all(told.guarantee.met for told in self.guarantees)
 
     @property
     def class_word(self) -> str:

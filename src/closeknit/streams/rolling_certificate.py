@@ -107,7 +107,7 @@ def _build_guarantee(stream: Stream, number: int, model: Model) -> Guarantee:
     level = counters.worst.get(number) if model.family != "size" else counters.fewest_persons
     measured = None if level is None or counters.batches == 0 or not np.isfinite(level) else abs(float(level))
     held = _meets_size(stream) if model.family == "size" else counters.broken == 0
-    return Guarantee(**_base(stream, model), held=held, status="recomputable", measured=measured)
+    return Guarantee(**_base(stream, model), met=held, status="recomputable", measured=measured)
 
 
 def _meets_size(stream: Stream) -> bool:
@@ -118,7 +118,7 @@ def attest_model(stream: Stream, model: Model, held: bool = True) -> Guarantee:
     """A guarantee that only the owner can judge: every class was, before it left."""
     why = stream.scope.why if model.family in REFERENCE_FAMILIES and stream.scope else None
     why = "its reference, the long run, stays at home" if model.family == "long run" else why
-    return Guarantee(**_base(stream, model), held=held, status="attested", why=why)
+    return Guarantee(**_base(stream, model), met=held, status="attested", why=why)
 
 
 def _base(stream: Stream, model: Model) -> dict[str, Any]:

@@ -221,7 +221,7 @@ def explain_guarantee(form: Mapping[str, Any], persons: bool = False) -> dict[st
 def _meaning(model: Model, persons: bool) -> str:
     status: Any = "attested" if persons and "persons" in model.needs else "recomputable"
     text, form = model.describe(None), model_form(model)
-    return meaning(Guarantee(model=form, text=text, column=model.column, requested=model.requested, held=True, status=status))
+    return meaning(Guarantee(model=form, text=text, column=model.column, requested=model.requested, met=True, status=status))
 
 
 def build_default(name: str, column: str | None) -> Model:

@@ -183,7 +183,7 @@ def _build_guarantee(told: ExplainedGuarantee) -> GuaranteeResult:
     cells = None if worst is None else ", ".join(f"{name} {cell or 'missing'}" for name, cell in worst.cells.items())
     rows = None if worst is None else worst.rows
     return GuaranteeResult(
-        guarantee.text, told.means, guarantee.requested, measured, guarantee.held, guarantee.status, cells, rows
+        guarantee.text, told.means, guarantee.requested, measured, guarantee.met, guarantee.status, cells, rows
     )
 
 
