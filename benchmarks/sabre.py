@@ -84,8 +84,8 @@ def run(section: Section, rows: int | None) -> None:
         f"k = {K}; t with ordered distances of salaries on SAL, by the tree of occupations on Adult. Printed: the bounds of "
         "the thesis, one plan, its rows, nothing else; exact: the same with the exact worst case. Cuts: classes are cut "
         "further where the actual rows keep every guarantee, which `Sabre` always does. Polish: rows of a bucket are "
-        "exchanged. Slack: plans for larger nominal t and finer buckets are tried too. Default: all of these. Losses and t are measured "
-        "on the written cells; every certificate holds. Seconds: one run from CSV file to certified release in memory."
+        "exchanged. Slack: plans for larger nominal t and finer buckets are tried too. Default: all of these. Losses and t are "
+        "measured on the written cells; every certificate holds. Seconds: one run from CSV file to certified release in memory."
     )
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

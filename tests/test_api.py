@@ -256,7 +256,7 @@ def test_loss_is_that_of_the_certificate_and_known_by_hand() -> None:
     schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"disease": ck.flat()})
     release = ck.anonymize(cells, schema, [ck.KAnonymity(2)], seed=SEED)
     assert release.loss == release.certificate.loss.a == pytest.approx(0.1)
-    assert release.certificate.ok and "k-anonymity, k = 2: reached 2" in str(release)
+    assert release.certificate.ok and "k-anonymity, k = 2: measured 2" in str(release)
 
 
 def test_progress_is_told_and_ends() -> None:

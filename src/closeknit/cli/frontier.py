@@ -34,7 +34,7 @@ def frontier(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """What a stricter or looser guarantee would cost: reached level and loss for each value and method.
+    """What a stricter or looser guarantee would cost: measured level and loss for each value and method.
 
     A star marks the rows that no other beats. A setting that is refused is a row too, with its reason. No release is written.
     The numbers come from the original table and stay at home. Status 0 if at least one setting makes a release.

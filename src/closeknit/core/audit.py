@@ -69,7 +69,7 @@ class CheckedGuarantee(Record):
         """One line for people."""
         if self.status == "not checkable":
             return f"not checkable  {self.text}: {self.why}"
-        return f"{self.status:13}  {self.text}: reached {render_level(self.measured)}{render_share(self.alone)}"
+        return f"{self.status:13}  {self.text}: measured {render_level(self.measured)}{render_share(self.alone)}"
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> CheckedGuarantee:

@@ -20,7 +20,7 @@ from closeknit.core.limits import MOST_GUARANTEES, MOST_NOTES
 from closeknit.core.model import Model
 from closeknit.core.params import spec
 from closeknit.core.schema import explain_error, refuse_files
-from closeknit.core.strict_json import parse_json, json_text
+from closeknit.core.strict_json import json_text, parse_json
 from closeknit.core.vacuity import render_share
 
 if TYPE_CHECKING:
@@ -102,11 +102,11 @@ class Guarantee(Record):
 
     def line(self) -> str:
         """One line for people."""
-        mark = "kept" if self.met else "BROKEN"
+        mark = "met" if self.met else "NOT MET"
         if self.status == "attested":
-            why = f": {self.why}" if self.why else ": counted at home, a stranger cannot recompute it"
-            return f"{mark:6}  {self.text}  (attested{why})"
-        return f"{mark:6}  {self.text}: reached {render_level(self.measured)}{render_share(self.alone)}"
+            why = f": {self.why}" if self.why else ": measured privately, a recipient cannot recompute it"
+            return f"{mark:7} {self.text}  (attested{why})"
+        return f"{mark:7} {self.text}: measured {render_level(self.measured)}{render_share(self.alone)}"
 
     def cells(self) -> list[str]:
         """One row of a summary."""

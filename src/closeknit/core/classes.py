@@ -252,7 +252,7 @@ class Classes:
         )
 
     def views(self, secret: Secret | None) -> list[Classes]:
-        """What a guarantee about this secret is judged on: the values as written and, where some look alike, the folded ones."""
+        """What a guarantee about this secret is judged on: the values as written and, where some look alike, folded ones."""
         folded = self.fold_values(secret) if isinstance(secret, str) else None
         return [self] if folded is None else [self, folded]
 

@@ -43,8 +43,8 @@ def build_certificate(stream: Stream) -> Certificate:
     >>> stream = Castle(Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()}), k=2, delta=2, l=2)
     >>> left = [stream.push({"age": age, "ill": ill}) for age, ill in ((30, "flu"), (40, "gout"), (90, "flu"))]
     >>> print("\\n".join(str(stream.certificate).splitlines()[:4]))
-    kept    k-anonymity, k = 2: reached 2
-    kept    distinct l-diversity of ill, l = 2: reached 2
+    met     k-anonymity, k = 2: measured 2
+    met     distinct l-diversity of ill, l = 2: measured 2
     rows    2 published, 0 suppressed, 1 classes of 2 to 2 rows
     loss    0.1000 (General Loss Metric A; B: 0.1000)
     """
