@@ -207,7 +207,7 @@ def forged(folder: Path, rows: list[list[str]], columns: dict[str, Any], models:
     cells = read(file)
     reading = ck.generalized().read(cells, schema)
     certificate: dict[str, Any] = {
-        "format": 1,
+        "format": 2,
         "closeknit": "0",
         "form": {"generalized": {}},
         "columns": columns,

@@ -242,8 +242,10 @@ def test_certificate_that_is_none_is_named(saved: Path, text: str) -> None:
 
 
 def test_certificate_of_another_format_is_refused(saved: Path) -> None:
-    with pytest.raises(ck.BadInput, match="format 2"):
-        changed(saved, put("format", 2))
+    with pytest.raises(ck.BadInput, match="format 3.*install a newer one"):
+        changed(saved, put("format", 3))
+    with pytest.raises(ck.BadInput, match="format 0"):
+        changed(saved, put("format", 0))
 
 
 def test_certificate_does_not_choose_which_files_are_read(saved: Path) -> None:

@@ -77,8 +77,8 @@ def test_json_is_read_back(comparison: Comparison) -> None:
         Comparison.from_json("{}", "x.json")
     with pytest.raises(ck.BadInput, match=r"^x\.json: is not valid JSON at line 1"):  # no key is to blame
         Comparison.from_json("{bad", "x.json")
-    with pytest.raises(ck.BadInput, match="format 2"):
-        Comparison.from_json(comparison.model_copy(update={"format": 2}).to_json())
+    with pytest.raises(ck.BadInput, match="format 3"):
+        Comparison.from_json(comparison.model_copy(update={"format": 3}).to_json())
 
 
 def test_printed_table_is_aligned_and_says_what_is_meant(comparison: Comparison) -> None:

@@ -152,12 +152,12 @@ def test_suggest_writes_the_format_and_asks_where_it_cannot_know(tmp_path: Path,
     assert guess.kind == "date" and not guess.sure and "with the day first" in guess.reason
     write_csv(unclear, tmp_path / "t.csv")
     (tmp_path / "r.yaml").write_text(suggest(unclear).to_recipe("t.csv"), encoding="utf-8")
-    recipe = ck.recipe.Recipe.read(tmp_path / "r.yaml")
+    recipe = ck.api.recipe.Recipe.read(tmp_path / "r.yaml")
     with pytest.raises(BadInput, match=r"column 'born', row 9.*say which: format"):
         ck.api.run(recipe)
     forms = yaml.safe_load((tmp_path / "r.yaml").read_text(encoding="utf-8"))
     forms["schema"]["quasi"]["born"] = {"date": {"format": "%d/%m/%Y"}}
-    assert ck.recipe.Recipe.of(forms).schema.quasi["born"] == ck.date(format="%d/%m/%Y")
+    assert ck.api.recipe.Recipe.of(forms).schema.quasi["born"] == ck.date(format="%d/%m/%Y")
 
 
 def test_a_stream_reads_iso_dates_or_those_of_its_format() -> None:

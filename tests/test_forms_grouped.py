@@ -328,7 +328,7 @@ class Remembering:
     def describe(self, domain: Any) -> str:
         return "remembering"
 
-    def judged(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
+    def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
         self.shown.append((reading.slices(self.column), originals))
         return Verdict(True, None, "attested", why="it only looks")
 

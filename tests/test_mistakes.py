@@ -149,7 +149,7 @@ def test_python_takes_names_and_mappings_as_recipes_do() -> None:
     assert named.certificate == given.certificate
     assert ck.audit(named.frame, SCHEMA, [{"k_anonymity": {"k": 2}}], form="generalized").ok
     assert ck.compare(TABLE, SCHEMA, [{"k_anonymity": {"k": 2}}], [{"mondrian": {}}]).ok
-    assert ck.Windowed("mondrian", SCHEMA, MODELS, omega=4, advance=2).requested["method"] == ck.Mondrian()
+    assert ck.Windowed("mondrian", SCHEMA, MODELS, omega=4, advance=2).init_params["method"] == ck.Mondrian()
 
 
 def test_a_lazy_frame_is_collected() -> None:

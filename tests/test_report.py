@@ -70,7 +70,7 @@ FORMS: dict[str, Any] = {
 STRANGER = """
 import sys
 from pathlib import Path
-from closeknit.api.reporting import saved
+from closeknit.api.reporting import load_release
 for folder in sorted(Path('.').iterdir()):
     release = saved(folder)
     Path(folder, 'again.html').write_text(release.report(), encoding='utf-8')

@@ -135,9 +135,9 @@ def test_pages_are_their_owners_alone(desk: tuple[Any, str, Any], place: str) ->
 
 
 ERRORS = [  # where it is sent, what, and a part of the sentence
-    ("/guarantees", {"key": "asked-0", "model": "k_anonymity", "place": "0", "k": "0"}, "k=0 is too small"),
-    ("/guarantees", {"key": "asked-1", "model": "t_closeness", "place": "1", "column": "disease", "t": "x"}, "t"),
-    ("/guarantees", {"key": "asked-0", "model": "k_anonymity", "place": "0", "k": "9999"}, "the table reaches at most"),
+    ("/guarantees", {"key": "requested-0", "model": "k_anonymity", "place": "0", "k": "0"}, "k=0 is too small"),
+    ("/guarantees", {"key": "requested-1", "model": "t_closeness", "place": "1", "column": "disease", "t": "x"}, "t"),
+    ("/guarantees", {"key": "requested-0", "model": "k_anonymity", "place": "0", "k": "9999"}, "the table reaches at most"),
     ("/roles", {"role": "drop"}, "no column is ticked"),
     ("/roles", {"role": "person", "column": ["0", "1"]}, "2 columns are ticked"),
     ("/suppress", {"share": "100"}, "less than 100 percent"),

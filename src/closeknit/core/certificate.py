@@ -56,10 +56,10 @@ class Document(Summarized, Record):
         """Read back; a file that is none of these is named, as is JSON that can be read in two ways."""
         content = parse_json(text, file or cls.what)
         version = content.get("format") if isinstance(content, dict) else None
-        if isinstance(version, int) and version > FORMAT:
-            made_by = content.get("closeknit", "an unknown version")
-            what = f"{cls.what} has format {version}, made by closeknit {made_by}"
-            raise BadInput(what, file=file, right=f"this version reads formats up to {FORMAT}; install a newer one")
+        if isinstance(version, int) and not 1 <= version <= FORMAT:
+            what = f"{cls.what} has format {version}, made by closeknit {content.get('closeknit')}"
+            right = f"this version reads formats 1 to {FORMAT}" + ("; install a newer one" if version > FORMAT else "")
+            raise BadInput(what, file=file, right=right)
         try:
             read = cls.model_validate({**_upgrade(content), "format": FORMAT} if version == 1 else content)
         except ValidationError as error:

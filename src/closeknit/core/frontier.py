@@ -56,8 +56,8 @@ class Frontier(Document):
     >>> print(Frontier(closeknit="0.1.0", rows=9, seed=7, guarantees=("t-closeness of wage",), measures=(t,), points=(point,)))
     varied: t of wage; * marks what no other row beats
     <BLANKLINE>
-    method  t of wage  reached  loss  classes  seconds
-    sabre   0.1        -        -     -        0.25
+    method  t of wage  measured  loss  classes  seconds
+    sabre   0.1        -         -     -        0.25
     <BLANKLINE>
     sabre at 0.1 made no release: too strict
     """

@@ -31,7 +31,7 @@ class GuaranteeResult:
     means: str
     requested: str
     measured: str
-    held: bool
+    met: bool
     status: str  # recomputable or attested
     worst: str | None  # the class that comes nearest to breaking it, by its cells
     worst_rows: int | None

@@ -162,7 +162,7 @@ def preview_table(columns: Columns, rows: int = SHOWN_ROWS, frequent: int = FREQ
 
     >>> seen = preview_table(Columns.of({"age": ["41", "30", "30"], "job": ["cook", None, "?"]}))
     >>> seen.columns[0]
-    LookedColumn(name='age', type='whole numbers', missing=0, distinct=2, frequent=(Frequent(value='30', rows=2), \
+    ColumnPreview(name='age', type='whole numbers', missing=0, distinct=2, frequent=(Frequent(value='30', rows=2), \
 Frequent(value='41', rows=1)), low='30', high='41', markers=())
     >>> seen.columns[1].missing, seen.columns[1].markers, seen.first[1]
     (2, ('?',), ('30', None))

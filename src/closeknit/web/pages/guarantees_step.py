@@ -116,7 +116,7 @@ def _build_card(place: int, form: Mapping[str, Any], offers: Sequence[Mapping[st
     example, today = (offer["example"], offer["today"]["text"]) if offer else ("", "")
     refused = offer["refused"] if offer else {}
     shown = ", ".join(column) if isinstance(column, list) else column
-    return Card(f"asked-{place}", model, told["text"], shown, told["means"], example, today, fields, params, refused, place)
+    return Card(f"requested-{place}", model, told["text"], shown, told["means"], example, today, fields, params, refused, place)
 
 
 def _build_offer_card(offer: Mapping[str, Any], form: str) -> Card:
