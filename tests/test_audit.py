@@ -242,7 +242,7 @@ def test_certificate_that_is_none_is_named(saved: Path, text: str) -> None:
 
 
 def test_certificate_of_another_format_is_refused(saved: Path) -> None:
-    with pytest.raises(ck.BadInput, match="format 3.*install a newer one"):
+    with pytest.raises(ck.BadInput, match=r"format 3.*install a newer one"):
         changed(saved, put("format", 3))
     with pytest.raises(ck.BadInput, match="format 0"):
         changed(saved, put("format", 0))

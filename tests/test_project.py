@@ -72,17 +72,29 @@ def test_import_is_light() -> None:
     assert loaded.split() == []
 
 
+def docstring_lines(node: ast.AST) -> int:
+    """Lines of the docstring, which may be as long as its parameters need."""
+    first = (
+        node.body[0]
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body
+        else None
+    )
+    has = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    return (first.end_lineno or 0) - first.lineno + 1 if has and first else 0
+
+
 def test_files_and_functions_are_short() -> None:
     long = []
     for path in project_files():
         if path.suffix != ".py":
             continue
         text = path.read_text(encoding="utf-8")
-        if (lines := len(text.splitlines())) > LONGEST_FILE:
+        tree = ast.parse(text)
+        if (lines := len(text.splitlines()) - sum(map(docstring_lines, ast.walk(tree)))) > LONGEST_FILE:
             long.append(f"{path.relative_to(ROOT)}: {lines} lines")
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1 - docstring_lines(node)
                 if lines > LONGEST_FUNCTION:
                     long.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has {lines} lines")
     assert long == []
