@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from closeknit.core.geometry import scales
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
+from closeknit.kernels.compiling import kernel
 from closeknit.kernels.exchange.knit_guard import Guard, count_row, is_allowed
 from closeknit.kernels.geometry.boxes import partition_loss
 from closeknit.kernels.geometry.ranges import Costs, costs, range_cost
@@ -46,7 +46,7 @@ def optimum(table: Table, models: Sequence[Model]) -> Partition:
     return Partition.of(_best(costs(scales(table)), guarded(table, models), table.quasi))
 
 
-@njit
+@kernel
 def _best(price_of: Costs, guard: Guard, quasi: NDArray[np.int32]) -> NDArray[np.int32]:
     """Sets of rows as bits; the class of the lowest row of a set is chosen, what is left is a smaller set."""
     n, d = quasi.shape

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from numba import njit
 from numba.core import config
+from numba.core.errors import TypingError
 
 from closeknit.kernels import caching, compiling
 from closeknit.kernels.geometry.boxes import flat_scales, range_loss
@@ -110,6 +112,18 @@ def test_temporary_folder_of_somebody_else_is_not_used(places: Path, monkeypatch
 def test_kernel_without_any_cache_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "cache_folder", lambda: None)
     assert compiling.bare(range_loss.py_func)(flat_scales([5]), 0, 1, 3) == 0.5
+
+
+def test_other_code_of_numba_calls_no_kernel() -> None:
+    """It would hand over the tuple in a way that the kernel does not read."""
+
+    @njit
+    def lost(scales):  # type: ignore[no-untyped-def]
+        return range_loss(scales, 0, 1, 3)
+
+    with pytest.raises(TypingError, match="range_loss is a kernel, and only kernels call it"):
+        lost(flat_scales([5]))
+    assert compiling.kernel(lost.py_func)(flat_scales([5])) == 0.5
 
 
 def test_change_of_a_called_kernel_makes_cached_code_stale(places: Path) -> None:

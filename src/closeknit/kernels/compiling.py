@@ -3,7 +3,8 @@
 A kernel is compiled when it is first called, and its machine code is kept on disk (`caching`). Numba would compile each
 function that a kernel calls as if Python called it, too: with two wrappers, optimised on its own, as machine code, in a
 cache file; and then once more inside every caller. Here a function is compiled like that only when Python calls it. Inside
-another kernel it is a *part*: its code is handed on as it is, and optimised once, where it ends up.
+another kernel it is a *part*: its code is handed on as it is, and optimised once, where it ends up. So are functions of
+numba's library, such as `np.empty`. `target` is what numba's compiler is spared besides.
 
 What is compiled costs time at the first call, so kernels also avoid the dear functions of the library: sorting, searching, and
 slices assigned to slices (numba compiles the text of their error message, too) are loops here. Compiled code is not shipped
@@ -30,10 +31,12 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba.core import event
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
+from numba.core.target_extension import dispatcher_registry, jit_registry, target_registry
 
 from closeknit.kernels.caching import KernelCache, cache_folder
+from closeknit.kernels.target import KernelTarget, TargetCompiler
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 CompileProgress = Callable[[int, int], None]
@@ -53,7 +56,7 @@ class _PartCode(JITCodeLibrary):
         self._finalized = True
 
 
-class _KernelCompiler(Compiler):
+class _KernelCompiler(TargetCompiler):
     """Compiles a function for Python.
 
     Numba compiles its own functions again for every set of flags that a caller has, so they are changed only here, where the
@@ -66,7 +69,7 @@ class _KernelCompiler(Compiler):
         return super().define_pipelines()
 
 
-class _PartCompiler(Compiler):
+class _PartCompiler(TargetCompiler):
     """Compiles a function for use by other kernels."""
 
     def define_pipelines(self) -> Any:
@@ -84,8 +87,8 @@ class _PartCompiler(Compiler):
         return found._replace(entry_point=key)
 
 
-class _Part(CPUDispatcher):
-    """A function that only kernels call."""
+class _LibraryPart(CPUDispatcher):
+    """A function that only kernels call, of numba's library."""
 
     def compile(self, sig: Any) -> Any:
         """Compile for these types; unlike numba's own this neither looks for a cache file nor takes the time of every step."""
@@ -95,6 +98,19 @@ class _Part(CPUDispatcher):
             with self._compiling_counter, event.trigger_event("numba:compile", data=data):
                 self.overloads[args] = self._compiler.compile(args, None)  # type: ignore[attr-defined]
         return self.overloads[args].entry_point  # type: ignore[attr-defined]
+
+
+def _library_part(**options: Any) -> Callable[[Any], _LibraryPart]:
+    return lambda function: _LibraryPart(function, targetoptions=options, pipeline_class=_PartCompiler)
+
+
+target_registry["closeknit"] = KernelTarget
+dispatcher_registry[KernelTarget] = CPUDispatcher
+jit_registry[KernelTarget] = _library_part
+
+
+class _Part(_LibraryPart):
+    """A function that only kernels call."""
 
 
 class Kernel(CPUDispatcher):
@@ -108,6 +124,9 @@ class Kernel(CPUDispatcher):
             return super().compile(sig)
         finally:
             if collects:
+                if not gc.get_freeze_count():  # what is there now counts as old, else it would all be looked at
+                    gc.freeze()
+                    gc.unfreeze()
                 gc.enable()
 
     @cached_property
@@ -116,7 +135,9 @@ class Kernel(CPUDispatcher):
         return _Part(self.py_func, self.locals, self.targetoptions, pipeline_class=_PartCompiler)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """The types of a call by another kernel."""
+        """The types of a call by another kernel; other code of numba hands tuples over in another way."""
+        if self.typingctx.callstack[0].target is not KernelTarget:
+            raise TypingError(f"{self.py_func.__name__} is a kernel, and only kernels call it; decorate its caller as one")
         return self.part.get_call_template(args, kws)
 
     def get_overload(self, sig: Any) -> Any:

@@ -1,0 +1,152 @@
+"""What kernels are compiled for: this processor, with less work for the compiler than numba's own target makes.
+
+- Numba looks through every kind of addition for each addition, when it infers types and again when it makes code. Here a
+  function of its library remembers the types of its calls; a tenth of the calls are looked up.
+- Numba hands a tuple to a function field by field, and an array in it as seven or more of these: `Costs`, `Guard` and `Room`
+  make some 300 arguments of every call. Here a tuple with names is handed over as one pointer, and stays where it is.
+
+The functions of numba's library that a kernel calls are compiled for this target too, see `compiling`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from llvmlite.ir import Argument
+from llvmlite.ir.instructions import LoadInstr
+from numba.core import ir, types
+from numba.core.cgutils import alloca_once_value, gep_inbounds
+from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import register_pass
+from numba.core.datamodel import DataModelManager, default_manager
+from numba.core.datamodel.models import OpaqueModel, TupleModel
+from numba.core.datamodel.registry import register_default
+from numba.core.lowering import Lower
+from numba.core.target_extension import CPU
+from numba.core.targetconfig import ConfigStack
+from numba.core.typed_passes import NativeLowering
+from numba.core.typing import Context
+
+
+class KernelTarget(CPU):
+    """The name of the target among numba's."""
+
+
+class _KnownFunction(types.Function):
+    """A function of numba's library that remembers the types of its calls."""
+
+    def __init__(self, templates: Any) -> None:
+        super().__init__(templates)
+        self._known: dict[Any, Any] = {}
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        """The signature of a call. Where references are counted the function is compiled for that."""
+        key = tuple(args), tuple(kws.items()), ConfigStack.top_or_none().nrt
+        if key not in self._known:
+            found = super().get_call_type(context, args, kws)
+            if not all(each.is_precise() for each in args):
+                return found
+            self._known[key] = found
+        return self._known[key]
+
+
+register_default(_KnownFunction)(OpaqueModel)
+_known_function = cache(lambda function: _KnownFunction(function.templates))
+
+
+class _Types(Context):
+    """What numba knows of types, with functions that remember."""
+
+    def __init__(self, context: Any) -> None:
+        self.__dict__ = context.__dict__
+
+    def _lookup_global(self, gv: Any) -> Any:
+        found = super()._lookup_global(gv)
+        return _known_function(found) if type(found) is types.Function else found
+
+
+_types = cache(_Types)
+
+
+class _ByReference(TupleModel):
+    """A tuple that functions take as a pointer."""
+
+    def get_argument_type(self) -> Any:
+        """A pointer."""
+        return self.get_value_type().as_pointer()
+
+    def as_argument(self, builder: Any, value: Any) -> Any:
+        """Where the tuple is: what was handed to this function is handed on, anything else is put on the stack."""
+        if isinstance(value, LoadInstr) and isinstance(value.operands[0], Argument):
+            return value.operands[0]
+        return alloca_once_value(builder, value)
+
+    def from_argument(self, builder: Any, value: Any) -> Any:
+        """The tuple."""
+        return builder.load(value)
+
+
+_models = DataModelManager().chain(default_manager)
+_models.register(types.NamedTuple, _ByReference)
+
+
+class _Lower(Lower):
+    """Makes code of a function. Tuples that it is handed are not copied: the caller keeps them meanwhile."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._places: dict[str, Any] = {}
+
+    def lower_inst(self, inst: Any) -> None:
+        """An instruction; that a variable is an argument needs no code."""
+        if isinstance(inst, ir.Assign):
+            name = inst.target.name
+            assert name not in self._places  # every variable is assigned once by now
+            if isinstance(inst.value, ir.Arg) and isinstance(self.typeof(name), types.NamedTuple):
+                self._places[name] = self.fnargs[inst.value.index].operands[0]
+                return
+        super().lower_inst(inst)
+
+    def lower_expr(self, resty: Any, expr: Any) -> Any:
+        """An expression; of a tuple only the field in question is loaded."""
+        if expr.op != "getattr" or expr.value.name not in self._places:
+            return super().lower_expr(resty, expr)
+        kind = self.typeof(expr.value.name)
+        at = kind.fields.index(expr.attr)
+        field = self.builder.load(gep_inbounds(self.builder, self._places[expr.value.name], 0, at))
+        found = self.context.cast(self.builder, field, kind.types[at], resty)
+        self.incref(resty, found)
+        return found
+
+    def loadvar(self, name: str) -> Any:
+        """The value of a variable."""
+        return self.builder.load(self._places[name]) if name in self._places else super().loadvar(name)
+
+    def delvar(self, name: str) -> None:
+        """A variable is not needed any more."""
+        if name not in self._places:
+            super().delvar(name)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(NativeLowering):
+    _name = "closeknit_lowering"
+    lowering_class = _Lower
+
+
+class TargetCompiler(Compiler):
+    """Compiles a function for this target."""
+
+    def __init__(self, typingctx: Any, *rest: Any) -> None:
+        super().__init__(typingctx, *rest)
+        self.state.typingctx = self.state.targetctx.typing_context = _types(typingctx)
+        self.state.targetctx.target = KernelTarget
+        self.state.targetctx.data_model_manager = _models
+
+    def define_pipelines(self) -> Any:
+        """The passes of numba, the last of which makes code."""
+        (passes,) = super().define_pipelines()
+        passes.passes = [(_Lowering if each is NativeLowering else each, text) for each, text in passes.passes]
+        passes.finalize()
+        return [passes]
