@@ -145,7 +145,7 @@ def _told(
     true = table["ill"].codes[deals.members]
     has, gives, again = [], [], []
     for slots in deals.every():
-        here = deals.table(table, slots)
+        here = deals.table(slots)
         has.append(value[slots])
         hits = np.zeros(seeds)
         for i in range(seeds):
