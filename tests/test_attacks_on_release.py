@@ -226,7 +226,8 @@ def test_sentences_speak_of_one_and_of_none() -> None:
     assert "No two people share a class" in A.insider(simple("fm", ["flu", "gout"]), "disease").sentence
     assert A.skewness(simple("f", ["flu"]), "disease").sentence.startswith("No class makes a value")
     assert A.record_linkage(simple("ff", ["flu", "gout"])).sentence == (
-        "In the worst case the right row is found with probability 50 %, among 2 in its class; with probability 50 % on average."
+        "In the worst case the right row is found with probability 50 %, among 2 in its class; with probability 50 % on "
+        "average."
     )
 
 

@@ -200,10 +200,10 @@ def test_a_perturbed_secret_is_told_by_its_law() -> None:
     release = ck.anonymize(table, schema, [ck.KAnonymity(5)], form=form)
     found = measures(release)
     law = form.laws(schema)["disease"]
-    assert found.measured.secrets["disease"].gamma == float(law.gamma)
-    assert found.measured.secrets["disease"].l_distinct is None and not found.measured.secrets["disease"].t
+    assert found.levels.secrets["disease"].gamma == float(law.gamma)
+    assert found.levels.secrets["disease"].l_distinct is None and not found.levels.secrets["disease"].t
     assert "disease" not in found.distances and "disease" not in found.diversity and "stay" in found.distances
-    with pytest.raises(ck.BadInput, match="was perturbed"):
+    with pytest.raises(ck.BadInput, match="is perturbed"):
         class_distances(release, "disease")
 
 
@@ -217,7 +217,7 @@ def test_measures_are_one_record_for_machines_and_people() -> None:
         assert found.sizes.summary.model_dump(exclude={"average_ratio"}) == release.certificate.classes.model_dump(
             exclude={"average_ratio"}
         )
-        assert found.measured.secrets["disease"].l_frequency.measured >= 2
+        assert found.levels.secrets["disease"].l_frequency.measured >= 2
         assert found.loss_by_column == {name: a for name, (a, _) in release.certificate.loss.columns.items()}
         text = str(found)
         assert all(name in text for name in schema.sensitive) and "discernibility" in text

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from closeknit.attacks.covering import Covering, known_quasi, people_of, raw_schema
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.membership import Membership, group_codes, membership
-from closeknit.core.columns import Column, Columns
+from closeknit.core.columns import Column, Columns, concat_columns
 from closeknit.core.errors import BadInput
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
@@ -58,9 +58,8 @@ def matching_buckets(
     raw = raw_schema(reading, schema)
     known = known_quasi(raw, reading.columns, *tables)
     together = [group for names in reading.column_groups if (group := [name for name in names if name in known])]
-    values, codes = group_codes(
-        reading, _stack_rows([recode_people(reading, each, raw, known) for each in tables], known), together
-    )
+    recoded = concat_columns([recode_people(reading, each, raw, known) for each in tables])
+    values, codes = group_codes(reading, recoded, together)
     assert codes is not None
     originals, others = np.split(codes, [tables[0].rows])
     found = membership(reading.class_of, values, originals, None, others if len(tables) > 1 else None, seed)
@@ -93,12 +92,6 @@ def _recode_column(written: Columns, people: Columns, schema: Schema, name: str)
     unwritten = box[covering.point_of] < 0  # a value that is not written is not a missing one
     values = np.array([*written[name].values.tolist(), UNWRITTEN], dtype=object)
     return Column(values, np.where(unwritten, len(values) - 1, codes).astype(np.int32))
-
-
-def _stack_rows(tables: list[Columns], names: list[str]) -> Columns:
-    """Stack the rows of tables with the same distinct values."""
-    columns = {name: Column(tables[0][name].values, np.concatenate([table[name].codes for table in tables])) for name in names}
-    return Columns(columns, sum(table.rows for table in tables))
 
 
 def _build_finding(found: Membership, parts: int, known: list[str]) -> Finding:
