@@ -19,18 +19,9 @@ from closeknit.core.reading import Reading
 from closeknit.forms.release_reading import Published, reading_of
 
 Attack = Callable[..., Finding]
-ON_RELEASE: dict[str, Attack] = {
-    "record_linkage": record_linkage,
-    "range_ends": range_ends,
-    "homogeneity": homogeneity,
-    "skewness": skewness,
-    "similarity": similarity,
-    "background": background,
-    "insider": insider,
-    "joint_secrets": joint_secrets,
-    "association_rules": association_rules,
-}
-OF_ONE_ATTRIBUTE = ("homogeneity", "skewness", "similarity", "background", "insider")
+OF_ONE_ATTRIBUTE: tuple[Attack, ...] = (homogeneity, skewness, similarity, background, insider)
+_ALL: tuple[Attack, ...] = (record_linkage, range_ends, *OF_ONE_ATTRIBUTE, joint_secrets, association_rules)
+ON_RELEASE: dict[str, Attack] = {attack.__name__: attack for attack in _ALL}
 
 
 def on_release(published: Published | Reading, baskets: Sequence[str] = ()) -> list[Finding]:
@@ -77,21 +68,21 @@ def _run_attacks(reading: Reading, baskets: Sequence[str]) -> Iterator[Finding |
     # all cells of a row belong together, or each sensitive attribute is linked separately
     for column in secrets if reading.column_groups and secrets else [None]:
         yield record_linkage(reading, column)
-    yield _run_attack("range_ends", reading)
-    for name in OF_ONE_ATTRIBUTE:
+    yield _run_attack(range_ends, reading)
+    for attack in OF_ONE_ATTRIBUTE:
         for secret in secrets:
-            yield _run_attack(name, reading, secret)
+            yield _run_attack(attack, reading, secret)
     together = list(joinable(reading))
     for names in together:
         yield joint_secrets(reading, names)
     if not together:
         yield "joint secrets: no two sensitive attributes belong together, so none reveals another"
     for basket in baskets:
-        yield _run_attack("association_rules", reading, basket)
+        yield _run_attack(association_rules, reading, basket)
 
 
-def _run_attack(name: str, reading: Reading, *column: str) -> Finding | str:
+def _run_attack(attack: Attack, reading: Reading, *column: str) -> Finding | str:
     try:
-        return ON_RELEASE[name](reading, *column)
+        return attack(reading, *column)
     except NotApplicable as reason:
-        return f"{' of '.join([name.replace('_', ' '), *column])}: {reason.what}"
+        return f"{' of '.join([attack.__name__.replace('_', ' '), *column])}: {reason.what}"
