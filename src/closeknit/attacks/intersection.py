@@ -139,8 +139,8 @@ def _changing(person: Int64, truth: list[str] | None) -> Int64:
 def _secret(readings: list[Reading], secret: str | None) -> str:
     shared = [name for name in readings[0].schema.sensitive if all(name in each.schema.sensitive for each in readings)]
     if not shared or (secret is not None and secret not in shared):
-        right = "secrets of all of them are: " + (", ".join(shared) or "none")
-        raise BadInput("the releases do not share such a secret", column=secret, right=right)
+        right = "they share: " + (", ".join(shared) or "none")
+        raise BadInput("the releases do not share this sensitive attribute", column=secret, right=right)
     return secret or shared[0]
 
 
