@@ -1,4 +1,4 @@
-"""Quoted figures of ARX's local recoding beside our own methods on the same rows: Adult's complete training part."""
+"""Quoted figures of ARX's local recoding compared with our methods on the same rows: Adult's complete training part."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(section: Section, rows: int | None) -> None:
         f"Adult, the {len(frame):,} complete rows of the training part; quasi {', '.join(QUASI)} (age by value); secret "
         "occupation, tree distance; k = 6 on every line. ARX's figures were measured elsewhere on the same rows and are "
         "quoted; its suppressed rows count as loss 1. closeknit suppresses no row. Stack & Deal under k alone keeps its even "
-        "counts, which nobody asked for here: that line is not where it is meant to win."
+        "counts, which is not requested here: that line is not where it is meant to win."
     )
     section.table(["requested", "by", "loss A", "rows suppressed", "time"], lines)
 

@@ -43,7 +43,7 @@ def spread(seconds: list[float]) -> str:
 
 
 def child(python: str | Path, script: str, question: object) -> Any:
-    """What a script beside this one answers to a question, in a fresh process of the given interpreter."""
+    """Return the answer of a script in this folder, run in a new process of the given interpreter."""
     command = [str(python), str(Path(__file__).with_name(script))]
     done = subprocess.run(command, input=json.dumps(question), capture_output=True, text=True)
     if done.returncode:

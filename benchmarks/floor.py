@@ -55,8 +55,8 @@ class Floor:
 
     def lines(self, columns: int) -> list[list[object]]:
         """Both floors as the first lines of a table whose columns are name, seconds, the two ratios, and others."""
-        told = (
+        lines = (
             ("floor: polars reads the CSV and writes the release's cells", spread(self.plain), "1", ""),
             ("the same and sorts by all columns", spread(self.sorted), self.ratios(self.sorted)[0], "1"),
         )
-        return [[*line, *[""] * (columns - len(line))] for line in told]
+        return [[*line, *[""] * (columns - len(line))] for line in lines]

@@ -32,7 +32,7 @@ def run(section: Section, rows: int | None) -> None:
         _adult(section, training(place, rows, age_tree=True), QUOTED if known(rows) else {}, place)
         whole = with_trees(tables.sal(place, rows))
         section.say(
-            f"{whole.remark} Age and education by balanced trees of height {HEIGHT}, which nobody ships: by "
+            f"{whole.remark} Age and education by balanced trees of height {HEIGHT}, which no tool ships: by "
             "`Hierarchy.balanced`, age with three children a node, education with two and its highest level taken out, or it "
             f"would be one level higher. k = {K}."
         )

@@ -1,4 +1,4 @@
-"""Knit on Adult's complete training part, beside our other methods and the quoted figures of ARX: loss, use, processor time.
+"""Knit on Adult's complete training part, compared with our other methods and quoted figures of ARX: loss, utility, time.
 
 `python benchmarks/run.py knit` runs every line; `python benchmarks/knit.py "t=0.2" "two secrets"` prints single ones.
 """

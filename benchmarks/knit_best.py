@@ -50,7 +50,7 @@ def optimum(table: Table, models: Sequence[Model]) -> Partition:
 def _best(price_of: Costs, guard: Guard, quasi: NDArray[np.int32]) -> NDArray[np.int32]:
     """Sets of rows as bits; the class of the lowest row of a set is chosen, what is left is a smaller set."""
     n, d = quasi.shape
-    price, nobody = np.full(1 << n, np.inf), np.zeros(len(guard.parent), np.int32)
+    price, no_persons = np.full(1 << n, np.inf), np.zeros(len(guard.parent), np.int32)
     for rows in range(1, 1 << n):
         under, size = np.zeros((1, len(guard.parent)), np.int32), 0
         lo, hi = np.full(d, 1 << 30, np.int32), np.full(d, -1, np.int32)
@@ -59,7 +59,7 @@ def _best(price_of: Costs, guard: Guard, quasi: NDArray[np.int32]) -> NDArray[np
                 size += 1
                 count_row(guard, under, 0, r, 1)
                 lo, hi = np.minimum(lo, quasi[r]), np.maximum(hi, quasi[r])
-        if is_allowed(guard, under, 0, nobody, 1, size):
+        if is_allowed(guard, under, 0, no_persons, 1, size):
             price[rows] = 0.0
             for j in range(d):
                 price[rows] += size * range_cost(price_of, j, lo[j], hi[j])

@@ -9,8 +9,8 @@ whole rows this is a linear program, and no partition is below its least value:
             what each box holds keeps its guarantees: closeness and caps are linear in counts,
             m[B, r] * y[B, r] <= sum of y[B, .]: a class that has this row has so many rows at least.
 
-m[B, r] is the least size of an allowed class of whole rows inside B that has the secret of r, as far as one guarantee at a time
-tells; a row that no allowed class of B can have gets no share of it. Rows with the same cells and secrets count as one, many
+m[B, r] is the least size of an allowed class of whole rows inside B that has the value of r, judged by one guarantee at a
+time; a row that no allowed class of B can have gets no share of it. Rows with the same cells and secrets count as one, many
 times. Distinct and entropy diversity are left out of the program, which only lowers it. Guarantees are taken as Knit's guard
 takes them, so a secret on a line of more than 512 values is refused here: its guard is stricter than the guarantee.
 """
@@ -35,7 +35,7 @@ from closeknit.kernels.geometry.boxes import Scales, box_losses
 from closeknit.kernels.geometry.boxes import boxes as box_ends
 from knit_best import guarded
 
-LOOKED = 30  # rows of a class up to which its least size is told exactly
+LOOKED = 30  # rows of a class up to which its least size is exact
 NEVER = 1 << 40
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Knit on more rows: 100,000 of SAL beside our other methods, and a million rows in a process of their own.
+"""Knit on more rows: 100,000 of SAL compared with our other methods, and a million rows in a process of their own.
 
 `python benchmarks/run.py knit_large` runs all; `python benchmarks/knit_large.py 0.1` prints a single t of SAL. With no argument
 it is that process of its own: it reads a question from standard input and prints the answer, both as JSON.

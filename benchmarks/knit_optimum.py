@@ -127,7 +127,7 @@ def fixed_boxes(section: Section, rows: int | None) -> None:
         found.append([f"{count:,} rows, {name}", bound.boxes, f"{bound.loss:.4f}", f"{loss:.4f}", f"{loss / bound.loss:.3f}"])
     section.say(
         "All seven columns of Adult, age by value, have too many boxes. A lower bound over the boxes of Knit's own classes "
-        "tells how much dealing the rows to them in another way could gain at most."
+        "bounds how much another assignment of the rows could gain."
     )
     section.table(["table", "boxes", "bound for these boxes", "Knit", "× bound"], found)
 
@@ -176,7 +176,7 @@ PARTS_OF_IT: dict[str, Callable[[Section, int | None], None]] = {
 
 def main(names: Sequence[str]) -> None:
     """Print single parts, without writing them anywhere."""
-    section = Section("Knit beside the optimum")
+    section = Section("Knit compared with the optimum")
     for name in names or PARTS_OF_IT:
         PARTS_OF_IT[name](section, None)
     print(section.text())

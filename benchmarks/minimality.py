@@ -47,13 +47,13 @@ Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Told:
-    """What one class tells: by itself, with the method and its seed, with the method alone."""
+class Disclosed:
+    """What one class reveals: alone, with the method and its seed, with the method alone."""
 
     alone: float
     seed_known: float
     seed_unknown: float
-    sure: bool  # somebody's secret is told for sure, with the seed
+    sure: bool  # a person's value is certain, with the seed
     ways: int
     left: int  # ways that give the release, with the seed
     again: float  # share of seeds after which the class comes again, with the true secrets
@@ -72,11 +72,13 @@ def report(section: Section, names: Sequence[str], tables: int, seeds: int) -> N
         for method_name, method in REGISTRY.items():
             try:
                 chosen = method(**FEWER.get(method_name, {}))
-                told = [one for table in range(tables) for one in classes_told(table, GUARANTEES[name], chosen, seeds)]
+                found_classes = [
+                    one for table in range(tables) for one in disclosed_by_classes(table, GUARANTEES[name], chosen, seeds)
+                ]
             except ck.CloseknitError as no:  # it cannot plan for these guarantees, or its form has no use for them
                 refused.setdefault(name, []).append(f"{method_name} ({type(no).__name__})")
                 continue
-            found.append([name, method_name, *_summed(told)])
+            found.append([name, method_name, *_summed(found_classes)])
     section.say(
         f"{tables} generated tables of {ROWS} rows (age, sex, zip; an illness of three values that depends on age), up to "
         f"{CLASSES} classes of each with at most {WAYS} ways to assign its values; {seeds} seeds for each way. The adversary "
@@ -101,19 +103,19 @@ def report(section: Section, names: Sequence[str], tables: int, seeds: int) -> N
         section.say(f"Not for {name}: {', '.join(methods)}.")
 
 
-def _summed(told: Sequence[Told]) -> list[str]:
+def _summed(classes: Sequence[Disclosed]) -> list[str]:
     def mean(values: Sequence[float]) -> float:
         return float(np.mean(values)) if values else float("nan")
 
     return [
-        f"{len(told)}",
-        f"{mean([one.ways for one in told]):.1f}",
-        f"{mean([one.left for one in told]):.1f}",
-        f"{sum(one.sure for one in told)} of {len(told)}",
-        f"{mean([one.alone for one in told]):.1%}",
-        f"{mean([one.seed_known for one in told]):.1%}",
-        f"{mean([one.seed_unknown for one in told]):.1%}",
-        f"{mean([one.again for one in told]):.0%}",
+        f"{len(classes)}",
+        f"{mean([one.ways for one in classes]):.1f}",
+        f"{mean([one.left for one in classes]):.1f}",
+        f"{sum(one.sure for one in classes)} of {len(classes)}",
+        f"{mean([one.alone for one in classes]):.1%}",
+        f"{mean([one.seed_known for one in classes]):.1%}",
+        f"{mean([one.seed_unknown for one in classes]):.1%}",
+        f"{mean([one.again for one in classes]):.0%}",
     ]
 
 
@@ -127,37 +129,37 @@ def patients(seed: int) -> Columns:
     return Columns.of({name: column.tolist() for name, column in cells.items()})
 
 
-def classes_told(number: int, models: Sequence[Model], method: Method, seeds: int) -> list[Told]:
-    """What the classes with the fewest ways tell."""
+def disclosed_by_classes(number: int, models: Sequence[Model], method: Method, seeds: int) -> list[Disclosed]:
+    """Attack the classes with the fewest ways."""
     table = patients(number)
     release = ck.anonymize(table, SCHEMA, models, method, seed=FIRST)
     goal = content_hash(release.columns)
     few = [c for c, ways in Deals.of(table, release.partition, SCHEMA).fewest_first(1 << 16) if ways <= WAYS][:CLASSES]
-    return [_told(table, models, method, seeds, release.partition, c, goal) for c in few]
+    return [_attack_class(table, models, method, seeds, release.partition, c, goal) for c in few]
 
 
-def _told(
+def _attack_class(
     table: Columns, models: Sequence[Model], method: Method, seeds: int, class_of: NDArray[np.integer], number: int, goal: str
-) -> Told:
+) -> Disclosed:
     deals = Deals.of(table, class_of, SCHEMA, [number])
     like = deals.slots[1]
     value = table["ill"].codes[like].astype(np.int64)
     true = table["ill"].codes[deals.members]
     has, gives, again = [], [], []
     for slots in deals.every():
-        here = deals.table(table, slots)
+        here = deals.table(slots)
         has.append(value[slots])
         hits = np.zeros(seeds)
         for i in range(seeds):
             made = ck.anonymize(here, SCHEMA, models, method, seed=FIRST + i)
-            hits[i] = _stands(made.partition, deals.members)
+            hits[i] = _is_class(made.partition, deals.members)
             if i == 0:
                 gives.append(float(content_hash(made.columns) == goal))
         again.append(hits)
     secrets, kept, drawn = np.array(has), np.array(gives), np.array(again)
     even = np.ones(len(secrets))
     posterior = _shares(secrets, kept)
-    return Told(
+    return Disclosed(
         alone=_guessed(secrets, even, even),
         seed_known=_guessed(secrets, kept, kept),
         seed_unknown=(
@@ -172,23 +174,23 @@ def _told(
     )
 
 
-def _stands(class_of: NDArray[np.integer], members: NDArray[np.int64]) -> bool:
-    """Whether these rows and no others are a class."""
+def _is_class(class_of: NDArray[np.integer], members: NDArray[np.int64]) -> bool:
+    """Return whether exactly these rows are a class."""
     there = class_of[members]
     return bool((there == there[0]).all() and (class_of == there[0]).sum() == len(members))
 
 
 def _shares(secrets: NDArray[np.int64], weight: Reals) -> Reals:
-    """Posterior of each member's secrets: [members, values]; ways that all weigh nothing tell nothing."""
+    """Return the posterior of each member's values: [members, values]; uniform where no way has weight."""
     weight = weight if weight.sum() > 0 else np.ones(len(weight))
     values = range(int(secrets.max()) + 1)
     return np.array([[weight[column == v].sum() for v in values] for column in secrets.T]) / weight.sum()
 
 
-def _guessed(secrets: NDArray[np.int64], choosing: Reals, telling: Reals) -> float:
-    """How often the likeliest secret by one weight is right by the other, on average over members."""
+def _guessed(secrets: NDArray[np.int64], choosing: Reals, judging: Reals) -> float:
+    """Return how often the likeliest value by one weight is right by the other, on average over members."""
     chosen = _shares(secrets, choosing).argmax(axis=1)
-    return float(_shares(secrets, telling)[np.arange(len(chosen)), chosen].mean())
+    return float(_shares(secrets, judging)[np.arange(len(chosen)), chosen].mean())
 
 
 def main(names: Sequence[str]) -> None:

@@ -47,7 +47,7 @@ DEFAULT, TEXTBOOK = f"Mondrian {options(ck.Mondrian())}", f"Mondrian {options(BO
 
 
 def variants() -> dict[str, Method]:
-    """Every set of options, and the methods that stand beside Mondrian."""
+    """Measure every set of options, and the methods compared with Mondrian."""
     every = [ck.Mondrian(*chosen) for chosen in product(("relaxed", "strict"), ("median", "best"), ("widest", "try-all"))]
     made: dict[str, Method] = {f"Mondrian {options(method)}": method for method in every}
     return made | {"SABRE": ck.Sabre(), "SABRE, knn": ck.Sabre(fill="knn"), "Stack & Deal": ck.StackAndDeal()}

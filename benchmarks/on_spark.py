@@ -1,4 +1,4 @@
-"""Generated tables on Spark, each run in a process of its own: time, memory, the floor under it, loss beside one machine.
+"""Generated tables on Spark, each run in a process of its own: time, memory, floor, and loss compared with one machine.
 
 Run as a script it is that process: it reads a question from standard input and prints the answer, both as JSON.
 """
@@ -35,7 +35,7 @@ def run(section: Any, rows: int | None) -> None:
     if importlib.util.find_spec("pyspark") is None or shutil.which("java") is None:
         section.say("Not measured: pyspark or Java is missing.")
         return
-    tell(
+    report_answers(
         section,
         [
             (requested, clock.child(sys.executable, "on_spark.py", requested))
@@ -54,7 +54,7 @@ def questions(sizes: tuple[int, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def tell(section: Any, answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+def report_answers(section: Any, answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
     """What was measured."""
     section.say(
         f"Generated rows like those of the growth of SABRE, in Parquet files of {PIECE:,} rows; k = {K}, t = {T} on {SECRET}. "

@@ -11,7 +11,7 @@ P1: class sizes differ by one at most. P2: the counts of each value in two class
 - `values_only_count_first` (also D): likewise with the number of classes drawn first;
 - `both` (C), `values_only` (D), `values_within` 2 and 3 (Rand1, Rand2; sizes of at least k): a walk on tables of counts (class
   by value) that proposes each change as often as its opposite and takes all that keep the property. In the long run all tables
-  of counts that it can reach are equally likely. For C these are all of them with its class sizes; for the others nobody has
+  of counts that it can reach are equally likely. For C these are all of them with its class sizes; for the others no one has
   proved so. Each partition is `STEPS` steps a cell from the one before (the first from dealing); rows of a value are
   interchangeable and drawn evenly. C has floor(n/k) classes, the others floor(n/(k + 1)), so that sizes can differ.
 """

@@ -1,4 +1,4 @@
-"""Pictures of what was measured: panels of lines that share one legend, written as PNG files beside the page."""
+"""Charts of measurements: panels of lines that share one legend, written as PNG files next to the page."""
 
 from __future__ import annotations
 

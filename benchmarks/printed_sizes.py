@@ -164,7 +164,7 @@ def report(section: Section, table: Table, adult: bool) -> None:
 
 
 def _claims(section: Section) -> None:
-    """The paper's sentences about its tables beside the tables."""
+    """Compare the paper's sentences with its tables."""
     by = {(cell.table, cell.k, cell.t): cell for cell in cells()}
     one, two, contrast = TABLES
     small = [(k, t) for k in (2, 5, 10) for t in TS]

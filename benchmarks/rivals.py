@@ -22,8 +22,8 @@ TIMED = ("k", "t", "beta")
 
 def python() -> Path | None:
     """The interpreter of the rivals' environment: $CLOSEKNIT_RIVALS, or the one that `make rivals` prepared."""
-    beside = Path(__file__).resolve().parents[1] / ".venv-rivals" / "bin" / "python"
-    found = Path(os.environ.get("CLOSEKNIT_RIVALS", beside))
+    default = Path(__file__).resolve().parents[1] / ".venv-rivals" / "bin" / "python"
+    found = Path(os.environ.get("CLOSEKNIT_RIVALS", default))
     return found if found.is_file() else None
 
 
@@ -73,7 +73,7 @@ def _measuring(section: Section, source: tables.Source, interpreter: Path, place
 
 @dataclass(frozen=True)
 class Made:
-    """A release by somebody: its time, and what the audit of k and t finds in it."""
+    """A release by any tool: its time, and the audited k and t."""
 
     by: str
     requested: str

@@ -7,22 +7,22 @@
     burel    SAL over beta: cuts, polish, slack; ranges of salaries
     speed    SABRE and BUREL on SAL from CSV file to saved folder, against the floor
     growth   SABRE and BUREL on 100,000 to 10,000,000 generated rows
-    mondrian   options on Adult beside SABRE and Stack & Deal; SAL against the floor; 10,000,000 generated rows
+    mondrian   options on Adult compared with SABRE and Stack & Deal; SAL against the floor; 10,000,000 generated rows
     incognito  the known best levels of Adult; SAL with five and seven columns against the floor
     several  two secrets of Adult over t and k: class sizes, loss, time of ten methods
     several_large  PcaDraw and Fragmentation on SAL with a second, generated secret
     slicing  Slicing and Anatomy: Adult with fifteen columns, SAL against the floor, growth
     measures  how long measuring takes on SAL: divergence, reached levels, distances, queries
     workload  COUNT queries and a classifier on generalized, bucketized and sliced releases of Adult
-    knit     Knit on Adult beside our other methods and ARX's quoted figures: loss, use, processor time
+    knit     Knit on Adult compared with our other methods and ARX's quoted figures: loss, utility, time
     knit_large  Knit on 100,000 rows of SAL, and on a million
     knit_time  what more of Knit's budget is worth, and the picture of it in the docs
     knit_optimum  how far Knit is from the best possible: all partitions of tiny tables, a lower bound for larger ones
     minimality  what an adversary who knows the method learns from its classes, for every method
     stream_speed  rows a second of every stream, and memory over 50,000,000 rows
-    spark    Mondrian and SABRE on 1,000,000 to 100,000,000 generated rows on Spark, beside its own reading, sorting and writing
-    web      Adult and SAL by `closeknit serve` beside the command, and how fast it answers meanwhile
-    arx      quoted figures of ARX on Adult beside ours on the same rows
+    spark    Mondrian and SABRE on 1,000,000 to 100,000,000 generated rows on Spark, compared with its reading and writing
+    web      Adult and SAL by `closeknit serve` compared with the command, and its response time
+    arx      quoted figures of ARX on Adult compared with ours
     rivals   pycanon measuring the same release, anjana making one
 
 What the sources measured is run again by `benchmarks/experiments/run.py`.
@@ -88,7 +88,7 @@ BENCHMARKS = {
     "minimality": ("Minimality: what an adversary who knows the method learns", minimality.run),
     "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
     "spark": ("Spark: large tables on this machine", on_spark.run),
-    "web": ("The service: jobs beside the command line, and answers meanwhile", web.run),
+    "web": ("The service: jobs compared with the command line, and response times", web.run),
     "arx": ("ARX, quoted, on Adult's training rows", arx.run),
     "rivals": ("Other tools on Adult", rivals.run),
 }

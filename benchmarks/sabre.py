@@ -114,7 +114,7 @@ def _table(section: Section, source: tables.Source, place: Path, ts: Sequence[fl
 
 
 def _ranking(grid: Grid) -> str:
-    """The thesis's finding beside ours."""
+    """Compare the thesis's finding with ours."""
     shares = grid.shares("printed, knn", PRINTED)
     holds = "holds at every t" if max(shares) < 1 else f"holds at {sum(share < 1 for share in shares)} of {len(shares)} t"
     return (

@@ -143,7 +143,7 @@ def _report_results(section: Section, requested: list[Request], releases: dict[s
 
 
 def _report_fresh(section: Section, source: tables.Source, requested: list[Request]) -> None:
-    """What only a process of its own can tell."""
+    """Measure what needs a process of its own."""
     imports = [clock.fresh({"job": "imports"}) for _ in range(clock.ROUNDS + 1)][1:]
     took = {key: clock.spread([one[key] for one in imports]) for key in ("package", "anonymize")}
     section.say(

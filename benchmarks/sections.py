@@ -10,7 +10,7 @@ from pathlib import Path
 HEAD = """# Measured
 
 Every section was written by the command that it names; nothing here is typed by hand. Times are medians with the least and the
-largest in brackets. `make bench` measures everything anew.
+largest in brackets. `make bench` repeats all measurements.
 """
 
 

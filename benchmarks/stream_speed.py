@@ -38,9 +38,10 @@ AIMS = {"Castle, push_many": 200_000, "Castle, push": 20_000, "SabreWindow, push
 def run(section: Any, rows: int | None) -> None:
     """Speed, then memory."""
     section.say(
-        f"Generated rows of ten quasi columns, six of numbers and four of trees, and a secret of eight values. Castle and "
-        f"KnnStream: k = {K}, delta = {DELTA:,}; eta = 50, mu = 100. Windows: omega = {OMEGA:,}, advance = {ADVANCE:,}, k = 6, "
-        f"t = {T}, beta = {BETA}. Time: of `push_many` on an Arrow table, or of `push` on mappings, warm; one process each."
+        f"Generated rows of ten quasi columns, six of numbers and four of trees, and a sensitive attribute of eight values. "
+        f"Castle and KnnStream: k = {K}, delta = {DELTA:,}; eta = 50, mu = 100. Windows: omega = {OMEGA:,}, "
+        f"advance = {ADVANCE:,}, k = 6, t = {T}, beta = {BETA}. Time: of `push_many` on an Arrow table, or of `push` "
+        "on mappings, warm; one process each."
     )
     lines = []
     for name in MAKERS:

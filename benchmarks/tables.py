@@ -69,9 +69,9 @@ class Source:
 
 
 def data_folder() -> Path | None:
-    """The folder of public tables, if it is at hand: $CLOSEKNIT_DATA, or `shared/data` beside the project."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(os.environ.get("CLOSEKNIT_DATA", beside))
+    """Return the folder of public tables if it exists: $CLOSEKNIT_DATA, or `shared/data` next to the project."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("CLOSEKNIT_DATA", default))
     return folder if folder.is_dir() else None
 
 

@@ -79,10 +79,8 @@ class Grid:
             if shares := self.shares(one, other):
                 mean, lower = statistics.geometric_mean(shares), sum(share < 1 for share in shares)
                 spread = f"{min(shares):.2f}..{max(shares):.2f}"
-                rows.append([f"{one}, beside {other}", f"{mean:.2f}", spread, f"{lower} of {len(shares)}"])
-        section.table(
-            ["loss of one beside another", "mean ratio", "least..largest", f"lower at so many {self.requested}"], rows
-        )
+                rows.append([f"{one} / {other}", f"{mean:.2f}", spread, f"{lower} of {len(shares)}"])
+        section.table(["ratio of two losses", "mean", "least..largest", f"{self.requested} where lower"], rows)
 
     def shares(self, one: str, other: str) -> list[float]:
         """Loss of one variant as a share of that of another, at each threshold that both have."""

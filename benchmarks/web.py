@@ -1,4 +1,4 @@
-"""The service beside the command line: the same recipe sent to `closeknit serve`, and how fast it answers others meanwhile."""
+"""The service compared with the command line: the same recipe sent to `closeknit serve`, and its response time meanwhile."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ def serving(folder: Path) -> Iterator[httpx.Client]:
     words = [*COMMAND, "serve", "--token-file", str(tokens), "--home", str(folder / "jobs"), "--port", "0"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         try:
-            told: Any = server.stdout
+            output: Any = server.stdout
             headers = {"authorization": f"Bearer {token}"}
-            with httpx.Client(base_url=told.readline().split(" ")[0], headers=headers, timeout=600) as client:
+            with httpx.Client(base_url=output.readline().split(" ")[0], headers=headers, timeout=600) as client:
                 yield client
         finally:
             server.terminate()

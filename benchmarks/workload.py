@@ -1,4 +1,4 @@
-"""What a release of Adult is worth beside the table: COUNT queries, and a classifier that is trained on it.
+"""Utility of a release of Adult compared with the table: COUNT queries, and a classifier that is trained on it.
 
 Generalized, bucketized and sliced releases guarantee the same: no occupation stands in more than 1/l of a class or bucket.
 """
@@ -96,7 +96,7 @@ def made(split: Split, l: int) -> dict[str, Release]:
         "Anatomy, random rows": release(ck.Anatomy(l=l, rows="random")),
         "Slicing": release(ck.Slicing(l=l)),
         "Slicing, near buckets": release(ck.Slicing(l=l, cuts="near")),
-        "Slicing, one column beside the secret": release(ck.Slicing(l=l, beside=1)),
+        "Slicing, one column with sensitive": release(ck.Slicing(l=l, beside=1)),
         "Mondrian, multiset": release(ck.Mondrian(), "multiset"),
     }
 

@@ -155,7 +155,7 @@ def test_a_law_that_keeps_nothing_tells_nothing() -> None:
     reading = ck.perturbed(0).read(cells, schema)
     assert A.homogeneity(reading, "disease").number == pytest.approx(1 / 4)
     assert A.skewness(reading, "disease").risk == 0
-    assert "No class makes any value of disease likelier" in A.skewness(reading, "disease").sentence
+    assert "No class makes a value of `disease` likelier" in A.skewness(reading, "disease").sentence
     assert A.insider(reading, "disease").number == pytest.approx(1 / 4)
     with pytest.raises(ck.BadInput, match="perturbed"):
         A.association_rules(reading, "disease")

@@ -45,23 +45,23 @@ def test_nobody_in_both_releases_is_said_so() -> None:
 
     found = intersection(release([20, 21]), release([70, 71]), Columns.of({"age": [20, 70]}), SCHEMA)
     assert found.number is None
-    assert found.sentence.endswith("nobody is in all of them.")
+    assert found.sentence.endswith("no one is in both.")
 
 
 def test_rows_of_the_table_are_not_called_people() -> None:
     table, schema, release = of_persons()
     sentence = candidate_rows(release, table, schema).sentence
-    assert sentence.startswith("For each of 6 rows of the table there are 2 rows or more in the release that may be it:")
+    assert sentence.startswith("Each of 6 rows of the table has at least 2 candidates in the release;")
 
 
 def test_one_person_of_a_population_is_told_in_the_singular() -> None:
     table = Columns.of({"age": [30, 31, 70, 71], "ill": ["flu", "gout"] * 2})
     release = ck.anonymize(table, SCHEMA, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
     alone = Columns.of({"age": [30]})
-    assert population_linkage(release, alone).sentence.startswith("At least 1 person of the population may be behind a row")
-    assert "1 person and the release no fewer rows" in delta_presence(release, alone).sentence
+    assert population_linkage(release, alone).sentence.startswith("Each row matches at least 1 person of the population")
+    assert "1 person and the release at least as many rows" in delta_presence(release, alone).sentence
     many = Columns.of({"age": [30, 30, 31, 31, 31, 70, 71, 99]})
-    assert "1 is not; before" in delta_presence(release, many).sentence
+    assert "1 is certainly not; without the release" in delta_presence(release, many).sentence
 
 
 @pytest.mark.parametrize("ks", [5, []])

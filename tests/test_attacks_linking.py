@@ -68,7 +68,7 @@ def test_cells_of_a_declared_hierarchy_contain_each_other() -> None:
     cells = Columns.of({"job": ["flu", "lungs", "lungs", "*", "*", "*", None], "wage": [1, 2, 3, 4, 5, 6, 7]})
     found = A.record_linkage(ck.generalized().read(cells, schema))
     assert found.details["covering"] == pytest.approx(1 / 3)  # flu: 6, lungs: 5, `*`: 3, missing: 4
-    assert found.sentence.endswith("Of a person whose class is not known: with probability 33.3 % at most.")
+    assert found.sentence.endswith("For a person whose class is unknown: with probability 33.3 % at most.")
 
 
 def test_a_missing_cell_is_covered_by_itself_and_by_stars() -> None:
@@ -101,7 +101,7 @@ def test_after_many_looks_a_bound_is_told(monkeypatch: pytest.MonkeyPatch) -> No
 def test_joint_secrets_are_counted_pair_by_pair(one: Case) -> None:
     together = not one.reading.column_groups or any({"disease", "wage"} <= set(g) for g in one.reading.column_groups)
     if len(one.seen) < 2 or not together:
-        with pytest.raises(ck.BadInput, match=r"no two secrets|different groups"):
+        with pytest.raises(ck.BadInput, match=r"no two sensitive attributes|different column groups"):
             A.joint_secrets(one.reading)
         return
     known = one.reading.named_by
@@ -219,8 +219,8 @@ def test_too_many_sets_are_left_out_and_named() -> None:
     assert (whole.number, whole.details["known_items"], short.details["known_at_most"]) == (1, "a", 0)
     assert short.number == pytest.approx(2 / 3)
     assert short.sentence == (
-        "Anybody finds b in somebody's drugs with probability 66.7 % (2 of 3 baskets). Sets of more than 0 known items were "
-        "too many to look at."
+        "An adversary who knows no item infers b in a person's `drugs` with probability 66.7 % (2 of 3 baskets). Sets of more "
+        "than 0 known items were too many to examine."
     )
     with pytest.raises(ck.BadInput, match="no basket has the item"):
         A.association_rules(reading, "drugs", items=["q"])

@@ -203,30 +203,31 @@ def test_three_people_with_the_same_disease() -> None:
     assert (found.number, found.risk, found.details["plain"], found.details["class"]) == (1, 1, 3, "sex = f")
     assert found.details["mean"] == pytest.approx((3 + 2 / 2) / 5)
     assert found.sentence == (
-        "Whoever finds the class of a person tells disease for sure at worst, with probability 80 % on average; it is plain of "
-        "3 rows (60 %)."
+        "An adversary who finds a person's class learns `disease` with certainty in the worst case, with probability 80 % on "
+        "average; the value is fully disclosed for 3 rows (60 %)."
     )
 
 
 def test_sentences_speak_of_one_and_of_none() -> None:
     alone = simple("fmm", ["flu", "flu", "gout"])
-    assert "it is plain of 1 row (33.3 %)" in A.homogeneity(alone, "disease").sentence
-    assert "it is plain of nobody" in A.homogeneity(simple("mm", ["flu", "gout"]), "disease").sentence
-    assert A.background(alone, "disease").sentence == "Nothing has to be ruled out to tell disease of somebody for sure."
+    assert "fully disclosed for 1 row (33.3 %)" in A.homogeneity(alone, "disease").sentence
+    assert "no one's value is fully disclosed" in A.homogeneity(simple("mm", ["flu", "gout"]), "disease").sentence
+    assert A.background(alone, "disease").sentence == "A class reveals `disease` with certainty without ruling out any value."
     two = simple("mm", ["flu", "gout"])
-    assert A.background(two, "disease").sentence == "Ruling out 1 value is enough to tell disease of somebody for sure."
+    assert A.background(two, "disease").sentence == "Ruling out 1 value is enough to learn a person's `disease` with certainty."
     three = simple("mmm", ["flu", "gout", "burn"])
     assert A.background(three, "disease").sentence == (
-        "Whoever can rule out 1 value of disease tells it with probability 50 % at worst; to be sure of somebody at least 2 "
-        "have to be ruled out."
+        "An adversary who rules out 1 value learns a person's `disease` with probability 50 % in the worst case; certainty "
+        "requires ruling out at least 2."
     )
     hidden = simple("ff", ["*", "*"])
     for attack in (A.homogeneity, A.skewness, A.background):
-        assert attack(hidden, "disease").sentence == "No value of disease is shown, so there is nothing to learn."
+        assert attack(hidden, "disease").sentence == "The release shows no value of `disease`, so there is nothing to learn."
     assert "No two people share a class" in A.insider(simple("fm", ["flu", "gout"]), "disease").sentence
-    assert A.skewness(simple("f", ["flu"]), "disease").sentence.startswith("No class makes any value")
+    assert A.skewness(simple("f", ["flu"]), "disease").sentence.startswith("No class makes a value")
     assert A.record_linkage(simple("ff", ["flu", "gout"])).sentence == (
-        "At worst the right row is chosen with probability 50 %, out of 2 in its class; with probability 50 % on average."
+        "In the worst case the right row is found with probability 50 %, among 2 in its class; with probability 50 % on "
+        "average."
     )
 
 

@@ -8,13 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import closeknit as ck
-from closeknit.checks import Case, Check, check_method, every_check, form_checks, parameter_sets
+from closeknit.checks import Case, Check, check_method, check_model, every_check, form_checks, parameter_sets
 from closeknit.checks.failures import CheckFailed
 from closeknit.checks.forms import some_classes
 from closeknit.checks.known_failures import KNOWN
+from closeknit.checks.methods import guarantee_met, run_case
 from closeknit.checks.tables import edge_tables
+from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
 from closeknit.core.kind_forms import KINDS
 from closeknit.core.table import Outcome, Partition, Table, WrittenTable
@@ -88,6 +91,43 @@ class BadMethod:
         class_of = np.empty(len(table), dtype=np.int32)
         class_of[order] = np.arange(len(table)) // 5
         return Outcome(Partition.of(class_of))
+
+
+@dataclass(frozen=True)
+class OwnSize(ck.KAnonymity):
+    """A guarantee of a user: it is not registered, and the oracle does not define it."""
+
+    name: ClassVar[str] = "own_size"
+
+
+@dataclass(frozen=True)
+class OwnDiversity(ck.LDiversity):
+    name: ClassVar[str] = "own_diversity"
+
+
+class OnlySmall(OwnDiversity):
+    """It claims to be monotone, but a merged class is no longer small."""
+
+    def holds(self, classes: Classes) -> NDArray[np.bool_]:
+        return classes.sizes < 12
+
+
+def test_guarantees_of_a_user_are_checked() -> None:
+    assert check_model(OwnSize(3), rounds=1) == check_model(OwnDiversity("secret", 2), ck.flat(), rounds=1) == 6
+    with pytest.raises(CheckFailed, match="merging_keeps_it"):
+        check_model(OnlySmall("secret", 2), ck.flat(), rounds=4)
+    tables = [table for table in edge_tables() if table.name in ("unicode", "persons")]
+    own = [replace(table, models=(OwnSize(3), OwnDiversity(next(iter(table.schema.sensitive)), 2))) for table in tables]
+    assert check_method(ck.Mondrian(), own) == 30
+
+
+def test_a_guarantee_of_a_user_that_is_not_met_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = next(table for table in edge_tables() if table.name == "unicode")
+    own = replace(table, models=(OwnDiversity("blood", 2),))
+    release = run_case(ck.Mondrian(), own)
+    monkeypatch.setattr("closeknit.checks.methods.run_once", lambda method, case: release)
+    with pytest.raises(CheckFailed, match="a class does not meet"):
+        guarantee_met(ck.Mondrian(), replace(own, models=(OwnDiversity("blood", 4),)))
 
 
 def test_a_bad_method_is_found_out() -> None:

@@ -6,24 +6,28 @@ Unchecked, most of these requests would not end.
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import closeknit as ck
 from closeknit.api.recipe import Recipe
 from closeknit.core.columns import Columns
 from closeknit.core.limits import MOST_BYTES, MOST_NODES
+from closeknit.forms.release_reading import reading_of
 
 CELLS: dict[str, list[object]] = {"age": [*range(30, 36)], "icd": ["A1", "A2", "A3", "B1", "B2", "B3"], "wage": [*range(6)]}
+SCHEMA = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"icd": ck.flat(), "wage": ck.numeric()})
 MANY = [str(i) for i in range(MOST_NODES + 1)]
 
 
 @pytest.fixture(scope="module")
 def made() -> ck.Release:
-    schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"icd": ck.flat(), "wage": ck.numeric()})
-    return ck.anonymize(Columns.of(CELLS), schema, [ck.KAnonymity(3), ck.TCloseness("wage", 0.5)])
+    return ck.anonymize(Columns.of(CELLS), SCHEMA, [ck.KAnonymity(3), ck.TCloseness("wage", 0.5)])
 
 
 def nested(levels: int) -> Any:
@@ -97,3 +101,37 @@ def test_a_short_recipe_cannot_name_one_node_many_times(tmp_path: Path) -> None:
     text = "notes: []\nschema:\n  plain: []\n  quasi: {job: {tree: *l39}}\nmodels: []\n"
     (tmp_path / "recipe.yaml").write_text(f"output:\n  l0: &l0 {{x: null}}\n{levels}{text}", "utf-8")
     refused(lambda: Recipe.read(tmp_path / "recipe.yaml"), "column 'job': the hierarchy has 500,001 nodes or more")
+
+
+SAMPLES: dict[str, Callable[[ck.Release], object]] = {
+    "count=1000001": lambda release: ck.metrics.queries(Columns.of(CELLS), SCHEMA, lambda_=1, count=1_000_001),
+    "count=9000000000": lambda release: ck.metrics.window_errors(
+        release.columns, np.arange(6), Columns.of(CELLS), SCHEMA, window=2, lambda_=1, count=9_000_000_000
+    ),
+    "draws=9000000000": lambda _: ck.attacks.membership(
+        np.zeros(1, np.int32), np.zeros((1, 1), np.int32), np.zeros((1, 1), np.int32), most=0, draws=9_000_000_000
+    ),
+    "draws=8000000": lambda release: ck.attacks.minimality(
+        release.columns, lambda same: same, Columns.of(CELLS), [0] * 6, SCHEMA, draws=8_000_000
+    ),
+    "most=6000000": lambda release: ck.attacks.intersection(release, release, Columns.of(CELLS), most=6_000_000),
+    "most=9000000": lambda release: ck.attacks.association_rules(reading_of(release), "icd", most=9_000_000),
+    "b=101": lambda release: ck.attacks.background(reading_of(release), "icd", b=101),
+}
+
+
+@pytest.mark.parametrize("case", SAMPLES)
+def test_samples_of_metrics_and_attacks_are_limited(made: ck.Release, case: str) -> None:
+    started = time.monotonic()
+    refused(
+        lambda: SAMPLES[case](made), rf"^{case} is too large; \w+ must be a whole number of at least \d and at most [\d,]+$"
+    )
+    assert time.monotonic() - started < 5
+
+
+def test_group_bys_of_a_level_are_limited() -> None:
+    cells: dict[str, list[object]] = {f"q{i}": [1, 2] for i in range(20)} | {"ill": ["flu", "gout"]}
+    schema = ck.Schema(quasi={f"q{i}": ck.numeric() for i in range(20)}, sensitive={"ill": ck.flat()})
+    release = ck.anonymize(Columns.of(cells), schema, [ck.KAnonymity(2)])
+    said = "level=10 makes 184,756 group-bys; choose at most 100,000"
+    refused(lambda: ck.metrics.kl_divergence(release, Columns.of(cells), schema, level=10), said)

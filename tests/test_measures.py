@@ -203,7 +203,7 @@ def test_a_perturbed_secret_is_told_by_its_law() -> None:
     assert found.levels.secrets["disease"].gamma == float(law.gamma)
     assert found.levels.secrets["disease"].l_distinct is None and not found.levels.secrets["disease"].t
     assert "disease" not in found.distances and "disease" not in found.diversity and "stay" in found.distances
-    with pytest.raises(ck.BadInput, match="was perturbed"):
+    with pytest.raises(ck.BadInput, match="is perturbed"):
         class_distances(release, "disease")
 
 

@@ -76,7 +76,7 @@ def test_an_upper_bound_is_not_a_count() -> None:
 
 
 def test_bucketization_hides_no_quasi_identifiers_and_says_so() -> None:
-    assert "quasi-identifiers stand in clear" in str(table_1("1c"))
+    assert "quasi-identifiers are published exactly" in str(table_1("1c"))
     assert "clear" not in str(table_1("1f"))
 
 
@@ -269,7 +269,7 @@ def test_nothing_but_originals_is_said_plainly() -> None:
     values = np.array([[0, 0], [1, 1]], np.int32)
     found = membership(np.array([0, 1], np.int32), values, values)
     assert found.fakes.count == 0 and found.fakes.auc is None
-    assert "whoever fits into one is in the table" in str(found)
+    assert "whoever matches one is in the table" in str(found)
 
 
 # Buckets that spread values ------------------------------------------------------------------------------------------------

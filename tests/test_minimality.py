@@ -98,5 +98,5 @@ def test_classes_that_do_not_fit_are_refused() -> None:
     for classes, only in (([0], None), ([-1, -1], None), ([0, 0], [7])):
         with pytest.raises(BadInput):
             minimality(table, lambda same: same, table, classes, AGE, only=only)
-    with pytest.raises(BadInput, match="no such secret"):
+    with pytest.raises(BadInput, match="no sensitive attribute to attack"):
         minimality(table, lambda same: same, table, [0, 0], AGE, "wage")

@@ -110,9 +110,9 @@ WINDOWS: dict[str, Any] = {"method": ck.Mondrian(), "models": [ck.TCloseness("il
 BAD: list[tuple[type[Any], dict[str, Any], str, set[str]]] = [
     (TooSmall, DELAYED, "every kind", {"guarantees_at_every_instant"}),
     (Late, DELAYED, "every kind", {"delay_is_kept", "memory_is_bounded"}),
-    (Lost, DELAYED, "few persons come often", {"every_row_once", "flush_empties"}),
+    (Lost, DELAYED, "few persons arrive often", {"every_row_once", "flush_empties"}),
     (Narrow, DELAYED, "every kind", {"raw_value_inside"}),
-    (CountsRows, DELAYED, "few persons come often", {"guarantees_at_every_instant"}),
+    (CountsRows, DELAYED, "few persons arrive often", {"guarantees_at_every_instant"}),
     (Forgetful, {**DELAYED, "eta": 4}, "every kind", {"resume_changes_nothing"}),
     (Chancy, {**DELAYED, "delta": 30, "eta": 2}, "every kind", {"secret_repeats"}),
     (FarOff, WINDOWS, "every kind", {"close_to_its_window"}),

@@ -32,13 +32,13 @@ class Outlet:
         start = time.perf_counter()
         left = [*stream.blocks_of(rows), *stream.blocks_at_end()]
         took = time.perf_counter() - start
-        told, counters = stream.certificate, stream.counters
-        if not told.ok or counters.rows_out + counters.suppressed != rows.rows:
+        certificate, counters = stream.certificate, stream.counters
+        if not certificate.ok or counters.rows_out + counters.suppressed != rows.rows:
             raise AssertionError(f"{stream.name} broke a guarantee")
         none = np.empty(0, dtype=np.int64)
         positions = np.concatenate([none, *(block.rows for block in left)])
         columns = concat_columns([block.columns for block in left]) if left else rows.take(none)
-        return cls(columns, positions, told.loss.a, counters.suppressed, counters.reused, took)
+        return cls(columns, positions, certificate.loss.a, counters.suppressed, counters.reused, took)
 
 
 def errors_by_window(outlet: Outlet, rows: Columns, schema: ck.Schema, window: int, theta: float, count: int) -> float:
@@ -47,7 +47,7 @@ def errors_by_window(outlet: Outlet, rows: Columns, schema: ck.Schema, window: i
 
 
 def group_errors(groups: DynamicGroup, rows: Columns, schema: ck.Schema, window: int, theta: float, count: int) -> float:
-    """The same for pseudo-rows: each carries the secret of the row in whose place it stands."""
+    """Measure pseudo-rows: each carries the sensitive value of the row that it replaces."""
     low, high = zip(*(kind.bounds for kind in schema.quasi.values()), strict=True)
     cells = np.array(low) + groups.pseudo_rows() * (np.array(high) - np.array(low))
     made = {name: _numbers(np.clip(cells[:, j], low[j], high[j])) for j, name in enumerate(schema.quasi)}

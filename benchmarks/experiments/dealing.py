@@ -1,4 +1,4 @@
-"""What dealing reaches beside random partitions: worst distance of a class, over k."""
+"""What dealing reaches compared with random partitions: worst distance of a class, over k."""
 
 from __future__ import annotations
 

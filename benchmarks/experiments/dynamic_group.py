@@ -7,7 +7,7 @@ At the end, pseudo-rows are drawn from the mean and the covariance of every grou
 
 Different from the source: a cut goes by the rows themselves, not by what their sums let one guess, so that it is known which
 rows stand in a group: its box can be measured as that of a class of CASTLE. Nothing leaves before the end, and pseudo-rows are
-nobody's: it is a rival for what is lost, not a stream.
+no one's: it is a rival for information loss, not a stream.
 """
 
 from __future__ import annotations

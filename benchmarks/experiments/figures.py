@@ -11,7 +11,7 @@ import pictures
 import sections
 from pictures import Panel
 
-PICTURES = Path("pictures", "experiments")  # beside the page
+PICTURES = Path("pictures", "experiments")  # next to the page
 Value = TypeVar("Value")
 
 

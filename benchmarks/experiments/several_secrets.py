@@ -116,7 +116,7 @@ def _larger(here: Mapping[tuple[str, int, float], Made]) -> str:
     """How our means compare with the printed ones."""
     ratios = {name: [here[name, c.k, c.t].mean / c.mean for c in cells() if c.table == PRINTED_IN[name]] for name in PRINTED_IN}
     said = "; ".join(f"{name} {min(r):.1f} to {max(r):.1f} times" for name, r in ratios.items())
-    return f"Mean sizes beside the printed ones: {said}. Many of the printed sizes are impossible: see the next figure."
+    return f"Mean sizes compared with the printed ones: {said}. Many of the printed sizes are impossible: see the next figure."
 
 
 def arithmetic(trial: Trial) -> Figure:

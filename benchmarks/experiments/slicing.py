@@ -52,7 +52,7 @@ ABOUT = (
 )
 UNDERSTOOD = (
     "So the printed numbers are best understood as counts of tuples of quasi-identifiers, which is also what an attacker knows "
-    "who asks whether somebody is in the table."
+    "who asks whether a person is in the table."
 )
 Attacks = dict[str, dict[int, Membership]]
 
@@ -74,7 +74,7 @@ def _attacks(trial: Trial) -> Attacks:
 
 
 def _told(against: Against | None) -> float:
-    """AUC; where there is nobody to tell apart, nothing is told."""
+    """Return the AUC, or nothing where there is no one to separate."""
     return 0.5 if against is None or against.auc is None else against.auc
 
 
@@ -110,7 +110,7 @@ def fakes(trial: Trial) -> Figure:
                 "times as many and more as with two",
             ),
             Claim(
-                "bucketization hides nobody: a combination of quasi-identifiers that is not there is not in the table",
+                "bucketization hides no one: a combination of quasi-identifiers that is not there is not in the table",
                 none,
                 "it admits no other combination" if none else "it admits others",
             ),
@@ -146,7 +146,7 @@ def matching(trial: Trial) -> Figure:
     return Figure(
         "Section 5.1: matching buckets of originals and fakes",
         f"{_table(trial)[1]} A bucket matches a tuple if it has its value in every column. AUC: the probability that an "
-        "original has more matching buckets than a fake; 0.5 tells nothing.",
+        "original has more matching buckets than a fake; 0.5 is no information.",
         [
             Claim(
                 "originals have more matching buckets than fakes",
@@ -291,7 +291,7 @@ def worth(trial: Trial) -> Figure:
                 lines.setdefault(name, {})[l] = scores.release.accuracy
                 lines.setdefault("the table itself", {})[l] = scores.original.accuracy
     return Figure(
-        "Sections 1 and 6: worth of slices beside generalization and bucketization",
+        "Sections 1 and 6: utility of slices compared with generalization and bucketization",
         f"{_table(trial)[1]} {', '.join(workload.QUASI)}, and {SECRET} as the secret, which stands in at most 1/l of a class "
         f"or bucket. Median error of {count:,} COUNT queries over three quasi columns and the secret; share of "
         f"{split.test.rows:,} other rows that a random forest guesses right. The source gives no settings and no numbers.",
@@ -315,20 +315,20 @@ def _worth_said(
     }
     sliced = {target: max(v for n, v in means.items() if n.startswith("Slicing")) for target, means in guessed.items()}
     above = [target for target, means in guessed.items() if sliced[target] > means["Mondrian, generalized"]]
-    beside = [target for target, means in guessed.items() if sliced[target] >= means["Mondrian, bucketized"]]
+    matched = [target for target, means in guessed.items() if sliced[target] >= means["Mondrian, bucketized"]]
     table = [target for target, means in guessed.items() if sliced[target] >= means["the table itself"]]
     return [
         Claim(
             "slicing keeps more of the worth than generalization",
             ((mean(best) < mean("Mondrian, generalized")) + len(above) / len(guessed)) / 2,
-            f"query error {mean(best):.1%} ({best}) beside {mean('Mondrian, generalized'):.1%}; guesses better for "
+            f"query error {mean(best):.1%} ({best}) compared with {mean('Mondrian, generalized'):.1%}; guesses better for "
             f"{', '.join(above) or 'neither target'}",
         ),
         Claim(
             "where the secret is involved it is better than bucketization",
-            ((mean(best) < mean("Mondrian, bucketized")) + len(beside) / len(guessed)) / 2,
-            f"query error {mean(best):.1%} beside {mean('Mondrian, bucketized'):.1%}; guesses as well for "
-            f"{', '.join(beside) or 'neither target'}",
+            ((mean(best) < mean("Mondrian, bucketized")) + len(matched) / len(guessed)) / 2,
+            f"query error {mean(best):.1%} compared with {mean('Mondrian, bucketized'):.1%}; guesses as well for "
+            f"{', '.join(matched) or 'neither target'}",
         ),
         Claim(
             "in some classifications it is better than the original data",

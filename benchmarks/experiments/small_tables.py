@@ -68,7 +68,7 @@ def frequencies() -> Secret:
 
 
 def heart(trial: Trial, kinds: Mapping[str, Kind] | None = None) -> tuple[Table, str, Path]:
-    """Both secrets over every whole number, so that numbers nobody has keep their place; or as `kinds` says."""
+    """Return both sensitive attributes over every whole number, so that absent numbers keep their place; or as in `kinds`."""
     path, remark = _path("heart", trial, 300)
     (low_a, high_a), (low_b, high_b) = ((90, 150), (120, 220)) if trial.quick else ((94, 200), (126, 564))
     whole: dict[str, Kind] = {
@@ -79,7 +79,7 @@ def heart(trial: Trial, kinds: Mapping[str, Kind] | None = None) -> tuple[Table,
 
 
 def cholesterol(trial: Trial, bins: int = 10) -> Secret:
-    """One secret of heart disease in bins of equal width, empty ones kept."""
+    """Return one attribute of heart disease in bins of equal width, empty ones kept."""
     low, high = (120, 221) if trial.quick else (126, 564)
     table, remark, path = heart(trial, {B: ck.numeric(low, high, bins=bins)})
     return Secret(table, B, f"{remark} Secret: {B} in {bins} bins of {low}..{high}.", path)

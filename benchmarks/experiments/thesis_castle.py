@@ -153,8 +153,8 @@ def _best(name: str, lines: Drawn) -> Claim:
 
 def _beside_knn(lines: Drawn) -> str:
     found = {x: lines[KNN][x] / y for x, y in lines[CASTLE].items()}
-    told = ", ".join(f"{share:.2f} with {x:g} columns" for x, share in found.items())
-    return f"KNN loses so many times what CASTLE does on {COMPLETE}: {told}."
+    listed = ", ".join(f"{share:.2f} with {x:g} columns" for x, share in found.items())
+    return f"The loss of KNN relative to that of CASTLE on {COMPLETE}: {listed}."
 
 
 EXPERIMENTS: dict[str, Experiment] = {

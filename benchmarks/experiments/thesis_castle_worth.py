@@ -106,7 +106,7 @@ def condensed_loss(trial: Trial) -> Figure:
         f"Quasi {', '.join(NUMBERS)}. {CONDENSED} History: {table.size(HISTORY):,} rows. delta = {ENDLESS:,} is longer "
         "than the stream."
     )
-    return Figure("CASTLE beside condensation: loss (figure 5.10)", settings, claims, panels)
+    return Figure("CASTLE compared with condensation: loss (figure 5.10)", settings, claims, panels)
 
 
 def condensed_queries(trial: Trial) -> Figure:
@@ -136,7 +136,7 @@ def condensed_queries(trial: Trial) -> Figure:
     )
     panels = [panel("k", by_k, y=ERROR), panel("theta", by_theta, y=ERROR)]
     held = all(claim.holds >= 1 for claim in claims)
-    title = "CASTLE beside condensation: COUNT queries (figure 5.11)"
+    title = "CASTLE compared with condensation: COUNT queries (figure 5.11)"
     return Figure(title, settings, claims, panels, remark="" if held else remark)
 
 

@@ -24,7 +24,7 @@ def ahead(lines: Drawn, pairs: Sequence[tuple[str, str]], claim: str, factor: fl
 def spread(shares: Sequence[float]) -> str:
     """The mean of ratios, the least and the largest."""
     if not shares:
-        return "not to be told"
+        return "cannot be decided"
     mean = statistics.geometric_mean(max(share, 1e-9) for share in shares)
     return f"{mean:.2f} ({min(shares):.2f} to {max(shares):.2f})"
 

@@ -1,4 +1,4 @@
-"""Chapter 3 of the thesis on SABRE and BUREL: SABRE on SAL beside tMondrian and tIncognito (figures 3.7 to 3.11, 3.14)."""
+"""Chapter 3 of the thesis on SABRE and BUREL: SABRE, tMondrian and tIncognito on SAL (figures 3.7 to 3.11, 3.14)."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _panels(x: str, lines: Lines, log_x: bool = False) -> list[Panel]:
 
 
 def _rivals(losses: Drawn, more: Sequence[tuple[str, str]] = ()) -> list[Claim]:
-    """As printed beside the textbook's rival, and the defaults beside each other."""
+    """Compare the printed variant with its rival, and the defaults with each other."""
     return [ahead(losses, PRINTED, BETTER), ahead(losses, [*more, *OURS], DEFAULTS)]
 
 

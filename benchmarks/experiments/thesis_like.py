@@ -1,4 +1,4 @@
-"""Chapter 4 of the thesis on SABRE and BUREL: BUREL on SAL beside two Mondrians (figures 4.5 to 4.7 and 4.9)."""
+"""Chapter 4 of the thesis on SABRE and BUREL: BUREL on SAL compared with two Mondrians (figures 4.5 to 4.7 and 4.9)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def ranges(trial: Trial) -> Figure:
     ]
     settings = (
         f"{_settings(table)} Runs of neighbouring salaries up to eps apart are judged too, single salaries included; lines "
-        f"without ranges are those of figure 4.5. DMondrian asks for the ranges beside its delta. {NAMES}"
+        f"without ranges are those of figure 4.5. DMondrian requires the ranges in addition to its delta. {NAMES}"
     )
     return Figure("Likeness of ranges of salaries (figure 4.9)", settings, claims, panels)
 
@@ -137,7 +137,7 @@ def _panels(x: str, lines: Lines) -> list[Panel]:
 
 
 def _rivals(losses: Drawn) -> list[Claim]:
-    """Beside each of the two, then whether it is half."""
+    """Compare with each of the two, then decide whether it is half."""
     beside_l, beside_d = [(BUREL, L_BOOK), (DEFAULT, L_MONDRIAN)], [(BUREL, D_BOOK), (DEFAULT, D_MONDRIAN)]
     return [
         ahead(losses, beside_l, "BUREL loses less than LMondrian (loss of one over that of the other)"),

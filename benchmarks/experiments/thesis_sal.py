@@ -58,7 +58,7 @@ ABOUT_CLOSE = (
     "Names: as printed, one plan with the bounds of the source, filled by nearest neighbours, and nothing else; cuts, classes "
     "are cut further where the actual rows keep every guarantee; textbook, relaxed, median, the widest column first; no more, "
     f"the default (SABRE with the hilbert fill). tIncognito has balanced trees of height {HEIGHT} for age and education, which "
-    "nobody ships."
+    "no tool ships."
 )
 ABOUT_LIKE = (
     "Names: as printed, one plan, the hilbert fill, and nothing else; cuts, textbook and no addition as for figure 3.7. "

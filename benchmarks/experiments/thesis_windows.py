@@ -1,4 +1,4 @@
-"""SABRE in windows on SAL (the thesis on SABRE and BUREL, ch. 6, figures 6.4 to 6.7): loss and time beside two rivals."""
+"""SABRE in windows on SAL (the thesis on SABRE and BUREL, ch. 6, figures 6.4 to 6.7): loss and time of three methods."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _rivals(lines: Lines) -> list[Claim]:
     slow = "tIncognito takes a hundred times as long as SABRE_W and tMondrian"
     return [
         ahead(losses, [(SABRE, TEXTBOOK), (SABRE, INCOGNITO)], "SABRE_W loses least (loss of one over that of the other)"),
-        ahead(losses, [(SABRE, MONDRIAN), (KNN, MONDRIAN)], "the same, which we ask beside our Mondrian too"),
+        ahead(losses, [(SABRE, MONDRIAN), (KNN, MONDRIAN)], "the same, compared with our Mondrian too"),
         ahead(losses, [(TEXTBOOK, INCOGNITO), (MONDRIAN, INCOGNITO)], "tMondrian comes second, tIncognito last"),
         ahead(seconds, [(SABRE, TEXTBOOK), (SABRE, MONDRIAN)], "SABRE_W is the fastest"),
         ahead(seconds, [(SABRE, INCOGNITO), (MONDRIAN, INCOGNITO)], slow, factor=0.03),

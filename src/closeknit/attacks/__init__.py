@@ -1,4 +1,4 @@
-"""What an attacker gets out of a release: plain functions on what was published, measured at home beside the original rows."""
+"""Attacks: plain functions that measure the disclosure risk of a release, from the release alone or with private data."""
 
 from closeknit.attacks.background import background
 from closeknit.attacks.candidate_rows import candidate_rows

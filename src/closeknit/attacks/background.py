@@ -1,15 +1,18 @@
-"""Background knowledge: somebody who can rule out b values of the secret for a person is left with fewer.
+"""Background knowledge: an adversary who rules out b values of the sensitive attribute is left with fewer.
 
-The attacker knows the quasi-identifiers of somebody who is in the table, and b values that this person does not have. With r_1
-the count of the likeliest value of a class and r_2, r_3, ... those of the others, falling: r_1 / (all - r_2 - ... - r_(b+1)),
-the most that b exclusions can make of it. Also the fewest exclusions that make a value certain somewhere. Where the reading
-knows persons with several values this is a bound: who has an excluded value may have others too.
+The adversary knows the quasi-identifiers of a person in the table, and b values that this person does not have. With r_1 the
+count of the likeliest value of a class and r_2, r_3, ... those of the others in descending order, the posterior is
+r_1 / (all - r_2 - ... - r_(b+1)), the largest that b exclusions allow. The details give the fewest exclusions after which a
+value is certain in some class. Where persons have several values this is a bound: a person with an excluded value may have
+others too.
 
 Source: the dissertation on methods to achieve t-closeness, ch. 2 (background knowledge attack).
-`risk` is the largest posterior after `b` exclusions, 1 unless asked otherwise.
+`risk` is the largest posterior after `b` exclusions.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +20,20 @@ from numpy.typing import NDArray
 from closeknit.attacks.beliefs import ROUNDED, Beliefs
 from closeknit.attacks.finding import Detail, Finding
 from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_count, not_shown, place
+from closeknit.core.limits import MOST_EXCLUSIONS
 from closeknit.core.params import whole
 from closeknit.core.reading import Reading
 
-MOST = 3  # exclusions that the details go up to
+MOST = 3  # exclusions in the details
 
 
 def background(reading: Reading, column: str, b: int = 1) -> Finding:
-    """How well the secret can be guessed by somebody who can rule out `b` values; 0 to 3 of them in the details.
+    """Measure how well the value can be guessed after `b` values are ruled out; the details give 0 to 3 exclusions.
+
+    Args:
+        reading: The release as its form reads it (`reading_of`).
+        column: Sensitive attribute under attack.
+        b: Number of values that the adversary rules out.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
@@ -34,23 +43,23 @@ def background(reading: Reading, column: str, b: int = 1) -> Finding:
     >>> round(found.number, 3), found.details["fewest"]
     (0.667, 2)
     """
-    b = whole("b", b, 0)
+    b = whole("b", b, 0, MOST_EXCLUSIONS)
     beliefs = Beliefs.of(reading, column)
     most = max(b, MOST)
-    measure, knows = f"largest posterior after {format_count(b, 'exclusion')}", f"{IN_TABLE}, and values that are not theirs"
+    finding = partial(
+        Finding,
+        attack="background",
+        knows=f"{IN_TABLE}, and values that the person does not have",
+        column=column,
+        measure=f"largest posterior after {format_count(b, 'exclusion')}",
+    )
     if beliefs.totals.sum() == 0:
-        return Finding(
-            attack="background", knows=knows, column=column, measure=measure, number=None, risk=0, sentence=not_shown(column)
-        )
+        return finding(number=None, risk=0, sentence=not_shown(column))
     posteriors, needed = _posteriors(beliefs, most)
     worst = int(np.argmax(posteriors[b]))
     chance, fewest = float(posteriors[b][worst]), int(needed.min())
     details: dict[str, Detail] = {f"b_{i}": float(posteriors[i].max()) for i in range(most + 1)}
-    return Finding(
-        attack="background",
-        knows=knows,
-        column=column,
-        measure=measure,
+    return finding(
         number=chance,
         risk=chance,
         sentence=_sentence(column, b, chance, fewest),
@@ -59,7 +68,7 @@ def background(reading: Reading, column: str, b: int = 1) -> Finding:
 
 
 def _posteriors(beliefs: Beliefs, most: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Per number of exclusions and class the posterior, and per class with a secret the exclusions that make it 1."""
+    """Return the posterior by number of exclusions and class, and for each class the exclusions that make a value certain."""
     whole_ = beliefs.add_unseen(most + 1)
     order, rank = whole_.rank_values()
     owner, chances = whole_.owner[order], whole_.chances[order]
@@ -72,7 +81,7 @@ def _posteriors(beliefs: Beliefs, most: int) -> tuple[NDArray[np.float64], NDArr
         left[owner[rank == i]] -= chances[rank == i] if i else 0.0
         posteriors[i] = first / np.maximum(first + left, ROUNDED)
     posteriors[posteriors > 1 - ROUNDED] = 1.0
-    if beliefs.law is not None:  # every value that anybody may have is possible everywhere
+    if beliefs.law is not None:  # every value is possible in every class
         return posteriors, np.array([int((beliefs.prior > 0).sum()) - 1])
     return posteriors, _count_exclusions(owner, rank, whole_.weights[order], beliefs.totals)
 
@@ -80,18 +89,18 @@ def _posteriors(beliefs: Beliefs, most: int) -> tuple[NDArray[np.float64], NDArr
 def _count_exclusions(
     owner: NDArray[np.int64], rank: NDArray[np.int64], weights: NDArray[np.float64], totals: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The first number of exclusions after which the likeliest value is all that is left, in whole numbers."""
+    """Return the first number of exclusions that leaves only the likeliest value, computed in whole numbers."""
     running = np.cumsum(weights) - (np.cumsum(weights) - weights)[np.flatnonzero(rank == 0)][np.cumsum(rank == 0) - 1]
     enough = running >= totals[owner]
     return rank[enough]
 
 
 def _sentence(column: str, b: int, chance: float, fewest: int) -> str:
-    values = format_count(b, "value")
+    if fewest == 0:
+        return f"A class reveals `{column}` with certainty without ruling out any value."
     if fewest <= b:
-        already = "Nothing has to be ruled out" if fewest == 0 else f"Ruling out {format_count(fewest, 'value')} is enough"
-        return f"{already} to tell {column} of somebody for sure."
+        return f"Ruling out {format_count(fewest, 'value')} is enough to learn a person's `{column}` with certainty."
     return (
-        f"Whoever can rule out {values} of {column} tells it {certainty(chance)} at worst; to be sure of somebody at least "
-        f"{fewest:,} have to be ruled out."
+        f"An adversary who rules out {format_count(b, 'value')} learns a person's `{column}` {certainty(chance)} in the worst "
+        f"case; certainty requires ruling out at least {fewest:,}."
     )

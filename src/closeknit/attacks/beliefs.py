@@ -1,15 +1,15 @@
-"""`Beliefs`: what somebody believes of a secret who knows which class a person is in, and reads the release.
+"""`Beliefs`: the posterior distribution of a sensitive attribute for an adversary who knows a person's class.
 
-Secrets of a class are known and not whose they are, so every way to hand them out is as likely: a value has the share of the
-class that has it (counted in persons where the reading knows them, each value once a person). The classes are those in which
-the secret is seen: groups of equal quasi cells, or a bucket and what stands beside the secret in its column group.
+The values of a class are known but not who has which, so every assignment is equally likely: a value has its share of the class
+(counted in persons where the reading knows them, each value once a person). The classes are those in which the attribute is
+seen: rows with equal quasi cells, or a bucket and the cells next to the attribute in its column group.
 
-A perturbed secret is not read off the cells. True values are taken as drawn from what the release says of the whole table (the
-estimated counts, `core.perturbation`), written by the law; any row of the class may be the person's. With p the estimated
-shares, w those written in the class, r = retain and a = (1 - r) / m, Bayes gives
+A perturbed attribute is not read off the cells. True values are taken as drawn from the estimated counts of the whole table
+(`core.perturbation`) and written by the law; any row of the class may be the person's. With p the estimated shares, w those
+written in the class, r = retain and a = (1 - r) / m, Bayes gives
 `q_u = p_u (a S + r w_u / z_u)`, `z_v = a + r p_v`, `S = sum_v w_v / z_v`: a part for each written value and the same multiple
-of p for all. Somebody who can tell the row itself knows more, up to the bound of `models.posterior_bound`; where nothing is
-kept (retain = 0) nothing is told, and all values are taken as equally likely.
+of p for all. An adversary who identifies the row itself learns more, up to the bound of `models.posterior_bound`; where nothing
+is retained (retain = 0) the release reveals nothing, and all values are equally likely.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROUNDED = 1e-12  # a chance that is 1 but for rounding; shares of rows are farth
 
 
 class NotApplicable(BadInput):
-    """An attack that has no meaning for a column or in a form, and why."""
+    """An attack does not apply to a column or form, with the reason."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Beliefs:
 
     @classmethod
     def of(cls, reading: Reading, column: str, people: bool = True) -> Beliefs:
-        """Of every class in which this secret is seen; `people=False` counts rows even where persons are known."""
+        """Compute the beliefs in every class in which this attribute is seen; `people=False` counts rows instead of persons."""
         refuse_unknown(reading, column)
         law, classes = reading.retained.get(column), reading.of(column).classes
         if law is not None:
@@ -71,18 +71,18 @@ class Beliefs:
 
     @property
     def owner(self) -> Int64:
-        """Class of every entry."""
+        """Class of each entry."""
         return np.repeat(np.arange(len(self.totals)), np.diff(self.starts))
 
     @property
     def chances(self) -> Reals:
-        """How likely each entry is for somebody in its class."""
+        """Probability of each entry for a member of its class."""
         owner = self.owner
         chances = self.weights / np.maximum(self.totals, 1)[owner] + self.rest[owner] * self.prior[self.values]
         return np.where(chances > 1 - ROUNDED, 1.0, chances)
 
     def under(self, set_of: Int64, count: int) -> Beliefs:
-        """The same of sets of values: leaf i belongs to set `set_of[i]`. Of rows: a person may have two values of one set."""
+        """Return the beliefs about sets of values, counted in rows: leaf i belongs to set `set_of[i]`."""
         cells, place = np.unique(self.owner * count + set_of[self.values], return_inverse=True)
         weights = np.bincount(place, self.weights, minlength=len(cells)).astype(np.float64)
         starts = np.searchsorted(cells, np.arange(len(self.totals) + 1) * count)
@@ -90,12 +90,12 @@ class Beliefs:
         return replace(self, starts=starts, values=cells % count, weights=weights, prior=prior)
 
     def rank_values(self) -> tuple[Int64, Int64]:
-        """Entries by class, likeliest first (the first value among equals), and the rank of each in its class."""
+        """Return the entries by class, likeliest first (the first value among equals), and the rank of each in its class."""
         order = np.lexsort((-self.chances, self.owner))
         return order, np.arange(len(order)) - self.starts[self.owner]
 
     def add_unseen(self, most: int) -> Beliefs:
-        """With entries for the `most` likeliest values that a class does not show: only perturbed secrets have any."""
+        """Add entries for the `most` likeliest values that a class does not show; only perturbed attributes have any."""
         if self.law is None:
             return self
         classes, width = np.arange(len(self.totals)), len(self.prior)
@@ -115,7 +115,7 @@ class Beliefs:
         return replace(self, starts=starts, values=cells[order] % width, weights=weights)
 
     def peaks(self) -> tuple[Reals, Int64]:
-        """The largest chance of each class and its value; 0 and -1 where a class shows nothing."""
+        """Return the largest probability of each class and its value; 0 and -1 where a class shows nothing."""
         whole = self.add_unseen(1)
         order, rank = whole.rank_values()
         first = order[rank == 0]
@@ -125,7 +125,7 @@ class Beliefs:
 
 
 def count_holders(classes: Classes, column: str) -> Int64:
-    """Those among whom the values of a class are shared: persons, or rows; suppressed secrets are nobody's.
+    """Count the persons, or rows, among whom the values of a class are distributed; suppressed values have no holder.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS"], dtype=object))
@@ -137,20 +137,20 @@ def count_holders(classes: Classes, column: str) -> Int64:
 
 
 def refuse_unknown(reading: Reading, column: str) -> None:
-    """A column that is no secret of the release."""
+    """Refuse a column that is not a sensitive attribute of the release."""
     if column not in reading.schema.sensitive:
         right = suggest_name(column, reading.schema.sensitive)
         raise BadInput("is no sensitive column of the release", column=column, right=right)
 
 
 def measure_gain(chances: Reals, prior: Reals) -> Reals:
-    """How much of the doubt that was left is gone: (q - p) / (1 - p), and 0 where there was none or it grew.
+    """Return the reduction in uncertainty, (q - p) / (1 - p); 0 where there was no uncertainty or it grew.
 
     >>> measure_gain(np.array([1.0, 0.6, 0.1, 1.0]), np.array([0.5, 0.2, 0.3, 1.0])).round(3).tolist()
     [1.0, 0.5, 0.0, 0.0]
     """
-    doubt = 1 - prior
-    gain: Reals = np.where(doubt > ROUNDED, np.maximum(chances - prior, 0) / np.maximum(doubt, ROUNDED), 0.0)
+    uncertain = 1 - prior
+    gain: Reals = np.where(uncertain > ROUNDED, np.maximum(chances - prior, 0) / np.maximum(uncertain, ROUNDED), 0.0)
     return gain
 
 

@@ -1,16 +1,17 @@
-"""Who may stand behind which written row: quasi cells as boxes, and people whose quasi-identifiers are known as points in them.
+"""Which people a written row may belong to: quasi cells as boxes, and people with known quasi-identifiers as points in them.
 
 Every column is coded by the values that the people have, so that a written range, node or mask is a run of codes; a cell that
-none of them fits covers nobody. `*` covers everybody, a missing value too. Equal rows are one box and equal people one point,
-and boxes are looked up in a tree: nothing here takes rows times people.
+none of them fits covers no one. `*` covers everyone, and so does a missing value. Equal rows are one box and equal people one
+point, and boxes are looked up in a tree: nothing here takes rows times people.
 
-Where only groups of columns belong together, there is one covering for each group: cells of another group say nothing of a row.
+Where only groups of columns belong together, there is one covering for each group: cells of another group reveal nothing about
+a row.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,7 +64,7 @@ class Covering:
 
     @classmethod
     def of(cls, written: Columns, people: Columns, schema: Schema, names: Sequence[str]) -> Covering:
-        """All of `names` are columns of both; `schema` says what the raw ones are."""
+        """Build the covering in `names`, columns of both tables; `schema` describes the raw ones."""
         coded = [_encode_column(written[name], people[name], schema, name) for name in names]
         box_of, boxes = groups([(written[name].codes + 1, len(written[name].values) + 1) for name in names], written.rows)
         point_of, points = groups([(codes, domain.size + 1) for codes, domain, _ in coded], people.rows)
@@ -76,22 +77,22 @@ class Covering:
 
     @cached_property
     def rows(self) -> Int64:
-        """Written rows of each box."""
+        """Number of written rows of each box."""
         return np.bincount(self.box_of, minlength=len(self.lo))
 
     @cached_property
     def people(self) -> Int64:
-        """People at each point."""
+        """Number of people at each point."""
         return np.bincount(self.point_of, minlength=len(self.points))
 
     @cached_property
     def people_in_boxes(self) -> Int64:
-        """People whom each box covers."""
+        """Number of people whom each box covers."""
         tree = box_tree(self.points, self.points, self.people.astype(np.float64))
         return overlapping_weight(tree, self.lo, self.hi).astype(np.int64)
 
     def rows_over_points(self, weights: Reals | None = None) -> Reals:
-        """Weight of all boxes that cover each point; left out, a box weighs its rows."""
+        """Return the weight of all boxes that cover each point; a box weighs its rows unless weights are given."""
         given = self.rows.astype(np.float64) if weights is None else weights
         return overlapping_weight(box_tree(self.lo, self.hi, given), self.points, self.points)
 
@@ -101,7 +102,7 @@ class Covering:
         return tree, overlapping_weight(tree, self.points, self.points).astype(np.int64)
 
     def boxes_over(self, points: Int64 | Int32) -> csr_array:
-        """Which boxes cover these points: a 0/1 matrix, [points, boxes]."""
+        """Return the boxes that cover these points as a 0/1 matrix, [points, boxes]."""
         tree, counts = self._counted
         some, counts = self.points[points], counts[points]
         found = overlapping(tree, some, some, counts)
@@ -110,7 +111,7 @@ class Covering:
 
 
 def coverings(reading: Reading, people: Columns, schema: Schema | None = None) -> list[Covering]:
-    """One for each group of columns that belong together and have quasi-identifiers that are known of the people.
+    """Return one covering for each group of columns that belong together and include known quasi-identifiers.
 
     >>> import closeknit as ck
     >>> from closeknit.forms.release_reading import reading_of
@@ -120,17 +121,28 @@ def coverings(reading: Reading, people: Columns, schema: Schema | None = None) -
     (('age', 'sex', 'zip', 'job', 'admission'), True)
     """
     raw = raw_schema(reading, schema)
-    known = [name for name in raw.quasi if name in reading.columns and name in people]
-    if not known:
-        right = "known must be at least one of: " + ", ".join(raw.quasi)
-        raise BadInput("none of the quasi-identifiers is known of these people", right=right)
+    known = known_quasi(raw, reading.columns, people)
     together = reading.column_groups or (tuple(known),)
     groups_of = [[name for name in group if name in known] for group in together]
     return [Covering.of(reading.columns, people, raw, names) for names in groups_of if names]
 
 
+def known_quasi(raw: Schema, *tables: Container[str], attacked: str | None = None) -> list[str]:
+    """Return the quasi-identifiers that all tables have, except one that is under attack; there must be at least one.
+
+    >>> from closeknit.core.kinds import flat
+    >>> known_quasi(Schema(quasi={"age": flat(), "sex": flat()}), ["age", "sex"], ["sex"])
+    ['sex']
+    """
+    known = [name for name in raw.quasi if name != attacked and all(name in table for table in tables)]
+    if not known:
+        right = "give at least one of: " + ", ".join(raw.quasi)
+        raise BadInput("none of the quasi-identifiers of these people is known", right=right)
+    return known
+
+
 def covering_of(published: Published, people: Any, schema: Schema | None = None) -> Covering:
-    """People under the rows of a release whose cells belong together; where quasi-identifiers stand in clear it is refused.
+    """Return the covering of a release whose cells belong together; one with exact quasi-identifiers is refused.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
@@ -139,14 +151,14 @@ def covering_of(published: Published, people: Any, schema: Schema | None = None)
     """
     reading = reading_of(published)
     if reading.column_groups:
-        right = "ask for matching_buckets, or for record_linkage of a secret"
-        raise NotApplicable("quasi-identifiers stand in clear here, and a row of them tells no more than they do", right=right)
+        right = "use matching_buckets, or record_linkage of a sensitive attribute"
+        raise NotApplicable("quasi-identifiers are published exactly, so rows cover only themselves", right=right)
     (covering,) = coverings(reading, people_of(people, reading, schema), schema)
     return covering
 
 
 def people_of(people: Any, reading: Reading, schema: Schema | None = None, other: Reading | None = None) -> Columns:
-    """Of a frame, file or `Columns` the columns known of people: those of the schema, of a release and of another one."""
+    """Read the columns of people that a schema, a release or another release uses, from a frame, file or `Columns`."""
     raw = raw_schema(reading, schema)
     wanted = list(dict.fromkeys([*raw.used, *reading.schema.used, *(() if other is None else other.schema.used)]))
     columns = read(people, None, lambda names: [name for name in wanted if name in names])
@@ -156,15 +168,15 @@ def people_of(people: Any, reading: Reading, schema: Schema | None = None, other
 
 
 def raw_schema(reading: Reading, schema: Schema | None) -> Schema:
-    """What the raw columns are: as somebody says it, or else as far as a certificate tells."""
+    """Return the schema of the raw columns: as given, else as far as the certificate declares it."""
     if schema is not None:
         return schema
-    told = {name: _raw_kind(name, kind) for name, kind in reading.schema.quasi.items()}
-    return Schema(quasi=told, sensitive=reading.schema.sensitive, plain=reading.schema.plain)
+    quasi = {name: _raw_kind(name, kind) for name, kind in reading.schema.quasi.items()}
+    return Schema(quasi=quasi, sensitive=reading.schema.sensitive, plain=reading.schema.plain)
 
 
 def schema_of_other(reading: Reading, schema: Schema | None) -> Schema:
-    """What the raw columns are under another release of the people: as its certificate declares it, else as `schema` says."""
+    """Return the schema of the raw columns for another release: as its certificate declares it, else as in `schema`."""
     if schema is None:
         return raw_schema(reading, None)
     quasi = {
@@ -176,7 +188,7 @@ def schema_of_other(reading: Reading, schema: Schema | None) -> Schema:
 
 
 def _raw_kind(name: str, kind: Kind) -> Kind:
-    """A certificate lists the written nodes of a tree that was made from data: single values, masks or dates."""
+    """Return the raw kind of a column whose certificate lists written nodes: single values, masks or dates."""
     if not isinstance(kind, WrittenNodes | Nodes):
         return kind
     if any(node.endswith(STAR) for node in kind.nodes):
@@ -186,32 +198,32 @@ def _raw_kind(name: str, kind: Kind) -> Kind:
             dates = date_of_labels(list(kind.nodes))
             dates.losses(list(kind.nodes))
             return dates
-        what = "its certificate does not tell which values its nodes stand for"
+        what = "its certificate does not state which values its nodes contain"
         raise BadInput(what, column=name, right="give the schema, or the recipe")
     return flat()
 
 
 def _encode_column(written: Column, people: Column, schema: Schema, name: str) -> tuple[Int32, Domain, tuple[Int32, Int32]]:
-    """Codes of the people, their domain, and both ends of every distinct written cell, the missing one last."""
+    """Return the codes of the people, their domain, and both ends of every distinct written cell, the missing one last."""
     codes, domain, _ = schema.encode_column(people, name, schema.quasi[name])
     texts = ["" if text in schema.missing else text for text in texts_of(written.values)] + [""]
     return codes, domain, _ends(domain, texts, written, name)
 
 
 def _ends(domain: Domain, texts: list[str], written: Column, name: str) -> tuple[Int32, Int32]:
-    """Runs of codes; 1 to 0 where a cell covers none."""
+    """Return each cell as a run of codes; 1 to 0 where it covers none."""
     fits = _fits(domain, texts)
     lo, hi = np.ones(len(texts), dtype=np.int32), np.zeros(len(texts), dtype=np.int32)
     try:
         low, high = cell_ranges(domain, [text if fit else "" for text, fit in zip(texts, fits, strict=True)])
     except BadValue as bad:
         raise BadInput(bad.what, column=name, row=written.first_row(bad.index), right=bad.right) from None
-    told = ~np.isnan(low)
+    known = ~np.isnan(low)
     if counts_leaves(domain):
-        lo[told], hi[told] = low[told], high[told]
+        lo[known], hi[known] = low[known], high[known]
     elif domain.numbers is not None:
-        lo[told] = np.searchsorted(domain.numbers, low[told], "left")
-        hi[told] = np.searchsorted(domain.numbers, high[told], "right") - 1
+        lo[known] = np.searchsorted(domain.numbers, low[known], "left")
+        hi[known] = np.searchsorted(domain.numbers, high[known], "right") - 1
     for special, least in (("", domain.size), (STAR, 0)):
         same = np.array([text == special for text in texts])
         lo[same], hi[same] = least, domain.size
@@ -219,13 +231,13 @@ def _ends(domain: Domain, texts: list[str], written: Column, name: str) -> tuple
 
 
 def _fits(domain: Domain, texts: list[str]) -> list[bool]:
-    """Whether a cell names a value, node or mask of this domain; numbers are all read."""
+    """Return whether each cell names a value, node or mask of this domain; numbers are all read."""
     if domain.tree is None:
         return [True] * len(texts)
     labels = set(domain.tree.labels)
     heads = [text.rstrip(STAR) for text in texts]
     masks = {head for head, text in zip(heads, texts, strict=True) if head not in ("", text) and text not in labels}
-    leaves = sorted(domain.texts)  # what is longer than a head and begins with it stands right behind it
+    leaves = sorted(domain.texts)  # a text that begins with a head and is longer comes right after it
     after = {head: bisect_right(leaves, head) for head in masks}
     begin = {head for head, place in after.items() if place < len(leaves) and leaves[place].startswith(head)}
     return [text in labels or (head in begin and head != text) for head, text in zip(heads, texts, strict=True)]

@@ -1,14 +1,14 @@
-"""All ways to deal the secrets of classes to their members: what a table may have been, as far as its classes tell.
+"""All ways to assign the sensitive values of classes to their members: every table that is consistent with the classes.
 
-Secrets and plain cells of a row belong together and are dealt together. Ways are different if somebody gets other cells; each
-of them stands for as many orders of the rows, so all are equally likely. Each member has a *slot* for each combination of
+Sensitive and plain cells of a row belong together and are dealt together. Two ways differ if some member gets other cells; each
+way corresponds to equally many orders of the rows, so all are equally likely. Each member has a *slot* for each combination of
 cells in its class: a way fills one slot of every member.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from math import factorial, prod
 from typing import NamedTuple
@@ -37,11 +37,11 @@ class _Class(NamedTuple):
         return factorial(len(self.members)) // prod(map(factorial, self.counts.tolist()))
 
     def every(self) -> Iterator[list[int]]:
-        """Each way once: the combination of each member."""
+        """Yield each way once: the combination of each member."""
         return _orders(self.counts.tolist(), len(self.members))
 
     def one(self, rng: np.random.Generator) -> list[int]:
-        """A way, all of them equally likely."""
+        """Draw a way, all of them equally likely."""
         dealt: list[int] = rng.permutation(np.repeat(np.arange(len(self.counts)), self.counts)).tolist()
         return dealt
 
@@ -58,63 +58,70 @@ def _orders(left: list[int], length: int) -> Iterator[list[int]]:
 
 @dataclass(frozen=True, eq=False)
 class Deals:
-    """The classes whose secrets are dealt.
+    """Classes of a table whose sensitive values are dealt.
 
     >>> from closeknit.core.kinds import flat, numeric
     >>> schema = Schema(quasi={"age": numeric()}, sensitive={"ill": flat()})
     >>> table = Columns.of({"age": [30, 31, 32, 60], "ill": ["flu", "gout", "flu", "flu"]})
     >>> deals = Deals.of(table, [0, 0, 0, 1], schema)
-    >>> deals.ways, [deals.table(table, slots)["ill"].cells() for slots in deals.every()][2]
+    >>> deals.ways, [deals.table(slots)["ill"].cells() for slots in deals.every()][2]
     (3, ['gout', 'flu', 'flu', 'flu'])
     """
 
-    numbers: tuple[int, ...]
-    classes: tuple[_Class, ...]
+    original: Columns
+    by_number: Mapping[int, _Class]
     moved: tuple[str, ...]  # columns that are dealt
 
     @classmethod
     def of(cls, original: Columns, class_of: Classes, schema: Schema, only: Sequence[int] | None = None) -> Deals:
-        """All classes of a table, or those in `only`; -1 in `class_of` is a suppressed row."""
+        """Take all classes of a table, or those in `only`; -1 in `class_of` is a suppressed row."""
         class_of = np.asarray(class_of, dtype=np.int64)
         if len(class_of) != original.rows:
             right = f"give one class for each of the {original.rows:,} rows, as Release.partition does"
-            raise BadInput(f"{len(class_of):,} classes do not go with the table", right=right)
+            raise BadInput(f"{len(class_of):,} classes do not match the table", right=right)
         moved = tuple(name for name in (*schema.sensitive, *schema.plain) if name not in schema.quasi)
         cells = [(original[name].codes + 1, len(original[name].values) + 1) for name in moved]
         kind_of = groups(cells, original.rows)[0]
         order = np.argsort(class_of, kind="stable")
-        there, starts = np.unique(class_of[order], return_index=True)
-        rows = dict(zip(there.tolist(), np.split(order, starts[1:]), strict=True))
-        numbers = sorted({number for number in (rows if only is None else only) if number >= 0})
-        if not numbers or any(number not in rows for number in numbers):
+        numbers, starts = np.unique(class_of[order], return_index=True)
+        found = {}
+        for number, members in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+            if number >= 0:
+                _, first, counts = np.unique(kind_of[members], return_index=True, return_counts=True)
+                found[number] = _Class(members, members[first], counts)
+        return cls(original, found, moved).select(found if only is None else only)
+
+    def select(self, numbers: Iterable[int]) -> Deals:
+        """Return the deals of these classes, where the values of all others are known."""
+        wanted = sorted({number for number in numbers if number >= 0})
+        if not wanted or any(number not in self.by_number for number in wanted):
             raise BadInput("there is no such class", right="name classes of the partition; suppressed rows are in none")
-        found = []
-        for members in (rows[number] for number in numbers):
-            _, first, counts = np.unique(kind_of[members], return_index=True, return_counts=True)
-            found.append(_Class(members, members[first], counts))
-        return cls(tuple(numbers), tuple(found), moved)
+        return replace(self, by_number={number: self.by_number[number] for number in wanted})
+
+    @property
+    def classes(self) -> list[_Class]:
+        """The classes in the order of their numbers."""
+        return list(self.by_number.values())
 
     @property
     def ways(self) -> int:
-        """Of all classes together."""
+        """Number of ways of all classes together."""
         return prod(each.ways for each in self.classes)
 
     def fewest_first(self, room: int) -> list[tuple[int, int]]:
-        """Number and ways of each class that has more than one way, and at most as many slots as there is room for."""
-        small = [
-            pair for pair in zip(self.numbers, self.classes, strict=True) if len(pair[1].members) * len(pair[1].like) <= room
-        ]
-        found = [(number, each.ways) for number, each in small]
+        """Return number and ways of each class that has several ways and at most `room` slots, the fewest ways first."""
+        small = {n: each for n, each in self.by_number.items() if len(each.members) * len(each.like) <= room}
+        found = [(number, each.ways) for number, each in small.items()]
         return sorted((pair for pair in found if pair[1] > 1), key=lambda pair: (pair[1], pair[0]))
 
     @property
     def members(self) -> Int64:
-        """Rows of the table whose secrets are dealt, one class after the other."""
+        """Rows of the table whose values are dealt, one class after the other."""
         return np.concatenate([each.members for each in self.classes])
 
     @property
     def slots(self) -> tuple[Int64, Int64, NDArray[np.float64]]:
-        """Of each slot: its member (by place), a row with its cells, and the share of the class that has these."""
+        """Of each slot: its member (by place), a row with its cells, and the share of the class that has these cells."""
         sizes = [len(each.members) for each in self.classes]
         member = np.repeat(np.arange(sum(sizes)), np.repeat([len(each.like) for each in self.classes], sizes))
         like = np.concatenate([np.tile(each.like, len(each.members)) for each in self.classes])
@@ -122,12 +129,12 @@ class Deals:
         return member, like, share
 
     def every(self) -> Iterator[Int64]:
-        """Each way once, as the slots that it fills."""
+        """Yield each way once, as the slots that it fills."""
         for parts in product(*(list(each.every()) for each in self.classes)):
             yield self._fill_slots(parts)
 
     def draw_ways(self, draws: int, seed: int) -> Iterator[Int64]:
-        """Some ways, all of them equally likely each time."""
+        """Draw some ways, all equally likely each time."""
         rng = np.random.default_rng(seed)
         for _ in range(draws):
             yield self._fill_slots([each.one(rng) for each in self.classes])
@@ -137,9 +144,9 @@ class Deals:
         first = np.cumsum(width) - width
         return first + np.array([kind for part in parts for kind in part], dtype=np.int64)
 
-    def table(self, original: Columns, slots: Int64) -> Columns:
-        """The table as it would be."""
-        source = np.arange(original.rows)
+    def table(self, slots: Int64) -> Columns:
+        """Return the table in which the members have the cells of these slots."""
+        source = np.arange(self.original.rows)
         source[self.members] = self.slots[1][slots]
-        dealt = {name: column.take(source) if name in self.moved else column for name, column in original.items()}
-        return Columns(dealt, original.rows)
+        dealt = {name: column.take(source) if name in self.moved else column for name, column in self.original.items()}
+        return Columns(dealt, self.original.rows)

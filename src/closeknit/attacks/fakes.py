@@ -1,9 +1,9 @@
-"""Fakes: tuples that the buckets of a sliced release admit and that are in no row, counted or drawn.
+"""Fakes: tuples that the buckets of a sliced release admit and that no row has, counted or sampled.
 
-Each admitted tuple is met once, with its number of buckets (`kernels.fakes.admitted`); the originals are then taken off. The
-work is the sum over buckets of the product of distinct values, known beforehand. Where that is too much the fakes are estimated
-without bias: draw a bucket in proportion to its product and a tuple in it, and weigh it by 1 / its buckets (Karp and Luby,
-Monte-Carlo algorithms for enumeration and reliability problems, FOCS 1983).
+Each admitted tuple is visited once, with its number of buckets (`kernels.fakes.admitted`); the originals are then subtracted.
+The work is the sum over buckets of the product of distinct values, known beforehand. Where that is too much the fakes are
+estimated without bias: draw a bucket in proportion to its product and a tuple in it, and weigh it by 1 / its buckets (Karp and
+Luby, Monte-Carlo algorithms for enumeration and reliability problems, FOCS 1983).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Tallies:
-    """Originals and others that fit into exactly 0, 1, 2 ... buckets; of drawn others also each draw and its weight.
+    """Originals and others that match exactly 0, 1, 2 ... buckets; of sampled others also each draw and its weight.
 
     >>> Tallies(np.array([0, 0, 1]), np.array([0, 3, 1])).auc()
     Fraction(7, 8)
@@ -32,22 +32,22 @@ class Tallies:
 
     original: Int64
     other: Int64 | Reals
-    fits: Int64 | None = None  # buckets of each tuple that was drawn
-    weights: Reals | None = None  # others that it stands for
+    fits: Int64 | None = None  # buckets of each drawn tuple
+    weights: Reals | None = None  # others that it represents
 
     @property
     def count(self) -> int | float:
-        """Different others."""
+        """Number of distinct others."""
         count: int | float = self.other.sum().item()
         return count
 
     @property
     def error(self) -> float | None:
-        """Standard error of the count; None where nothing was drawn."""
+        """Standard error of the count; None where all were counted."""
         return None if self.weights is None else float(self.weights.std(ddof=1) * np.sqrt(len(self.weights)))
 
     def _ahead(self) -> list[Fraction]:
-        """For each number of buckets the share of originals that fit into more, equal ones as halves."""
+        """Return for each number of buckets the share of originals that match more, equal ones as halves."""
         total, above = int(self.original.sum()), 0
         shares = []
         for equal in self.original[::-1].tolist():
@@ -56,7 +56,7 @@ class Tallies:
         return shares[::-1]
 
     def auc(self) -> Fraction | float | None:
-        """P(an original fits into more buckets than another), a rational where all were counted; None without either."""
+        """Return P(an original matches more buckets than another), a rational where all were counted; None without either."""
         if not self.original.sum() or not self.other.sum():
             return None
         if self.weights is not None:
@@ -65,7 +65,7 @@ class Tallies:
         return sum(weighed, start=Fraction(0)) / int(self.other.sum())
 
     def auc_error(self) -> float | None:
-        """Its standard error: that of a quotient of two sums over the same draws."""
+        """Return the standard error of `auc`: that of a quotient of two sums over the same draws."""
         auc = self.auc()
         if self.weights is None or self.fits is None or auc is None:
             return None
@@ -74,7 +74,7 @@ class Tallies:
 
 
 def tally_fakes(bucket_of: Int32, values: Int32, originals: Int32, seed: int, most: int, draws: int) -> Tallies:
-    """Count them where the walk is short enough, else estimate; `originals` as `distinct` gives them.
+    """Count the fakes where the walk is short enough, else estimate them; `originals` as `distinct` returns them.
 
     >>> values = np.array([[0, 0], [1, 1]], np.int32)
     >>> tally_fakes(np.array([0, 0], np.int32), values, values, seed=0, most=100, draws=10).count
@@ -87,12 +87,12 @@ def tally_fakes(bucket_of: Int32, values: Int32, originals: Int32, seed: int, mo
         return _draw_fakes(shelves, originals, original, products, np.random.default_rng(seed), draws)
     widest_last = np.argsort(shelves.widths.sum(axis=0), kind="stable")
     fake = count_admitted(shelves, widest_last)
-    fake[1:] -= original[1:]  # an original that fits nowhere (its row is suppressed) is not among the admitted
+    fake[1:] -= original[1:]  # an original that matches no bucket (its row is suppressed) is not among the admitted
     return Tallies(original, fake)
 
 
 def tally_outsiders(bucket_of: Int32, values: Int32, originals: Int32, others: Int32) -> Tallies:
-    """Originals beside the tuples of people who are not in the table, admitted or not; both as `distinct` gives them.
+    """Tally originals and tuples of people outside the table, admitted or not; both as `distinct` returns them.
 
     >>> values = np.array([[0, 0], [1, 1]], np.int32)
     >>> tally_outsiders(np.array([0, 0], np.int32), values, values, np.array([[0, 0], [0, 1], [0, 2]], np.int32)).other.tolist()
@@ -104,7 +104,7 @@ def tally_outsiders(bucket_of: Int32, values: Int32, originals: Int32, others: I
 
 
 def distinct(tuples: Int32) -> Int32:
-    """Each tuple once, in ascending order.
+    """Return each tuple once, in ascending order.
 
     >>> distinct(np.array([[1, 0], [0, 2], [1, 0]], np.int32)).tolist()
     [[0, 2], [1, 0]]
@@ -117,7 +117,7 @@ def distinct(tuples: Int32) -> Int32:
 
 
 def _sizes(*tuples: Int32) -> Int64:
-    """One more than the largest code of each column group."""
+    """Return one more than the largest code of each column group."""
     return np.max([given.max(axis=0, initial=0) for given in tuples], axis=0).astype(np.int64) + 1
 
 
@@ -128,7 +128,7 @@ def _count_fits(shelves: BucketIndex, tuples: Int32) -> Int64:
 def _draw_fakes(
     shelves: BucketIndex, originals: Int32, original: Int64, products: Reals, rng: np.random.Generator, draws: int
 ) -> Tallies:
-    """A fake that m buckets admit is drawn in m ways, so it weighs 1/m of all ways."""
+    """Estimate the fakes from a sample: one that m buckets admit is drawn in m ways, so it weighs 1/m of all ways."""
     c = len(shelves.first) - 1
     until = np.cumsum(products)
     bucket = np.searchsorted(until, rng.random(draws) * until[-1], side="right").clip(max=len(until) - 1)

@@ -1,4 +1,4 @@
-"""`Finding`: what one attack gets out of a release: a number, what it is, and what it means for the people in the table."""
+"""`Finding`: the result of one attack, as a number, its meaning, and a sentence about the people in the table."""
 
 from __future__ import annotations
 
@@ -14,29 +14,39 @@ Detail = float | int | str | None
 
 
 class Finding(Summarized, Record):
-    """What an attacker reaches, at worst.
+    """The worst case of one attack on a release.
 
-    `risk` orders attacks of all kinds: 0 where the release adds nothing to what was known before, 1 where it gives somebody
-    away for sure. It is the probability to be right about the worst-off person where the attack has one, and else what each
-    attack says of it.
+    `risk` orders attacks of all kinds: 0 where the release adds nothing to prior knowledge, 1 where it discloses a person's
+    record or value with certainty. It is the probability of being right about the most exposed person where the attack has
+    one; otherwise the attack's documentation defines it.
 
-    >>> told = Finding(attack="homogeneity", knows="quasi-identifiers of somebody in the table", column="disease",
-    ...                measure="largest posterior", number=1, risk=1, sentence="Of 3 people the disease is plain.")
-    >>> print(told)
-    1.000  homogeneity of disease: Of 3 people the disease is plain.
+    Args:
+        attack: Name of the attack's function.
+        knows: What the adversary knows in addition to the release.
+        column: Sensitive attribute under attack, or None.
+        measure: What `number` is.
+        number: The measured number; None where it has no limit or there is nothing to measure.
+        risk: Risk between 0 and 1.
+        sentence: The finding in one sentence.
+        details: Further numbers and texts by name.
+
+    >>> found = Finding(attack="homogeneity", knows="quasi-identifiers of a person in the table", column="disease",
+    ...                 measure="largest posterior", number=1, risk=1, sentence="For 3 people the class reveals the disease.")
+    >>> print(found)
+    1.000  homogeneity of disease: For 3 people the class reveals the disease.
     """
 
-    attack: str  # the name of its function
-    knows: str  # what the attacker knows besides the release
-    column: Secret | None = None  # the secret, where it is after one
-    measure: str  # what the number is
-    number: float | None  # None where it has no limit, or there is nothing to measure
+    attack: str
+    knows: str
+    column: Secret | None = None
+    measure: str
+    number: float | None
     risk: float = Field(ge=0, le=1)
     sentence: str
     details: dict[str, Detail] = Field(default_factory=dict)
 
     def summary(self) -> Summary:
-        """The finding alone."""
+        """Return the finding as a table of one row."""
         return findings_summary("Finding", [self])
 
     def __str__(self) -> str:
@@ -45,7 +55,7 @@ class Finding(Summarized, Record):
 
 
 def findings_summary(title: str, findings: Sequence[Finding], notes: Sequence[str] = ()) -> Summary:
-    """Findings as a notebook shows them."""
+    """Return findings as the table that a notebook shows."""
     rows = [
         [f"{each.risk:.3f}", each.attack.replace("_", " "), render_secret(each.column) if each.column else "", each.sentence]
         for each in findings
@@ -54,5 +64,12 @@ def findings_summary(title: str, findings: Sequence[Finding], notes: Sequence[st
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """By risk, then by name, so that equal ones stand in one order."""
+    """Sort findings by risk, then by name, so that the order of equal ones is fixed.
+
+    Args:
+        findings: Findings of any attacks.
+
+    Returns:
+        The findings, the largest risk first.
+    """
     return sorted(findings, key=lambda found: (-found.risk, found.attack, str(found.column)))

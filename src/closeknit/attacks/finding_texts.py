@@ -1,4 +1,4 @@
-"""How findings speak: whole sentences for whoever keeps the table, with singular and plural where they belong."""
+"""Phrases of the findings' sentences, with singular and plural."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Container
 from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.reading import Reading
 
-IN_TABLE = "the quasi-identifiers of somebody who is in the table"
+IN_TABLE = "the quasi-identifiers of a person in the table"
 
 
 def format_count(number: int, one: str, many: str | None = None) -> str:
-    """A number with its noun.
+    """Return a number with its noun.
 
     >>> format_count(1, "row"), format_count(1200, "row"), format_count(2, "person", "people")
     ('1 row', '1,200 rows', '2 people')
@@ -20,7 +20,7 @@ def format_count(number: int, one: str, many: str | None = None) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in hundredths; what is not quite none or all is never written so.
+    """Return a share in percent; only exactly 0 and 1 read as 0 % and 100 %.
 
     >>> [percent(share) for share in (0, 0.00001, 1 / 3, 0.99999, 1)]
     ['0 %', 'less than 0.1 %', '33.3 %', 'more than 99.9 %', '100 %']
@@ -33,16 +33,16 @@ def percent(share: float) -> str:
 
 
 def certainty(chance: float) -> str:
-    """How sure somebody is.
+    """Return how sure an adversary is.
 
     >>> certainty(1), certainty(0.95)
-    ('for sure', 'with probability 95 %')
+    ('with certainty', 'with probability 95 %')
     """
-    return "for sure" if chance == 1 else f"with probability {percent(chance)}"
+    return "with certainty" if chance == 1 else f"with probability {percent(chance)}"
 
 
 def times(factor: float) -> str:
-    """How many times as much.
+    """Return a factor in words.
 
     >>> times(2.5), times(12345.6)
     ('2.5 times', '12,346 times')
@@ -51,7 +51,7 @@ def times(factor: float) -> str:
 
 
 def place(reading: Reading, index: int) -> str:
-    """One class by its written cells.
+    """Return one class by its written cells.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
@@ -63,7 +63,7 @@ def place(reading: Reading, index: int) -> str:
 
 
 def value_name(texts: tuple[str, ...], code: int) -> str:
-    """A leaf in a sentence.
+    """Return the text of a leaf code.
 
     >>> value_name(("flu", "gout"), 1), value_name(("flu", "gout"), 2)
     ('gout', 'missing')
@@ -72,7 +72,7 @@ def value_name(texts: tuple[str, ...], code: int) -> str:
 
 
 def unit(people: Container[object], column: str) -> tuple[str, str]:
-    """What is counted: persons where they are known, else rows.
+    """Return what is counted: persons where they are known, else rows.
 
     >>> unit({"wage": 1}, "wage"), unit({}, "wage")
     (('person', 'people'), ('row', 'rows'))
@@ -81,9 +81,20 @@ def unit(people: Container[object], column: str) -> tuple[str, str]:
 
 
 def not_shown(column: Secret) -> str:
-    """Where there is nothing to attack.
+    """Return the sentence for a sensitive attribute without any published value.
 
     >>> not_shown("wage")
-    'No value of wage is shown, so there is nothing to learn.'
+    'The release shows no value of `wage`, so there is nothing to learn.'
     """
-    return f"No value of {render_secret(column)} is shown, so there is nothing to learn."
+    return f"The release shows no value of `{render_secret(column)}`, so there is nothing to learn."
+
+
+def disclosed(count: int, total: int, one: str = "row", many: str | None = None) -> str:
+    """Return for how many rows or people a value is certain.
+
+    >>> disclosed(3, 4), disclosed(0, 4)
+    ('the value is fully disclosed for 3 rows (75 %)', "no one's value is fully disclosed")
+    """
+    if count == 0:
+        return "no one's value is fully disclosed"
+    return f"the value is fully disclosed for {format_count(count, one, many)} ({percent(count / total)})"

@@ -1,68 +1,59 @@
-"""Homogeneity: where a class has one value of the secret, or nearly so, everybody in it is known to have it.
+"""Homogeneity: a class with one sensitive value, or nearly so, discloses it for all of its members.
 
-The attacker knows the quasi-identifiers of somebody who is in the table, and so the class. Computed is the posterior of the
-likeliest value of each class (`attacks.beliefs`): its share of the class, counted in persons where the reading knows them.
+The adversary knows the quasi-identifiers of a person in the table, and so the class. The number is the posterior of the
+likeliest value of a class (`attacks.beliefs`): its share of the class, counted in persons where the reading knows them.
 
 Source: the dissertation on methods to achieve t-closeness, ch. 2 (homogeneity attack on k-anonymity).
-`risk` is the largest posterior: the probability to be right about the secret of the worst-off person.
+`risk` is the largest posterior: the probability of being right about the most exposed person.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 
 from closeknit.attacks.beliefs import Beliefs
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_count, not_shown, percent, place, unit, value_name
+from closeknit.attacks.finding_texts import IN_TABLE, certainty, disclosed, not_shown, percent, place, unit, value_name
 from closeknit.core.reading import Reading
 
 
 def homogeneity(reading: Reading, column: str) -> Finding:
-    """How well the likeliest value of the own class can be guessed, at worst and on average.
+    """Measure how well the likeliest value of the class can be guessed, in the worst case and on average.
+
+    Args:
+        reading: The release as its form reads it (`reading_of`).
+        column: Sensitive attribute under attack.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
     >>> schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"disease": ck.flat()})
     >>> cells = Columns.of({"sex": ["f", "f", "f", "m"], "disease": ["flu", "flu", "flu", "gout"]})
     >>> print(homogeneity(ck.generalized().read(cells, schema), "disease"))
-    1.000  homogeneity of disease: Whoever finds the class of a person tells disease for sure at worst, with probability
-    100 % on average; it is plain of 4 rows (100 %).
+    1.000  homogeneity of disease: An adversary who finds a person's class learns `disease` with certainty in the worst case,
+    with probability 100 % on average; the value is fully disclosed for 4 rows (100 %).
     """
     beliefs = Beliefs.of(reading, column)
     peaks, values = beliefs.peaks()
-    everybody = int(beliefs.totals.sum())
-    measure = "largest posterior of a value"
-    if everybody == 0:
-        return Finding(
-            attack="homogeneity",
-            knows=IN_TABLE,
-            column=column,
-            measure=measure,
-            number=None,
-            risk=0,
-            sentence=not_shown(column),
-        )
+    total = int(beliefs.totals.sum())
+    finding = partial(Finding, attack="homogeneity", knows=IN_TABLE, column=column, measure="largest posterior of a value")
+    if total == 0:
+        return finding(number=None, risk=0, sentence=not_shown(column))
     seen = reading.of(column)
     worst = int(np.argmax(peaks))
-    mean = float(peaks @ beliefs.totals / everybody)
+    peak, mean = float(peaks[worst]), float(peaks @ beliefs.totals / total)
     plain = int(beliefs.totals[peaks == 1].sum())
-    told = f"it is plain of {format_count(plain, *unit(seen.classes.by_person, column))} ({percent(plain / everybody)})"
-    sentence = (
-        f"Whoever finds the class of a person tells {column} {certainty(float(peaks[worst]))} at worst, with probability "
-        f"{percent(mean)} on average; {told if plain else 'it is plain of nobody'}."
-    )
-    return Finding(
-        attack="homogeneity",
-        knows=IN_TABLE,
-        column=column,
-        measure=measure,
-        number=float(peaks[worst]),
-        risk=float(peaks[worst]),
-        sentence=sentence,
+    return finding(
+        number=peak,
+        risk=peak,
+        sentence=f"An adversary who finds a person's class learns `{column}` {certainty(peak)} in the worst case, "
+        f"with probability {percent(mean)} on average; "
+        f"{disclosed(plain, total, *unit(seen.classes.by_person, column))}.",
         details={
             "mean": mean,
             "plain": plain,
-            "plain_share": plain / everybody,
+            "plain_share": plain / total,
             "value": value_name(beliefs.domain.texts, int(values[worst])),
             "class": place(seen, worst),
         },

@@ -1,16 +1,18 @@
-"""Insider: somebody who is in the class himself takes out what is his own, and sees the others with less to hide behind.
+"""Insider: a member of the class removes their own record and learns more about the other members.
 
-The attacker is a member of the class, knows his own rows, and wants the secret of another member. Computed is the largest
-posterior after one row is taken out (one person with all values where the reading knows persons), over every class with at
-least two and every possible own value: r_1 / (n - 1) where somebody has another value than the likeliest one. Of a perturbed
-secret the insider is taken to know which row is his as it was written: more than he need know.
+The adversary is a member of the class, knows their own rows, and wants the sensitive value of another member. The number is
+the largest posterior after one row is removed (one person with all values where the reading knows persons), over every class
+with at least two members and every possible own value: r_1 / (n - 1) where the adversary's value is not the likeliest one. For
+a perturbed attribute the adversary is assumed to know which written row is their own, which is more than they may know.
 
-Source: the dissertation on methods to achieve t-closeness, ch. 2 (an attacker with limited background knowledge), for the one
-kind of knowledge that everybody in the table has.
-`risk` is that posterior: the probability to be right about the worst-off fellow.
+Source: the dissertation on methods to achieve t-closeness, ch. 2 (an adversary with limited background knowledge), for the
+knowledge that every member of the table has.
+`risk` is that posterior: the probability of being right about the most exposed other member.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 
@@ -19,44 +21,42 @@ from closeknit.attacks.finding import Finding
 from closeknit.attacks.finding_texts import certainty, percent, place, unit, value_name
 from closeknit.core.reading import Reading
 
-KNOWS = "being in the table oneself: the own rows, and the quasi-identifiers of somebody in the same class"
+KNOWS = "their own rows in the table, and the quasi-identifiers of another member of the same class"
 
 
 def insider(reading: Reading, column: str) -> Finding:
-    """How well a member of a class tells the secret of another member.
+    """Measure how well a member of a class learns the sensitive value of another member.
+
+    Args:
+        reading: The release as its form reads it (`reading_of`).
+        column: Sensitive attribute under attack.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
     >>> schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"disease": ck.flat()})
     >>> cells = Columns.of({"sex": ["f", "f"], "disease": ["flu", "gout"]})
     >>> insider(ck.generalized().read(cells, schema), "disease").sentence
-    'Somebody who takes out the own row tells disease of another in the class for sure (not taking it out: 50 %).'
+    "A member of the class who removes their own record learns another member's `disease` with certainty (without removing
+    it: 50 %)."
     """
     beliefs = Beliefs.of(reading, column)
-    measure = "largest posterior without the own rows"
+    finding = partial(Finding, attack="insider", knows=KNOWS, column=column, measure="largest posterior without the own rows")
     joint = beliefs.totals > 1
     if not joint.any():
-        sentence = f"No two people share a class that shows {column}, so nobody has a fellow to look at."
-        return Finding(attack="insider", knows=KNOWS, column=column, measure=measure, number=None, risk=0, sentence=sentence)
+        sentence = f"No two people share a class that shows `{column}`, so no member can learn about another."
+        return finding(number=None, risk=0, sentence=sentence)
     chances, entries = _without_own(beliefs) if beliefs.law is None else _by_law(beliefs)
     chances = np.where(joint[entries.owner], chances, 0.0)
     best = int(np.argmax(chances))
     chance, where = float(chances[best]), int(entries.owner[best])
     before = float(entries.chances[joint[entries.owner]].max())
     seen = reading.of(column)
-    own = "rows" if unit(seen.classes.by_person, column)[0] == "person" else "row"
-    sentence = (
-        f"Somebody who takes out the own {own} tells {column} of another in the class {certainty(chance)} "
-        f"(not taking {'them' if own == 'rows' else 'it'} out: {percent(before)})."
-    )
-    return Finding(
-        attack="insider",
-        knows=KNOWS,
-        column=column,
-        measure=measure,
+    own, them = ("record", "it") if unit(seen.classes.by_person, column)[0] == "row" else ("records", "them")
+    return finding(
         number=chance,
         risk=chance,
-        sentence=sentence,
+        sentence=f"A member of the class who removes their own {own} learns another member's `{column}` {certainty(chance)} "
+        f"(without removing {them}: {percent(before)}).",
         details={
             "before": before,
             "value": value_name(beliefs.domain.texts, int(entries.values[best])),
@@ -67,13 +67,13 @@ def insider(reading: Reading, column: str) -> Finding:
 
 
 def _without_own(beliefs: Beliefs) -> tuple[Reals, Beliefs]:
-    """The own value is another one where anybody has another one."""
+    """The adversary's own value is not the likeliest one wherever the class has another."""
     n = beliefs.totals[beliefs.owner]
     return np.where(beliefs.weights == n, 1.0, beliefs.weights / np.maximum(n - 1, 1)), beliefs
 
 
 def _by_law(beliefs: Beliefs) -> tuple[Reals, Beliefs]:
-    """(n q_u - P(u|v)) / (n - 1) for the written v that says least for u: the likeliest other one, if there is any."""
+    """Return (n q_u - P(u|v)) / (n - 1) for the written v that supports u least: the likeliest other value, if there is one."""
     assert beliefs.law is not None
     kept, other = float(beliefs.law.retain), float(beliefs.law.chance(False))
     entries = beliefs.add_unseen(1)
@@ -88,7 +88,7 @@ def _by_law(beliefs: Beliefs) -> tuple[Reals, Beliefs]:
 
 
 def _likeliest_written(beliefs: Beliefs) -> tuple[Int64, Int64]:
-    """Of the values written in each class the two with the largest share in the release; -1 where there are not as many."""
+    """Return the two values written in each class that have the largest share in the release; -1 where there are fewer."""
     order = np.lexsort((-beliefs.prior[beliefs.values], beliefs.owner))
     rank = np.arange(len(order)) - beliefs.starts[beliefs.owner]
     found = np.full((2, len(beliefs.totals)), -1)

@@ -1,18 +1,18 @@
-"""Intersection: what several releases, or several rows of one person, tell together that none tells alone.
+"""Intersection: several releases, or several rows of one person, together reveal what none reveals alone.
 
-The attacker knows the quasi-identifiers of its victims, that they are in both releases (or that several rows of a stream are
-one person's), and that their secret did not change. Each release leaves the victim the values that stand beside cells which
-cover it; the victim has one that all of them leave. Classes of a stream, and releases made one after the other, keep their
-guarantees each by itself and not together: {flu, gout} and {gout, ulcer} are both diverse, and leave gout.
+The adversary knows the quasi-identifiers of people, that they are in both releases (or that several rows of a stream belong to
+one person), and that their sensitive value did not change. Each release leaves a person the values in rows whose cells cover
+the person; the person has one that all releases leave. Classes of a stream, and consecutive releases, meet their guarantees
+each alone and not together: {flu, gout} and {gout, ulcer} are both diverse, and leave gout.
 
-The number is the share of victims with a single value left, their own where it is known. `risk`: 1 / (values left to the
-worst-off victim), taken as equally likely.
+The number is the share of people with a single value left, their own where it is known. `risk`: 1 / (values left for the most
+exposed person), taken as equally likely.
 
 Source: the thesis on SABRE and BUREL, ch. 5.
-Different from the source: it is silent on persons who come more than once; here their rows are put together. Where no value is
-left the victim was not in both, or was suppressed; such victims are left out and counted.
+Different from the source: it does not treat persons with several rows; here their rows are combined. Where no value is left the
+person is not in both releases, or was suppressed; such people are left out and counted.
 
-Cost: covering cells of each victim, and the values beside them. More than `most` victims are drawn from (`seed`), in order.
+Cost: covering cells of each person, and their values. More than `most` people are sampled (`seed`), in order.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from closeknit.attacks.beliefs import NotApplicable
-from closeknit.attacks.covering import people_of
+from closeknit.attacks.covering import people_of, schema_of_other
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.finding_texts import format_count
 from closeknit.attacks.possible_values import Values, true_texts, value_sets
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
+from closeknit.core.limits import MOST_DRAWS
 from closeknit.core.params import whole
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
@@ -49,10 +50,19 @@ def intersection(
     most: int = MOST,
     seed: int = 0,
 ) -> Finding:
-    """Values that two releases leave to each victim; without another release, those that several rows of a person leave.
+    """Measure the values that two releases leave for each person, or that several rows of a person leave in one release.
 
-    `victims` are rows of people with their quasi-identifiers; with the person column of the schema, rows of one person are put
-    together. Where they have the secret too, a single value that is left counts only if it is the true one.
+    Args:
+        one: The release under attack.
+        other: Another release of the same people; None combines the rows of each person in `one`.
+        victims: Rows of people with their quasi-identifiers, as a frame, file or `Columns`. Rows with equal values in the
+            schema's person column are combined. If they have the sensitive attribute, a single value that is left counts
+            only if it is the true one.
+        schema: Schema of the columns of `victims`; None reads it from the certificates as far as possible. The other
+            release is read by its own certificate.
+        secret: Sensitive attribute under attack; None takes the first that the releases share.
+        most: Largest number of people; more are sampled.
+        seed: Seed of the sample.
 
     >>> import closeknit as ck
     >>> schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})
@@ -63,28 +73,31 @@ def intersection(
     >>> found.number, found.details["victims"], found.details["alone"]
     (0.5, 2, 0)
     """
+    most = whole("most", most, 1, MOST_DRAWS)
     readings = [reading_of(release) for release in (one, other) if release is not None]
+    schemas = [schema, *(schema_of_other(reading, schema) for reading in readings[1:])]
     name = _secret(readings, secret)
-    people = people_of(victims, readings[0], schema)
-    who = Victims.of(people, schema, name, len(readings))
-    rows = who.draw_sample(whole("most", most, 1), seed)
+    people = people_of(victims, readings[0], schema, readings[-1])
+    drawn = Victims.of(people, schema, name, len(readings)).draw_sample(most, seed)
     values = Values.of(readings, name)
-    sets = [value_sets(reading, people.take(rows.rows), schema, name, values) for reading in readings]
-    return _build_finding(rows, sets, values, name)
+    sets = [
+        value_sets(reading, people.take(drawn.rows), of, name, values) for reading, of in zip(readings, schemas, strict=True)
+    ]
+    return _build_finding(drawn, sets, values, name)
 
 
 @dataclass(frozen=True, eq=False)
 class Victims:
-    """Rows of people, the victim that each belongs to, and what is true of it (None where that is not known)."""
+    """Rows of people, the person to whom each belongs, and the true value of each (None where it is unknown)."""
 
     rows: Int64
     victim_of: Int64
     truth: list[str] | None  # by row
-    everybody: int
+    population: int
 
     @classmethod
     def of(cls, people: Columns, schema: Schema | None, secret: str, releases: int) -> Victims:
-        """Rows of one person with one secret are one victim; of a single release only those with several rows."""
+        """Combine the rows of one person with one value; of a single release only persons with several rows."""
         rows, truth = np.arange(people.rows), None
         victim_of = rows.copy()
         if schema is not None and secret in people:
@@ -100,22 +113,22 @@ class Victims:
             truth = None if truth is None else [truth[row] for row in rows.tolist()]
             if len(rows) == 0:
                 right = "give another release, or a schema with a person column"
-                raise NotApplicable("nobody is known to have several rows with one secret", right=right)
+                raise NotApplicable("no person is known to have several rows with one sensitive value", right=right)
             _, victim_of = np.unique(victim_of, return_inverse=True)
         return cls(rows, victim_of, truth, int(victim_of.max()) + 1)
 
     def draw_sample(self, most: int, seed: int) -> Victims:
-        """All of them, or as many as `most`."""
-        if self.everybody <= most:
+        """Return all of them, or a sample of `most`."""
+        if self.population <= most:
             return self
-        chosen = np.sort(np.random.default_rng(seed).choice(self.everybody, most, replace=False))
+        chosen = np.sort(np.random.default_rng(seed).choice(self.population, most, replace=False))
         kept = np.flatnonzero(np.isin(self.victim_of, chosen))
         truth = None if self.truth is None else [self.truth[i] for i in kept.tolist()]
-        return Victims(self.rows[kept], np.searchsorted(chosen, self.victim_of[kept]), truth, self.everybody)
+        return Victims(self.rows[kept], np.searchsorted(chosen, self.victim_of[kept]), truth, self.population)
 
 
 def _changing(person: Int64, truth: list[str] | None) -> Int64:
-    """Persons whose rows have different secrets: nothing can be put together of these."""
+    """Return persons whose rows have different values: their rows cannot be combined."""
     if truth is None:
         return np.empty(0, dtype=np.int64)
     pairs = np.unique(np.stack([person, np.unique(truth, return_inverse=True)[1]]), axis=1)
@@ -126,13 +139,13 @@ def _changing(person: Int64, truth: list[str] | None) -> Int64:
 def _secret(readings: list[Reading], secret: str | None) -> str:
     shared = [name for name in readings[0].schema.sensitive if all(name in each.schema.sensitive for each in readings)]
     if not shared or (secret is not None and secret not in shared):
-        right = "secrets of all of them are: " + (", ".join(shared) or "none")
-        raise BadInput("the releases do not share such a secret", column=secret, right=right)
+        right = "they share: " + (", ".join(shared) or "none")
+        raise BadInput("the releases do not share this sensitive attribute", column=secret, right=right)
     return secret or shared[0]
 
 
 def intersect_sets(victims: Victims, sets: list[csr_array]) -> csr_array:
-    """Values in every set of a victim: [victims, values], 0 or 1."""
+    """Return the values in every set of a person: [people, values], 0 or 1."""
     count = int(victims.victim_of.max()) + 1
     rows = len(victims.rows)
     belongs = csr_array((np.ones(rows, dtype=np.int32), (victims.victim_of, np.arange(rows))), shape=(count, rows))
@@ -145,7 +158,7 @@ def intersect_sets(victims: Victims, sets: list[csr_array]) -> csr_array:
 
 
 def _find_disclosed(victims: Victims, left: csr_array, values: Values) -> NDArray[np.bool_]:
-    """Victims with one value left, which is not a wrong one."""
+    """Return the people with one value left that is not a wrong one."""
     single = np.diff(left.indptr) == 1
     if victims.truth is not None:
         true = np.empty(left.shape[0], dtype=np.int64)
@@ -161,26 +174,26 @@ def _build_finding(victims: Victims, sets: list[csr_array], values: Values, secr
     both = sizes > 0
     given = int(_find_disclosed(victims, left, values).sum())
     alone = Victims(victims.rows, np.arange(len(victims.rows)), victims.truth, len(victims.rows))
-    told = [victims.victim_of[_find_disclosed(alone, each, values) & both[victims.victim_of]] for each in sets]
-    before = max(len(np.unique(people)) for people in told)  # whoever has a row that tells it by itself, counted once
+    single = [victims.victim_of[_find_disclosed(alone, each, values) & both[victims.victim_of]] for each in sets]
+    before = max(len(np.unique(people)) for people in single)  # people with a row that discloses alone, each counted once
     count, smallest = int(both.sum()), int(sizes[both].min()) if both.any() else 0
-    what = "both releases" if len(sets) > 1 else "the rows of a person"
-    drawn = "" if victims.everybody == len(sizes) else f" (drawn from {victims.everybody:,})"
+    several = len(sets) > 1
+    what = f"{'Both releases' if several else 'The rows of a person'} together leave"
+    drawn = "" if victims.population == len(sizes) else f" (drawn from {victims.population:,})"
     return Finding(
         attack="intersection",
-        knows="quasi-identifiers of people in both releases" if len(sets) > 1 else "which rows are those of one person",
+        knows="quasi-identifiers of people in both releases" if several else "which rows belong to one person",
         column=secret,
-        measure="share of victims with one value left",
+        measure="share of people with one value left",
         number=given / count if count else None,
         risk=1 / smallest if smallest else 0.0,
-        sentence=f"{what[0].upper()}{what[1:]} together leave a single value to {given:,} of "
-        f"{format_count(count, 'person', 'people')}{drawn}, and at least {smallest:,} to each; "
-        f"{'one alone does' if len(sets) > 1 else 'single rows do'} to {before:,}."
+        sentence=f"{what} a single value of `{secret}` for {given:,} of {format_count(count, 'person', 'people')}{drawn}, and "
+        f"at least {smallest:,} for each; {'one release alone does' if several else 'single rows do'} so for {before:,}."
         if count
-        else f"{what[0].upper()}{what[1:]} together leave no value to anybody: nobody is in all of them.",
+        else f"{what} no value of `{secret}` for anyone: no one is in {'both' if several else 'all of them'}.",
         details={
             "victims": count,
-            "drawn_from": victims.everybody,
+            "drawn_from": victims.population,
             "given_away": given,
             "alone": before,
             "fewest_values": smallest,

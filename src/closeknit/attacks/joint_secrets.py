@@ -1,18 +1,19 @@
-"""Joint secrets: secrets that are each spread well and yet belong together, so that one of them tells another.
+"""Joint sensitive attributes: each is protected alone, but one of them reveals another.
 
-The attacker knows the quasi-identifiers of somebody who is in the table and one of the person's secrets, and wants another one.
-Computed, over every class and every value of the known secret in it: the posterior of the likeliest value of the other, for
-every ordered pair of secrets. Beside it, of somebody who knows none: the total variation between the combinations of all the
-secrets in a class and in the whole release.
+The adversary knows the quasi-identifiers of a person in the table and one of the person's sensitive values, and wants another
+one. The number is the posterior of the likeliest value of the other, over every class, every known value in it and every
+ordered pair of attributes. For an adversary who knows none of them the details give the total variation between the
+combinations of all attributes in a class and in the whole release.
 
-Source: the paper on multiple sensitive attributes (several secrets at once) and what it leaves open; the total variation is the
-equal distance of `TCloseness` of several columns. Left out: perturbed secrets, and secrets in different groups of columns,
-since there nothing joins them. `risk` is the largest posterior: the probability to be right about the worst-off person.
+Source: the paper on multiple sensitive attributes and its open questions; the total variation is the equal distance of
+`TCloseness` of several columns. Perturbed attributes, and attributes in different column groups, are left out, since nothing
+joins them. `risk` is the largest posterior: the probability of being right about the most exposed person.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from closeknit.attacks.beliefs import NotApplicable, refuse_unknown
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_count, not_shown, percent
+from closeknit.attacks.finding_texts import IN_TABLE, certainty, disclosed, not_shown, percent
 from closeknit.core.classes import Classes
 from closeknit.core.combined_secrets import join_secrets, render_secret, secret_of
 from closeknit.core.reading import Reading, list_known_columns, secret_codes, without_markers
@@ -31,7 +32,11 @@ Int32 = NDArray[np.int32]
 
 
 def joint_secrets(reading: Reading, columns: Sequence[str] | None = None) -> Finding:
-    """How well one secret tells another inside a class; all secrets of the release if none are named.
+    """Measure how well one sensitive attribute reveals another inside a class.
+
+    Args:
+        reading: The release as its form reads it (`reading_of`).
+        columns: At least two sensitive attributes; None takes all of the release.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
@@ -43,35 +48,31 @@ def joint_secrets(reading: Reading, columns: Sequence[str] | None = None) -> Fin
     """
     names = tuple(reading.schema.sensitive) if columns is None else tuple(columns)
     _refuse(reading, names)
-    knows, measure = f"{IN_TABLE}, and one of their secrets", "largest posterior of one secret beside another"
+    finding = partial(
+        Finding,
+        attack="joint_secrets",
+        knows=f"{IN_TABLE}, and one of the person's sensitive values",
+        column=names,
+        measure="largest posterior of one sensitive value given another",
+    )
     class_of, count = _find_classes(reading, names)
     coded = {name: secret_codes(reading.columns[name], name, reading.schema) for name in names}
     codes, domain = join_secrets(list(coded.values()))
     shown = codes >= 0
     rows = int(shown.sum())
     if rows == 0:
-        return Finding(
-            attack="joint_secrets", knows=knows, column=names, measure=measure, number=None, risk=0, sentence=not_shown(names)
-        )
+        return finding(number=None, risk=0, sentence=not_shown(names))
     far = TCloseness(names, 1).levels(Classes.of(class_of, count, {names: (codes, domain)}))
     cells = class_of[shown], count
     parts = {name: (codes[shown], domain.size + 1) for name, (codes, domain) in coded.items()}
     found = {pair: _measure_pair(cells, *(parts[name] for name in pair)) for pair in permutations(names, 2)}
     known, wanted = max(found, key=lambda pair: found[pair])  # the first of equals
     chance, plain, mean = found[known, wanted]
-    told = f"it is plain of {format_count(plain, 'row')} ({percent(plain / rows)})" if plain else "it is plain of nobody"
-    sentence = (
-        f"Whoever finds the class of a person and knows {known} tells {wanted} {certainty(chance)} at worst, with probability "
-        f"{percent(mean)} on average; {told}."
-    )
-    return Finding(
-        attack="joint_secrets",
-        knows=knows,
-        column=names,
-        measure=measure,
+    return finding(
         number=chance,
         risk=chance,
-        sentence=sentence,
+        sentence=f"An adversary who finds a person's class and knows `{known}` learns `{wanted}` {certainty(chance)} in the "
+        f"worst case, with probability {percent(mean)} on average; {disclosed(plain, rows)}.",
         details={
             "known": known,
             "wanted": wanted,
@@ -85,7 +86,7 @@ def joint_secrets(reading: Reading, columns: Sequence[str] | None = None) -> Fin
 
 
 def joinable(reading: Reading) -> Iterator[tuple[str, ...]]:
-    """The secrets that belong together in what was written, and are as they were: all at once, or those of a column group.
+    """Yield the sensitive attributes whose unperturbed cells belong together: all of them, or those of each column group.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
@@ -102,36 +103,37 @@ def joinable(reading: Reading) -> Iterator[tuple[str, ...]]:
 
 
 def _measure_pair(cells: Coded, known: Coded, wanted: Coded) -> tuple[float, int, float]:
-    """Of one secret beside another in every class: the largest posterior, rows where it is 1, and the mean over rows."""
+    """Return the largest posterior of one attribute given another, the rows where it is 1, and the mean over rows."""
     rows = len(cells[0])
-    beside, _ = groups([cells, known], rows)
+    given, _ = groups([cells, known], rows)
     pairs, _ = groups([cells, known, wanted], rows)
-    counts, totals = np.bincount(pairs), np.bincount(beside)
+    counts, totals = np.bincount(pairs), np.bincount(given)
     owner = np.empty(len(counts), dtype=np.int64)
-    owner[pairs] = beside
+    owner[pairs] = given
     peaks = np.maximum.reduceat(counts, np.searchsorted(owner, np.arange(len(totals))))
     return float((peaks / totals).max()), int(totals[peaks == totals].sum()), float(peaks.sum() / rows)
 
 
 def _refuse(reading: Reading, names: tuple[str, ...]) -> None:
     if len(names) < 2:
-        raise NotApplicable("there are no two secrets, so none tells another", right="name at least two sensitive columns")
+        what = "there are no two sensitive attributes, so none reveals another"
+        raise NotApplicable(what, right="name at least two sensitive columns")
     secret_of(names)
     for name in names:
         refuse_unknown(reading, name)
         if name in reading.retained:
-            raise NotApplicable("is perturbed, so it tells nothing for sure of another", column=name, right="leave it out")
+            raise NotApplicable("is perturbed, so it reveals no other attribute with certainty", column=name, right="omit it")
     if not any(set(names) <= set(group) for group in reading.column_groups or (names,)):
-        what = f"{render_secret(names)}: they stand in different groups of columns, so nothing joins them"
-        raise NotApplicable(what, right="name secrets of one group")
+        what = f"{render_secret(names)}: they are in different column groups, so nothing joins them"
+        raise NotApplicable(what, right="name sensitive attributes of one group")
 
 
 def _find_classes(reading: Reading, names: tuple[str, ...]) -> tuple[Int32, int]:
-    """The classes in which somebody sees these secrets: what is known beside them, in their bucket."""
+    """Return the classes of these attributes: rows with the same known cells in the same bucket."""
     if not reading.column_groups:
         return reading.class_of, len(reading.classes)
     group = next(group for group in reading.column_groups if names[0] in group)
     known = list_known_columns(group, names, reading.schema)
     cells = [without_markers(reading.columns[name], reading.schema.missing) for name in known]
-    beside = [(cell.codes + 1, len(cell.values) + 1) for cell in cells]
-    return groups([(reading.class_of, len(reading.classes)), *beside], reading.columns.rows)
+    codes = [(cell.codes + 1, len(cell.values) + 1) for cell in cells]
+    return groups([(reading.class_of, len(reading.classes)), *codes], reading.columns.rows)

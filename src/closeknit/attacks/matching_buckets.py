@@ -1,15 +1,15 @@
-"""Matching buckets: is somebody in the table, where groups of exact columns do not line up?
+"""Matching buckets: is a person in the table, where groups of exact columns do not line up?
 
-The attacker knows the quasi-identifiers of people and counts, for each of them, the buckets in which every group of columns has
-cells that fit. Combinations of cells that are nobody's fit too. The number is the probability that somebody of the table fits
-into more buckets than somebody who is not in it (ties as halves): people of a population where there is a file of one, and else
-the combinations that buckets admit and no row has. 1/2 tells nothing.
+The adversary knows the quasi-identifiers of people and counts, for each of them, the buckets in which every column group has
+matching cells. Combinations of cells that no row has match too. The number is the probability that a person of the table
+matches more buckets than a person who is not in it (ties as halves): people of a population if one is given, else the
+combinations that buckets admit and no row has. 1/2 means no information.
 
-`risk`: 2 * number - 1, at least 0. It is 1 where all quasi-identifiers stand in one group: then buckets admit nobody but people
-of the table, and whoever fits is in it.
+`risk`: 2 * number - 1, at least 0. It is 1 where all quasi-identifiers are in one group: buckets then admit only people of the
+table, and whoever matches is in it.
 
-Source: the paper on slicing, sec. 3 and 5.1; see `attacks.membership`, which does the counting. Different from there: secrets
-are not known, so they are left out.
+Source: the paper on slicing, sec. 3 and 5.1; `attacks.membership` does the counting. Different from there: sensitive values are
+not known, so they are left out.
 """
 
 from __future__ import annotations
@@ -19,22 +19,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.attacks.covering import Covering, people_of, raw_schema
+from closeknit.attacks.covering import Covering, known_quasi, people_of, raw_schema
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.membership import Membership, group_codes, membership
-from closeknit.core.columns import Column, Columns
+from closeknit.core.columns import Column, Columns, concat_columns
 from closeknit.core.errors import BadInput
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
 from closeknit.forms.release_reading import Published, reading_of
 
-UNWRITTEN = "\0"  # stands for values that no cell of the release covers: they fit nowhere
+UNWRITTEN = "\0"  # a value that no cell of the release covers: it matches no bucket
 
 
 def matching_buckets(
     published: Published, original: Any, schema: Schema | None = None, population: Any = None, seed: int = 0
 ) -> Finding:
-    """How well buckets tell people of the table from others.
+    """Measure how well buckets separate people of the table from others.
+
+    Args:
+        published: A release in column groups.
+        original: The original rows as a frame, file or `Columns`.
+        schema: Schema of the original rows; None reads it from the certificate as far as possible.
+        population: People outside the table to compare with; None compares with combinations that no row has.
+        seed: Seed of the sample where there are too many combinations to count.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -45,27 +52,22 @@ def matching_buckets(
     """
     reading = reading_of(published)
     if not reading.column_groups:
-        right = "choose a form of column groups, or ask for delta_presence"
+        right = "choose a form of column groups, or use delta_presence"
         raise BadInput("all cells of a row belong together in this release, so there are no buckets to match", right=right)
-    people = people_of(original, reading, schema)
-    others = None if population is None else people_of(population, reading, schema)
+    tables = [people_of(each, reading, schema) for each in (original, population) if each is not None]
     raw = raw_schema(reading, schema)
-    known = [name for name in raw.quasi if name in people and (others is None or name in others)]
+    known = known_quasi(raw, reading.columns, *tables)
     together = [group for names in reading.column_groups if (group := [name for name in names if name in known])]
-    if not together:
-        right = "known must be at least one of: " + ", ".join(raw.quasi)
-        raise BadInput("none of the quasi-identifiers is known of these people", right=right)
-    both = [people, *([others] if others is not None else [])]
-    everybody = [recode_people(reading, each, raw, known) for each in both]
-    values, codes = group_codes(reading, _stack_rows(everybody, known), together)
+    recoded = concat_columns([recode_people(reading, each, raw, known) for each in tables])
+    values, codes = group_codes(reading, recoded, together)
     assert codes is not None
-    outside = None if others is None else codes[people.rows :]
-    found = membership(reading.class_of, values, codes[: people.rows], None, outside, seed)
+    originals, others = np.split(codes, [tables[0].rows])
+    found = membership(reading.class_of, values, originals, None, others if len(tables) > 1 else None, seed)
     return _build_finding(found, len(together), known)
 
 
 def recode_people(reading: Reading, people: Columns, schema: Schema, names: list[str]) -> Columns:
-    """These columns of people as the release writes them: the narrowest cell that covers each value.
+    """Return these columns of people as the release writes them: the narrowest cell that covers each value.
 
     >>> import closeknit as ck
     >>> schema = ck.Schema(quasi={"age": ck.prefix()}, sensitive={"wage": ck.flat()})
@@ -87,35 +89,26 @@ def _recode_column(written: Columns, people: Columns, schema: Schema, name: str)
     cell = np.empty(len(covering.lo) + 1, dtype=np.int64)
     cell[covering.box_of], cell[-1] = written[name].codes, -1
     codes: NDArray[np.int64] = cell[box[covering.point_of]]
-    nobody = box[covering.point_of] < 0  # a value that is not written is no missing one
+    unwritten = box[covering.point_of] < 0  # a value that is not written is not a missing one
     values = np.array([*written[name].values.tolist(), UNWRITTEN], dtype=object)
-    return Column(values, np.where(nobody, len(values) - 1, codes).astype(np.int32))
-
-
-def _stack_rows(tables: list[Columns], names: list[str]) -> Columns:
-    """Rows of one table after those of the other; both have the same distinct values."""
-    columns = {name: Column(tables[0][name].values, np.concatenate([table[name].codes for table in tables])) for name in names}
-    return Columns(columns, sum(table.rows for table in tables))
+    return Column(values, np.where(unwritten, len(values) - 1, codes).astype(np.int32))
 
 
 def _build_finding(found: Membership, parts: int, known: list[str]) -> Finding:
     against = found.outsiders if found.outsiders is not None else found.fakes
-    clear = not found.fakes.count
-    auc = against.auc
-    number = 1.0 if clear and auc is None else auc
-    than = "people outside it" if found.outsiders is not None else "combinations that nobody has"
-    sentence = (
-        "Quasi-identifiers stand in clear: whoever fits into a bucket is in the table."
-        if clear
-        else f"Somebody of the table fits into more buckets than {than} with probability {number or 0.5:.3f}; 1/2 is nothing."
-    )
+    exact = not found.fakes.count
+    number = 1.0 if exact and against.auc is None else against.auc
+    than = "people outside it" if found.outsiders is not None else "combinations that no row has"
     return Finding(
         attack="matching_buckets",
         knows="quasi-identifiers of people who may or may not be in the table",
-        measure="probability to tell somebody of the table from somebody else (AUC)",
+        measure="probability of separating a person of the table from others (AUC)",
         number=number,
-        risk=1.0 if clear else max(0.0, min(1.0, 2 * (number or 0.5) - 1)),
-        sentence=sentence,
+        risk=1.0 if exact else max(0.0, min(1.0, 2 * (number or 0.5) - 1)),
+        sentence="Quasi-identifiers are published exactly: whoever matches a bucket is in the table."
+        if exact
+        else f"A person of the table matches more buckets than {than} with probability {number or 0.5:.3f}; 1/2 means no "
+        "information.",
         details={
             "columns": ", ".join(known),
             "groups_of_columns": parts,

@@ -1,20 +1,20 @@
-"""Membership disclosure: does a sliced release tell whether somebody is in the table at all?
+"""Membership disclosure: does a sliced release reveal whether a person is in the table at all?
 
-A bucket admits every combination of the values that its column groups hold: the tuples of its rows, and others that are in no
-row. An attacker who knows a whole tuple can count the buckets that admit it. Where the others, the *fakes*, are many and fit
-into as many buckets as the originals do, that number tells nothing.
+A bucket admits every combination of the values in its column groups: the tuples of its rows, and others that no row has. An
+adversary who knows a whole tuple can count the buckets that admit it. Where the others, the *fakes*, are many and match as many
+buckets as the originals do, that number reveals nothing.
 
 Source: the paper on slicing, sec. 3 and 5.1.
 Different from the source:
-- a bucket of k rows and c column groups admits at most k^c - k fakes, and buckets share many of theirs. Counted here are
-  different fakes, with distinct values; the sum of k^c - k is reported beside them as `bound` (Table 1(f): 24 against 20).
-- besides three classes of matching buckets there is one number: `auc`, the probability that an original fits into more buckets
-  than a fake, ties counting half. 1/2 is no information, 1 tells originals from fakes without a fault.
-- a fake is any combination, likely or not, and an attacker asks about people. Where tuples of people who are not in the table
-  are given, originals are compared with these too, admitted or not: a grouping that puts like with like brings `auc` to 1/2
-  and still shows who is in the table, since it admits hardly anybody else.
+- a bucket of k rows and c column groups admits at most k^c - k fakes, and buckets share many of theirs. Here distinct fakes
+  with distinct values are counted; the sum of k^c - k is reported as `bound` (Table 1(f): 24 compared with 20).
+- in addition to three classes of matching buckets there is one number: `auc`, the probability that an original matches more
+  buckets than a fake, ties counting half. 1/2 is no information, 1 separates originals from fakes without error.
+- a fake is any combination, likely or not, but an adversary asks about people. Where tuples of people outside the table are
+  given, originals are compared with these too, admitted or not: a grouping of similar rows brings `auc` to 1/2 and still
+  shows who is in the table, since it admits hardly anyone else.
 
-Cost: the sum over buckets of the product of distinct values, where that is at most `most`; else `draws` tuples are drawn and
+Cost: the sum over buckets of the product of distinct values, where that is at most `most`; else `draws` tuples are sampled and
 fakes and `auc` come with a standard error.
 """
 
@@ -31,19 +31,20 @@ from closeknit.attacks.fakes import Tallies, distinct, tally_fakes, tally_outsid
 from closeknit.core.certificate import Record
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
+from closeknit.core.limits import MOST_DRAWS, MOST_PROPOSALS
 from closeknit.core.params import whole
 from closeknit.core.reading import Reading
 from closeknit.core.row_sorting import Coded, groups
 from closeknit.core.table import WrittenTable
 
 Int32 = NDArray[np.int32]
-MOST = 1 << 30  # seconds
+MOST = 1 << 30  # steps: seconds
 DRAWS = 1 << 18
 FEW, SOME = 10, 20  # the classes of matching buckets in the source
 
 
 class Matches(Record):
-    """How many tuples fit into how many buckets; whole numbers where they were counted.
+    """How many tuples match how many buckets; whole numbers where all were counted.
 
     >>> Matches.of(np.array([0, 5, 3])).few
     8
@@ -55,24 +56,24 @@ class Matches(Record):
 
     @classmethod
     def of(cls, tally: NDArray[np.int64] | NDArray[np.float64]) -> Matches:
-        """From the number of tuples that fit into exactly 0, 1, 2 ... buckets."""
+        """Summarize the number of tuples that match exactly 0, 1, 2 ... buckets."""
         few, some, many = (part.sum().item() for part in np.split(tally, [FEW + 1, SOME + 1]))
         return cls(few=few, some=some, many=many)
 
 
 class Against(Record):
-    """Originals against other tuples: how many these are, into how many buckets they fit, how well that tells them apart."""
+    """Originals compared with other tuples: how many these are, how many buckets they match, how well that separates them."""
 
     count: int | float
     error: float | None  # standard error of an estimated count; None where all were counted
     matches: Matches
-    auc: float | None  # P(an original fits into more buckets), ties as halves; None where there is nothing to compare
+    auc: float | None  # P(an original matches more buckets), ties as halves; None where there is nothing to compare
     auc_error: float | None
     auc_exact: str | None
 
     @classmethod
     def of(cls, tallies: Tallies) -> Against:
-        """As a record."""
+        """Return tallies as a record."""
         auc = tallies.auc()
         return cls(
             count=tallies.count,
@@ -85,34 +86,34 @@ class Against(Record):
 
 
 class Membership(Record):
-    """What a release tells about who is in the table; `str()` says it in a sentence or two."""
+    """What a release reveals about who is in the table; `str()` summarizes it."""
 
     buckets: int
     columns: int  # column groups
-    originals: int  # different tuples of the table
+    originals: int  # distinct tuples of the table
     matches: Matches  # of the originals
     fakes: Against
-    bound: int  # sum over buckets of k^c - k: what the source would say at most
-    quasi: Against | None  # fakes where the secret is not looked at; None where no known parts were given
+    bound: int  # sum over buckets of k^c - k: the source's upper bound
+    quasi: Against | None  # fakes without the sensitive attribute; None where no known parts were given
     outsiders: Against | None  # tuples of people outside that are no originals
     admitted: int | None  # of the outsiders
 
     def __str__(self) -> str:
         if not self.fakes.count:
-            return f"Buckets admit no tuple but the {self.originals:,} of the table: whoever fits into one is in the table."
+            return f"Buckets admit only the {self.originals:,} tuples of the table: whoever matches one is in the table."
         about = "" if self.fakes.error is None else "about "
-        clear = self.quasi is not None and not self.quasi.count
-        told = ", but none where the secret is not looked at: quasi-identifiers stand in clear" if clear else ""
-        said = (
-            f"Beside {self.originals:,} original tuples the buckets admit {about}{self.fakes.count:,.0f} others{told}; an "
-            f"original fits into more buckets than one of these with probability "
-            f"{about}{self.fakes.auc:.3f} (1/2 tells nothing)."
+        exact = self.quasi is not None and not self.quasi.count
+        none = ", but none without the sensitive attribute: quasi-identifiers are published exactly" if exact else ""
+        fakes = (
+            f"In addition to {self.originals:,} original tuples the buckets admit {about}{self.fakes.count:,.0f} others{none}; "
+            f"an original matches more buckets than one of these with probability {about}{self.fakes.auc:.3f} (1/2 means no "
+            "information)."
         )
         if self.outsiders is None or self.outsiders.auc is None:
-            return said
+            return fakes
         people = f"{self.outsiders.count:,}"
         return (
-            f"{said} Of {people} tuples of people outside the table {self.admitted:,} are admitted; an original fits into more "
+            f"{fakes} Of {people} tuples of people outside the table {self.admitted:,} are admitted; an original matches more "
             f"buckets than one of the {people} with probability {self.outsiders.auc:.3f}."
         )
 
@@ -127,19 +128,26 @@ def membership(
     most: int = MOST,
     draws: int = DRAWS,
 ) -> Membership:
-    """What buckets of column values admit beside the original tuples.
+    """Count the tuples that buckets of column values admit, and how well buckets separate originals from these.
 
-    `values[n, c]` is the code of the value that each written row has in each column group; rows of different groups belong
-    together by their bucket alone. `originals[m, c]` are the table's tuples in the same codes, repeated or not. `known[n, c]`
-    are the codes of the same values without the secret (0 where nothing is left), for the fakes among quasi-identifiers.
-    `outsiders[k, c]` are tuples of people outside the table in the codes of `values`; those of an original are left out.
+    Args:
+        bucket_of: Bucket of each written row.
+        values: [rows, groups] Code of the value of each written row in each column group; rows of different groups belong
+            together by their bucket alone.
+        originals: [tuples, groups] The table's tuples in the same codes, repeated or not.
+        known: [rows, groups] Codes of the same values without the sensitive attribute (0 where nothing is left), for the
+            fakes among quasi-identifiers.
+        outsiders: [people, groups] Tuples of people outside the table in the codes of `values`; originals are left out.
+        seed: Seed of the sample.
+        most: Largest number of steps for counting all tuples.
+        draws: Size of the sample where there are more.
 
     >>> values = np.array([[0, 0], [1, 1], [2, 2], [3, 3]], np.int32)
     >>> print(membership(np.array([0, 0, 1, 1], np.int32), values, values))
-    Beside 4 original tuples the buckets admit 4 others; an original fits into more buckets than one of these with
-    probability 0.500 (1/2 tells nothing).
+    In addition to 4 original tuples the buckets admit 4 others; an original matches more buckets than one of these with
+    probability 0.500 (1/2 means no information).
     """
-    most, draws = whole("most", most, 0), whole("draws", draws, 2)
+    most, draws = whole("most", most, 0, MOST_PROPOSALS), whole("draws", draws, 2, MOST_DRAWS)
     _refuse(bucket_of, values, originals, *(given for given in (known, outsiders) if given is not None))
     originals = distinct(originals)
     found, quasi, out = tally_fakes(bucket_of, values, originals, seed, most, draws), None, None
@@ -165,9 +173,14 @@ def membership(
 def membership_of(
     reading: Reading, written: WrittenTable, secret: str, outsiders: Columns | None = None, seed: int = 0
 ) -> Membership:
-    """The same for a release in column groups, at home, where it is known which row is behind each written cell.
+    """Measure the membership disclosure of a release in column groups, with its private row order.
 
-    `outsiders` are people outside the table, their cells written as the release writes them.
+    Args:
+        reading: The release as its form reads it (`reading_of`).
+        written: The written table with the original row of each cell.
+        secret: Sensitive attribute that the adversary does not know.
+        outsiders: People outside the table, with cells as the release writes them.
+        seed: Seed of the sample.
 
     >>> import closeknit as ck
     >>> from closeknit.core.table import Partition
@@ -188,9 +201,9 @@ def membership_of(
 def group_codes(
     reading: Reading, outsiders: Columns | None, column_groups: Sequence[Sequence[str]] | None = None
 ) -> tuple[Int32, Int32 | None]:
-    """One code for the cells of each column group, the same for written rows and outsiders.
+    """Encode the cells of each column group, with the same codes for written rows and outsiders.
 
-    `column_groups` may leave out columns that are not known of the outsiders.
+    `column_groups` may leave out columns that are unknown for the outsiders.
 
     >>> import closeknit as ck
     >>> schema = ck.Schema(quasi={"age": ck.flat()}, sensitive={"wage": ck.flat()})
@@ -207,7 +220,7 @@ def group_codes(
 
 
 def _encode_shared(name: str, columns: Columns, outsiders: Columns | None) -> Coded:
-    """Codes of one column, its written cells first, then those of the outsiders; equal texts are equal cells."""
+    """Encode one column, its written cells first, then those of the outsiders; equal texts are equal cells."""
     both = [columns[name], *([] if outsiders is None else [outsiders[name]])]
     texts = [np.array(["", *map(str, column.values.tolist())]) for column in both]  # the first entry serves code -1
     found, shared = np.unique(np.concatenate(texts), return_inverse=True)
@@ -218,17 +231,17 @@ def _encode_shared(name: str, columns: Columns, outsiders: Columns | None) -> Co
 def _refuse(bucket_of: Int32, values: Int32, originals: Int32, *more: Int32) -> None:
     if values.ndim != 2 or values.size == 0 or len(bucket_of) != len(values):
         right = "give one bucket for each row of values, and at least one row and one column group"
-        raise BadInput(f"{len(bucket_of)} buckets do not go with values of shape {values.shape}", right=right)
+        raise BadInput(f"{len(bucket_of)} buckets do not match values of shape {values.shape}", right=right)
     if len(originals) == 0:
         raise BadInput("there are no original tuples", right="give those of the table, in the codes of the values")
     for given in (originals, *more):
         if given.ndim != 2 or given.shape[1] != values.shape[1]:
             right = f"give as many column groups as the values have: {values.shape[1]}"
-            raise BadInput(f"tuples of shape {given.shape} do not go with the values", right=right)
+            raise BadInput(f"tuples of shape {given.shape} do not match the values", right=right)
 
 
 def _translate_values(values: Int32, known: Int32, wanted: Int32) -> Int32:
-    """Known part of each wanted value; one that was never written (its row is suppressed) gets a code of its own."""
+    """Return the known part of each wanted value; one that is not written (its row is suppressed) gets a code of its own."""
     size = int(max(values.max(), wanted.max(initial=0))) + 1
     part = int(known.max()) + 1 + np.arange(size)
     part[values] = known

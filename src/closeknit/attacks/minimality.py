@@ -1,23 +1,23 @@
-"""Minimality: a method that generalizes no more than it must tells, by what it did, that it had to.
+"""Minimality: a method that generalizes no more than necessary reveals, by what it did, that it was necessary.
 
-The attacker knows the method with all its parameters and its seed, the quasi-identifiers of everybody in the table, and which
-of them stand in which class. Without the method, a member of a class has a secret with the share that this secret has in the
-class: the naive posterior. With it, every way to deal the secrets of each class to its members is tried: the method is run on
-the table as it would be, and ways that do not give the very same release are ruled out. What is left gives the posterior.
+The adversary knows the method with all its parameters and its seed, all quasi-identifiers of the table, and the class of each
+row. Without the method, a member of a class has a sensitive value with the share of this value in the class: the naive
+posterior. With it, every way to assign the values of each class to its members is tried: the method runs on the table of that
+way, and ways that do not give exactly the same release are ruled out. The remaining ways give the posterior.
 
-The number is the largest posterior of any person; the naive one of the same person and value, and 1 / (values of the class),
-stand in the details. `risk`: the number.
+The number is the largest posterior of any person; the details give the naive one of the same person and value, and
+1 / (values of the class). `risk`: the number.
 
 Source: the paper on minimality, sec. 3, and the thesis on SABRE and BUREL, ch. 7, which leaves it open.
-Different from the source: any method, by running it; so it has to be deterministic given its seed, which the attacker is taken
-to know (it is at home, and the method may draw another way with another one). Where there are more than `most` ways, `draws` of
-them are drawn, all being equally likely. By Bayes' rule a posterior is the naive one times P(gives the release | the person has
-the value) / P(gives the release), so it is the naive one where every way gives the release. The person and the value are chosen
-by one half of the draws and told by the other, so that it is not the largest of many rough guesses; it comes with a standard
-error. Few or none of the drawn ways may give the release: then the number is None. That is no comfort: few ways that are left
-may tell much.
-`only` names the classes whose secrets are wanted, where the attacker knows those of all others: a stronger attacker, for whom
-there are fewer ways.
+Different from the source: any method, by running it; it has to be deterministic given its seed, which the adversary is assumed
+to know (it is private, and another seed may give another release). Where there are more than `most` ways, `draws` of them are
+drawn, all equally likely. By Bayes' rule a posterior is the naive one times P(gives the release | the person has the value) /
+P(gives the release), so it is the naive one where every way gives the release. One half of the draws chooses the person and
+the value and the other half estimates the posterior, so that it is not the largest of many rough estimates; it comes with a
+standard error. If few or none of the drawn ways give the release, the number is None. This does not mean a low risk: the few
+remaining ways may reveal much.
+`only` names the classes under attack, where the adversary knows the values of all others: a stronger adversary, who faces
+fewer ways.
 
 Cost: as many runs of the method.
 """
@@ -36,17 +36,18 @@ from closeknit.attacks.finding import Detail, Finding
 from closeknit.attacks.finding_texts import certainty
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.limits import MOST_DRAWS
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.io.canonical import content_hash
 
 MOST = 200_000
 DRAWS = 2_000
-LARGE = 10**15  # beyond it a number of ways is told roughly
-KNOWS = "the method and its seed, all quasi-identifiers, and who is in which class"
+LARGE = 10**15  # beyond it only the order of magnitude of a number of ways is printed
+KNOWS = "the method and its seed, all quasi-identifiers, and the class of each person"
 Int64 = NDArray[np.int64]
 Reals = NDArray[np.float64]
-Rerun = Callable[[Columns], Columns | None]  # the written cells of a release of this table; None where it is refused
+Rerun = Callable[[Columns], Columns | None]  # the written cells of a release of this table; None if it is refused
 
 
 def minimality(
@@ -62,11 +63,22 @@ def minimality(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Finding:
-    """The largest posterior of somebody's secret, where the method that made `written` can be run again.
+    """Measure the largest posterior of a sensitive value, given that the method that produced `written` can be run again.
 
-    `class_of` is the class of each row of the original, -1 where it was suppressed: `Release.partition`. Below, four who are 40
-    and two who are 30 stand in one class, of which a third is HIV. Had not both who are 30 been HIV, they would have been a
-    class of their own.
+    In the example four people of age 40 and two of age 30 share a class, a third of which is HIV. If the two of age 30
+    were not both HIV, they would be a class of their own.
+
+    Args:
+        written: Published cells.
+        rerun: Returns the written cells of a release of a table by the same method, or None if it refuses the table.
+        original: The original rows.
+        class_of: Class of each original row, -1 for suppressed rows (`Release.partition`).
+        schema: Schema of the original rows.
+        secret: Sensitive attribute under attack; None takes the first.
+        only: Classes under attack, where all values of the other classes are known; None takes all classes.
+        most: Largest number of ways that are all tried.
+        draws: Number of ways that are drawn where there are more.
+        seed: Seed of the draws.
 
     >>> import closeknit as ck
     >>> schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})
@@ -79,32 +91,20 @@ def minimality(
     """
     if not schema.sensitive or (secret is not None and secret not in schema.sensitive):
         right = suggest_name(secret, schema.sensitive)
-        raise BadInput("there is no such secret to be found", column=secret, right=right)
-    tried = try_ways(written, rerun, original, class_of, schema, only=only, most=most, draws=draws, seed=seed)
-    return tried.finding(original, secret or next(iter(schema.sensitive)))
-
-
-def try_ways(
-    written: Columns,
-    rerun: Rerun,
-    original: Columns,
-    class_of: Classes,
-    schema: Schema,
-    *,
-    only: Sequence[int] | None = None,
-    most: int = MOST,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> TriedWays:
-    """The runs, from which something can be told of every secret: arguments as in `minimality`."""
-    most, draws = whole("most", most, 1), whole("draws", draws, 1)
+        raise BadInput("is no sensitive attribute to attack", column=secret, right=right)
     deals = Deals.of(original, class_of, schema, only)
+    return try_ways(written, rerun, deals, most=most, draws=draws, seed=seed).finding(secret or next(iter(schema.sensitive)))
+
+
+def try_ways(written: Columns, rerun: Rerun, deals: Deals, *, most: int, draws: int, seed: int) -> TriedWays:
+    """Run the method on every way, or on `draws` of them where there are more than `most`."""
+    most, draws = whole("most", most, 1, MOST_DRAWS), whole("draws", draws, 1, MOST_DRAWS)
     ways, goal = deals.ways, content_hash(written)
     drawn = ways > most
     tally = np.zeros((2, 2, len(deals.slots[0])), dtype=np.int64)
     runs = np.zeros((2, 2), dtype=np.int64)
     for number, slots in enumerate(deals.draw_ways(draws, seed) if drawn else deals.every()):
-        cells = rerun(deals.table(original, slots))
+        cells = rerun(deals.table(slots))
         gives = int(cells is not None and content_hash(cells) == goal)
         half = number % 2
         runs[half, : gives + 1] += 1
@@ -114,7 +114,7 @@ def try_ways(
 
 @dataclass(frozen=True, eq=False)
 class TriedWays:
-    """Ways that were tried, in two halves: how many, how many of them give the release, and how often each slot was filled."""
+    """Ways that were tried, in two halves: how many, how many give the release, and how often each slot was filled."""
 
     deals: Deals
     ways: int
@@ -124,59 +124,56 @@ class TriedWays:
 
     @property
     def kept(self) -> int:
-        """How many give the release."""
+        """Number of ways that give the release."""
         return int(self.runs[:, 1].sum())
 
-    def finding(self, original: Columns, secret: str) -> Finding:
-        """What they tell of one secret."""
+    def finding(self, secret: str) -> Finding:
+        """Return what the ways reveal of one sensitive attribute."""
         if self.kept == 0 or (self.drawn and not self.runs[:, 1].all()):
             few = "none gives" if self.kept == 0 else "hardly any gives"
-            more = ": too few to tell what is left; try more of them" if self.drawn else ", so it is none of this method"
-            sentence = f"Of {self._sentence} to deal the secrets {few} the release{more}."
-            return self._build_finding(secret, None, sentence, {})
+            more = ": too few to estimate a posterior; try more runs" if self.drawn else ", so this method did not produce it"
+            return self._build_finding(secret, None, f"Of {self._tried} to assign the values {few} the release{more}.", {})
         member, like, share = self.deals.slots
-        value = original[secret].codes[like].astype(np.int64) + 1
+        value = self.deals.original[secret].codes[like].astype(np.int64) + 1
         pairs, pair_of = np.unique(np.stack([member, value]), axis=1, return_inverse=True)
         naive: Reals = np.bincount(pair_of.ravel(), share).astype(np.float64)
         filled = np.array([[np.bincount(pair_of.ravel(), slots) for slots in half] for half in self.tally])
         chosen_by, _ = self._posterior(naive, filled, 0)
         posterior, error = self._posterior(naive, filled, 1)
         best = int(np.lexsort((chosen_by - naive, chosen_by))[-1])
-        values = int((pairs[0] == pairs[0, best]).sum())
         about = "" if error is None else f" (standard error {error[best]:.3f})"
         sentence = (
-            f"Of {self._sentence} to deal the secrets {self.kept:,} {'gives' if self.kept == 1 else 'give'} the release; "
-            f"somebody's {secret} is then told {certainty(float(posterior[best]))}{about}, where the class alone tells it "
-            f"{certainty(float(naive[best]))}."
+            f"Of {self._tried} to assign the values {self.kept:,} {'gives' if self.kept == 1 else 'give'} the release; an "
+            f"adversary then learns a person's `{secret}` {certainty(float(posterior[best]))}{about}, where the class alone "
+            f"reveals it {certainty(float(naive[best]))}."
         )
         details: dict[str, Detail] = {
             "naive": float(naive[best]),
             "largest_naive": float(naive.max()),
-            "one_over_l": 1 / values,
+            "one_over_l": 1 / int((pairs[0] == pairs[0, best]).sum()),
             "standard_error": None if error is None else float(error[best]),
         }
         return self._build_finding(secret, float(posterior[best]), sentence, details)
 
     def _posterior(self, naive: Reals, filled: Int64, half: int) -> tuple[Reals, Reals | None]:
-        """Of every person and value; of drawn ways by one half of them, with a standard error."""
+        """Return the posterior of every person and value; of drawn ways by one half of them, with a standard error."""
         if not self.drawn:
             return filled[:, 1].sum(axis=0) / self.kept, None
         every, giving = filled[half]
         usual = self.runs[half, 1] / self.runs[half, 0]
         likely = (giving + usual) / (
             every + 1
-        )  # one more way, that tells nothing: of a value that was never dealt nothing is told
+        )  # one uninformative way more: a value that was never dealt keeps the naive posterior
         return np.minimum(naive * likely / usual, 1.0), naive / usual * np.sqrt(likely * (1 - likely) / (every + 1))
 
     @property
-    def _sentence(self) -> str:
+    def _tried(self) -> str:
         tried = int(self.runs[:, 0].sum())
         return f"{tried:,} of {_large(self.ways)} ways" if self.drawn else f"all {tried:,} ways"
 
     def _build_finding(self, secret: str, number: float | None, sentence: str, more: dict[str, Detail]) -> Finding:
-        ways = self.ways if self.ways < LARGE else _large(self.ways)
-        counts = {
-            "ways": ways,
+        details: dict[str, Detail] = {
+            "ways": self.ways if self.ways < LARGE else _large(self.ways),
             "tried": int(self.runs[:, 0].sum()),
             "that_give_the_release": self.kept,
             "drawn": int(self.drawn),
@@ -189,10 +186,10 @@ class TriedWays:
             number=number,
             risk=number or 0.0,
             sentence=sentence,
-            details={**counts, **more},
+            details=details | more,
         )
 
 
 def _large(number: int) -> str:
-    """A whole number, or about how many digits it has."""
+    """Return a whole number, or its order of magnitude."""
     return f"{number:,}" if number < LARGE else f"about 10^{round(log10(number))}"

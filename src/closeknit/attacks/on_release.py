@@ -1,4 +1,4 @@
-"""Every attack that needs the release alone, on each of its secrets, worst first."""
+"""Every attack that needs the release alone, on each of its sensitive attributes, worst first."""
 
 from __future__ import annotations
 
@@ -19,24 +19,22 @@ from closeknit.core.reading import Reading
 from closeknit.forms.release_reading import Published, reading_of
 
 Attack = Callable[..., Finding]
-ON_RELEASE: dict[str, Attack] = {
-    "record_linkage": record_linkage,
-    "range_ends": range_ends,
-    "homogeneity": homogeneity,
-    "skewness": skewness,
-    "similarity": similarity,
-    "background": background,
-    "insider": insider,
-    "joint_secrets": joint_secrets,
-    "association_rules": association_rules,
-}
-OF_A_SECRET = ("homogeneity", "skewness", "similarity", "background", "insider")
+OF_ONE_ATTRIBUTE: tuple[Attack, ...] = (homogeneity, skewness, similarity, background, insider)
+_ALL: tuple[Attack, ...] = (record_linkage, range_ends, *OF_ONE_ATTRIBUTE, joint_secrets, association_rules)
+ON_RELEASE: dict[str, Attack] = {attack.__name__: attack for attack in _ALL}
 
 
 def on_release(published: Published | Reading, baskets: Sequence[str] = ()) -> list[Finding]:
-    """What a stranger gets out of a release; `baskets` names secrets whose cells are several items (`flu;gout`).
+    """Run every attack that needs the release alone.
 
-    Left out are attacks without a meaning for a column or form: `list_skipped` says which and why.
+    Attacks that do not apply to a column or form are left out; `list_skipped` names them.
+
+    Args:
+        published: A release, or what its form read.
+        baskets: Sensitive attributes whose cells hold several items (`flu;gout`).
+
+    Returns:
+        The findings, the largest risk first.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
@@ -49,38 +47,42 @@ def on_release(published: Published | Reading, baskets: Sequence[str] = ()) -> l
 
 
 def list_skipped(published: Published | Reading, baskets: Sequence[str] = ()) -> list[str]:
-    """Attacks that have no meaning for this release, each with its reason.
+    """List the attacks that do not apply to this release, each with its reason.
+
+    Args:
+        published: A release, or what its form read.
+        baskets: Sensitive attributes whose cells hold several items.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
     >>> schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"wage": ck.flat()})
     >>> list_skipped(ck.generalized().read(Columns.of({"sex": ["f"], "wage": ["low"]}), schema))[-1]
-    'joint secrets: there are no two secrets that belong together, so none tells another'
+    'joint secrets: no two sensitive attributes belong together, so none reveals another'
     """
     return [found for found in _run_attacks(reading_of(published), baskets) if isinstance(found, str)]
 
 
 def _run_attacks(reading: Reading, baskets: Sequence[str]) -> Iterator[Finding | str]:
-    """One finding, or the reason why there is none, for each attack and what it is after."""
+    """Yield one finding, or the reason why there is none, for each attack and its target."""
     secrets = list(reading.schema.sensitive)
-    # all cells of a row belong together, or each secret is linked by itself
+    # all cells of a row belong together, or each sensitive attribute is linked separately
     for column in secrets if reading.column_groups and secrets else [None]:
         yield record_linkage(reading, column)
-    yield _run_attack("range_ends", reading)
-    for name in OF_A_SECRET:
+    yield _run_attack(range_ends, reading)
+    for attack in OF_ONE_ATTRIBUTE:
         for secret in secrets:
-            yield _run_attack(name, reading, secret)
+            yield _run_attack(attack, reading, secret)
     together = list(joinable(reading))
     for names in together:
         yield joint_secrets(reading, names)
     if not together:
-        yield "joint secrets: there are no two secrets that belong together, so none tells another"
+        yield "joint secrets: no two sensitive attributes belong together, so none reveals another"
     for basket in baskets:
-        yield _run_attack("association_rules", reading, basket)
+        yield _run_attack(association_rules, reading, basket)
 
 
-def _run_attack(name: str, reading: Reading, *column: str) -> Finding | str:
+def _run_attack(attack: Attack, reading: Reading, *column: str) -> Finding | str:
     try:
-        return ON_RELEASE[name](reading, *column)
+        return attack(reading, *column)
     except NotApplicable as reason:
-        return f"{' of '.join([name.replace('_', ' '), *column])}: {reason.what}"
+        return f"{' of '.join([attack.__name__.replace('_', ' '), *column])}: {reason.what}"

@@ -1,13 +1,13 @@
-"""Linkage with a population: whose row is this?
+"""Linkage with a population: to whom does a row belong?
 
-The attacker has a list of the whole population with names and quasi-identifiers, and does not know who is in the table. A
-written row may be that of anybody whom its cells cover, so it is put down to the right one with probability 1 / (people whom
-its cells cover). This is the risk of a release to a stranger (a *journalist* or *marketer*): it is smaller than that of linkage
-inside the table, because more people share the cells than are in it.
+The adversary has a list of the whole population with names and quasi-identifiers, and does not know who is in the table. A
+written row may belong to anyone whom its cells cover, so it is assigned to the right person with probability
+1 / (people whom its cells cover). This is the risk from a recipient without inside knowledge (a *journalist* or *marketer*): it
+is smaller than that of linkage inside the table, because more people share the cells than are in it.
 
-The number is the largest probability over all written rows; the mean, and the rows that are expected to be put down right,
-stand in the details. Rows whose cells cover nobody in the list are left out and counted: the list is not the whole population
-then.
+The number is the largest probability over all written rows; the details give the mean and the expected number of rows assigned
+to the right person. Rows whose cells cover no one in the list are left out and counted: the list is then not the whole
+population.
 
 `risk`: the number.
 """
@@ -16,17 +16,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from closeknit.attacks.covering import Covering, covering_of
+from closeknit.attacks.covering import covering_of
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.finding_texts import format_count
 from closeknit.core.schema import Schema
 from closeknit.forms.release_reading import Published
 
-KNOWS = "names and quasi-identifiers of everybody in a population of which the table is a part"
+KNOWS = "names and quasi-identifiers of the population from which the table is drawn"
 
 
 def population_linkage(published: Published, population: Any, schema: Schema | None = None) -> Finding:
-    """How well rows can be put down to people of a population file or frame.
+    """Measure how well rows can be assigned to people of a population.
+
+    Args:
+        published: A release whose cells belong together.
+        population: People with quasi-identifiers as a frame, file or `Columns`.
+        schema: Schema of the population's columns; None reads it from the certificate as far as possible.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
@@ -35,10 +40,7 @@ def population_linkage(published: Published, population: Any, schema: Schema | N
     >>> population_linkage(release, Columns.of({"age": [30, 32, 38, 40, 41]})).number
     0.25
     """
-    return _build_finding(covering_of(published, population, schema))
-
-
-def _build_finding(covering: Covering) -> Finding:
+    covering = covering_of(published, population, schema)
     inside = covering.people_in_boxes
     found = inside > 0
     chance = 1 / inside[found]
@@ -47,17 +49,17 @@ def _build_finding(covering: Covering) -> Finding:
     worst = float(chance.max(initial=0.0))
     alone = int(covering.rows[inside == 1].sum())
     fewest = int(inside[found].min()) if rows else 0
+    only = f"; {format_count(alone, 'row matches', 'rows match')} only one" if alone else ""
     return Finding(
         attack="population_linkage",
         knows=KNOWS,
-        measure="largest probability to put a row down to the right person",
+        measure="largest probability of assigning a row to the right person",
         number=worst if rows else None,
         risk=worst,
-        sentence=f"At least {format_count(fewest, 'person', 'people')} of the population may be behind a row"
-        + (f"; for {format_count(alone, 'row')} it is only one" if alone else "")
-        + f". Of {format_count(rows, 'row')} {right:,.1f} would be put down to the right person."
+        sentence=f"Each row matches at least {format_count(fewest, 'person', 'people')} of the population{only}. An adversary "
+        f"who assigns a person to each of {format_count(rows, 'row')} is right for {right:,.1f} on average."
         if rows
-        else "Nobody of the list fits any row.",
+        else "No person in the list matches a row.",
         details={
             "columns": ", ".join(covering.names),
             "rows": rows,

@@ -1,7 +1,8 @@
-"""Which secrets a release leaves possible for somebody whose quasi-identifiers are known.
+"""Which sensitive values a release leaves possible for a person with known quasi-identifiers.
 
-All values beside cells that cover the person; where only groups of columns belong together, those of buckets in which every
-group has cells that cover the person, beside such cells of its own group. A suppressed secret (`*`) may be any value.
+All values in rows whose cells cover the person; where only groups of columns belong together, the values of buckets in which
+every group has cells that cover the person, next to such cells of the attribute's own group. A suppressed value (`*`) may be
+any value.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from closeknit.attacks.beliefs import NotApplicable
-from closeknit.attacks.covering import Covering, raw_schema
+from closeknit.attacks.covering import Covering, known_quasi, raw_schema
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.reading import Reading, secret_codes, without_markers
@@ -30,7 +31,7 @@ MISSING = ""
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """The values of a secret, by their texts, in all places where they are compared.
+    """The values of a sensitive attribute, by their texts, in all releases that are compared.
 
     >>> values = Values(("flu", "gout"))
     >>> values.codes(["gout", "SARS", "flu"]).tolist()
@@ -41,7 +42,7 @@ class Values:
 
     @classmethod
     def of(cls, readings: Sequence[Reading], secret: str) -> Values:
-        """All values that are written of it."""
+        """Collect all values that the releases write."""
         found = set[str]()
         for reading in readings:
             codes, texts = read_secret(reading, secret)
@@ -49,24 +50,24 @@ class Values:
         return cls(tuple(sorted(found)))
 
     def codes(self, texts: Sequence[str]) -> Int64:
-        """The place of each text; -1 where it is not written."""
+        """Return the place of each text; -1 where it is not written."""
         place = {text: i for i, text in enumerate(self.texts)}
         return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
 
 
 def read_secret(reading: Reading, secret: str) -> tuple[Int32, list[str]]:
-    """Leaf codes of a written secret (-1 where it is suppressed), and the text of each leaf, the missing one last."""
+    """Return the leaf codes of a written attribute (-1: suppressed), and the text of each leaf, the missing one last."""
     if secret not in reading.schema.sensitive or secret not in reading.columns:
         right = suggest_name(secret, reading.schema.sensitive)
-        raise BadInput("is no secret of the release", column=secret, right=right)
+        raise BadInput("is no sensitive column of the release", column=secret, right=right)
     if secret in reading.retained:
-        raise NotApplicable("was perturbed: anybody may have any value", column=secret, right="attack another secret")
+        raise NotApplicable("is perturbed: every person may have every value", column=secret, right="attack another column")
     codes, domain = secret_codes(reading.columns[secret], secret, reading.schema)
     return codes, [*domain.texts, MISSING]
 
 
 def true_texts(people: Columns, schema: Schema | None, name: str) -> list[str]:
-    """What a release would write of each person in a sensitive or plain column.
+    """Return what a release would write for each person in a sensitive or plain column.
 
     >>> import closeknit as ck
     >>> schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"pay": ck.numeric()}, missing=("?",))
@@ -84,7 +85,7 @@ def true_texts(people: Columns, schema: Schema | None, name: str) -> list[str]:
 
 
 def value_sets(reading: Reading, people: Columns, schema: Schema | None, secret: str, values: Values) -> csr_array:
-    """Which values are possible for each person: a 0/1 matrix, [people, values]; a row of none where nobody fits.
+    """Return the values that are possible for each person as a 0/1 matrix, [people, values]; all 0 where no row matches.
 
     >>> import closeknit as ck
     >>> from closeknit.forms.release_reading import reading_of
@@ -95,9 +96,7 @@ def value_sets(reading: Reading, people: Columns, schema: Schema | None, secret:
     [[1, 1], [1, 1], [1, 0], [1, 0]]
     """
     raw = raw_schema(reading, schema)
-    known = [name for name in raw.quasi if name in reading.columns and name in people and name != secret]
-    if not known:
-        raise BadInput("none of the quasi-identifiers is known of these people", right="give " + ", ".join(raw.quasi))
+    known = known_quasi(raw, reading.columns, people, attacked=secret)
     together = reading.column_groups or (tuple(dict.fromkeys([*known, secret])),)
     bucket_of = reading.class_of if reading.column_groups else np.zeros(reading.columns.rows, dtype=np.int32)
     view = _View(reading, secret, bucket_of, values)
@@ -111,12 +110,12 @@ def value_sets(reading: Reading, people: Columns, schema: Schema | None, secret:
 
 
 class _View:
-    """A release as somebody sees it who wants one secret."""
+    """A release as an adversary reads it who attacks one attribute."""
 
     def __init__(self, reading: Reading, secret: str, bucket_of: Int32, values: Values) -> None:
         codes, texts = read_secret(reading, secret)
         self.bucket_of, self.buckets = bucket_of, int(bucket_of.max(initial=-1)) + 1
-        self.value = np.append(values.codes(texts), -1)[codes]  # the last entry serves a suppressed secret
+        self.value = np.append(values.codes(texts), -1)[codes]  # the last entry serves a suppressed value
         self.hidden = codes < 0
         self.width = len(values.texts)
 
@@ -128,7 +127,7 @@ class _View:
                 inside = _ones(over @ _incidence(covering.box_of, self.bucket_of, (len(covering.lo), self.buckets)))
                 candidates = inside if candidates is None else candidates.multiply(inside).tocsr()
         own = next(((covering, over) for holds, covering, over in fits if holds), None)
-        if own is None:  # the secret stands alone in its group
+        if own is None:  # the attribute is alone in its group
             places = np.zeros(len(self.bucket_of), dtype=np.int32)
             over = csr_array(np.ones((len(block), 1), dtype=np.int32))
         else:
@@ -136,29 +135,29 @@ class _View:
         return self._find_values(places, over, candidates)
 
     def _find_values(self, places: Int32, over: csr_array, candidates: csr_array | None) -> csr_array:
-        """Values of rows in a place that covers and a bucket that may be the one."""
+        """Return the values of rows in covering places and candidate buckets."""
         unit_of, units = groups([(places, over.shape[1]), (self.bucket_of, self.buckets)], len(places))
         row = np.empty(units, dtype=np.int64)
         row[unit_of] = np.arange(len(places))
         here = over[:, places[row]]
         if candidates is not None:
             here = here.multiply(candidates[:, self.bucket_of[row]])
-        told = self.value >= 0
-        beside = _incidence(unit_of[told], self.value[told], (units, self.width))
+        shown = self.value >= 0
+        values = _incidence(unit_of[shown], self.value[shown], (units, self.width))
         if self.hidden.any():
             any_value = np.zeros((units, 1), dtype=np.int32)
             any_value[unit_of[self.hidden]] = 1
-            beside = _ones(beside + csr_array(any_value) @ csr_array(np.ones((1, self.width), dtype=np.int32)))
-        return _ones(here.tocsr() @ beside)
+            values = _ones(values + csr_array(any_value) @ csr_array(np.ones((1, self.width), dtype=np.int32)))
+        return _ones(here.tocsr() @ values)
 
 
 def _incidence(rows: NDArray[np.integer], columns: NDArray[np.integer], shape: tuple[int, int]) -> csr_array:
-    """1 where a pair occurs."""
+    """Return a matrix with 1 where a pair occurs."""
     return _ones(csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=shape))
 
 
 def _ones(matrix: csr_array) -> csr_array:
-    """Counts as 0 or 1."""
+    """Return counts as 0 or 1."""
     matrix = csr_array(matrix)
     matrix.sum_duplicates()
     matrix.data = (matrix.data > 0).astype(np.int32)

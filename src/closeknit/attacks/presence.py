@@ -1,20 +1,21 @@
-"""Delta-presence: how surely does a release tell that somebody is in the table, or is not?
+"""Delta-presence: how surely does a release reveal that a person is in the table, or is not?
 
-The attacker has a list of the whole population, with quasi-identifiers, of which the people in the table are a part. A written
-row is equally likely to be that of anybody whom its cells cover. So a person is behind one of the `r` rows of some cells with
-probability r / (people whom these cells cover). It is also computed where the list has not all quasi-identifiers: an attacker
-uses those it has.
+The adversary has a list of the whole population with quasi-identifiers, from which the table is drawn. A written row is equally
+likely to belong to anyone whom its cells cover, so a person belongs to one of the `r` rows of some cells with probability
+r / (people whom these cells cover). It is also computed where the list lacks some quasi-identifiers: an adversary uses those
+that it has.
 
-The number is the largest such probability, delta max; the smallest, delta min, and how many people nothing covers stand in the
-details. These are known not to be in the table.
+The number is the largest such probability, delta max; the details give the smallest, delta min, and the number of people whom
+no cells cover. These are known not to be in the table.
 
-`risk`: how much of the doubt is gone. Before, everybody in the list is in the table with probability rows / people. 0 where the
-largest is no larger than that, 1 where it is certain of somebody.
+`risk`: the reduction in uncertainty. Without the release each person of the list is in the table with probability rows /
+people. 0 where the largest probability is no larger than that, 1 where a person is in the table with certainty.
 
 Source: the paper on delta-presence, sec. 3.
-Different from the source: cells may overlap. Then somebody is in the table unless behind no row of any cells that cover him,
-each taken by themselves: 1 - product of (1 - r / people). It is 1 only where some cells have as many rows as people whom they
-cover. That a row which can only be one person's is no other's is neglected: who solves the whole puzzle may know more.
+Different from the source: cells may overlap. A person is then in the table unless they belong to no row of any cells that cover
+them, each taken independently: 1 - product of (1 - r / people). It is 1 only where some cells have as many rows as people whom
+they cover. That a row which fits one person alone fits no other is neglected: an adversary who solves the whole assignment
+may learn more.
 
 Cost: (cells + people) log, by a tree over cells and one over people.
 """
@@ -31,13 +32,16 @@ from closeknit.attacks.finding_texts import certainty, format_count, percent
 from closeknit.core.schema import Schema
 from closeknit.forms.release_reading import Published, reading_of
 
-KNOWS = "quasi-identifiers of everybody in a population of which the table is a part"
+KNOWS = "quasi-identifiers of the population from which the table is drawn"
 
 
 def delta_presence(published: Published, population: Any, schema: Schema | None = None) -> Finding:
-    """What a release and a population file (or frame) tell of who is in the table.
+    """Measure what a release and a population reveal about who is in the table.
 
-    `schema` says what the raw columns are; left out, it is taken from the certificate as far as that tells.
+    Args:
+        published: The release.
+        population: People with quasi-identifiers as a frame, file or `Columns`.
+        schema: Schema of the population's columns; None reads it from the certificate as far as possible.
 
     >>> import closeknit as ck
     >>> people = {"age": [30, 34, 35, 60, 61], "ill": ["flu", "gout", "flu", "flu", "gout"]}
@@ -54,12 +58,12 @@ def delta_presence(published: Published, population: Any, schema: Schema | None 
 
 
 def _build_finding(covering: Covering, rows: int) -> Finding:
-    inside, everybody = covering.people_in_boxes, int(covering.people.sum())
-    full = covering.rows >= inside  # everybody whom such cells cover is there
+    inside, total = covering.people_in_boxes, int(covering.people.sum())
+    full = covering.rows >= inside  # all whom such cells cover are in the table
     absent = np.log1p(-np.where(full, 0.0, covering.rows / np.maximum(inside, 1)))
     chance = 0.0 - np.expm1(covering.rows_over_points(absent))
     chance[covering.rows_over_points(full.astype(np.float64)) > 0] = 1.0
-    prior = min(rows / everybody, 1.0)
+    prior = min(rows / total, 1.0)
     highest, lowest = float(chance.max()), float(chance.min())
     sure = int(covering.people[chance == 1.0].sum())
     nothing = int(covering.people[chance == 0.0].sum())
@@ -67,12 +71,12 @@ def _build_finding(covering: Covering, rows: int) -> Finding:
     return Finding(
         attack="delta_presence",
         knows=KNOWS,
-        measure="largest probability to be in the table (delta max)",
+        measure="largest probability of being in the table (delta max)",
         number=highest,
         risk=min(risk, 1.0),
-        sentence=_sentence(everybody, sure, nothing, prior, highest),
+        sentence=_sentence(total, sure, nothing, prior, highest),
         details={
-            "people": everybody,
+            "people": total,
             "columns": ", ".join(covering.names),
             "before": prior,
             "delta_min": lowest,
@@ -84,13 +88,13 @@ def _build_finding(covering: Covering, rows: int) -> Finding:
     )
 
 
-def _sentence(everybody: int, sure: int, nothing: int, prior: float, highest: float) -> str:
+def _sentence(total: int, sure: int, nothing: int, prior: float, highest: float) -> str:
+    people = format_count(total, "person", "people")
     if prior == 1.0:
-        people = format_count(everybody, "person", "people")
-        return f"The list has {people} and the release no fewer rows: it could not tell any more."
-    there = f"{_are(sure)} in the table for sure" if sure else f"somebody is in the table {certainty(highest)}"
+        return f"The list has {people} and the release at least as many rows, so it cannot reveal who is in the table."
+    there = f"{_are(sure)} certainly in the table" if sure else f"the most exposed is in the table {certainty(highest)}"
     return (
-        f"Of {format_count(everybody, 'person', 'people')} in the list {there}, and {_are(nothing)} not; before, each was with "
+        f"Of {people} in the list, {there}, and {_are(nothing)} certainly not; without the release each is in the table with "
         f"probability {percent(prior)}."
     )
 

@@ -1,11 +1,12 @@
-"""Every attack that needs more than the release: the original rows, a population, another release, the method. At home only.
+"""Every attack that needs more than the release: the original rows, a population, another release, or the method.
 
-What is found compares the release with what it was made of; it must not leave with it.
+The findings compare the release with its original, so they are private.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,13 @@ from closeknit.attacks.range_ends import singling_out
 from closeknit.attacks.row_join import row_join
 from closeknit.core.limits import MOST_RUNS
 from closeknit.core.params import whole
-from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
 from closeknit.forms.release_reading import Published, reading_of
 
 RUNS = 200  # of a method, for a small table
 ROWS_RUN = 500_000  # rows of all runs together, for a large one
 LEAST = 20  # runs
-ROOM = 1 << 24  # cells that members of a class may be dealt, each counted for each member: memory
+ROOM = 1 << 24  # pairs of a member and a combination of cells in one class: memory
 CLASSES = 4  # that are tried one by one, at least
 
 
@@ -48,10 +48,21 @@ def with_original(
     runs: int | None = None,
     seed: int = 0,
 ) -> list[Finding]:
-    """What attackers get who have more than the release, worst first; each attack that its arguments allow.
+    """Run every attack that the arguments allow.
 
-    `rerun` makes the written cells of a release of a table by the same method, and `class_of` is the class of each original
-    row (`Release.partition`): both are needed for minimality, with `runs` runs of the method.
+    Args:
+        published: The release under attack.
+        original: The original rows as a frame, file or `Columns`.
+        schema: Schema of the original rows.
+        population: People with quasi-identifiers, from which the table is drawn.
+        other: Another release of the same people.
+        rerun: Returns the written cells of a release of a table by the same method; needed for minimality.
+        class_of: Class of each original row (`Release.partition`); needed for minimality.
+        runs: Runs of the method for minimality; None chooses by the size of the table.
+        seed: Seed of the samples that attacks draw.
+
+    Returns:
+        The findings, the largest risk first.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
@@ -59,31 +70,36 @@ def with_original(
     >>> [found.attack for found in with_original(release, table, schema, population=table)]
     ['singling_out', 'candidate_rows', 'population_linkage', 'delta_presence']
     """
-    reading = reading_of(published)
-    people = people_of(original, reading, schema)
+    reading, others = reading_of(published), None if other is None else reading_of(other)
+    people = people_of(original, reading, schema, others)
     if reading.column_groups:
         found = [matching_buckets(published, people, schema, population, seed)]
     else:
         found = [candidate_rows(published, people, schema), *_run_if_applicable(singling_out, published, people, schema)]
     if population is not None:
         found += with_population(published, population, schema)
-    told = [name for name in reading.schema.sensitive if name not in reading.retained]
-    if other is not None:
-        theirs = reading_of(other)
-        shared = [name for name in told if name in theirs.schema.sensitive and name not in theirs.retained]
+    exact = [name for name in reading.schema.sensitive if name not in reading.retained]
+    if other is not None and others is not None:
+        shared = [name for name in exact if name in others.schema.sensitive and name not in others.retained]
         found += [intersection(published, other, people, schema, name, seed=seed) for name in shared]
-        found += with_other(published, other, original, schema)
-    if schema.person is not None and schema.person in people:  # else nobody is known to have several rows
-        found += [
-            each for name in told for each in _run_if_applicable(intersection, published, None, people, schema, name, seed=seed)
-        ]
+        found += with_other(published, other, people, schema)
+    if schema.person is not None and schema.person in people:  # otherwise no person is known to have several rows
+        for name in exact:
+            found += _run_if_applicable(intersection, published, None, people, schema, name, seed=seed)
     if rerun is not None and class_of is not None and not reading.retained:
-        found += _minimality(reading, rerun, original, class_of, schema, told, runs, seed)
+        most = whole("runs", runs, 1, MOST_RUNS) if runs is not None else _choose_runs(original.rows)
+        attempt = partial(try_ways, reading.columns, rerun, seed=seed)
+        found += _minimality(attempt, Deals.of(original, class_of, schema), exact, most)
     return worst_first(found)
 
 
 def with_population(published: Published, population: Any, schema: Schema | None = None) -> list[Finding]:
-    """What a list of the population adds; nobody needs the original rows for it.
+    """Run the attacks that a list of the population adds; they do not need the original rows.
+
+    Args:
+        published: The release under attack.
+        population: People with quasi-identifiers as a frame, file or `Columns`.
+        schema: Schema of the population's columns; None reads it from the certificate as far as possible.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital(60)
@@ -96,7 +112,13 @@ def with_population(published: Published, population: Any, schema: Schema | None
 
 
 def with_other(published: Published, other: Published, people: Any = None, schema: Schema | None = None) -> list[Finding]:
-    """What another release of the same people adds to a row; without `people` as far as the releases alone tell.
+    """Run the attack that another release of the same people adds.
+
+    Args:
+        published: The release under attack.
+        other: Another release of the same people.
+        people: The original rows, or a population; None compares the releases alone.
+        schema: Schema of the columns of `people`; None reads it from the certificate as far as possible.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
@@ -108,51 +130,38 @@ def with_other(published: Published, other: Published, people: Any = None, schem
 
 
 def _run_if_applicable(attack: Callable[..., Finding], *arguments: Any, **named: Any) -> list[Finding]:
-    """What an attack finds, or nothing where it has no meaning for this release."""
+    """Return the finding of an attack, or none where it does not apply to this release."""
     try:
         return [attack(*arguments, **named)]
     except NotApplicable:
         return []
 
 
-def _minimality(
-    reading: Reading,
-    rerun: Rerun,
-    original: Any,
-    class_of: NDArray[np.integer],
-    schema: Schema,
-    secrets: Sequence[str],
-    runs: int | None,
-    seed: int,
-) -> list[Finding]:
-    """Of all classes where their ways can be tried, and else class by class, where the attacker knows all other secrets."""
-    given = (
-        whole("runs", runs, 1, MOST_RUNS) if runs is not None else int(np.clip(ROWS_RUN // max(original.rows, 1), LEAST, RUNS))
-    )
-    deals = Deals.of(original, class_of, schema)
-
-    def try_classes(only: Sequence[int] | None, most: int, draws: int) -> TriedWays:
-        return try_ways(reading.columns, rerun, original, class_of, schema, only=only, most=most, draws=draws, seed=seed)
-
-    if deals.ways <= given:
-        found = try_classes(None, given, given)
-        return [found.finding(original, secret) for secret in secrets]
+def _minimality(attempt: Callable[..., TriedWays], deals: Deals, secrets: Sequence[str], runs: int) -> list[Finding]:
+    """Attack all classes if their ways can all be tried, else class by class, with all values of the other classes known."""
+    if deals.ways <= runs:
+        found = attempt(deals, most=runs, draws=runs)
+        return [found.finding(secret) for secret in secrets]
     parts: list[TriedWays] = []
-    left, each = given, max(given // CLASSES, 1)
+    left, each = runs, max(runs // CLASSES, 1)
     classes = deals.fewest_first(ROOM)
     if not classes:
         return []
     for number, ways in classes:
         if left < min(ways, each):
             break
-        most = min(2 * each, left) if parts else left  # all ways, where there are few more than would be drawn
-        parts.append(try_classes([number], most, each))
+        most = min(2 * each, left) if parts else left  # all ways, where these are few more than would be drawn
+        parts.append(attempt(deals.select([number]), most=most, draws=each))
         left -= ways if ways <= most else each
-    return [_worst([part.finding(original, secret) for part in parts], len(classes)) for secret in secrets]
+    return [_worst([part.finding(secret) for part in parts], len(classes)) for secret in secrets]
+
+
+def _choose_runs(rows: int) -> int:
+    return int(np.clip(ROWS_RUN // max(rows, 1), LEAST, RUNS))
 
 
 def _worst(found: list[Finding], classes: int) -> Finding:
-    """The worst of several classes, each with all secrets outside it known."""
+    """Return the worst of several classes, each with all sensitive values outside it known."""
     worst = worst_first(found)[0]
     details = {**worst.details, "classes_tried": len(found), "classes": classes}
-    return worst.model_copy(update={"details": details, "knows": f"{worst.knows}, and all secrets outside the class"})
+    return worst.model_copy(update={"details": details, "knows": f"{worst.knows}, and all sensitive values outside the class"})

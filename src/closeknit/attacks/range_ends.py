@@ -47,9 +47,10 @@ Flags = NDArray[np.bool_]
 
 
 def range_ends(reading: Reading) -> Finding:
-    """How many ranges disclose true values, as far as the release alone shows.
+    """Count the ranges whose ends are true values, as far as the release alone shows.
 
-    `reading`: the release as its form reads it (`reading_of`).
+    Args:
+        reading: The release as its form reads it (`reading_of`).
 
     >>> import closeknit as ck
     >>> from closeknit.forms.release_reading import reading_of
@@ -66,7 +67,7 @@ def range_ends(reading: Reading) -> Finding:
         is_range[:, j] = (low < high)[reading.columns[name].codes[first]]
     shows = is_range.any(axis=1)
     if not shows.any():
-        raise NotApplicable("no range ends at true values of its class", right="nothing has to be done")
+        raise NotApplicable("no range ends at true values of its class", right="no action is needed")
     sizes = reading.classes.sizes
     fewest = max(int(sizes[shows].min()) - 1, 1)
     ranges, rows = int(is_range.sum()), int(sizes[shows].sum())
@@ -85,10 +86,12 @@ def range_ends(reading: Reading) -> Finding:
 
 
 def singling_out(published: Published, original: Any, schema: Schema | None = None) -> Finding:
-    """How many descriptions "column = end of its range, all other columns inside the cells" fit exactly one original row.
+    """Measure how many descriptions "column = end of its range, all other columns inside the cells" fit one original row.
 
-    `published` is a release whose cells belong together, `original` the table it was made of, as a frame, file or `Columns`,
-    and `schema` what its columns are; left out, what the certificate says of them.
+    Args:
+        published: A release whose cells belong together.
+        original: The original rows as a frame, file or `Columns`.
+        schema: Schema of the original rows; None reads it from the certificate as far as possible.
 
     >>> import closeknit as ck
     >>> schema = ck.Schema(quasi={"age": ck.numeric(step=20)}, sensitive={"ill": ck.flat()})
@@ -104,24 +107,24 @@ def singling_out(published: Published, original: Any, schema: Schema | None = No
     (covering,) = coverings(reading, people, raw)
     found = _Descriptions.of(covering, reading.columns, raw)
     if not found.wanted.any():
-        raise NotApplicable("no column is written as ranges", right="nothing has to be done")
+        raise NotApplicable("no column is written as ranges", right="no action is needed")
     return _build_finding(found, covering)
 
 
 def _exact(schema: Schema) -> Schema:
-    """Numbers by their value, not by their bin: an end of a bin is compared with the values themselves."""
+    """Compare numbers by value, not by bin: an end of a bin is compared with the values themselves."""
     exact = {name: replace(kind, bins=None) if isinstance(kind, Numeric) else kind for name, kind in schema.quasi.items()}
     return schema.model_copy(update={"quasi": exact})
 
 
 def _ends(column: Column, schema: Schema) -> tuple[Reals, Reals]:
-    """Both ends of each distinct written cell, the missing one last; NaN where it is no number."""
+    """Return both ends of each distinct written cell, the missing one last; NaN where it is no number."""
     return read_ranges(list_texts(column, schema.missing))
 
 
 @dataclass(frozen=True, eq=False)
 class _Descriptions:
-    """For each class, column and end: whether it is wanted for, the rows it fits (2: or more), one of them, and its weight."""
+    """For each class, column and end: whether it is wanted, the rows that fit it (2: or more), one of them, and its weight."""
 
     wanted: Flags  # [classes, columns]
     rows: Reals  # [classes, columns, 2]

@@ -1,17 +1,17 @@
 """Row join: two releases of the same people are joined row by row, by the combination of the values that both publish.
 
-Sensitive and plain cells are written as they are. A combination of them that occurs once in each of two releases is one row of
-both, and the person behind it lies in the cells of both: fewer people fit these than either release leaves. Guarantees hold for
-each release by itself; no guarantee of one release bounds what a second one adds.
+Sensitive and plain cells are written exactly. A combination of them that occurs once in each of two releases is one row of
+both, and its person lies in the cells of both: fewer people fit these than either release leaves. Guarantees hold for each
+release alone; no guarantee of one release bounds what a second one adds.
 
-With the people's quasi-identifiers (the original rows, or a population), the persons left to a joined row are those whom the
+With the people's quasi-identifiers (the original rows, or a population), the persons left for a joined row are those whom the
 cells of both releases cover. From the releases alone the adversary counts rows: a joined row shares both of its classes with
 the rows that are joined likewise, and with at most as many others as each class has rows that are not joined.
 
-The number is the share of rows to which one person is left, the right one where that is known. `k` is the size of the smallest
-class of the attacked release, which its rows would have alone. `risk`: 1 / (fewest persons left to a row).
+The number is the share of rows for which one person is left, the right one where that is known. `k` is the size of the smallest
+class of the attacked release. `risk`: 1 / (fewest persons left for a row).
 
-Different from `intersection`: that puts together the values of one sensitive attribute that two releases leave to a known
+Different from `intersection`: that intersects the values of one sensitive attribute that two releases leave for a known
 person; here several attributes together identify the row.
 
 Cost: one sort of both releases, and a walk through a tree of the people for each joined row. With a person column, persons are
@@ -42,15 +42,18 @@ from closeknit.kernels.geometry.overlaps import box_tree, overlapping, overlappi
 
 Int64 = NDArray[np.int64]
 Texts = NDArray[np.object_]
-LISTED = 1000  # rows in both cells that are looked at to tell persons apart
+LISTED = 1000  # rows in both cells that are examined to count persons
 ROOM = 1 << 22  # of them at a time
 
 
 def row_join(one: Published, other: Published, people: Any = None, schema: Schema | None = None) -> Finding:
-    """Rows of `one` that `other` also has, and how many persons both leave to each.
+    """Join the rows of two releases, and count how many persons both leave for each.
 
-    `people` are the original rows (or a population) as a frame, file or `Columns`; left out, the releases alone are compared.
-    `schema` says what the columns of `people` and of `one` are; left out, what the certificate says of them.
+    Args:
+        one: The release under attack.
+        other: Another release of the same people.
+        people: The original rows, or a population, as a frame, file or `Columns`; None compares the releases alone.
+        schema: Schema of the columns of `people` and of `one`; None reads it from the certificate as far as possible.
 
     >>> import closeknit as ck
     >>> schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat(), "job": ck.flat()})
@@ -74,20 +77,20 @@ def row_join(one: Published, other: Published, people: Any = None, schema: Schem
 
 
 def _find_shared(readings: Sequence[Reading]) -> list[str]:
-    """Columns that both releases publish as they are."""
+    """Return the columns that both releases publish exactly."""
     of_each = [
         [name for name in (*reading.schema.sensitive, *reading.schema.plain) if name not in reading.retained]
         for reading in readings
     ]
     names = [name for name in of_each[0] if name in of_each[1]]
     if not names:
-        what = "the releases have no sensitive or plain column in common that is written as it is, so no row can be joined"
+        what = "the releases have no sensitive or plain column in common that both write exactly, so no row can be joined"
         raise NotApplicable(what, right="give a release of the same people that has one")
     return names
 
 
 def _texts(reading: Reading, name: str) -> tuple[NDArray[np.int32], list[str]]:
-    """The code of each written cell (-1: it is not disclosed), and the text of each code."""
+    """Return the code of each written cell (-1: it is not disclosed), and the text of each code."""
     if name in reading.schema.sensitive:
         return read_secret(reading, name)
     column = without_markers(reading.columns[name], reading.schema.missing)
@@ -123,7 +126,7 @@ class _Joined:
         return cls(first, second)
 
     def count_in_classes(self, readings: Sequence[Reading]) -> Int64:
-        """Rows that may lie in both classes of each pair: those joined likewise, and others that each class has room for."""
+        """Count the rows that may lie in both classes of each pair: those joined likewise, and the room left in each class."""
         classes = [reading.class_of[rows] for reading, rows in zip(readings, (self.one, self.other), strict=True)]
         counts = [len(reading.classes) for reading in readings]
         both, pairs = groups(list(zip(classes, counts, strict=True)), len(self.one))
@@ -137,7 +140,7 @@ class _Joined:
 
 @dataclass(frozen=True, eq=False)
 class _Remaining:
-    """How many are left to each joined row, and whether the only one is the right one (None: that is not known)."""
+    """How many are left for each joined row, and whether the only one is the right one (None: unknown)."""
 
     counts: Int64
     right: NDArray[np.bool_] | None = None
@@ -147,7 +150,7 @@ class _Remaining:
 def _count_persons(
     joined: _Joined, readings: Sequence[Reading], names: Sequence[str], people: Columns, schema: Schema | None
 ) -> _Remaining:
-    """Persons whom the cells of both releases cover."""
+    """Count the persons whom the cells of both releases cover."""
     schemas = [schema, schema_of_other(readings[1], schema)]
     found = [coverings(reading, people, of)[0] for reading, of in zip(readings, schemas, strict=True)]
     boxes = [covering.box_of[rows] for covering, rows in zip(found, (joined.one, joined.other), strict=True)]
@@ -170,7 +173,7 @@ def _count_persons(
 
 
 def _person_of(people: Columns, schema: Schema | None) -> tuple[Int64, int]:
-    """Who each row is, and up to how many rows in both cells are told apart: one where every row is a person."""
+    """Return the person of each row, and the largest number of rows whose persons are counted: 1 where each row is a person."""
     rows = np.arange(people.rows)
     if schema is None or schema.person is None or schema.person not in people:
         return rows, 1
@@ -181,7 +184,7 @@ def _person_of(people: Columns, schema: Schema | None) -> tuple[Int64, int]:
 def _compare_texts(
     joined: _Joined, reading: Reading, names: Sequence[str], people: Columns, schema: Schema | None
 ) -> list[tuple[Texts, Texts]]:
-    """By column: what each of the people has, and what each joined row says; none where that is not known of the people."""
+    """Return by column the values of the people and those of the joined rows; none where the people's values are unknown."""
     if any(name not in people for name in names):
         return []
     found = []
@@ -209,9 +212,9 @@ def _build_finding(left: _Remaining, reading: Reading, names: Sequence[str]) -> 
         number=one / rows if rows else None,
         risk=1 / fewest if fewest else 0.0,
         sentence=f"{joined:,} of {format_count(rows, 'row')} can be joined with the other release by {by}; "
-        f"{'the classes' if unit[0] == 'row' else 'the cells'} of both then leave {fewest:,} or more {unit[1]} to each, "
-        f"{median:,.10g} in the median, fewer than the {k:,} of the smallest class to {format_count(below, 'row')} and "
-        f"one alone{'' if left.right is None else ', the right one,'} to {one:,}."
+        f"{'the classes' if unit[0] == 'row' else 'the cells'} of both then leave at least {fewest:,} {unit[1]} for each, "
+        f"{median:,.10g} in the median, fewer than the {k:,} of the smallest class for {format_count(below, 'row')}, and "
+        f"exactly one{'' if left.right is None else ', the right one,'} for {one:,}."
         if median is not None
         else f"No row can be joined with the other release by {by}: no combination occurs once in both and fits both cells.",
         details={

@@ -1,19 +1,18 @@
-"""Association rules: who knows a few items of somebody's basket learns another one (rho-uncertainty).
+"""Association rules: an adversary who knows a few items of a person's basket infers another one (rho-uncertainty).
 
-The attacker knows a set chi of at most `chi_most` items of a person's basket, and wants to know whether a further, sensitive
-item is in it. The confidence of the rule chi -> item is the share of baskets with chi that have the item too. A release keeps
-rho-uncertainty where no rule has a confidence above rho; computed is the smallest such rho: the largest confidence over all chi
-that somebody's basket contains. With `known_class` the attacker also knows the quasi-identifiers, and baskets of the own class
-alone are counted.
+The adversary knows a set chi of at most `chi_most` items of a person's basket, and wants to know whether a further, sensitive
+item is in it. The confidence of the rule chi -> item is the share of baskets with chi that also have the item. A release meets
+rho-uncertainty if no rule has a confidence above rho; the number is the smallest such rho: the largest confidence over all chi
+that occur in a basket. With `known_class` the adversary also knows the quasi-identifiers, and only baskets of the class count.
 
 Baskets are the cells of a sensitive column (`flu;gout;ulcer`), or the rows that share a number in a published column (`by`). An
-empty cell is an empty basket, a suppressed one (`*`) is none.
+empty cell is an empty basket; a suppressed one (`*`) is not a basket.
 
 Source: J. Cao, P. Karras, C. Raïssi, K.-L. Tan. rho-uncertainty: inference-proof transaction anonymization. PVLDB 3(1), 2010.
-Every set of items that occurs has to be counted, rare ones above all, so nothing can be left out by its support. Equal baskets
+Every set of items that occurs has to be counted, rare ones in particular, so none can be pruned by its support. Equal baskets
 are counted once; sets grow by one item at a time, and the search ends with the size at which a rule is certain. Cost: the sets
-of that size in all different baskets, and at most `most` of them: larger chi are then left out, and the finding says so.
-`risk` is the largest confidence: the probability to be right about the worst-off person.
+of that size in all different baskets, at most `most` of them; larger chi are then left out, and the finding reports it.
+`risk` is the largest confidence: the probability of being right about the most exposed person.
 """
 
 from __future__ import annotations
@@ -25,21 +24,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.attacks.beliefs import NotApplicable, refuse_unknown
-from closeknit.attacks.finding import Finding
+from closeknit.attacks.finding import Detail, Finding
 from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_count
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.kinds import texts_of
+from closeknit.core.limits import MOST_COMBINATIONS
 from closeknit.core.params import whole
 from closeknit.core.reading import Reading, find_stars, without_markers
 from closeknit.core.row_sorting import groups
 
 Int64 = NDArray[np.int64]
-MOST = 1 << 22  # sets of items, with repetitions, that are looked at for one size
+MOST = 1 << 22  # sets of items, with repetitions, that are examined for one size
 
 
 @dataclass(frozen=True, eq=False)
 class Baskets:
-    """Different baskets: basket i has the items `items[starts[i]:starts[i+1]]`, ascending."""
+    """Distinct baskets: basket i has the items `items[starts[i]:starts[i+1]]`, ascending."""
 
     starts: Int64
     items: Int64
@@ -50,7 +50,7 @@ class Baskets:
 
 @dataclass(frozen=True)
 class Rule:
-    """chi -> item, with the share of baskets that keep it and how many have chi."""
+    """chi -> item, with the baskets that follow it and those that have chi."""
 
     chi: tuple[int, ...]
     item: int
@@ -59,7 +59,7 @@ class Rule:
 
     @property
     def confidence(self) -> float:
-        """The share of baskets with chi that have the item."""
+        """Share of baskets with chi that have the item."""
         return self.support / self.base
 
 
@@ -73,60 +73,69 @@ def association_rules(
     separator: str = ";",
     most: int = MOST,
 ) -> Finding:
-    """The surest rule from at most `chi_most` known items to another one; `items` are the sensitive ones, or else all.
+    """Find the rule of largest confidence from known items of a basket to another item.
+
+    Args:
+        reading: The release as its form reads it (`reading_of`).
+        column: Sensitive attribute that holds the baskets, or their items with `by`.
+        chi_most: Largest number of known items.
+        items: Sensitive items; None takes all.
+        by: Published column whose equal values make rows one basket; None reads each cell as a basket.
+        known_class: Whether the adversary also knows the class.
+        separator: Text between two items of a cell.
+        most: Largest number of item sets that are examined for one size.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
     >>> schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"drugs": ck.flat()})
     >>> cells = Columns.of({"sex": ["f", "f", "m"], "drugs": ["aspirin;insulin", "aspirin", "aspirin;insulin;iron"]})
     >>> print(association_rules(ck.generalized().read(cells, schema), "drugs", chi_most=1, items=["insulin"]))
-    1.000  association rules of drugs: Whoever knows that iron is in somebody's drugs finds insulin there for sure
-    (1 of 1 basket).
+    1.000  association rules of drugs: An adversary who knows that iron is in a person's `drugs` infers insulin
+    with certainty (1 of 1 basket).
     """
     refuse_unknown(reading, column)
-    chi_most, most = whole("chi_most", chi_most, 0), whole("most", most, 1)
+    chi_most, most = whole("chi_most", chi_most, 0), whole("most", most, 1, MOST_COMBINATIONS)
     if column in reading.retained:
-        raise NotApplicable("is perturbed, so its cells are nobody's baskets", column=column, right="look at homogeneity")
+        raise NotApplicable("is perturbed, so its cells are not true baskets", column=column, right="see homogeneity")
     found = _by_number(reading, column, by, known_class) if by else _by_cells(reading, column, separator, known_class)
-    wanted = _flag_sensitive(found, items, column)
-    knows = (
-        f"{IN_TABLE}, and some items of their basket" if known_class else "some items of the basket of somebody in the table"
-    )
-    rule, looked = surest_rule(found, wanted, chi_most, most)
-    told = Finding(
+    rule, examined = surest_rule(found, _flag_sensitive(found, items, column), chi_most, most)
+    details: dict[str, Detail] = {"baskets": int(found.weights.sum()), "known_at_most": examined}
+    if rule is not None:
+        chi = ", ".join(found.names[i] for i in rule.chi)
+        details |= {"known_items": chi, "item": found.names[rule.item], "support": rule.support, "base": rule.base}
+    return Finding(
         attack="association_rules",
-        knows=knows,
+        knows=f"{IN_TABLE}, and some items of the basket"
+        if known_class
+        else "some items of the basket of a person in the table",
         column=column,
         measure="largest confidence of a rule",
         number=rule.confidence if rule else None,
         risk=rule.confidence if rule else 0,
-        sentence=_sentence(found, rule, column, looked, looked < chi_most),
-        details={"baskets": int(found.weights.sum()), "known_at_most": looked},
+        sentence=_sentence(found, rule, column, examined, examined < chi_most),
+        details=details,
     )
-    if rule is None:
-        return told
-    chi = ", ".join(found.names[i] for i in rule.chi)
-    more = {"known_items": chi, "item": found.names[rule.item], "support": rule.support, "base": rule.base}
-    return told.model_copy(update={"details": more | told.details})
 
 
-def _sentence(found: Baskets, rule: Rule | None, column: str, looked: int, short: bool) -> str:
-    left = f" Sets of more than {format_count(looked, 'known item')} were too many to look at." if short else ""
+def _sentence(found: Baskets, rule: Rule | None, column: str, examined: int, short: bool) -> str:
+    left = f" Sets of more than {format_count(examined, 'known item')} were too many to examine." if short else ""
     if rule is None:
-        return f"No basket of {column} shows a sensitive item, so no rule leads to one.{left}"
+        return f"No basket of `{column}` shows a sensitive item, so no rule leads to one.{left}"
     chi = [found.names[i] for i in rule.chi]
     item, sure = found.names[rule.item], certainty(rule.confidence)
     if not chi:
-        who = f"Anybody finds {item} in somebody's {column} {sure}"
+        who = f"An adversary who knows no item infers {item} in a person's `{column}` {sure}"
     else:
         listed = ", ".join(chi[:-1]) + (" and " if chi[1:] else "") + chi[-1]
-        who = f"Whoever knows that {listed} {'are' if chi[1:] else 'is'} in somebody's {column} finds {item} there {sure}"
+        are = "are" if chi[1:] else "is"
+        who = f"An adversary who knows that {listed} {are} in a person's `{column}` infers {item} {sure}"
     return f"{who} ({rule.support:,} of {format_count(rule.base, 'basket')}).{left}"
 
 
 def surest_rule(found: Baskets, wanted: NDArray[np.bool_], chi_most: int, most: int) -> tuple[Rule | None, int]:
-    """The rule of largest confidence (of these one with the fewest known items, then of most baskets), and the size of chi
-    up to which all were looked at.
+    """Return the rule of largest confidence, and the size of chi up to which all sets were examined.
+
+    Among equal rules the one with the fewest known items comes first, then the one of most baskets.
 
     >>> two = Baskets(np.array([0, 2, 3]), np.array([0, 1, 0]), np.zeros(2, int), np.array([1, 3]), ["aspirin", "insulin"])
     >>> surest_rule(two, np.array([False, True]), 2, 100)
@@ -149,21 +158,21 @@ def surest_rule(found: Baskets, wanted: NDArray[np.bool_], chi_most: int, most: 
 
 @dataclass(frozen=True, eq=False)
 class _Sets:
-    """All sets of one size: numbered, with their support; and each place where one stands: basket, and after which item."""
+    """All sets of one size with their support, and each occurrence of one: its basket, and the item it ends with."""
 
     support: Int64  # [sets]
     keys: Int64  # [sets] ascending: number of the set without its last item * items + that item
     without: list[Int64]  # per place in the set: number of the set that lacks that item, one size down
     set_of: Int64  # [occurrences]
     basket: Int64
-    after: Int64  # place among all items where the next one of the basket stands
+    after: Int64  # place of the basket's next item among all items
 
     def rows_after(self, found: Baskets) -> int:
-        """Occurrences of the sets that have one item more."""
+        """Count the occurrences of the sets with one more item."""
         return int((found.starts[self.basket + 1] - self.after).sum())
 
     def extend_sets(self, found: Baskets, before: _Sets | None) -> _Sets:
-        """Every set with every further item of its baskets."""
+        """Extend every set by every further item of its baskets."""
         more = found.starts[self.basket + 1] - self.after
         source = np.repeat(np.arange(len(more)), more)
         place = np.arange(len(source)) - np.repeat(np.cumsum(more) - more, more) + self.after[source]
@@ -176,7 +185,7 @@ class _Sets:
         return _Sets(support, keys, [*lacking, parent], set_of, basket, place + 1)
 
     def surest(self, smaller: _Sets, wanted: NDArray[np.bool_], levels: list[_Sets]) -> Rule | None:
-        """The best rule whose items make up one of these sets."""
+        """Return the best rule whose items form one of these sets."""
         width, best = len(wanted), None
         members = _members(levels, width)
         for place, base_of in enumerate(self.without):
@@ -195,7 +204,7 @@ class _Sets:
 
 
 def _members(levels: list[_Sets], width: int) -> list[Int64]:
-    """The items of the sets of the last level, place by place."""
+    """Return the items of the sets of the last level, place by place."""
     number, items = np.arange(len(levels[-1].keys)), []
     for level in levels[:0:-1]:
         key = level.keys[number]
@@ -212,9 +221,9 @@ def _empty_sets(found: Baskets) -> _Sets:
 
 
 def _by_cells(reading: Reading, column: str, separator: str, known_class: bool) -> Baskets:
-    """A basket is a cell."""
+    """Read each cell as a basket."""
     if not separator:
-        raise BadInput("separator='' divides nothing", right="give the text that stands between two items, such as ';'")
+        raise BadInput("separator='' separates nothing", right="give the text between two items, such as ';'")
     shown = without_markers(reading.columns[column], reading.schema.missing)
     kept = np.flatnonzero(~find_stars(reading.columns[column]))
     seen = reading.of(column)
@@ -233,11 +242,11 @@ def _by_cells(reading: Reading, column: str, separator: str, known_class: bool) 
 
 
 def _by_number(reading: Reading, column: str, by: str, known_class: bool) -> Baskets:
-    """A basket is what rows of one number have; all of them in one class, or it falls into several where classes are known."""
+    """Read the rows of one number as a basket, in one class, or in each of its classes where classes are known."""
     if by not in reading.columns:
         raise BadInput("is not in the release", column=by, right=suggest_name(by, reading.columns))
     if not any({column, by} <= set(group) for group in reading.column_groups or ((column, by),)):
-        raise NotApplicable(f"stands in another group of columns than {column}, so nothing joins them", column=by)
+        raise NotApplicable(f"is in another column group than '{column}', so nothing joins them", column=by)
     shown, numbers = without_markers(reading.columns[column], reading.schema.missing), reading.columns[by]
     kept = np.flatnonzero(~find_stars(reading.columns[column]))
     owner = reading.of(column).class_of[kept] if known_class else np.zeros(len(kept), np.int32)
@@ -254,7 +263,7 @@ def _by_number(reading: Reading, column: str, by: str, known_class: bool) -> Bas
 
 
 def _flag_sensitive(found: Baskets, items: Collection[str] | None, column: str) -> NDArray[np.bool_]:
-    """Which items are sensitive."""
+    """Return which items are sensitive."""
     if items is None:
         return np.ones(len(found.names), dtype=bool)
     sensitive = {items} if isinstance(items, str) else set(items)

@@ -1,20 +1,21 @@
-"""Similarity: the secrets of a class differ and yet are alike, so that it is known about where a person's secret lies.
+"""Similarity: the sensitive values of a class differ but are close, so the class reveals roughly where a value lies.
 
-The attacker knows the quasi-identifiers of somebody who is in the table, and which values are alike. Where the secret has a
-hierarchy: the largest share of a class under one branch, and the share of rows whose whole class lies under one. Branches are
-the children of the lowest node over all published values (a root above it tells nothing). Where it has an order: the width of
-a class over that of the column, the share of rows whose class is at most `eps` wide, and the largest share of a class in a
-window of width `eps`. A missing value is a branch or a window of its own. Values without a tree or an order are alike or not:
-`homogeneity` says all of them.
+The adversary knows the quasi-identifiers of a person in the table, and which values are similar. With a hierarchy: the largest
+share of a class under one branch, and the share of rows whose whole class lies under one. Branches are the children of the
+lowest node over all published values (a root above it reveals nothing). With an order: the width of a class compared with that
+of the column, the share of rows whose class is at most `eps` wide, and the largest share of a class in a window of width `eps`.
+A missing value is a branch or a window of its own. Values without a tree or an order are covered by `homogeneity`.
 
-Source: the dissertation on methods to achieve t-closeness, ch. 2 (similarity attack on l-diversity).
-`risk` is the largest share of doubt about a branch or window that goes, (q - p) / (1 - p) with its share p in the whole
-release: 1 where a class lies in one and the release does not, 0 where all classes are as the release.
+Source: the dissertation on methods to achieve t-closeness, ch. 2 (similarity attack on l-diversity). `risk` is the largest
+reduction in uncertainty about a branch or window, (q - p) / (1 - p) with its share p in the whole release: 1 where a class
+lies in one and the release does not, 0 where all classes are like the release.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,40 +31,39 @@ from closeknit.core.tree import Tree
 from closeknit.models.t_closeness import default_distance
 from closeknit.models.value_sets import reach_of
 
-KNOWS = f"{IN_TABLE}, and which values are alike"
-EPS = 0.1  # width of a window, as a share of the column's
+KNOWS = f"{IN_TABLE}, and which values are similar"
 
 
-def similarity(reading: Reading, column: str, eps: Number = EPS) -> Finding:
-    """How near each other the secrets of a class are: under one branch of a hierarchy, or in a window of an order.
+def similarity(reading: Reading, column: str, eps: Number = 0.1) -> Finding:
+    """Measure how close the sensitive values of a class are: under one branch of a hierarchy, or in a window of an order.
+
+    Args:
+        reading: The release as its form reads it (`reading_of`).
+        column: Sensitive attribute under attack; it needs an order or a hierarchy of more than one level.
+        eps: Width of a window, as a share of the column's range.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
     >>> schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"wage": ck.numeric(0, 100)})
     >>> cells = Columns.of({"sex": ["f", "f", "m", "m"], "wage": [30, 35, 20, 90]})
     >>> similarity(ck.generalized().read(cells, schema), "wage").sentence
-    'Of 2 rows (50 %) the class tells wage to within 10 % of its range; in the narrowest class it spans 5 %.'
+    'For 2 rows (50 %) the class reveals `wage` to within 10 % of its range; the narrowest class spans 5 %.'
     """
     share = number("eps", eps, least=0, most=1)
     beliefs = Beliefs.of(reading, column, people=False)
     ground = default_distance(beliefs.domain)
     if ground == "equal" or (ground == "ordered" and beliefs.law is not None):
-        what = "its values have neither an order nor a hierarchy of more than one level, so none are alike"
-        raise NotApplicable(what, column=column, right="look at homogeneity, or declare a hierarchy")
+        what = "its values have neither an order nor a hierarchy of more than one level, so none are similar"
+        raise NotApplicable(what, column=column, right="see homogeneity, or declare a hierarchy")
+    finding = partial(Finding, attack="similarity", knows=KNOWS, column=column)
     if beliefs.totals.sum() == 0:
-        return Finding(
-            attack="similarity",
-            knows=KNOWS,
-            column=column,
-            measure="largest share of like values",
-            number=None,
-            risk=0,
-            sentence=not_shown(column),
-        )
-    return _by_order(beliefs, reading, column, share) if ground == "ordered" else _by_tree(beliefs, reading, column)
+        return finding(measure="largest share of similar values", number=None, risk=0, sentence=not_shown(column))
+    if ground == "ordered":
+        return _by_order(beliefs, reading.of(column), column, share, finding)
+    return _by_tree(beliefs, reading.of(column), column, finding)
 
 
-def _by_tree(beliefs: Beliefs, reading: Reading, column: str) -> Finding:
+def _by_tree(beliefs: Beliefs, seen: Reading, column: str, finding: Callable[..., Finding]) -> Finding:
     tree = beliefs.domain.tree
     assert tree is not None
     root = _root(tree, beliefs.prior > 0)
@@ -71,20 +71,13 @@ def _by_tree(beliefs: Beliefs, reading: Reading, column: str) -> Finding:
     sets = beliefs.under(branch_of, len(labels)).add_unseen(1)
     peaks, _ = sets.peaks()
     worst = int(np.argmax(sets.chances))
-    share, seen = float(sets.chances[worst]), reading.of(column)
+    share, branch = float(sets.chances[worst]), labels[int(sets.values[worst])]
     rows, within = int(beliefs.totals.sum()), int(beliefs.totals[peaks == 1].sum())
-    branch = labels[int(sets.values[worst])]
     lowest, deep = _lowest(beliefs, tree, root)
-    sentence = (
-        f"{_describe_share(within, rows)} the class tells under which branch {column} lies; "
-        f"at worst it is '{branch}' {certainty(share)}."
-    )
+    sentence = f"{_reveals(within, rows)} the branch of `{column}`; in the worst case it is '{branch}' {certainty(share)}."
     if root in tree.leaf_node:
-        sentence = f"The whole release has one value of {column}, so no class tells more."
-    return Finding(
-        attack="similarity",
-        knows=KNOWS,
-        column=column,
+        sentence = f"The whole release has one value of `{column}`, so no class reveals more."
+    return finding(
         measure="largest share of a class under one branch",
         number=share,
         risk=float(measure_gain(sets.chances, sets.prior[sets.values]).max()),
@@ -100,18 +93,20 @@ def _by_tree(beliefs: Beliefs, reading: Reading, column: str) -> Finding:
     )
 
 
-def _describe_share(within: int, rows: int) -> str:
-    return f"Of {format_count(within, 'row')} ({percent(within / rows)})" if within else "Of no row"
+def _reveals(within: int, rows: int) -> str:
+    if within == 0:
+        return "No class reveals"
+    return f"For {format_count(within, 'row')} ({percent(within / rows)}) the class reveals"
 
 
 def _root(tree: Tree, occurs: NDArray[np.bool_]) -> int:
-    """The lowest node over all that is published."""
+    """Return the lowest node over all published values."""
     leaves = np.flatnonzero(occurs)
     return int(tree.cover([int(leaves[0])], [int(leaves[-1])])[0])
 
 
 def _branches(tree: Tree, root: int) -> tuple[Int64, list[str]]:
-    """For each leaf the child of the root it lies under, and the names of these; leaves elsewhere are under `*`."""
+    """Return for each leaf the child of the root above it, and the names of these; leaves elsewhere are under `*`."""
     node = tree.leaf_node.astype(np.int64)
     for _ in range(int(tree.height[0]) + 1):
         above = tree.parent[node]
@@ -122,7 +117,7 @@ def _branches(tree: Tree, root: int) -> tuple[Int64, list[str]]:
 
 
 def _lowest(beliefs: Beliefs, tree: Tree, root: int) -> tuple[int | None, float | None]:
-    """The lowest node over a whole class of several values, and the share of rows whose class has one below the branches."""
+    """Return the lowest node over a class of several values, and the share of rows whose class has one below the branches."""
     if beliefs.law is not None:
         return None, None
     several = np.flatnonzero(np.diff(beliefs.starts) > 1)
@@ -135,29 +130,21 @@ def _lowest(beliefs: Beliefs, tree: Tree, root: int) -> tuple[int | None, float 
     return lowest, float(beliefs.totals[several][below].sum() / beliefs.totals.sum())
 
 
-def _by_order(beliefs: Beliefs, reading: Reading, column: str, eps: Fraction) -> Finding:
-    domain = beliefs.domain
-    low, high = _ends(domain)
+def _by_order(beliefs: Beliefs, seen: Reading, column: str, eps: Fraction, finding: Callable[..., Finding]) -> Finding:
+    low, high = _ends(beliefs.domain)
     widths = _widths(beliefs, float(high - low))
     counts, prior = _windows(beliefs, eps * (high - low))
     shares = counts / beliefs.totals[beliefs.owner]
     worst, rows = int(np.argmax(shares)), int(beliefs.totals.sum())
-    # a class is within eps where some window holds all of it: decided in whole numbers and rationals, as windows are
+    # a class is within eps if some window holds all of it: decided in whole numbers and rationals, like the windows
     within = int(beliefs.totals[np.unique(beliefs.owner[counts == beliefs.totals[beliefs.owner]])].sum())
     narrow = int(np.nanargmin(np.where(beliefs.totals > 0, widths, np.nan)))
-    sentence = (
-        f"{_describe_share(within, rows)} the class tells {column} to within {percent(float(eps))} of its range; "
-        f"in the narrowest class it spans {percent(float(widths[narrow]))}."
-    )
-    seen = reading.of(column)
-    return Finding(
-        attack="similarity",
-        knows=KNOWS,
-        column=column,
+    return finding(
         measure="largest share of a class within eps",
         number=float(shares[worst]),
         risk=float(measure_gain(shares, prior).max()),
-        sentence=sentence,
+        sentence=f"{_reveals(within, rows)} `{column}` to within {percent(float(eps))} of its range; the narrowest class spans "
+        f"{percent(float(widths[narrow]))}.",
         details={
             "eps": float(eps),
             "within": within,
@@ -171,14 +158,14 @@ def _by_order(beliefs: Beliefs, reading: Reading, column: str, eps: Fraction) ->
 
 
 def _ends(domain: Domain) -> tuple[Fraction, Fraction]:
-    """Of the whole column: declared bounds, or else the outermost published values."""
+    """Return the ends of the whole column: declared bounds, else the outermost published values."""
     assert domain.numbers is not None
     outer = domain.bounds or ((domain.numbers[0], domain.numbers[-1]) if domain.size else (0.0, 0.0))
     return Fraction(plain_number(outer[0])), Fraction(plain_number(outer[1]))
 
 
 def _widths(beliefs: Beliefs, whole: float) -> NDArray[np.float64]:
-    """Width of each class over that of the column; 1 where a missing value stands beside others, 0 without any secret."""
+    """Return the width of each class relative to the column; 1 where it has missing and other values, 0 without any value."""
     assert beliefs.domain.numbers is not None
     shown = np.flatnonzero(beliefs.totals > 0)
     first, last = beliefs.values[beliefs.starts[shown]], beliefs.values[beliefs.starts[shown + 1] - 1]
@@ -191,7 +178,7 @@ def _widths(beliefs: Beliefs, whole: float) -> NDArray[np.float64]:
 
 
 def _windows(beliefs: Beliefs, width: Fraction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Rows of the class in the window that begins at each entry, and the share that the whole release has there."""
+    """Return the rows of the class in the window that begins at each entry, and the share of the whole release in it."""
     assert beliefs.domain.numbers is not None
     reach = reach_of(beliefs.domain.numbers, width, relative=False)[beliefs.values]
     size, owner = len(beliefs.prior), beliefs.owner

@@ -1,15 +1,15 @@
-"""Time: rows of a stream that leave alone are told from all others by when they leave.
+"""Time: rows of a stream that are published alone are identified by the time of publication.
 
-The attacker knows roughly when its victim came, and sees when rows leave. A generalization that was published before may be
-used again for a single row. As a class it has k persons, but whoever knows that the victim came after the others had left has
-one candidate.
+The adversary knows roughly when a person's row arrived, and sees when rows are published. An earlier generalization may be
+reused for a single row. As a class it has k persons, but an adversary who knows that the row arrived after the others were
+published has one candidate.
 
-The number is the share of rows that left in a batch of their own, with a generalization that was published before. `risk`: 1
-where there is such a row, since its candidate is the only one; 0 where there is none.
+The number is the share of rows that were published in a batch of their own with an earlier generalization. `risk`: 1 where
+there is such a row, since it is the only candidate; 0 where there is none.
 
-Source: the thesis on SABRE and BUREL, ch. 5. Different from the source: there such knowledge is excluded; here it is what an
-attacker has who sees a log. Another tell of reuse, that a row which was merged lay in no stored generalization, is not
-measured: what was stored at that time is not counted by a stream. Both are gone where nothing is reused, as is usual.
+Source: the thesis on SABRE and BUREL, ch. 5. Different from the source: the source excludes such knowledge; an adversary who
+sees a log has it. Another effect of reuse, that a merged row lay in no stored generalization, is not measured: a stream does
+not record what was stored at that time. Neither exists where nothing is reused, which is the default.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ class EmittedCounts(Protocol):
 
 
 def temporal(counters: EmittedCounts) -> Finding:
-    """How many rows of a stream left alone; `counters` as a stream has them.
+    """Measure how many rows of a stream were published alone.
+
+    Args:
+        counters: The `counters` of a stream.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
@@ -43,15 +46,14 @@ def temporal(counters: EmittedCounts) -> Finding:
     [0, 1]
     """
     alone, rows = counters.reused, counters.rows_out
-    share = alone / rows if rows else None
-    told = f"{format_count(alone, 'row')} of {rows:,} left alone, with a generalization that was published before"
-    end = ": whoever knows that somebody came after that has one candidate." if alone else "."
+    end = ": an adversary who knows that a row arrived later has one candidate." if alone else "."
     return Finding(
         attack="temporal",
-        knows="quasi-identifiers of somebody, and roughly when the person came",
-        measure="share of rows that left in a batch of one",
-        number=share,
+        knows="quasi-identifiers of a person, and roughly when the person's row arrived",
+        measure="share of rows that were published in a batch of one",
+        number=alone / rows if rows else None,
         risk=1.0 if alone else 0.0,
-        sentence=told + end,
+        sentence=f"{alone:,} of {format_count(rows, 'row')} {'was' if alone == 1 else 'were'} published alone with an earlier "
+        f"generalization{end}",
         details={"alone": alone, "rows": rows},
     )

@@ -1,6 +1,6 @@
-"""The common checks: one list for everything registered, made from what each thing declares.
+"""The shipped conformance suite: one list of checks for everything registered, derived from what each component declares.
 
-A method of your own is checked like those of the house:
+Your own method is checked like the registered ones:
 
 >>> from closeknit.checks import check_method
 >>> from closeknit.checks.tables import edge_tables
@@ -30,7 +30,14 @@ from closeknit.streams import REGISTRY as STREAMS
 
 @dataclass(frozen=True)
 class Check:
-    """One check of one thing, ready to run; `name` says which, on what."""
+    """One check of one component, ready to run.
+
+    Args:
+        thing: Component under check, with its parameters.
+        check: Name of the check.
+        on: Table, stream or sample that it runs on.
+        run: Runs the check; it raises `CheckFailed` where it fails.
+    """
 
     thing: str
     check: str
@@ -39,74 +46,106 @@ class Check:
 
     @property
     def name(self) -> str:
-        """Readable and unique."""
+        """Readable and unique name."""
         return " | ".join(part for part in (self.thing, self.check, self.on) if part)
 
     @property
     def known_failure(self) -> str | None:
-        """Why it is known to fail, if it is."""
+        """Reason why it is known to fail, or None."""
         return KNOWN.get(self.thing, {}).get(self.check)
 
 
 def method_checks(method: Any, tables: Iterable[Case], thing: str | None = None) -> Iterator[Check]:
-    """Every check of a method on every table that has a secret for what it plans."""
+    """Yield every check of a method on every table that suits it.
+
+    Args:
+        method: The method.
+        tables: Tables to run it on; those that do not suit the method are left out.
+        thing: Name in the checks; None takes the method's representation.
+    """
     for table in filter(None, (fit_to_method(method, table) for table in tables)):
         for check in methods.CHECKS:
             yield Check(thing or repr(method), check.__name__, table.name, partial(check, method, table))
 
 
 def engine_checks(engine: str, random: int = 1, seed: int = 0, turns: int = 24) -> Iterator[Check]:
-    """Every method on an engine beside one machine; each example takes one in `turns` of the tables."""
+    """Yield a comparison of every method on an engine with one machine; each example takes one in `turns` of the tables."""
     tables, turn = [*edge_tables(), *tables_of_both_roles(), *random_tables(random, seed)], 0
     for name, thing in METHODS.items():
         for params in _examples(parameter_sets.METHODS, name):
             method, turn = thing(**params), turn + 1
             for table in filter(None, (fit_to_method(method, table) for table in tables[turn % turns :: turns])):
-                check = partial(engines.same_as_on_one_machine, engine, method, table)
-                yield Check(
-                    _format_title(f"{engine} method", name, params), engines.same_as_on_one_machine.__name__, table.name, check
-                )
+                check, title = engines.same_as_on_one_machine, _format_title(f"{engine} method", name, params)
+                yield Check(title, check.__name__, table.name, partial(check, engine, method, table))
 
 
 def form_checks(form: Any, tables: Iterable[Case], thing: str | None = None) -> Iterator[Check]:
-    """Every check of a form on every table that it can write."""
+    """Yield every check of a form on every table that it can write.
+
+    Args:
+        form: The form.
+        tables: Tables to write; those that do not suit the form are left out.
+        thing: Name in the checks; None takes the form's representation.
+    """
     for shape, table in filter(None, (forms.fit_form(form, table) for table in tables)):
         for check in forms.CHECKS:
             yield Check(thing or repr(form), check.__name__, table.name, partial(check, shape, table))
 
 
 def model_checks(model: Any, kind: Any, rounds: int, thing: str | None = None) -> Iterator[Check]:
-    """Every check of a guarantee on generated classes whose secret is of this kind."""
+    """Yield every check of a guarantee on generated classes.
+
+    Args:
+        model: The guarantee.
+        kind: Kind of its sensitive attribute; None for a guarantee about rows alone.
+        rounds: Number of generated samples.
+        thing: Name in the checks; None takes the model's representation.
+    """
     for seed in range(rounds):
         for check in models.CHECKS:
             yield Check(thing or repr(model), check.__name__, f"classes {seed}", partial(check, model, kind, seed))
 
 
 def stream_checks(make: streams.Make, cases: Iterable[StreamCase], thing: str) -> Iterator[Check]:
-    """Every check of a stream on rows that come; `make` gives a new stream for a schema, each time with the same secret."""
+    """Yield every check of a stream on arriving rows.
+
+    Args:
+        make: Returns a new stream for a schema, each time with the same seed.
+        cases: Arriving rows.
+        thing: Name in the checks.
+    """
     for case in cases:
         for check in streams.CHECKS:
             yield Check(thing, check.__name__, case.name, partial(check, make, case))
 
 
 def kind_checks(kind: Any, values: list[Any], thing: str | None = None) -> Iterator[Check]:
-    """Every check of a kind of column on these raw values."""
+    """Yield every check of a kind of column.
+
+    Args:
+        kind: The kind of column.
+        values: Raw values of such a column.
+        thing: Name in the checks; None takes the kind's representation.
+    """
     for check in hierarchies.CHECKS:
         if values or check in (hierarchies.losses_are_shares, hierarchies.recipe_reads_back):
             yield Check(thing or repr(kind), check.__name__, "", partial(check, kind, values))
 
 
 def every_check(random: int = 4, rounds: int = 6, seed: int = 0, turns: int = 1) -> Iterator[Check]:
-    """Everything registered, with all its parameter_sets, on all tables.
+    """Yield every check of everything registered, with all its parameter sets, on all tables.
 
-    With `turns` the examples of a method after its first share the tables: each takes one in so many of them.
+    Args:
+        random: Number of generated tables and streams.
+        rounds: Number of generated samples per guarantee.
+        seed: Seed of the generated tables, streams and samples.
+        turns: The examples of a component after its first share the tables: each takes one in this many of them.
     """
     tables = [*edge_tables(), *tables_of_both_roles(), *random_tables(random, seed)]
     for name, thing in METHODS.items():
         for i, params in enumerate(_examples(parameter_sets.METHODS, name)):
-            yield from method_checks(
-                thing(**params), tables[i % turns :: turns] if i else tables, _format_title("method", name, params)
-            )
+            share = tables[i % turns :: turns] if i else tables
+            yield from method_checks(thing(**params), share, _format_title("method", name, params))
     for name, form in FORMS.items():
         for params in _examples(parameter_sets.FORMS, name):
             yield from form_checks(form(**params), tables, _format_title("form", name, params))
@@ -144,9 +183,8 @@ def _refusals() -> Iterator[Check]:
 
 
 def _examples(listed: dict[str, list[Any]], name: str, may_be_empty: bool = False) -> list[Any]:
-    require(
-        name in listed and (listed[name] or may_be_empty), f"'{name}' is registered and has no examples in checks/examples.py"
-    )
+    known = name in listed and (listed[name] or may_be_empty)
+    require(known, f"'{name}' is registered but has no parameter sets in checks/parameter_sets.py")
     return listed[name]
 
 
@@ -156,13 +194,31 @@ def _format_title(role: str, name: str, params: dict[str, Any]) -> str:
 
 
 def check_method(method: Any, tables: Iterable[Case] | None = None) -> int:
-    """Run every check of a method; `CheckFailed` lists those that failed. Gives the number of checks."""
+    """Run every check of a method; `CheckFailed` lists those that failed.
+
+    Args:
+        method: The method, registered or not.
+        tables: Tables to run it on; None takes the usual ones.
+
+    Returns:
+        The number of checks.
+    """
     usual = [*edge_tables(), *tables_of_both_roles(), *random_tables(4)]
     return _run(method_checks(method, usual if tables is None else tables))
 
 
 def check_model(model: Any, kind: Any = None, rounds: int = 6) -> int:
-    """Run every check of a registered kind of guarantee with other parameters.
+    """Run every check of a guarantee; `CheckFailed` lists those that failed.
+
+    A guarantee of your own has no independent definition to compare with, so the checks that need one pass without it.
+
+    Args:
+        model: The guarantee, registered or not; its column is `secret`.
+        kind: Kind of its sensitive attribute; None for a guarantee about rows alone.
+        rounds: Number of generated samples.
+
+    Returns:
+        The number of checks.
 
     >>> import closeknit as ck
     >>> check_model(ck.TCloseness("secret", 0.1), ck.flat(), rounds=1)

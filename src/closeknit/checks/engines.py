@@ -1,4 +1,4 @@
-"""Checks of an engine: few rows give the release that one machine gives, so all that is checked there holds here too."""
+"""Checks of an engine: few rows give the same release as one machine, so what is checked there also holds here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from closeknit.io.files import write_parquet
 
 
 def same_as_on_one_machine(engine: str, method: Any, case: Case) -> None:
-    """The same certificate, content hash included, or a refusal of the same kind; what the engine does not serve it says so."""
+    """The engine returns the same certificate, content hash included, or a refusal of the same kind."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         file = Path(folder, "table.parquet")
@@ -26,22 +26,21 @@ def same_as_on_one_machine(engine: str, method: Any, case: Case) -> None:
         counts = method.scale == "count"
         unserved = case.schema.person is not None if counts else case.suppress > 0
         if unserved or usual_form(method) != "generalized":
-            require(
-                isinstance(there, BadInput) and "on Spark" in str(there), f"what {engine} does not serve is refused: {there}"
-            )
+            named = isinstance(there, BadInput) and "on Spark" in str(there)
+            require(named, f"{engine} does not support this and should refuse it: {there}")
             return
         here = _try_release(file, method, case, None)
     if isinstance(here, CloseknitError):
-        require(type(there) is type(here), f"one machine refuses it ({here}), and {engine} says: {there}")
+        require(type(there) is type(here), f"one machine refuses it ({here}), but {engine} returns: {there}")
         return
-    require(not isinstance(there, CloseknitError), f"one machine makes a release, and {engine} says: {there}")
+    require(not isinstance(there, CloseknitError), f"one machine returns a release, but {engine} refuses it: {there}")
     for name, value in here.certificate.model_dump().items():
-        said = there.certificate.model_dump()[name]
-        require(said == value, f"{name} of the certificate is {value}, and from {engine} {said}")
+        other = there.certificate.model_dump()[name]
+        require(other == value, f"{name} of the certificate is {value}, but {engine} gives {other}")
 
 
 def _try_release(file: Path, method: Any, case: Case, engine: str | None) -> Any:
-    """The release, or why there is none."""
+    """Return the release, or the error that refused it."""
     try:
         return anonymize(
             file, case.schema, list(case.models), method, suppress=case.suppress, seed=SEED, engine=engine, allow_vacuous=True

@@ -1,4 +1,4 @@
-"""Checks of a form: reading undoes writing, and what is written tells of the raw values no more than its cells say."""
+"""Checks of a form: reading inverts writing, and the release discloses no more of the raw values than its cells show."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from closeknit.core.table import Partition, Table, WrittenTable
 from closeknit.models import KAnonymity, TCloseness
 
 FormCheck = Callable[[Any, Case], None]
-Origins = dict[str, list[int]]  # the input row behind each written cell, by column
+Origins = dict[str, list[int]]  # the input row of each written cell, by column
 _WRITTEN: dict[tuple[str, Case], tuple[Columns, str, Origins]] = {}
 MOVES = 32  # tried per table, spread over its columns
 
 
 def fit_form(form: Any, case: Case) -> tuple[Any, Case] | None:
-    """The form and the table as they fit each other; None where they do not: snapped ranges need a step.
+    """Return the form and the table as they fit each other; None where they do not: snapped ranges need a step.
 
-    Groups of columns that an example names stand for as many groups of the columns that there are: these are dealt to them in
-    turn, so that secrets come to stand beside quasi-identifiers, and plain columns somewhere.
+    Column groups in a parameter set stand for as many groups of the table's columns: these are dealt to them in turn, so that
+    sensitive attributes share a group with quasi-identifiers, and plain columns are in some group.
     """
     named = getattr(form, "columns", None)
     if named and form.name == "sliced":
@@ -52,8 +52,9 @@ def fit_form(form: Any, case: Case) -> tuple[Any, Case] | None:
 
 
 def some_classes(case: Case) -> NDArray[np.int64]:
-    """A class for every input row: neighbours in one column, so that labels of many sizes occur; the last class is
-    suppressed.
+    """Return a class for every input row: neighbours in one column, so that labels of many sizes occur.
+
+    The last class is suppressed.
     """
     rng = np.random.default_rng(case.columns.rows)
     rows = rng.permutation(case.columns.rows)
@@ -66,13 +67,13 @@ def some_classes(case: Case) -> NDArray[np.int64]:
 
 
 def guarantees_of_all(form: Any, case: Case) -> list[Model]:
-    """Guarantees that every partition keeps, so that a certificate can be made."""
+    """Return guarantees that every partition meets, so that a certificate can be built."""
     models: list[Model] = [KAnonymity(1), *(TCloseness(name, 1, "equal") for name in case.schema.sensitive)]
     return [model for model in models if form.name in model.forms]
 
 
 def write_release(form: Any, case: Case, columns: Columns, class_of: NDArray[np.int64]) -> tuple[Columns, str, Origins]:
-    """Release, certificate and the input row behind each cell of each column, for classes of input rows."""
+    """Return release, certificate and the input row of each cell of each column, for classes of input rows."""
     table = replace(case.schema.encode(columns), allow_vacuous=True)
     partition = Partition.of(class_of[table.rows])
     shown, certificate = publish_table(table, partition, guarantees_of_all(form, case), form)
@@ -80,7 +81,7 @@ def write_release(form: Any, case: Case, columns: Columns, class_of: NDArray[np.
 
 
 def write_once(form: Any, case: Case) -> tuple[Columns, str, Origins]:
-    """The same for the table as it is, made once: the checks of one table follow one another."""
+    """Return the same for the unchanged table, computed once: the checks of one table follow one another."""
     key = (repr(form), case)  # a form may have levels, and then no hash
     if key not in _WRITTEN:
         _WRITTEN.clear()
@@ -93,7 +94,7 @@ def _origins(result: WrittenTable, table: Table) -> Origins:
 
 
 def reading_undoes_writing(form: Any, case: Case) -> None:
-    """The classes read back are those that a stranger finds, no class of the partition is torn, and no bucket is two."""
+    """The classes read back are those that a recipient finds; no class is split, and no bucket is two classes."""
     class_of = some_classes(case)
     table = case.schema.encode(case.columns)
     result = form.write(table, Partition.of(class_of[table.rows]), 0)
@@ -104,8 +105,8 @@ def reading_undoes_writing(form: Any, case: Case) -> None:
     _same_classes(reading.class_of, found)
     require(reading.classes.sizes.sum() == result.columns.rows == (class_of >= 0).sum(), "rows were lost or written twice")
     inside = [{int(class_of[origins[group[0]][i]]) for i in rows} for rows in found.values() for group in shown.groups]
-    torn = sum(map(len, inside)) != len(shown.groups) * len(set(class_of.tolist()) - {-1})
-    require(not torn, "a class of the partition was written with different cells")
+    whole = sum(map(len, inside)) == len(shown.groups) * len(set(class_of.tolist()) - {-1})
+    require(whole, "a class of the partition was written with different cells")
     buckets_are_classes(shown, origins, class_of.tolist())
     for secret in case.schema.sensitive:
         _secret_is_read(reading, shown, secret)
@@ -118,7 +119,7 @@ def _same_classes(class_of: NDArray[np.int32], found: dict[Row, list[int]]) -> N
 
 
 def _secret_is_read(reading: Reading, shown: View, secret: str) -> None:
-    """A secret is seen in its own classes, with the values of each; and in slices, with what is known in every group."""
+    """An attribute is read in its own classes, with the values of each; and in slices, with the known cells of every group."""
     found, own = shown.classes_of(secret), reading.of(secret)
     _same_classes(own.class_of, found)
     cells, histogram = [cell for (cell,) in rows_of(shown.columns, [secret])], own.classes.histograms[secret]
@@ -131,28 +132,28 @@ def _secret_is_read(reading: Reading, shown: View, secret: str) -> None:
     if shown.number is None:
         return
     slices = reading.slices(secret)
-    require((slices.bucket_of == reading.class_of).all(), f"column '{secret}': its slices have other buckets")
-    require(secret in shown.groups[slices.place], f"column '{secret}': its slices place it in another group")
+    require((slices.bucket_of == reading.class_of).all(), f"column '{secret}': its slices have different buckets")
+    require(secret in shown.groups[slices.place], f"column '{secret}': its slices put it in a different group")
     _same_classes(slices.secret, group_rows(shown.columns, [secret]))
     for i, group in enumerate(shown.groups):
         known = shown.list_known(group, secret)
         _same_classes(slices.known[:, i], group_rows(shown.columns, known))
-        require(known or not slices.known[:, i].any(), f"{group}: nothing in it is known, and it has a code")
+        require(known or not slices.known[:, i].any(), f"{group}: it has no known column but a code")
 
 
 def cells_hold_raw_values(form: Any, case: Case) -> None:
-    """Every written cell covers the raw value behind it, and secrets and plain cells are as they came in."""
+    """Every written cell covers its raw value, and sensitive and plain cells are unchanged."""
     shown, _, origins = write_once(form, case)
     exact = view(shown, case.schema, model_form(form)).unchanged
     for name in dict.fromkeys([*case.schema.quasi, *exact]):
         raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
         for row, (cell,) in zip(origins[name], rows_of(shown, [name]), strict=True):
             held = cell == raw[row] if name in exact else covers(case.schema.quasi[name], cell, raw[row])
-            require(held, f"column '{name}': {cell!r} does not hold {raw[row]!r}")
+            require(held, f"column '{name}': {cell!r} does not contain {raw[row]!r}")
 
 
 def order_comes_from_cells(form: Any, case: Case) -> None:
-    """Rows are sorted by what is written, whatever the classes are called and however the input is sorted."""
+    """Rows are sorted by their written cells, whatever the numbers of the classes and the order of the input."""
     class_of = some_classes(case)
     shown, certificate, _ = write_once(form, case)
     view(shown, case.schema, model_form(form)).check_order()
@@ -168,37 +169,34 @@ def order_comes_from_cells(form: Any, case: Case) -> None:
 
 
 def links_are_broken(form: Any, case: Case) -> None:
-    """Rows of one class exchange the cells of a group of columns: release and certificate stay the same."""
+    """Exchanging the cells of a column group among rows of one class changes neither release nor certificate."""
     class_of = some_classes(case)
     shown, certificate, _ = write_once(form, case)
     seen = view(shown, case.schema, model_form(form))
     for group in seen.groups if seen.number else ():
         again, same, _ = write_release(form, case, exchange_cells(case.columns, group, class_of), class_of)
-        require(rows_of(shown, list(shown)) == rows_of(again, list(shown)), f"{group}: who has them shows in the release")
-        require(certificate == same, f"{group}: who has them shows in the certificate")
+        require(rows_of(shown, list(shown)) == rows_of(again, list(shown)), f"{group}: the release shows which row has them")
+        require(certificate == same, f"{group}: the certificate shows which row has them")
 
 
 def suppressed_rows_leave_no_trace(form: Any, case: Case) -> None:
-    """Without the suppressed rows the written cells are the same, and no list of values tells of them."""
+    """Without the suppressed rows the written cells are the same, and no list of values contains theirs."""
     class_of = some_classes(case)
     shown, certificate, _ = write_once(form, case)
     kept = np.flatnonzero(class_of >= 0)
     alone, same, _ = write_release(form, case, case.columns.take(kept), class_of[kept])
     names = list(shown)
-    require(
-        names == list(alone) and rows_of(shown, names) == rows_of(alone, names), "suppressed rows show in the written cells"
-    )
-    require(
-        all(shown[name].values.tolist() == alone[name].values.tolist() for name in names),
-        "suppressed rows show in a list of values",
-    )
-    told, told_alone = (json.loads(text) for text in (certificate, same))
+    unchanged = names == list(alone) and rows_of(shown, names) == rows_of(alone, names)
+    require(unchanged, "suppressed rows show in the written cells")
+    listed = [[columns[name].values.tolist() for name in names] for columns in (shown, alone)]
+    require(listed[0] == listed[1], "suppressed rows show in a list of values")
+    with_rows, without = (json.loads(text) for text in (certificate, same))
     for key in ("columns", "guarantees", "classes", "notes"):
-        require(told[key] == told_alone[key], f"suppressed rows show in the certificate, under {key}")
+        require(with_rows[key] == without[key], f"suppressed rows show in the certificate, under {key}")
 
 
 def moved_leaf_is_not_disclosed(form: Any, case: Case) -> None:
-    """Classes held fixed, one raw value becomes another inside the same published cell: release and certificate stay the same.
+    """For fixed classes, another raw value inside the same published cell changes neither release nor certificate.
 
     It may be a value that no other row has, and the last row with its old value may have given it up.
     """
@@ -208,21 +206,21 @@ def moved_leaf_is_not_disclosed(form: Any, case: Case) -> None:
     tries = MOVES if view(shown, case.schema, model_form(form)).number is None else MOVES // 6  # exact cells show most moves
     for column in list(case.schema.quasi)[:: max(len(case.schema.quasi) // MOVES, 1)]:
         for moved in _moves(case, column, tries, before[column]):
-            again, told, places = write_release(form, case, moved, class_of)
+            again, changed, places = write_release(form, case, moved, class_of)
             if _labels(again, places, case) != before:
-                continue  # the move left its cell, so it may show
+                continue  # the new value is outside the old cell, so it may show
             same_rows = rows_of(again, list(shown)) == rows_of(shown, list(shown))
             require(same_rows, f"column '{column}': a raw value shows in the order of the rows")
-            require(told == certificate, f"column '{column}': a raw value shows in the certificate")
+            require(changed == certificate, f"column '{column}': a raw value shows in the certificate")
 
 
 def _labels(shown: Columns, origins: Origins, case: Case) -> dict[str, dict[int, Row]]:
-    """The written cell of every input row in each quasi column."""
+    """Return the written cell of every input row in each quasi column."""
     return {name: dict(zip(origins[name], rows_of(shown, [name]), strict=True)) for name in case.schema.quasi}
 
 
 def _moves(case: Case, name: str, tries: int, labels: dict[int, Row]) -> Iterator[Columns]:
-    """One published row takes another value that its written cell covers: that of another row, or one that nobody has."""
+    """Yield tables in which one published row takes another value that its written cell covers, present or not."""
     kind, cells, rows = case.schema.quasi[name], case.columns[name].cells(), case.columns.rows
     rng = np.random.default_rng(rows)
     for row in rng.choice(list(labels), size=max(tries // len(case.schema.quasi), 1)).tolist():
@@ -247,13 +245,13 @@ def snapped_ends_are_on_grid(form: Any, case: Case) -> None:
         for (cell,) in rows_of(shown, [name]):
             if cell not in (None, "*"):
                 low, high = ends(str(cell))
-                require(low < high, f"column '{name}': {cell!r} says a true value")
+                require(low < high, f"column '{name}': {cell!r} discloses a true value")
                 grid = [end in allowed or (end / Fraction(str(kind.step))).denominator == 1 for end in (low, high)]
                 require(all(grid), f"column '{name}': an end of {cell!r} is not on the grid")
 
 
 def stars_or_values(form: Any, case: Case) -> None:
-    """With `cells="stars"` a cell is `*`, or what every row of its class is written as alone."""
+    """With `cells="stars"` a cell is `*`, or the single cell that every row of its class would have alone."""
     if getattr(form, "cells", "") != "stars":
         return
     class_of, table = some_classes(case), case.schema.encode(case.columns)

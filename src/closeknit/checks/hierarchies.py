@@ -1,4 +1,4 @@
-"""Checks of a kind of column: its cells are nested, tight, readable back, and cost between nothing and all."""
+"""Checks of a kind of column: its cells are nested, tight, can be read back, and have a loss between 0 and 1."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KindCheck = Callable[[Any, list[Any]], None]
 
 
 class Bound:
-    """A kind that has met its values: the label of every range of leaves, and the raw values that each label holds."""
+    """A kind bound to values: the label of every range of leaves, and the raw values that each label contains."""
 
     def __init__(self, kind: Any, values: list[Any]) -> None:
         text = any(isinstance(value, str) for value in values)
@@ -37,7 +37,7 @@ class Bound:
 
 
 def ranges_are_covered(kind: Any, values: list[Any]) -> None:
-    """The label of a range of leaves holds every raw value in it; with the missing leaf it is `*`, of that alone empty."""
+    """The label of a range of leaves contains every raw value in it; with the missing leaf it is `*`, for that alone empty."""
     bound = Bound(kind, values)
     last = bound.domain.size
     for (lo, hi), label in bound.labels.items():
@@ -45,21 +45,21 @@ def ranges_are_covered(kind: Any, values: list[Any]) -> None:
             require(label == ("" if lo == last else "*"), f"leaves {lo} to {hi} (the missing one) are written {label!r}")
         else:
             for code, raw in bound.raw:
-                require(not lo <= code <= hi or raw in bound.held[label], f"{label!r} does not hold {raw!r}")
+                require(not lo <= code <= hi or raw in bound.held[label], f"{label!r} does not contain {raw!r}")
 
 
 def covers_are_minimal(kind: Any, values: list[Any]) -> None:
-    """No other label holds the same range of raw values and fewer others."""
+    """No other label contains the same range of raw values and fewer others."""
     bound = Bound(kind, values)
     for (lo, hi), label in bound.labels.items():
         inside = frozenset(raw for code, raw in bound.raw if lo <= code <= hi)
         if hi < bound.domain.size and inside and {lo, hi} <= {code for code, _ in bound.raw}:
             for other, held in bound.held.items():
-                require(not inside <= held < bound.held[label], f"{label!r} was written where {other!r} says more")
+                require(not inside <= held < bound.held[label], f"{label!r} was written where {other!r} is narrower")
 
 
 def nodes_are_nested(kind: Any, values: list[Any]) -> None:
-    """Two nodes of a tree are disjoint, or one holds the other; ranges of numbers may overlap."""
+    """Two nodes of a tree are disjoint, or one contains the other; ranges of numbers may overlap."""
     bound = Bound(kind, values)
     if bound.domain.tree is not None:
         for (one, a), (other, b) in combinations(bound.held.items(), 2):
@@ -67,43 +67,43 @@ def nodes_are_nested(kind: Any, values: list[Any]) -> None:
 
 
 def labels_are_unambiguous(kind: Any, values: list[Any]) -> None:
-    """Ranges of leaves with different numbers at both ends have one label only where a tree joins them."""
+    """Ranges of leaves with different numbers at both ends share a label only where a tree joins them."""
     bound = Bound(kind, values)
     if bound.domain.tree is None:
-        told = [label for (_, hi), label in bound.labels.items() if hi < bound.domain.size]
-        require(len(told) == len(set(told)), "two ranges of numbers share a label")
+        labels = [label for (_, hi), label in bound.labels.items() if hi < bound.domain.size]
+        require(len(labels) == len(set(labels)), "two ranges of numbers share a label")
 
 
 def losses_are_shares(kind: Any, values: list[Any]) -> None:
-    """Losses lie between 0 and 1: 0 for a single value and for missing, 1 for `*`, and a wider cell never costs less."""
+    """Losses lie between 0 and 1: 0 for a single value and for missing, 1 for `*`; a wider cell never has a smaller loss."""
     if not values:
         cells = ["", "*"]
-        require(kind.losses(cells).tolist() == [[0, 0], [1, 1]], "the missing cell costs nothing and '*' everything")
+        require(kind.losses(cells).tolist() == [[0, 0], [1, 1]], "the loss of a missing cell is not 0, or that of '*' not 1")
         return
     bound = Bound(kind, values)
     cells = sorted(set(bound.labels.values()))
     shown = kind.publish_kind(cells)
     loss = dict(zip(cells, shown.losses(cells).tolist(), strict=True))
-    require(loss["*"] == [1, 1] and loss[""] == [0, 0], "the missing cell costs nothing and '*' everything")
+    require(loss["*"] == [1, 1] and loss[""] == [0, 0], "the loss of a missing cell is not 0, or that of '*' not 1")
     for (lo, hi), label in bound.labels.items():
         a, b = loss[label]
-        require(0 <= b <= a <= 1, f"{label!r} costs {a} (variant A) and {b} (variant B)")
+        require(0 <= b <= a <= 1, f"{label!r} has the loss {a} (variant A) and {b} (variant B)")
         require(
             lo < hi or bound.held[label] == set() or len(bound.held[label]) > 1 or kind_bins(kind) or a == 0,
-            f"one value, {label!r}, costs {a}",
+            f"the single value {label!r} has the loss {a}",
         )
         for other, held in bound.held.items():
             wider = frozenset() < bound.held[label] < held
-            require(not wider or loss[other][0] >= a, f"{other!r} holds more than {label!r} and costs less")
+            require(not wider or loss[other][0] >= a, f"{other!r} contains more than {label!r} and has a smaller loss")
 
 
 def kind_bins(kind: Any) -> bool:
-    """Whether a single leaf of this kind stands for an interval, which costs its width."""
+    """Return whether a single leaf of this kind is an interval, whose loss is its width."""
     return bool(getattr(kind, "bins", None))
 
 
 def cells_are_read_back(kind: Any, values: list[Any]) -> None:
-    """What a certificate says of the column is enough to read every label that was written."""
+    """The certificate's description of the column suffices to read every written label."""
     if values:
         bound = Bound(kind, values)
         cells = sorted(set(bound.labels.values()))
@@ -115,19 +115,19 @@ def cells_are_read_back(kind: Any, values: list[Any]) -> None:
 
 
 def recipe_reads_back(kind: Any, values: list[Any]) -> None:
-    """Written into a recipe and read again it is the same kind."""
-    require(kind_from(kind_form(kind)) == kind, f"{kind} is another kind when a recipe is read back")
+    """A recipe reads the kind back unchanged."""
+    require(kind_from(kind_form(kind)) == kind, f"a recipe reads {kind} back as a different kind")
 
 
 def derived_domain_lists_written_nodes_only(kind: Any, values: list[Any]) -> None:
-    """A domain that was read off the data is published with the nodes that are written, and no others."""
+    """A domain that is derived from the data is published with the written nodes only."""
     if not values or kind.name not in ("flat", "prefix", "tree") or (kind.name == "tree" and not kind.from_data):
         return
     bound = Bound(kind, values)
     top = bound.labels[0, bound.domain.size - 1]
-    told = str(kind_form(kind.publish_kind([top, ""])))
+    published = str(kind_form(kind.publish_kind([top, ""])))
     for label in set(bound.labels.values()) - {top, "", "*"}:
-        require(repr(label) not in told, f"the certificate tells {label!r}, which is not written")
+        require(repr(label) not in published, f"the certificate discloses {label!r}, which is not written")
 
 
 CHECKS: tuple[KindCheck, ...] = (

@@ -1,4 +1,4 @@
-"""Checks that are known to fail: thing -> check -> reason. Strict: one that passes again must be taken off the table."""
+"""Checks that are known to fail: thing -> check -> reason. An entry must be removed once its check passes."""
 
 from __future__ import annotations
 

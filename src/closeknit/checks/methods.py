@@ -1,4 +1,4 @@
-"""Checks of a method: what any release made with it has to be, judged from its cells and by an independent oracle."""
+"""Checks of a method: what every release by it has to be, judged from its cells and by an independent oracle."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from closeknit.api import anonymize, audit
 from closeknit.api.recipe import build_from_form
-from closeknit.checks.failures import require
+from closeknit.checks.failures import require, require_refusal
 from closeknit.checks.naive_cells import covers, ground, raw_text, rows_of, tree
-from closeknit.checks.oracle import oracle_holds, oracle_keeps, oracle_vacuous
+from closeknit.checks.oracle import has_definition, oracle_holds, oracle_keeps, oracle_vacuous
 from closeknit.checks.tables import Case, weighs_buckets
 from closeknit.checks.views import View, view
 from closeknit.core.columns import Column, Columns
@@ -29,6 +29,7 @@ from closeknit.core.model import Model
 from closeknit.core.params import spec
 from closeknit.core.table import Partition
 from closeknit.forms import REGISTRY as FORMS
+from closeknit.forms.release_reading import reading_of
 from closeknit.models import KAnonymity, LDiversity
 from closeknit.release import Release
 
@@ -38,19 +39,19 @@ SEED = 2**100 + 7
 
 @lru_cache(maxsize=4)  # the checks of one table follow one another
 def run_once(method: Any, case: Case) -> Release:
-    """The release of a case, made once."""
+    """Return the release of a case, computed once."""
     return run_case(method, case)
 
 
 @lru_cache(maxsize=4)
 def run_again(method: Any, case: Case) -> tuple[Release, dict[str, Column]]:
-    """The same once more, and the columns as they were before."""
+    """Return a second release of a case, and the columns as they were before."""
     before = copy.deepcopy(case.columns.columns)
     return run_case(method, case), dict(before)
 
 
 def run_case(method: Any, case: Case, columns: Columns | None = None, models: tuple[Model, ...] | None = None) -> Release:
-    """A release of a case; what it warns of is not in question here."""
+    """Return a release of a case, ignoring its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         data, requested = columns or case.columns, list(case.models if models is None else models)
@@ -58,33 +59,36 @@ def run_case(method: Any, case: Case, columns: Columns | None = None, models: tu
 
 
 def list_models(method: Any, case: Case) -> list[Model]:
-    """What a release is judged by: what the case asks for, and what the method guarantees besides."""
+    """List the guarantees of a release: those of the case, and those that the method adds."""
     return list_guarantees(method, case.schema, case.models)
 
 
 @lru_cache(maxsize=4)
 def view_release(release: Release, case: Case) -> View:
-    """The release as a stranger sees it."""
+    """Return the release as a recipient sees it."""
     return view(release.columns, case.schema, release.certificate.form)
 
 
 def guarantee_met(method: Any, case: Case) -> None:
-    """Every class that an adversary finds in the cells keeps every guarantee; so does the whole where one speaks of that."""
+    """Every class that an adversary finds in the cells meets every guarantee; so does the whole release where required."""
     release = run_once(method, case)
     shown, origins = view_release(release, case), _origins(release, case)
     heads = case.columns[case.schema.person].cells() if case.schema.person else None
     for model in list_models(method, case):
-        if weighs_buckets(model) and heads is None:
-            _whole_release_keeps(model, shown, origins)
+        if not has_definition(model.name):  # of a user: judged by itself, on the classes that are read back
+            require(model.holds(reading_of(release).of(model.column).classes).all(), f"a class does not meet {model}")
             continue
-        beside = parts(model.column)[0] if model.column else case.schema.published[0]
-        persons = None if heads is None else [heads[row] for row in origins[beside]]
+        if weighs_buckets(model) and heads is None:
+            _whole_release_meets(model, shown, origins)
+            continue
+        name = parts(model.column)[0] if model.column else case.schema.published[0]
+        persons = None if heads is None else [heads[row] for row in origins[name]]
         for group, rows in shown.classes_of(model.column).items():
             of_rows = None if persons is None else [persons[row] for row in rows]
-            require(judge_class(model, release.columns, rows, of_rows, case), f"class {group} breaks {model}")
+            require(judge_class(model, release.columns, rows, of_rows, case), f"class {group} does not meet {model}")
 
 
-def _whole_release_keeps(model: Any, shown: View, origins: dict[str, list[int]]) -> None:
+def _whole_release_meets(model: Any, shown: View, origins: dict[str, list[int]]) -> None:
     """No row of the original table has a value with a share above 1/l."""
     known = [shown.list_known(group, model.column) for group in shown.groups]
     places = [{row: i for i, row in enumerate(origins[group[0]])} for group in shown.groups]
@@ -92,11 +96,11 @@ def _whole_release_keeps(model: Any, shown: View, origins: dict[str, list[int]])
     profiles = {tuple(of[at[row]] for of, at in zip(cells, places, strict=True)) for row in places[0]}
     for profile in profiles:
         share = shown.measure_disclosure(model.column, profile, model.weight)
-        require(share * Fraction(str(model.l)) <= 1, f"{profile}: a value has the share {share}, which breaks {model}")
+        require(share * Fraction(str(model.l)) <= 1, f"{profile}: a value has the share {share}, so {model} is not met")
 
 
 def judge_class(model: Model, columns: Columns, rows: list[int], persons: list[Any] | None, case: Case) -> bool:
-    """The oracle's word on one class of written rows."""
+    """Return the oracle's verdict on one class of written rows."""
     values, params = oracle_view(model, columns, case)
     if persons is not None:
         params["persons"] = persons
@@ -105,7 +109,7 @@ def judge_class(model: Model, columns: Columns, rows: list[int], persons: list[A
 
 
 def oracle_view(model: Model, columns: Columns, case: Case) -> tuple[list[Any], dict[str, Any]]:
-    """What the oracle takes: the written value of every row, and the model's parameters with its ground distance."""
+    """Return the oracle's input: the written value of every row, and the model's parameters with its ground distance."""
     params: dict[str, Any] = dict(spec(model))
     name = params.pop("column", None)
     if name is None:
@@ -121,16 +125,16 @@ def oracle_view(model: Model, columns: Columns, case: Case) -> tuple[list[Any], 
 
 
 def excludes_nothing(model: Model, columns: Columns, method: Any, case: Case) -> bool:
-    """The oracle's word on whether every value with enough rows may stand alone in a class."""
+    """Return the oracle's verdict on whether every value with enough rows may stand alone in a class."""
     if model.column is None or "release" in model.needs:
         return False
     values, params = oracle_view(model, columns, case)
-    shown = [value for value in values if value != "*"]  # of a suppressed row nothing counts
+    shown = [value for value in values if value != "*"]  # suppressed values do not count
     return oracle_vacuous(model.name, shown, max(requested.least_size for requested in list_models(method, case)), **params)
 
 
 def every_row_once(method: Any, case: Case) -> None:
-    """A row is published once or counted as suppressed, with its own secrets."""
+    """A row is published once with its own sensitive values, or counted as suppressed."""
     release = run_once(method, case)
     kept = release.partition >= 0
     require(len(release.partition) == case.columns.rows, "the partition has one entry for every input row")
@@ -143,12 +147,12 @@ def every_row_once(method: Any, case: Case) -> None:
         names = [name for name in shown.unchanged if name in group]
         require(
             Counter(rows_of(release.columns, names)) == Counter(rows_of(raw, names, case.schema.missing)),
-            "secrets and plain cells are published as they came in, each as often",
+            "sensitive and plain cells are not published unchanged",
         )
 
 
 def raw_value_inside(method: Any, case: Case) -> None:
-    """Written cells hold the raw values of a row, and stand with its own cells alone where they say that they do.
+    """Written cells contain the raw values of a row, and only cells that belong together are those of one row.
 
     Where rows do not line up, the cells of every group are those of the rows of one class, each once, in every bucket.
     """
@@ -157,30 +161,30 @@ def raw_value_inside(method: Any, case: Case) -> None:
     for name, kind in case.schema.quasi.items():
         raw = [raw_text(cell, case.schema.missing) for cell in case.columns[name].cells()]
         for row, (cell,) in zip(origins[name], rows_of(release.columns, [name]), strict=True):
-            require(covers(kind, cell, raw[row]), f"column '{name}': {cell!r} does not hold {raw[row]!r}")
+            require(covers(kind, cell, raw[row]), f"column '{name}': {cell!r} does not contain {raw[row]!r}")
     for group in shown.groups:
         kept = [name for name in shown.unchanged if name in group]
         before, after = rows_of(case.columns, kept, case.schema.missing), rows_of(release.columns, kept)
         require(
-            len({tuple(origins[name]) for name in group}) == 1, f"{group}: cells that belong together are of different rows"
+            len({tuple(origins[name]) for name in group}) == 1, f"{group}: cells of different rows are published as one row"
         )
-        require([before[row] for row in origins[group[0]]] == after, "a row stands beside the secrets of another one")
+        require([before[row] for row in origins[group[0]]] == after, "a row has the sensitive values of another one")
     buckets_are_classes(shown, origins, release.partition.tolist())
 
 
 def buckets_are_classes(shown: View, origins: dict[str, list[int]], class_of: list[int]) -> None:
-    """Every bucket has the rows of one class, and every group of columns has each of them once."""
+    """Every bucket has the rows of one class, and every column group has each of them once."""
     for bucket, written in (shown.classes_of(None) if shown.number else {}).items():
         rows = {tuple(sorted(origins[group[0]][i] for i in written)) for group in shown.groups}
-        require(len(rows) == 1, f"bucket {bucket}: its groups of columns are of different rows")
+        require(len(rows) == 1, f"bucket {bucket}: its column groups have different rows")
         there = set(rows.pop())
-        require(len(there) == len(written), f"bucket {bucket}: a row stands there twice")
+        require(len(there) == len(written), f"bucket {bucket}: it has a row twice")
         numbers = {class_of[row] for row in there}
         require(len(numbers) == 1 and class_of.count(numbers.pop()) == len(there), f"bucket {bucket} is not a class")
 
 
 def missing_is_a_value(method: Any, case: Case) -> None:
-    """A class of missing values writes an empty cell, a mixed one `*`; neither vanishes. Exact cells are empty or not."""
+    """A class of missing values writes an empty cell, a mixed one `*`; neither is dropped. Exact cells are empty or not."""
     release = run_once(method, case)
     lined_up, origins = view_release(release, case).number is None, _origins(release, case)
     for name in case.schema.quasi:
@@ -190,52 +194,45 @@ def missing_is_a_value(method: Any, case: Case) -> None:
             for cell, row in zip(cells, origin, strict=True):
                 require(cell == "*" or (cell is None) == (raw[row] is None), f"column '{name}': {raw[row]!r} became {cell!r}")
             continue
-        whole = set(cells) == {"*"} and len(set(raw)) > 1  # the column tells nothing at all
+        whole = set(cells) == {"*"} and len(set(raw)) > 1  # the column discloses nothing
         for number in set(release.partition.tolist()) - {-1}:
             rows = [row for row, start in enumerate(origin) if release.partition[start] == number]
             gaps = {raw[origin[row]] is None for row in rows}
             written = {cells[row] for row in rows}
             require(len(written) == 1, f"column '{name}': one class has the cells {written}")
             if True in gaps and not whole:
-                require(
-                    written == ({"*"} if False in gaps else {None}), f"column '{name}': missing values are written as {written}"
-                )
+                right = {"*"} if False in gaps else {None}
+                require(written == right, f"column '{name}': missing values are written as {written}")
             else:
-                require(None not in written, f"column '{name}': values that are there are written as missing")
+                require(None not in written, f"column '{name}': present values are written as missing")
 
 
 def impossible_is_refused(method: Any, case: Case) -> None:
-    """More than the table can give raises `Unsatisfiable` with what was asked and what is reachable.
+    """More than the table allows raises `Unsatisfiable` with what was requested and what is reachable.
 
-    A guarantee that means nothing in the method's form is refused as such.
+    A guarantee that is undefined in the method's form is refused as such.
     """
     persons = rows_of(case.columns, [case.schema.person]) if case.schema.person else range(case.columns.rows)
     more_than_all = KAnonymity(len(set(persons)) + 1)
     if usual_form(method) in KAnonymity.forms:
         _check_refusal(method, case, more_than_all)
     else:
-        _check_meaningless(method, case, KAnonymity(1))
-    for name in case.schema.sensitive if case.models else ():  # there is none where the method's own guarantee goes alone
+        _check_undefined(method, case, KAnonymity(1))
+    for name in case.schema.sensitive if case.models else ():  # none where the method's own guarantee excludes others
         values = set(rows_of(case.columns, [name], case.schema.missing))
         _check_refusal(method, case, LDiversity(name, len(values) + 1))
 
 
 def _check_refusal(method: Any, case: Case, model: Model) -> None:
-    try:
-        run_case(method, case, models=(*case.models, model))
-    except Unsatisfiable as no:
-        require(no.requested and no.reachable and no.hint, "it is said what was asked, what is reachable, and what would help")
-        return
-    require(False, f"{model} is impossible here and was not refused")
+    run = partial(run_case, method, case, models=(*case.models, model))
+    no = require_refusal(Unsatisfiable, run, f"{model} is impossible here and was not refused")
+    require(no.requested and no.reachable and no.hint, "the refusal lacks the request, what is reachable, or a hint")
 
 
-def _check_meaningless(method: Any, case: Case, model: Model) -> None:
-    try:
-        run_case(method, case, models=(*case.models, model))
-    except BadInput as no:
-        require(model.name in no.what and no.right, f"the refusal of {model} does not name it: {no}")
-        return
-    require(False, f"{model} means nothing in the form {usual_form(method)} and was not refused")
+def _check_undefined(method: Any, case: Case, model: Model) -> None:
+    run = partial(run_case, method, case, models=(*case.models, model))
+    no = require_refusal(BadInput, run, f"{model} is undefined in the form {usual_form(method)} and was not refused")
+    require(model.name in no.what and no.right, f"the refusal of {model} does not name it: {no}")
 
 
 def seed_repeats(method: Any, case: Case) -> None:
@@ -256,12 +253,12 @@ def row_order_is_irrelevant(method: Any, case: Case) -> None:
 
 
 def order_discloses_nothing(method: Any, case: Case) -> None:
-    """Rows stand in an order that can be told from their written cells alone."""
+    """The order of the rows follows from their written cells alone."""
     view_release(run_once(method, case), case).check_order()
 
 
 def input_is_unchanged(method: Any, case: Case) -> None:
-    """The table that was given is the same afterwards."""
+    """The input table is not changed."""
     _, before = run_again(method, case)
     for name, column in case.columns.items():
         same = column.values.tolist() == before[name].values.tolist() and (column.codes == before[name].codes).all()
@@ -269,7 +266,7 @@ def input_is_unchanged(method: Any, case: Case) -> None:
 
 
 def nothing_leaks(method: Any, case: Case) -> None:
-    """Published are the columns with a published role, without identifiers, persons, row or class numbers."""
+    """Only the columns with a published role are published, without identifiers, persons, row or class numbers."""
     release = run_once(method, case)
     schema, number = case.schema, view_release(release, case).number
     require(
@@ -280,45 +277,47 @@ def nothing_leaks(method: Any, case: Case) -> None:
     private = {str(cell) for name in hidden for cell in case.columns[name].cells()}
     shown = {str(cell) for column in release.columns.values() for cell in column.values.tolist()}
     require(not private & shown, f"private cells are published: {private & shown}")
-    told = release.certificate.to_json()
-    require(not any(cell in told for cell in private), "the certificate tells a private cell")
-    require(str(SEED) not in told, "the certificate tells the seed")
+    certificate = release.certificate.to_json()
+    require(not any(cell in certificate for cell in private), "the certificate discloses a private cell")
+    require(str(SEED) not in certificate, "the certificate discloses the seed")
     used = all((column.counts > 0).all() for column in release.columns.values())
-    require(used, "a list of distinct values tells of cells that are not written")
+    require(used, "a list of distinct values has values that are not written")
 
 
 def persons_stay_together(method: Any, case: Case) -> None:
-    """With `person_rows: together` no person stands in two classes."""
+    """With `person_rows: together` no person is in two classes."""
     if case.schema.person is None or case.schema.person_rows != "together":
         return
     release = run_once(method, case)
     persons = case.columns[case.schema.person].cells()
     pairs = Counter(person for person, _ in set(zip(persons, release.partition.tolist(), strict=True)))
-    require(max(pairs.values()) == 1, f"{pairs.most_common(1)[0][0]} stands in several classes")
+    require(max(pairs.values()) == 1, f"{pairs.most_common(1)[0][0]} is in several classes")
 
 
 def audit_agrees(method: Any, case: Case) -> None:
-    """A stranger recomputes the certificate; what is counted in persons he cannot, and says so."""
-    release = run_once(method, case)
+    """An auditor recomputes the certificate; guarantees counted in persons are reported as not checkable."""
+    release, models = run_once(method, case), list_models(method, case)
+    if not all(has_definition(model.name) for model in models):
+        return  # an audit reads registered guarantees only
     found = audit(release.columns, certificate=release.certificate)
     require(not found.findings, f"an audit finds: {found.findings}")
-    for guarantee, model in zip(found.guarantees, list_models(method, case), strict=True):
+    for guarantee, model in zip(found.guarantees, models, strict=True):
         hidden = case.schema.person is not None and "persons" in model.needs
         if weighs_buckets(model) and guarantee.status == "not checkable":
-            continue  # it speaks of the rows of the original table
+            continue  # it is about the rows of the original table
         vacuous = excludes_nothing(model, release.columns, method, case)
         right = "not checkable" if hidden else "vacuous" if vacuous else "recomputed"
-        require(guarantee.status == right, f"an audit says: {guarantee.line()}, not {right}")
+        require(guarantee.status == right, f"an audit reports {guarantee.line()}, not {right}")
 
 
 def release_is_its_partition_written(method: Any, case: Case) -> None:
-    """The class of every input row is told at home: writing it again gives the release."""
+    """The private class of every input row reproduces the release."""
     release = run_once(method, case)
     _origins(release, case)
 
 
 def unmentioned_values_decide_nothing(method: Any, case: Case) -> None:
-    """Other values in every sensitive attribute that no guarantee mentions: a `blind` method makes the same classes."""
+    """A `blind` method computes the same classes for other values of sensitive attributes that no guarantee mentions."""
     if not getattr(method, "blind", False) or case.schema.person is not None or not case.schema.sensitive:
         return
     canonical, rng = case.schema.encode(case.columns), np.random.default_rng(case.columns.rows)
@@ -329,26 +328,23 @@ def unmentioned_values_decide_nothing(method: Any, case: Case) -> None:
         method.run(rows, sizes, SEED, ignore_progress).partition.class_of.tolist()
         for rows in (table, replace(table, sensitive=other.astype(np.int32)))
     )
-    require(
-        len({*one}) == len({*another}) == len({*zip(one, another, strict=True)}), "values that no guarantee mentions move rows"
-    )
+    require(len({*one}) == len({*another}) == len({*zip(one, another, strict=True)}), "unmentioned values change the classes")
 
 
 def links_are_broken(method: Any, case: Case) -> None:
-    """Rows of one class exchange the cells of one group of columns: nobody who has the release can tell."""
+    """Exchanging the cells of one column group among rows of a class does not change the release."""
     release = run_once(method, case)
     shown, names = view_release(release, case), list(release.columns)
     form = build_from_form("form", release.certificate.form, FORMS)
     for group in shown.groups if shown.number else ():
         table = case.schema.encode(exchange_cells(case.columns, group, release.partition))
         written = form.write(table, Partition.of(release.partition[table.rows]), SEED)
-        require(
-            rows_of(written.columns, names) == rows_of(release.columns, names), f"{group}: who has them shows in the release"
-        )
+        same = rows_of(written.columns, names) == rows_of(release.columns, names)
+        require(same, f"{group}: the release shows which row has them")
 
 
 def exchange_cells(columns: Columns, group: Sequence[str], class_of: NDArray[np.integer]) -> Columns:
-    """The cells of these columns change hands inside every class, together."""
+    """Permute the cells of these columns inside every class, together."""
     taken, rng = np.arange(columns.rows), np.random.default_rng(columns.rows)
     for number in np.unique(class_of[class_of >= 0]):
         rows = np.flatnonzero(class_of == number)
@@ -358,24 +354,20 @@ def exchange_cells(columns: Columns, group: Sequence[str], class_of: NDArray[np.
 
 @lru_cache(maxsize=4)
 def _origins(release: Release, case: Case) -> dict[str, list[int]]:
-    """The input row behind each cell of each column (private: known only by writing the partition again)."""
+    """Return the input row of each cell of each column (private: known only by writing the partition again)."""
     table = case.schema.encode(case.columns)
     form = build_from_form("form", release.certificate.form, FORMS)
     written = form.write(table, Partition.of(release.partition[table.rows]), SEED)
     names = list(release.columns)
-    require(rows_of(written.columns, names) == rows_of(release.columns, names), "the release is not its partition written down")
+    require(rows_of(written.columns, names) == rows_of(release.columns, names), "the partition does not reproduce the release")
     return {name: table.rows[written.rows_of(name)].tolist() for name in case.schema.published}
 
 
 def bad_parameters_are_named(thing: type[Any], params: dict[str, Any], right: dict[str, Any] | None = None) -> None:
-    """A wrong parameter is refused in a sentence that names it; `right` are those that it cannot do without."""
+    """A wrong parameter is refused in a sentence that names it; `right` are the required parameters."""
     name = next(iter(params))
-    try:
-        thing(**params, **(right or {}))
-    except BadInput as bad:
-        require(name in str(bad), f"the refusal of {params} does not name '{name}': {bad}")
-        return
-    require(False, f"{thing.__name__} takes {params}")
+    bad = require_refusal(BadInput, lambda: thing(**params, **(right or {})), f"{thing.__name__} accepts {params}")
+    require(name in str(bad), f"the refusal of {params} does not name '{name}': {bad}")
 
 
 CHECKS: tuple[MethodCheck, ...] = (

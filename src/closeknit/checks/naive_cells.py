@@ -1,7 +1,7 @@
-"""Written cells once more, read in the plainest way: text, rationals, nested mappings; no code of `core` or `forms`.
+"""An independent reader of written cells: text, rationals, nested mappings; no code of `core` or `forms`.
 
-Kinds of column are known here by their name alone. `covers` says whether a written cell holds a raw value, `place` in which
-order the cells of a column stand, `ground` what an oracle needs to know of a secret.
+Kinds of column are known here by their name alone. `covers` decides whether a written cell contains a raw value, `place` orders
+the cells of a column, `ground` returns the distance that an oracle needs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FIRST, MIDDLE, LAST = 0, 1, 2
 
 
 def text_of(cell: object) -> str | None:
-    """A cell as its CSV text; None where there is nothing.
+    """Return a cell as its CSV text; None where it is empty.
 
     >>> [text_of(cell) for cell in (3.0, 7, True, "a", None)]
     ['3', '7', 'true', 'a', None]
@@ -33,19 +33,19 @@ def text_of(cell: object) -> str | None:
 
 
 def raw_text(cell: object, markers: Sequence[str]) -> str | None:
-    """As `text_of`, with declared markers as missing."""
+    """Return a cell as `text_of` does, with declared missing-value codes as missing."""
     text = text_of(cell)
     return None if text in markers else text
 
 
 def rows_of(columns: Columns, names: Sequence[str], markers: Sequence[str] = ()) -> list[Row]:
-    """The cells of these columns, row by row."""
+    """Return the cells of these columns, row by row."""
     texts = [[raw_text(cell, markers) for cell in columns[name].cells()] for name in names]
     return list(zip(*texts, strict=True)) if texts else [()] * columns.rows
 
 
 def group_rows(columns: Columns, names: Sequence[str]) -> dict[Row, list[int]]:
-    """Rows with equal cells: the classes that an adversary sees."""
+    """Return the rows with equal cells: the classes that an adversary sees."""
     groups: dict[Row, list[int]] = {}
     for i, row in enumerate(rows_of(columns, names)):
         groups.setdefault(row, []).append(i)
@@ -53,7 +53,7 @@ def group_rows(columns: Columns, names: Sequence[str]) -> dict[Row, list[int]]:
 
 
 def covers(kind: Any, cell: str | None, raw: str | None) -> bool:
-    """Whether a written cell of this kind of column holds the raw value.
+    """Return whether a written cell of this kind of column contains the raw value.
 
     >>> from closeknit.core.kinds import numeric, prefix
     >>> covers(numeric(), "[20, 30]", "30"), covers(prefix(), "476**", "47906"), covers(numeric(), None, "30")
@@ -77,14 +77,14 @@ def covers(kind: Any, cell: str | None, raw: str | None) -> bool:
 
 
 def values_inside(kind: Any, cell: str | None) -> list[Any]:
-    """Some raw values that a written cell covers, whether they occur or not.
+    """Return some raw values that a written cell covers, whether they occur or not.
 
     >>> from closeknit.core.kinds import numeric, prefix
     >>> values_inside(prefix(), "476**"), values_inside(numeric(), "[20, 31]"), values_inside(numeric(), "20")
     (['47600', '476zz'], [25], [])
     """
     if cell in (None, "*"):
-        return ["unheard of"] if cell and kind.name == "flat" else []
+        return ["unknown"] if cell and kind.name == "flat" else []
     cell = str(cell)
     if kind.name == "prefix":
         return [cell.replace("*", fill) for fill in "0z" if "*" in cell]
@@ -97,7 +97,7 @@ def values_inside(kind: Any, cell: str | None) -> list[Any]:
 
 
 def ends(cell: str) -> tuple[Fraction, Fraction]:
-    """Both ends of a written number or range.
+    """Return both ends of a written number or range.
 
     >>> ends("[20, 30.5]")
     (Fraction(20, 1), Fraction(61, 2))
@@ -107,7 +107,7 @@ def ends(cell: str) -> tuple[Fraction, Fraction]:
 
 
 def days(cell: str) -> tuple[datetime.date, datetime.date]:
-    """First and last day of a written day, month, quarter, year or decade.
+    """Return the first and last day of a written day, month, quarter, year or decade.
 
     >>> [day.isoformat() for day in days("2024-Q1")]
     ['2024-01-01', '2024-03-31']
@@ -128,7 +128,7 @@ def days(cell: str) -> tuple[datetime.date, datetime.date]:
 
 
 def paths(nested: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every leaf with the nodes above it, leaf last, in the order of the tree.
+    """Yield every leaf with the nodes above it, leaf last, in the order of the tree.
 
     >>> list(paths({"A": {"x": None}, "y": None}))
     [('A', 'x'), ('y',)]
@@ -151,7 +151,7 @@ def _is_leaf(kind: Any, path: tuple[str, ...], raw: str) -> bool:
 
 
 def place(kind: Any, cell: str | None) -> tuple[Any, ...]:
-    """Where a written cell stands among those of its column: `*` first in trees and last among numbers, missing at the end.
+    """Return the sort key of a written cell in its column: `*` first in trees and last among numbers, missing at the end.
 
     >>> from closeknit.core.kinds import flat
     >>> sorted(["b", None, "*", "a"], key=lambda cell: place(flat(), cell))
@@ -172,7 +172,7 @@ def place(kind: Any, cell: str | None) -> tuple[Any, ...]:
 
 
 def ground(kind: Any, distance: str | None, present: Sequence[str | None]) -> Any:
-    """The ground distance of a secret in the oracle's words; `present`: the published values."""
+    """Return the ground distance of a sensitive attribute for the oracle; `present` are the published values."""
     chosen = distance or kind.default_distance
     values = {value for value in present if value is not None}
     if chosen == "equal":
@@ -183,7 +183,7 @@ def ground(kind: Any, distance: str | None, present: Sequence[str | None]) -> An
 
 
 def tree(kind: Any, values: set[str]) -> dict[str, Any]:
-    """The nested mapping over a secret's values: as declared, or made of those that are there."""
+    """Return the nested mapping over an attribute's values: as declared, or built from the present ones."""
     if kind.name == "tree":
         return _prune_tree(kind.nested, values) if kind.from_data else kind.nested
     nested: dict[str, Any] = {}

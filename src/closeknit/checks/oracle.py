@@ -1,10 +1,10 @@
-"""The guarantees once more, as their sources define them: dictionaries and rationals, one class at a time, slow on purpose.
+"""Independent definitions of the guarantees: dictionaries and rationals, one class at a time, deliberately slow.
 
-Nothing here is shared with `models` or `kernels`, so that the two can judge each other. A class is the list of its rows'
-secrets (`None` = missing, suppressed ones left out; tuples where a guarantee speaks of several secrets as one), the reference
-is that list for the whole release. `persons` names the person of each row of the class. `ground` gives distance its meaning:
-a list is an ordered domain, a nested mapping a tree (`None` marks a leaf), a function any distance between two values, and
-nothing at all the equal distance.
+Nothing here is shared with `models` or `kernels`, so that the two can check each other. A class is the list of its rows'
+sensitive values (`None` = missing, suppressed ones left out; tuples where a guarantee combines several attributes), the
+reference is that list for the whole release. `persons` names the person of each row of the class. `ground` defines the
+distance: a list is an ordered domain, a nested mapping a tree (`None` marks a leaf), a function any distance between two
+values, and None the equal distance.
 """
 
 from __future__ import annotations
@@ -24,8 +24,17 @@ Shares = dict[Value, Fraction]
 Verdict = tuple[Level, bool]
 
 
+def has_definition(name: str) -> bool:
+    """Return whether the oracle defines this guarantee; it cannot define those of users.
+
+    >>> has_definition("k_anonymity"), has_definition("my_model")
+    (True, False)
+    """
+    return name in _JUDGES
+
+
 def oracle_level(name: str, values: Sequence[Value], reference: Sequence[Value], **params: Any) -> Level:
-    """What a class reaches; `params` are those of the model, besides `persons` and `ground`.
+    """Return the level of a class; `params` are those of the model, with `persons` and `ground`.
 
     >>> oracle_level("t_closeness", ["a", "a"], ["a", "a", "b", "b"], t=1)
     Fraction(1, 2)
@@ -34,7 +43,7 @@ def oracle_level(name: str, values: Sequence[Value], reference: Sequence[Value],
 
 
 def oracle_holds(name: str, values: Sequence[Value], reference: Sequence[Value], **params: Any) -> bool:
-    """Whether a class keeps the guarantee.
+    """Return whether a class meets the guarantee.
 
     >>> oracle_holds("k_anonymity", ["a", "a"], ["a", "a", "b"], k=3)
     False
@@ -43,7 +52,7 @@ def oracle_holds(name: str, values: Sequence[Value], reference: Sequence[Value],
 
 
 def oracle_keeps(name: str, values: Sequence[Value], reference: Sequence[Value], **params: Any) -> bool:
-    """Whether a class meets the guarantee on the values as written and, where some look alike, on the folded values.
+    """Return whether a class meets the guarantee on the values as written and, where some look alike, on the folded values.
 
     >>> oracle_keeps("l_diversity", ["flu", "Flu"], [], l=2)
     False
@@ -55,7 +64,7 @@ def oracle_keeps(name: str, values: Sequence[Value], reference: Sequence[Value],
 
 
 def oracle_folds(values: Sequence[Value], ground: Any = None) -> dict[Value, Value]:
-    """Of each value the one that it looks like, itself or another: the first in the order of the tree, else of the texts.
+    """Return for each value the first one that it looks like, in the order of the tree, else of the texts.
 
     >>> oracle_folds(["flu", "Flu ", "gout", None]) == {"flu": "Flu ", "Flu ": "Flu ", "gout": "gout", None: None}
     True
@@ -74,13 +83,13 @@ INVISIBLE = re.compile(
 
 
 def _fold_text(text: str) -> str:
-    for _ in range(5):  # compositions and case may call for each other
+    for _ in range(5):  # normalizing and case folding may require each other
         text = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
     return re.sub(r"\s+", " ", text).strip()
 
 
 def oracle_alone(name: str, reference: Sequence[Value], **params: Any) -> dict[Value, int]:
-    """The values that may stand alone in a class, with their rows: a class of nothing else meets the limit.
+    """Return the values that may stand alone in a class, with their rows: a class of only this value meets the limit.
 
     >>> oracle_alone("t_closeness", ["a", "a", "a", "b"], t="1/4")
     {'a': 3}
@@ -90,7 +99,7 @@ def oracle_alone(name: str, reference: Sequence[Value], **params: Any) -> dict[V
 
 
 def oracle_vacuous(name: str, reference: Sequence[Value], k: int, **params: Any) -> bool:
-    """Whether every value with at least `k` rows may stand alone, and there is one.
+    """Return whether every value with at least `k` rows may stand alone, and there is one.
 
     >>> [oracle_vacuous("t_closeness", ["a", "a", "a", "b"], k, t="1/4") for k in (1, 2, 4)]
     [False, True, False]
@@ -148,7 +157,7 @@ def _l_diversity(values: list[Value], reference: list[Value], params: Mapping[st
 
 
 def _matching(carriers: Mapping[Value, set[Hashable]]) -> int:
-    """The most values that can be given to different persons who carry them (augmenting paths)."""
+    """Return the most values that can be assigned to different persons who hold them (augmenting paths)."""
     given: dict[Hashable, Value] = {}
 
     def give(value: Value, visited: set[Hashable]) -> bool:
@@ -168,7 +177,7 @@ def _matching(carriers: Mapping[Value, set[Hashable]]) -> int:
 
 
 def _diverse_slicing(values: list[Value], reference: list[Value], params: Mapping[str, Any]) -> Verdict:
-    """What is seen of one bucket; `checks.worlds` judges whole releases."""
+    """Judge one bucket; `checks.worlds` judges whole releases."""
     return _l_diversity(values, reference, {**params, "kind": "frequency"})
 
 
@@ -183,7 +192,7 @@ def _t_closeness(values: list[Value], reference: list[Value], params: Mapping[st
 
 
 def joint_distance(rows: Sequence[Value], reference: Sequence[Value]) -> Fraction:
-    """Secrets as one, each row the tuple of them: half of what all combinations differ by in their share of the rows.
+    """Return the total variation of combined attributes, each row the tuple of its values.
 
     >>> joint_distance([("x", "u"), ("y", "v")], [("x", "u"), ("y", "v"), ("x", "v"), ("y", "u")])
     Fraction(1, 2)
@@ -194,7 +203,7 @@ def joint_distance(rows: Sequence[Value], reference: Sequence[Value]) -> Fractio
 
 
 def earth_movers_distance(p: Shares, q: Shares, ground: Any = None) -> Fraction:
-    """By the definition that belongs to the ground distance.
+    """Return the earth mover's distance, by the definition of the ground distance.
 
     >>> earth_movers_distance({1: Fraction(1)}, {3: Fraction(1)}, [1, 2, 3])
     Fraction(1, 1)
@@ -213,7 +222,7 @@ def earth_movers_distance(p: Shares, q: Shares, ground: Any = None) -> Fraction:
 
 
 def _root(tree: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Children of the root: a single named top node with children is the root itself."""
+    """Return the children of the root: a single named top node with children is the root itself."""
     (only,) = tree.values() if len(tree) == 1 else (None,)
     return only if only else tree
 
@@ -223,7 +232,7 @@ def _height(tree: Mapping[Any, Any] | None) -> int:
 
 
 def _costs(tree: Mapping[Any, Any], surplus: Shares) -> tuple[Fraction, Fraction]:
-    """Surplus under a node, and height times what is moved inside it, summed over the nodes under it."""
+    """Return the surplus under a node, and height times the amount moved inside it, summed over the nodes under it."""
     extras, cost = [], Fraction(0)
     for label, child in tree.items():
         extra, below = _costs(child, surplus) if child else (surplus.get(label, Fraction(0)), Fraction(0))
@@ -235,7 +244,7 @@ def _costs(tree: Mapping[Any, Any], surplus: Shares) -> tuple[Fraction, Fraction
 
 
 def transport(p: Shares, q: Shares, distance: Callable[[Value, Value], Fraction]) -> Fraction:
-    """Cheapest transport for any distance: goods are sent along cheapest paths, with sending back, until all are there.
+    """Return the cheapest transport for any distance, by cheapest paths that may send goods back.
 
     >>> transport({"a": Fraction(1)}, {"a": Fraction(1, 2), "b": Fraction(1, 2)}, lambda u, v: Fraction(u != v))
     Fraction(1, 2)
@@ -260,7 +269,7 @@ def transport(p: Shares, q: Shares, distance: Callable[[Value, Value], Fraction]
 def _cheapest_path(
     supply: Shares, demand: Shares, sent: Mapping[tuple[Value, Value], Fraction], distance: Callable[[Value, Value], Fraction]
 ) -> list[tuple[Value, Value]]:
-    """Pairs (from, to) of a path from some supply to some demand; every second pair takes goods back (Bellman and Ford)."""
+    """Return the pairs (from, to) of a path from a supply to a demand; every second pair sends goods back (Bellman-Ford)."""
     left: dict[Value, tuple[Fraction, list[Any]]] = {u: (Fraction(0), []) for u, rest in supply.items() if rest > 0}
     right: dict[Value, tuple[Fraction, list[Any]]] = {}
     changed = True
@@ -328,7 +337,7 @@ def _leaves(tree: Mapping[Any, Any]) -> Iterator[Value]:
 
 
 def _log(x: Fraction) -> Fraction:
-    """Natural logarithm to 80 digits, as the rational of those digits."""
+    """Return the natural logarithm to 80 digits, as the rational of those digits."""
     with localcontext() as context:
         context.prec = 80
         return Fraction((Decimal(x.numerator) / Decimal(x.denominator)).ln())
@@ -345,12 +354,12 @@ def _delta_disclosure(values: list[Value], reference: list[Value], params: Mappi
 
 
 def _posterior_bound(values: list[Value], reference: list[Value], params: Mapping[str, Any]) -> Verdict:
-    """Classes change no odds; what does is the law, of which `amplification` is the measure."""
+    """Classes change no odds; the law does, and `amplification` measures it."""
     return Fraction(1), True
 
 
 def amplification(chances: Mapping[Value, Shares]) -> Fraction:
-    """The largest factor between the chances of two true values to be written as one: `chances[true][written]`.
+    """Return the largest ratio of two true values' probabilities of one written value: `chances[true][written]`.
 
     >>> amplification({"a": {"a": Fraction(3, 4), "b": Fraction(1, 4)}, "b": {"a": Fraction(1, 4), "b": Fraction(3, 4)}})
     Fraction(3, 1)

@@ -1,6 +1,6 @@
-"""Parameter sets under which each registered thing is checked, and wrong ones that it has to refuse by name.
+"""Parameter sets under which each registered component is checked, and wrong ones that it has to refuse by name.
 
-A registered thing without an entry here fails its checks: adding one means adding its examples.
+A registered component without an entry here fails its checks: adding one means adding its parameter sets.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ FORMS: dict[str, list[Params]] = {
     "perturbed": [{"retain": 0.6, "missing": True}, {"retain": "1/4"}],
 }
 
-# Streams of one secret, `ill`; the schema and the seed come with the rows.
+# Streams with the sensitive attribute `ill`; the schema and the seed come with the rows.
 STREAMS: dict[str, list[Params]] = {
     "castle": [
         {"k": 3, "delta": 12, "eta": 4},
@@ -86,7 +86,7 @@ STREAMS: dict[str, list[Params]] = {
     ],
 }
 
-# Parameters, and the kind of the column `secret` that they are meant for (None: the guarantee speaks of rows alone).
+# Parameters, and the kind of the column `secret` that they are meant for (None: the guarantee is about rows alone).
 MODELS: dict[str, list[tuple[Params, Any]]] = {
     "k_anonymity": [({"k": 3}, None)],
     "l_diversity": [
@@ -128,7 +128,7 @@ LIMITS = {
     "posterior_bound": "gamma",
 }
 
-# Wrong parameters beside right ones; the first is the one that the sentence has to name.
+# Wrong parameters, with right ones; the message has to name the first.
 REFUSED: dict[str, list[Params]] = {
     "stack_and_deal": [{"order": "random"}, {"dealing": 3}, {"order": None}, {"column": 3}],
     "sabre": [{"fill": "random"}, {"bound": "tight"}, {"bound": None}, {"polish": "no"}, {"slack": 2}],

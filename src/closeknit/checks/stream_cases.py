@@ -1,6 +1,6 @@
-"""Small streams for the checks: the edges of what may come, and generated ones, about nobody.
+"""Small streams for the checks: edge cases and generated rows of fictitious people.
 
-Most rows carry a plain `tag` that no other row has, so that a check can tell which row left without asking the stream.
+Most rows carry a unique plain `tag`, so that a check identifies a published row without asking the stream.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class StreamCase:
-    """Rows in the order in which they come, when each comes (for delays in seconds), and what the columns are."""
+    """Rows in the order of arrival, the time of arrival of each (for delays in seconds), and their schema."""
 
     name: str
     rows: tuple[Row, ...]
@@ -38,12 +38,12 @@ class StreamCase:
 
     @property
     def tagged(self) -> bool:
-        """Whether each row can be told from its tag."""
+        """Whether each row can be identified by its tag."""
         return "tag" in self.schema.plain
 
 
 def some_rows(rng: np.random.Generator, count: int, people: int = 1000, **columns: list[Any]) -> list[Row]:
-    """Rows of all kinds of columns; `columns` says of which values to draw instead of the usual ones."""
+    """Generate rows with all kinds of columns; `columns` gives other values to draw from."""
     usual: dict[str, list[Any]] = {
         "age": list(range(18, 90)),
         "city": ["Rome", "Bari", "Oslo", "Bergen", "Turku"],
@@ -71,7 +71,7 @@ def stream_case(
     tagged: bool = True,
     tree: bool = False,
 ) -> StreamCase:
-    """These columns of the rows. Rows come in bursts: several at once, then nothing for a while."""
+    """Build a case from these columns of the rows. Rows arrive in bursts: several at once, then none for a while."""
     roles: dict[str, Any] = {"person": "name"} if persons else {"identifier": ["name"], "rows_are_persons": True}
     roles |= {"plain": ["tag"], "allow_unique": ["tag"]} if tagged else {}
     secret: dict[str, Any] = {"ill": Hierarchy.from_nested(DISEASES) if tree else flat()}
@@ -82,7 +82,7 @@ def stream_case(
 
 
 def edge_streams() -> list[StreamCase]:
-    """One stream for each edge."""
+    """Return one stream for each edge case."""
     rng = np.random.default_rng(17)
     every = ("age", "city", "sex", "born")
     strange: dict[str, list[Any]] = {"age": [20, 30, 40, None, 130, -1], "city": ["Rome", "Oslo", "Paris", None, "?"]}
@@ -92,7 +92,7 @@ def edge_streams() -> list[StreamCase]:
     return [
         stream_case("every kind", some_rows(rng, 70), every),
         stream_case("persons repeat", some_rows(rng, 70, people=15), every[:3], persons=True),
-        stream_case("few persons come often", skewed, persons=True),
+        stream_case("few persons arrive often", skewed, persons=True),
         stream_case("unknown, out of range, missing", some_rows(rng, 70, 1000, **strange), every),
         stream_case("missing secrets", some_rows(rng, 50, ill=["flu", "gout", None, "?"]), ("age", "sex")),
         stream_case("unknown secrets", some_rows(rng, 50, ill=plague), ("age", "sex"), tree=True),
@@ -105,7 +105,7 @@ def edge_streams() -> list[StreamCase]:
 
 
 def random_streams(count: int, seed: int = 0) -> list[StreamCase]:
-    """Generated streams: any columns, with or without persons, gaps and strange values; what comes may change on the way."""
+    """Generate streams: any columns, with or without persons, gaps and unknown values; distributions may change over time."""
     return [_random_stream(f"random stream {i}", np.random.default_rng([7, seed, i])) for i in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""Small tables for the checks: the edges of what a table may be, and generated ones, about nobody."""
+"""Small tables for the checks: edge cases and generated tables of fictitious people."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MANY_COLUMNS = 8
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A table, what its columns are, and guarantees that can be kept on it (one class of everything keeps them)."""
+    """A table, its schema, and guarantees that can be met on it (one class of all rows meets them)."""
 
     name: str
     columns: Columns
@@ -38,11 +38,11 @@ class Case:
 
 
 def fit_to_method(method: Any, case: Case) -> Case | None:
-    """The case as this method can take it: guarantees of the family that it plans for, and what its form can write.
+    """Return the case as this method can take it: guarantees of the family that it plans for, and what its form can write.
 
-    None where the table has no secret for it, where a column has both roles and it does not serve them, where the whole table
-    as one class breaks what it guarantees, where nothing can stand beside a secret, where the table is too small for a bucket,
-    and where it looks at combinations of levels and there are too many of them.
+    None where the table has no sensitive attribute for it, where a column has both roles and the method does not serve that,
+    where the whole table as one class does not meet its own guarantee, where no column can share a group with a sensitive
+    attribute, where the table is too small for a bucket, and where it has too many combinations of levels to search.
     """
     if getattr(method, "scale", "") == "count" and len(case.schema.quasi) > MANY_COLUMNS:
         return None
@@ -59,7 +59,7 @@ def fit_to_method(method: Any, case: Case) -> Case | None:
     brought = list_guarantees(method, fit.schema, ())
     if not all(model.holds(whole).all() for model in brought):
         return None
-    if any(map(weighs_buckets, brought)):  # such a guarantee goes alone, and persons are judged in each bucket by itself
+    if any(map(weighs_buckets, brought)):  # such a guarantee excludes others, and persons are judged in each bucket alone
         return replace(fit, models=()) if len(brought) == 1 and fit.schema.person is None else None
     family = getattr(method, "plans_for", "size")
     if family == "any" or any(model.family == family for model in list_guarantees(method, fit.schema, fit.models)):
@@ -73,9 +73,9 @@ def fit_to_method(method: Any, case: Case) -> Case | None:
 
 
 def _list_linkable(case: Case) -> list[str]:
-    """Quasi columns that may stand beside a secret that is nothing else: of few values, and not the only one.
+    """Return quasi columns that may share a group with a purely sensitive attribute: of few values, and not the only one.
 
-    None where there are persons: a method sees one row of each, and what stands beside the others may tell more.
+    None where there are persons: a method sees one row of each, and the cells of the others may disclose more.
     """
     if set(case.schema.sensitive) <= set(case.schema.quasi) or case.schema.person:
         return []
@@ -85,15 +85,15 @@ def _list_linkable(case: Case) -> list[str]:
 
 
 def weighs_buckets(model: Any) -> bool:
-    """Whether a guarantee looks at all buckets that a person may be in, which is more than at each by itself."""
+    """Return whether a guarantee judges all buckets that a person may be in, instead of each bucket alone."""
     return "release" in model.needs and getattr(model, "weight", "local") != "local"
 
 
 def fit_to_form(form: str, case: Case, own_groups: bool = False) -> Case | None:
-    """The case as a form can write it, with guarantees that mean something there; None where it cannot.
+    """Return the case as a form can write it, with guarantees that are defined there; None where it cannot.
 
-    Two tables have no place for plain columns, permuted secrets are numbers, perturbed ones declared categories, and only
-    groups of columns that the user or the method chooses (`own_groups`) can serve a column that is quasi and sensitive.
+    Two tables cannot hold plain columns, permuted attributes are numbers, perturbed ones declared categories, and only column
+    groups that the user or the method chooses (`own_groups`) can serve a column that is quasi and sensitive.
     """
     schema, both = case.schema, set(case.schema.quasi) & set(case.schema.sensitive)
     if form == "perturbed" and not all(kind.name == "tree" and not kind.from_data for kind in schema.sensitive.values()):
@@ -109,13 +109,13 @@ def fit_to_form(form: str, case: Case, own_groups: bool = False) -> Case | None:
         schema = schema.model_copy(update={"plain": (), "allow_unique": ()})
         case = replace(case, columns=Columns(kept, case.columns.rows), schema=schema)
     models = tuple(model for model in case.models if form in model.forms)
-    if form == "multiset":  # nothing joins secrets there
+    if form == "multiset":  # nothing joins sensitive attributes there
         models = tuple(model for model in models if not isinstance(model.column, tuple))
     return replace(case, models=models or tuple(TCloseness(name, 0.5, "equal") for name in schema.sensitive))
 
 
 def quasi_kinds() -> dict[str, Any]:
-    """The kinds of the generated quasi columns."""
+    """Return the kinds of the generated quasi columns."""
     return {
         "age": numeric(),
         "weight": numeric(0, 250, step=10),
@@ -132,12 +132,12 @@ def quasi_kinds() -> dict[str, Any]:
 
 
 def secret_kinds() -> dict[str, Any]:
-    """The kinds of the generated secrets."""
+    """Return the kinds of the generated sensitive attributes."""
     return {"disease": Hierarchy.from_nested(DISEASE), "charge": numeric(), "blood": flat(), "since": date(["month", "year"])}
 
 
 def people(rng: np.random.Generator, rows: int, missing: float = 0.0) -> dict[str, list[Any]]:
-    """Cells of every generated column; some of them (`missing`) are empty or marked with `?`."""
+    """Generate cells of every column; a share `missing` of them is empty or marked with `?`."""
     age = rng.integers(18, 60, rows)
     cells: dict[str, list[Any]] = {
         "age": age.tolist(),
@@ -168,7 +168,7 @@ def people(rng: np.random.Generator, rows: int, missing: float = 0.0) -> dict[st
 def case(
     name: str, cells: Mapping[str, list[Any]], quasi: list[str], secret: list[str], models: list[Model], **roles: Any
 ) -> Case:
-    """These columns of generated cells, with an identifier and a few wards beside them."""
+    """Build a case from some columns of generated cells, with an identifier and a plain column of wards."""
     rows = len(next(iter(cells.values())))
     rng = np.random.default_rng(rows)
     shown: dict[str, list[Any]] = {"name": [f"Person-{number:06}" for number in rng.choice(900_000, rows, replace=False)]}
@@ -189,7 +189,7 @@ def case(
 
 
 def edge_tables() -> list[Case]:
-    """One table for each edge."""
+    """Return one table for each edge case."""
     rng = np.random.default_rng(20)
     few, usual = people(rng, 24), people(rng, 40)
     gaps = people(rng, 40, missing=0.3)
@@ -232,7 +232,7 @@ def edge_tables() -> list[Case]:
 
 
 def _vary_spelling(cells: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """The same cells, blood groups in three spellings."""
+    """Write blood groups in three spellings."""
     spellings = (str, str.lower, "\u200b{} ".format)
     return {**cells, "blood": [spellings[i % 3](value) for i, value in enumerate(cells["blood"])]}
 
@@ -265,7 +265,7 @@ def _several_secrets(usual: dict[str, list[Any]]) -> list[Case]:
 
 
 def tables_of_both_roles() -> list[Case]:
-    """Tables with columns that are quasi and sensitive: each is a secret for whoever knows the others."""
+    """Return tables with columns that are both quasi and sensitive."""
     cells = people(np.random.default_rng(21), 40, missing=0.1)
     blood, disease = LDiversity("blood", 2), LDiversity("disease", 2)
     return [
@@ -281,7 +281,7 @@ def _with_persons(name: str, cells: dict[str, list[Any]], rng: np.random.Generat
 
 
 def random_tables(count: int, seed: int = 0) -> list[Case]:
-    """Generated tables: any quasi columns, any secret, with or without gaps and persons."""
+    """Generate tables: any quasi columns, any sensitive attribute, with or without gaps and persons."""
     return [_random_table(f"random {i}", np.random.default_rng([seed, i])) for i in range(count)]
 
 

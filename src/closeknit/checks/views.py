@@ -1,8 +1,8 @@
-"""A release as a stranger sees it, once more: by its cells and by what its certificate says of the form, nothing else.
+"""An independent view of a release as a recipient: by its cells and the form in its certificate, nothing else.
 
 In some forms all cells of a row belong together, and rows with equal quasi cells are one class. In the others rows do not line
-up: a column tells the bucket, and only the cells of one group of columns belong together. Forms are known here by their name
-and parameters alone; no code of `core` or `forms` but `Columns` is used.
+up: a column holds the bucket, and only the cells of one column group belong together. Forms are known here by their name and
+parameters alone; no code of `core` or `forms` but `Columns` is used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from closeknit.checks.oracle import oracle_folds
 from closeknit.core.columns import Columns
 from closeknit.core.schema import Schema
 
-LINED_UP = ("generalized", "perturbed")  # forms in which all cells of a row belong together
+GROUPED = ("bucketized", "sliced", "multiset", "permuted")  # forms in which rows do not line up
 ONE = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 NUMBER = re.compile(rf"{ONE}|\[{ONE}, {ONE}[\])]")
 Secret = str | tuple[str, ...] | None
@@ -29,13 +29,13 @@ Secret = str | tuple[str, ...] | None
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Written cells, the column that tells the bucket (None where rows line up), and which columns belong together."""
+    """Written cells, the bucket column (None where rows line up), and which columns belong together."""
 
     columns: Columns
     schema: Schema
     number: str | None
     groups: tuple[tuple[str, ...], ...]
-    drawn: tuple[str, ...] = ()  # secrets that are perturbed: a cell is not always true
+    drawn: tuple[str, ...] = ()  # perturbed attributes: a cell is not always true
 
     @property
     def unchanged(self) -> list[str]:
@@ -44,31 +44,31 @@ class View:
         return [name for name in names if name not in self.drawn]
 
     def group_of(self, secret: Secret) -> tuple[str, ...] | None:
-        """The group that holds a secret; None where several that are asked for as one stand apart."""
+        """Return the column group of an attribute; None where combined attributes are in different groups."""
         names = [secret] if isinstance(secret, str) else list(secret or ())
         return next((group for group in self.groups if set(names) <= set(group)), None)
 
     def classes_of(self, secret: Secret) -> dict[Row, list[int]]:
-        """The rows among which somebody has to look for this secret who knows everything else that can be known of a person.
+        """Return the rows among which an adversary with all other knowledge of a person has to look for this attribute.
 
-        Without a secret: those among which a person is.
+        Without an attribute: those among which the person's row is.
         """
         if self.number is None:
             return group_rows(self.columns, list(self.schema.quasi))
         group = self.group_of(secret) if secret is not None else ()
-        require(group is not None, f"{secret}: no group of columns holds them all")
+        require(group is not None, f"{secret}: no column group contains them all")
         return group_rows(self.columns, [self.number, *self.list_known(group or (), secret)])
 
     def list_known(self, group: tuple[str, ...], secret: Secret) -> list[str]:
-        """Columns of a group that may be known of a person: plain ones, and quasi-identifiers but the secret itself."""
+        """Return the columns of a group that may be known: plain ones, and quasi-identifiers except the attribute itself."""
         wanted = {secret} if isinstance(secret, str) else set(secret or ())
         return [name for name in group if name in self.schema.plain or (name in self.schema.quasi and name not in wanted)]
 
     def measure_disclosure(self, secret: str, profile: tuple[Row, ...], weight: str) -> Fraction:
-        """The largest share of a value of the secret for somebody of whom this is known, group by group.
+        """Return the largest share of a value of the attribute for a person with this profile, group by group.
 
-        Every bucket tells how many rows may look like that ("size": this many; "paper": as a share of its rows), and which
-        secrets stand beside the known cells of the secret's own group.
+        Every bucket contributes the matching rows ("size": their number; "paper": as a share of its rows), and the values next
+        to the known cells of the attribute's own group.
         """
         place_of = self.groups.index(self.group_of(secret) or ())
         known, position = [self.list_known(group, secret) for group in self.groups], self.groups[place_of].index(secret)
@@ -86,24 +86,24 @@ class View:
         return max(weights.values()) / sum(weights.values()) if weights else Fraction(0)
 
     def buckets(self) -> list[list[list[Row]]]:
-        """Bucket by bucket, and in each group by group, the cells that belong together."""
+        """Return bucket by bucket, and in each group by group, the cells that belong together."""
         if self.number is None:
             return []
         rows = [rows_of(self.columns, group) for group in self.groups]
         return [[[group[i] for i in there] for group in rows] for there in group_rows(self.columns, [self.number]).values()]
 
     def check_order(self) -> None:
-        """Everything stands in an order that the written cells alone give.
+        """Require an order that the written cells alone determine.
 
-        Rows that line up stand by quasi cells, secrets and plain cells. Else buckets are numbered from 1 and stand in the
-        order of their content, and the cells of a group by themselves inside each.
+        Rows that line up are sorted by quasi cells, sensitive values and plain cells. Otherwise buckets are numbered from 1 and
+        sorted by their content, and the cells of each group are sorted inside each bucket.
         """
         if self.number is None:
             self._check_sorted(self._cells((*self.schema.quasi, *self.schema.sensitive, *self.schema.plain)), "rows")
             return
         there = group_rows(self.columns, [self.number])
         require([*there] == [(str(i),) for i in range(1, len(there) + 1)], f"buckets are numbered {[*there]}")
-        require([i for rows in there.values() for i in rows] == list(range(self.columns.rows)), "buckets are torn")
+        require([i for rows in there.values() for i in rows] == list(range(self.columns.rows)), "buckets are split")
         places = [self._cells(group) for group in self.groups]
         contents = [[[of_group[i] for i in rows] for of_group in places] for rows in there.values()]
         for content in contents:
@@ -112,17 +112,17 @@ class View:
         self._check_sorted(contents, "buckets")
 
     def _cells(self, names: tuple[str, ...]) -> list[Any]:
-        """Where each row comes by these cells: numbers and ranges by value, then all other texts, missing cells last."""
+        """Return a sort key of each row by these cells: numbers and ranges by value, then other texts, missing cells last."""
         return [tuple(map(_key, row)) for row in rows_of(self.columns, list(dict.fromkeys(names)))]
 
     @staticmethod
     def _check_sorted(keys: list[Any], what: str) -> None:
         for before, after in pairwise(keys):
-            require(before <= after, f"{what} are not in the order of what is written: {after} stands after {before}")
+            require(before <= after, f"{what} are not in the order of the written cells: {after} comes after {before}")
 
 
 def view(columns: Columns, schema: Schema, form: Mapping[str, Mapping[str, Any]]) -> View:
-    """A release as a stranger sees it; `form` as certificates write it.
+    """Return a release as a recipient sees it; `form` is written as in certificates.
 
     >>> from closeknit.core.kinds import flat
     >>> columns = Columns.of({"bucket": [1, 1], "sex": ["f", "m"], "disease": ["flu", "gout"]})
@@ -131,14 +131,14 @@ def view(columns: Columns, schema: Schema, form: Mapping[str, Mapping[str, Any]]
     ((('sex',), ('disease',)), {('1',): [0, 1]})
     """
     ((name, params),) = form.items()
-    if name in LINED_UP:
+    if name not in GROUPED and params.get("number", "bucket") not in columns:  # also a form of a user
         drawn = (params.get("columns") or tuple(schema.sensitive)) if name == "perturbed" else ()
         return View(columns, schema, None, (tuple(schema.published),), tuple(drawn))
     return View(columns, schema, params.get("number", "bucket"), groups_of(name, params, schema))
 
 
 def groups_of(name: str, params: Mapping[str, Any], schema: Schema) -> tuple[tuple[str, ...], ...]:
-    """The columns that belong together in a form in which rows do not line up."""
+    """Return the columns that belong together in a form in which rows do not line up."""
     if name == "multiset":
         return tuple((column,) for column in dict.fromkeys([*schema.quasi, *schema.sensitive, *schema.plain]))
     if params.get("columns"):

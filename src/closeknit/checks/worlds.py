@@ -1,7 +1,8 @@
-"""What a sliced release tells, by counting: every way to put the column groups of its buckets together again, one by one.
+"""The posteriors of a sliced release by enumeration: every way to combine the column groups of its buckets.
 
-The judge of `p(t,s)`: dictionaries and rationals, slow on purpose, and nothing shared with what it judges. A bucket is a list
-of column groups, each the list of its cells; in the group that holds the secret a cell is the pair (known part, secret).
+This is the oracle of `p(t,s)`: dictionaries and rationals, deliberately slow, sharing no code with what it checks. A bucket is
+a list of column groups, each the list of its cells; in the group of the sensitive attribute a cell is the pair (known part,
+sensitive value).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Row = tuple[Any, ...]
 
 
 def worlds(bucket: Bucket) -> Iterator[list[Row]]:
-    """The rows of a bucket in every way in which its column groups fit together.
+    """Yield the rows of a bucket for every way to combine its column groups.
 
     >>> [sorted(rows) for rows in worlds([[22, 33], ["flu", "ulcer"]])]
     [[(22, 'flu'), (33, 'ulcer')], [(22, 'ulcer'), (33, 'flu')]]
@@ -27,9 +28,9 @@ def worlds(bucket: Bucket) -> Iterator[list[Row]]:
 
 
 def posterior(buckets: Sequence[Bucket], place: int, profile: Sequence[Hashable]) -> dict[Hashable, Fraction]:
-    """Of the rows that look like the profile, expected over all worlds, the share of each secret; empty if there are none.
+    """Return the share of each sensitive value among the rows that match the profile, expected over all worlds.
 
-    Buckets are put together independently, so that the expected numbers of their rows add up.
+    The result is empty if no row matches. Buckets are independent, so the expected numbers of their rows add up.
 
     >>> shares = posterior([[[22, 33], [("", "flu"), ("", "ulcer")]], [[22], [("", "flu")]]], 1, (22, ""))
     >>> shares == {"flu": Fraction(3, 4), "ulcer": Fraction(1, 4)}

@@ -25,6 +25,10 @@ MOST_PROPOSALS = 1_000_000_000_000  # of a search: about a day
 MOST_SECONDS = 86_400  # of a search
 MOST_VECTORS = 10_000_000  # of levels that are searched
 MOST_RUNS = 1_000  # of a method, for an attack that runs it again
+MOST_DRAWS = 5_000_000  # of a sample that an attack draws
+MOST_EXCLUSIONS = 100  # of values by background knowledge
+MOST_QUERIES = 1_000_000  # of a workload
+MOST_GROUP_BYS = 100_000  # of one level of the OLAP lattice
 
 
 def check_count(what: str, count: int | Fraction, most: int) -> None:

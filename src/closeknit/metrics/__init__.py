@@ -1,4 +1,4 @@
-"""What a release is still worth and what it reaches: plain functions on what was published, some beside the original table."""
+"""Utility and privacy metrics: plain functions of a release, some of them compared with the original table."""
 
 from closeknit.metrics.distances import ClassDistances, Spread, class_distances, distances_by_class
 from closeknit.metrics.lattice import GroupBy, LatticeDivergence, kl_divergence

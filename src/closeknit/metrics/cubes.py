@@ -1,8 +1,8 @@
-"""Group-bys of a release: how many rows every cell of them is expected to hold, for columns that are lists of values.
+"""Group-bys of a release: the expected rows of every cell, for columns that are lists of values.
 
 A column is cut into single values, and a written cell spreads its row evenly over those in its range: leaves of a tree or bins;
-numbers by the grid they lie on (the declared step, or 1 where all of them are whole), so that [30, 39] holds ten values whoever
-has them; other numbers by the different ones that the table has.
+numbers by the grid they lie on (the declared step, or 1 where all of them are whole), so that [30, 39] always holds ten values;
+other numbers by the distinct values of the table.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from closeknit.metrics.query_answers import combinations
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 Reals = NDArray[np.float64]
-NARROW = 1e-9  # by which a number may miss the grid it lies on
-ROOM = 1 << 24  # keys up to which the points below each of them are written down
+NARROW = 1e-9  # by which a number may miss its grid
+ROOM = 1 << 24  # keys up to which the points below each of them are tabulated
 MOST_KEYS = 1 << 62
 FEW = 1024
 
@@ -48,12 +48,12 @@ class Values:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of values."""
         return self.axis.domain.size
 
     @cached_property
     def grid(self) -> float | None:
-        """The distance of two neighbouring numbers of the domain; None where it is not known."""
+        """Distance of two neighbouring numbers of the domain; None where it is unknown."""
         numbers = self.axis.domain.numbers
         if self.axis.leaves or numbers is None:
             return None
@@ -63,11 +63,11 @@ class Values:
         return None
 
     def places(self, column: Column, schema: Schema) -> Int32:
-        """The value of every row of the table; -1 is a missing one."""
+        """Return the value of every row of the table; -1 is a missing one."""
         return self.axis.leaf_column(column, schema).codes
 
     def boxes(self, column: Column) -> tuple[Int32, Int32, Reals]:
-        """First and last place of each distinct cell and how many values it stands for; the missing cell has no place."""
+        """Return first and last place of each distinct cell and its number of values; the missing cell has no place."""
         lo, hi = self.axis.ranges(column)
         missing = np.isnan(lo)
         a, b = np.where(missing, 0, lo), np.where(missing, 0, hi)
@@ -86,7 +86,7 @@ class Values:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What one group of columns says in each bucket: boxes with the rows that a single value in them is expected to have."""
+    """One group of columns in each bucket: boxes with the rows that a single value in them is expected to have."""
 
     names: tuple[str, ...]
     starts: Int64  # [buckets + 1]
@@ -95,19 +95,19 @@ class Parts:
     weights: Reals
 
     def column(self, name: str) -> tuple[Int32, Int32]:
-        """Both ends in one column."""
+        """Return both ends in one column."""
         place = self.names.index(name)
         return self.lo[:, place], self.hi[:, place]
 
     def of(self, bucket: int) -> Parts:
-        """Those of one bucket alone."""
+        """Return the parts of one bucket."""
         a, b = self.starts[bucket : bucket + 2]
         return Parts(self.names, np.array([0, b - a]), self.lo[a:b], self.hi[a:b], self.weights[a:b])
 
 
 @dataclass(frozen=True, eq=False)
 class CubeGroup:
-    """Columns that belong together, as `answers.Group` has them: the different combinations of cells in each bucket."""
+    """Columns that belong together, as in `query_answers.Group`: the distinct combinations of cells in each bucket."""
 
     columns: Columns
     names: tuple[str, ...]
@@ -122,12 +122,12 @@ class CubeGroup:
     def of(
         cls, columns: Columns, names: Sequence[str], values: Mapping[str, Values], bucket_of: Int32, buckets: int
     ) -> CubeGroup:
-        """Counted from rows."""
+        """Count combinations of rows."""
         boxes = {name: values[name].boxes(columns[name]) for name in names}
         return cls(columns, tuple(names), *combinations(columns, names, bucket_of, buckets), buckets, boxes)
 
     def parts(self, names: tuple[str, ...]) -> Parts:
-        """What it says of some of its columns."""
+        """Return the parts of some of its columns."""
         if len(names) > 1:
             return self._parts(names)
         if names not in self.known:
@@ -155,7 +155,7 @@ class CubeGroup:
 
 
 def undo_perturbation(parts: Parts, law: Law, values: int, sizes: Reals) -> Parts:
-    """A perturbed secret as its law lets it be estimated: what it adds to every value alike is one more part, below 0."""
+    """Estimate a perturbed attribute by its law: what the law adds to every value is one more part, below 0."""
     retain = float(law.retain)
     added = -(1 - retain) / (retain * law.values) * sizes
     owner = np.concatenate([np.repeat(np.arange(len(sizes)), np.diff(parts.starts)), np.arange(len(sizes))])
@@ -176,7 +176,7 @@ class Points:
 
     @classmethod
     def of(cls, places: Mapping[str, Int32], sizes: Mapping[str, int]) -> Points:
-        """Counted from rows; a row without a value in one of the columns is in no cell."""
+        """Count rows; a row without a value in one of the columns is in no cell."""
         kept = np.logical_and.reduce([column >= 0 for column in places.values()])
         key = np.zeros(int(kept.sum()), dtype=np.int64)
         for name, column in places.items():
@@ -197,16 +197,16 @@ class Points:
         return len(self.counts)
 
     def estimate_rows(self, parts: Sequence[Parts], sizes: Reals) -> Reals:
-        """How many rows an analyst expects in each cell; a group of columns alone with another says nothing of both."""
+        """Return how many rows an analyst expects in each cell; groups of columns are independent inside a bucket."""
         found = np.diff([part.starts for part in parts], axis=1).astype(np.float64)
-        large = np.prod(found, axis=0) > max(len(self), FEW)  # boxes: then it is less work to ask each group for every cell
+        large = np.prod(found, axis=0) > max(len(self), FEW)  # boxes: it is then less work to evaluate each group per cell
         rows = self._spread(parts, sizes, np.flatnonzero(~large))
         for bucket in np.flatnonzero(large).tolist():
             rows += sizes[bucket] * np.prod([self._alone(part.of(bucket)) / sizes[bucket] for part in parts], axis=0)
         return rows
 
     def _alone(self, part: Parts) -> Reals:
-        """What one group of columns says of each cell, in one bucket."""
+        """Return what one group of columns implies for each cell, in one bucket."""
         names = part.names
         same, count = groups([(self.places[name], self.sizes[name]) for name in names], len(self))
         first = np.empty(count, dtype=np.int64)
@@ -217,7 +217,7 @@ class Points:
         return rows
 
     def _spread(self, parts: Sequence[Parts], sizes: Reals, buckets: Int64) -> Reals:
-        """Every pass: columns are compared in blocks of all lengths that some box has."""
+        """Sum over passes: columns are compared in blocks of all lengths that some box has."""
         widest = {name: _widest(part, name) for part in parts for name in part.names}
         names = sorted(self.places, key=lambda name: (widest[name], self.sizes[name], name))  # the last one costs least
         terms = (*_terms(parts, names), sizes, buckets)
@@ -229,7 +229,7 @@ class Points:
         return rows
 
     def _sort_by_key(self, names: Sequence[str], shifts: Sequence[int]) -> tuple[Int64, Int64, Int32, Int64]:
-        """Points in the order of their blocks and their last place."""
+        """Return the points in the order of their blocks and their last place."""
         counts = {name: (self.sizes[name] >> shift) + 2 for name, shift in zip(names[:-1], shifts, strict=True)}
         counts[names[-1]] = self.sizes[names[-1]] + 1
         total = _keys(counts)
@@ -251,18 +251,18 @@ def _keys(sizes: Mapping[str, int]) -> int:
     for size in sizes.values():
         total *= max(size, 1)
     if total > MOST_KEYS:
-        raise BadInput("the group-by of " + ", ".join(sizes) + " has too many cells", right="ask for a lower level")
+        raise BadInput("the group-by of " + ", ".join(sizes) + " has too many cells", right="choose a lower level")
     return total
 
 
 def _widest(part: Parts, name: str) -> int:
-    """The most values of the table that one box has in a column."""
+    """Return the most values of the table that one box has in a column."""
     lo, hi = part.column(name)
     return max(int((hi - lo).max(initial=0)) + 1, 1)
 
 
 def _terms(parts: Sequence[Parts], names: Sequence[str]) -> tuple[Any, ...]:
-    """Parts of all groups one below the other, columns in order, as the compiled loop takes them."""
+    """Stack the parts of all groups, columns in order, as the compiled loop takes them."""
     before = np.cumsum([0, *(len(part.weights) for part in parts)])
     starts = np.array([part.starts + first for part, first in zip(parts, before, strict=False)], dtype=np.int64)
     lo, hi = (np.zeros((before[-1], len(names)), dtype=np.int32) for _ in range(2))

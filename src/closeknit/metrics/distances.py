@@ -1,11 +1,11 @@
-"""How far the secret is spread otherwise in each class than in the release: other distances, beside that of closeness.
+"""Distances between the distribution of a sensitive attribute in each class and in the release, in addition to t-closeness.
 
 With p the shares of the values in the release and q in the class, m their mean, and logarithms to base 2 (so all are in bits):
-- `kl`: sum p log(p/q), the direction of the sources; without limit where the class lacks a value;
-- `gain`: sum q log(q/p), what somebody learns who hears of the class; always finite;
+- `kl`: sum p log(p/q), the direction of the sources; unlimited where the class lacks a value;
+- `gain`: sum q log(q/p), the information gained by knowing the class; always finite;
 - `js`, Jensen-Shannon: half of sum p log(p/m) + sum q log(q/m); at most 1;
 - `variation`: half of sum |p - q|, which is the equal distance;
-- `t`: earth mover's distance by the kind of the column; None where it has no meaning (an order with missing values).
+- `t`: earth mover's distance by the kind of the column; None where it is undefined (an order with missing values).
 
 Source: the thesis on SABRE and BUREL, sec. 4.1 (it names no base; its printed numbers are those of base 2).
 """
@@ -30,23 +30,23 @@ Reals = NDArray[np.float64]
 
 
 class Spread(Record):
-    """One distance over all classes: the worst, the mean over rows, and quartiles of the rows; None is without limit."""
+    """One distance over all classes: the worst, the mean over rows, and quartiles of the rows; None is unlimited."""
 
     worst: float | None
     mean: float | None
     lower: float | None
     median: float | None
     upper: float | None
-    unlimited: float = 0.0  # share of the rows in classes without limit
+    unlimited: float = 0.0  # share of the rows in classes with an unlimited distance
     worst_class: WorstClass | None = None
 
     def __str__(self) -> str:
-        told = [f"{'no limit' if x is None else f'{x:.4g}'}" for x in (self.worst, self.mean)]
-        return f"worst {told[0]}, mean {told[1]}"
+        worst, mean = ("no limit" if level is None else f"{level:.4g}" for level in (self.worst, self.mean))
+        return f"worst {worst}, mean {mean}"
 
 
 class ClassDistances(Record):
-    """Distances of every class to the release, for one secret."""
+    """Distances of every class to the release, for one sensitive attribute."""
 
     secret: str
     base: Literal[2] = 2  # of every logarithm
@@ -63,7 +63,11 @@ class ClassDistances(Record):
 
 
 def class_distances(published: Published | Reading, secret: str | None = None) -> ClassDistances:
-    """Summaries of what `distances_by_class` tells; the first sensitive column unless one is named.
+    """Summarize the distances of `distances_by_class`.
+
+    Args:
+        published: A release, or what its form read.
+        secret: Sensitive attribute; None takes the first.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -80,7 +84,11 @@ def class_distances(published: Published | Reading, secret: str | None = None) -
 
 
 def distances_by_class(published: Published | Reading, secret: str) -> dict[str, Reals]:
-    """Every distance as an array with one entry for each class in which the secret is seen; infinite is without limit.
+    """Return every distance as an array with one entry per class of the attribute; infinite is unlimited.
+
+    Args:
+        published: A release, or what its form read.
+        secret: Sensitive attribute that is not perturbed.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -90,8 +98,8 @@ def distances_by_class(published: Published | Reading, secret: str) -> dict[str,
     """
     reading = reading_of(published)
     if secret in reading.retained:
-        what = "was perturbed: its written values are not those of the class"
-        raise BadInput(what, column=secret, right="what it tells is bounded by the gamma of its law")
+        what = "is perturbed: its written values are not those of the class"
+        raise BadInput(what, column=secret, right="see the gamma of its law, which bounds what it discloses")
     classes = reading.of(choose_secret(reading.schema, secret)).classes
     histogram = classes.histograms[secret]
     own = default_distance(histogram.domain)
@@ -101,7 +109,7 @@ def distances_by_class(published: Published | Reading, secret: str) -> dict[str,
 
 
 def divergences(histogram: Histogram) -> dict[str, Reals]:
-    """`kl`, `gain` and `js` of each class; 0 where all its secrets are suppressed.
+    """Return `kl`, `gain` and `js` of each class; 0 where all its values are suppressed.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "gout"], dtype=object))
@@ -117,9 +125,8 @@ def divergences(histogram: Histogram) -> dict[str, Reals]:
         return np.bincount(owner, weights=terms, minlength=count).astype(np.float64)
 
     filled = histogram.totals > 0
-    lacked = np.where(
-        filled, np.maximum(1.0 - sum_by_class(p), 0.0), 0.0
-    )  # share in the release of what the class does not have
+    # share in the release of the values that the class lacks
+    lacked = np.where(filled, np.maximum(1.0 - sum_by_class(p), 0.0), 0.0)
     lacking = filled & (np.diff(histogram.starts) < np.count_nonzero(histogram.reference))
     with np.errstate(divide="ignore", invalid="ignore"):
         kl = np.where(lacking, np.inf, sum_by_class(np.where(p > 0, p * np.log2(p / q), 0.0)))

@@ -1,19 +1,19 @@
-"""KL-divergence over the OLAP lattice: how far all group-bys of a release are from those of the table it was made of.
+"""KL-divergence over the OLAP lattice: how far all group-bys of a release are from those of the original table.
 
-Level `level` of the lattice has a group-by for every choice of so many quasi-identifiers, always with one secret. A cell is one
-value of each. With alpha the rows of the table in a cell, and beta those that an analyst expects there who has only the release
-(the estimate of `metrics.queries` for a query of single values), KL is the sum over group-bys and cells of
-(alpha / n) ln(alpha / beta). It is 0 where every cell is as it was.
+Level `level` of the lattice has a group-by for every choice of that many quasi-identifiers, always with one sensitive
+attribute. A cell is one value of each. With alpha the rows of the table in a cell, and beta those that an analyst expects
+there who has only the release (the estimate of `metrics.queries` for a query of single values), KL is the sum over group-bys
+and cells of (alpha / n) ln(alpha / beta). It is 0 where every cell is unchanged.
 
 Source: the thesis on SABRE and BUREL, sec. 3.5.2 (figure 3.13).
 Different from the source: it is divided by the n rows of the table; the source's sum is n times as large. The source counts the
-rows with one value of the secret and does not say which: here all values count. Rows that were removed may leave a cell with
-beta = 0, where the logarithm has no limit: such cells are left out of the sum, and `lost` tells how many rows they hold.
+rows with one value of the sensitive attribute without naming it: here all values count. Removed rows may leave a cell with
+beta = 0, where the logarithm is unlimited: such cells are left out of the sum, and `lost` is the share of rows in them.
 
-What the values of a column are, and that a cell spreads its row evenly over those in its range: see `metrics.cubes`. A row
-without a value in a column is in no cell of it. Cost, for each group-by: a count of the rows, and for each value of the secret
-in a class (or combination of cells in a bucket) the logarithms of its box's width and of the number of cells; memory: the rows,
-and some numbers for each cell that holds one.
+`metrics.cubes` defines the values of a column, and that a cell spreads its row evenly over those in its range. A row without a
+value in a column is in no cell of it. Cost, for each group-by: a count of the rows, and for each sensitive value in a class (or
+combination of cells in a bucket) the logarithms of its box's width and of the number of cells; memory: the rows, and some
+numbers for each cell that holds one.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.certificate import Record
 from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.limits import MOST_GROUP_BYS, check_count
 from closeknit.core.params import whole
 from closeknit.core.perturbation import Law
 from closeknit.core.reading import Reading
@@ -39,7 +41,7 @@ from closeknit.metrics.cubes import CubeGroup, Int32, Parts, Points, Reals, Valu
 from closeknit.metrics.queries import choose_secret
 from closeknit.metrics.query_answers import refuse_replaced
 
-FAINT = 1e-9  # rows below which the difference of a perturbed secret and its law is a rounding error
+FAINT = 1e-9  # rows below which the difference of a perturbed attribute and its law is a rounding error
 
 
 class GroupBy(Record):
@@ -62,7 +64,7 @@ class LatticeDivergence(Record):
 
     def __str__(self) -> str:
         worst = max(self.group_bys, key=lambda one: one.kl)
-        lost = f" {self.lost:.2%} of the rows are in cells that the release does not know." if self.lost else ""
+        lost = f" {self.lost:.2%} of the rows are in cells that the release does not have." if self.lost else ""
         return (
             f"KL-divergence over {len(self.group_bys):,} group-bys of {self.level} columns and '{self.secret}': {self.kl:.6g} "
             f"(natural logarithm), the most, {worst.kl:.6g}, by {', '.join(worst.columns)}.{lost}"
@@ -72,7 +74,14 @@ class LatticeDivergence(Record):
 def kl_divergence(
     published: Published | Reading, original: Any, schema: Schema, level: int = 2, secret: str | None = None
 ) -> LatticeDivergence:
-    """How far a release (or what a form read) is from a frame, file or `Columns` over all group-bys of a level.
+    """Measure how far a release is from the original table over all group-bys of a level.
+
+    Args:
+        published: A release, or what its form read.
+        original: Original rows as a frame, file or `Columns`.
+        schema: Schema of the original rows.
+        level: Quasi-identifiers per group-by.
+        secret: Sensitive attribute of the group-bys; None takes the first.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -83,10 +92,12 @@ def kl_divergence(
     level, name, reading = whole("level", level, 1), choose_secret(schema, secret), reading_of(published)
     quasi = [other for other in schema.quasi if other != name and other in reading.columns]
     if level > len(quasi):
-        raise BadInput(f"level={level} is too large", right=f"the release has {len(quasi)} quasi columns beside '{name}'")
+        right = f"the release has {len(quasi)} quasi columns in addition to '{name}'"
+        raise BadInput(f"level={level} is too large", right=right)
+    check_count(f"level={level} makes {{}} group-bys", comb(len(quasi), level), MOST_GROUP_BYS)
     if name not in reading.columns:
         right = suggest_name(name, reading.schema.sensitive)
-        raise BadInput("is asked for and is not in the release", column=name, right=right)
+        raise BadInput("is queried but not in the release", column=name, right=right)
     columns = original_columns(original, schema)
     axes = axes_of(columns, schema)
     values = {one: Values(axes[one]) for one in (*quasi, name)}
@@ -99,14 +110,14 @@ def kl_divergence(
 
 @dataclass(frozen=True, eq=False)
 class Cube:
-    """A release, ready to be asked for any group-by with one secret."""
+    """A release, prepared for any group-by with one sensitive attribute."""
 
     reading: Reading
     values: Mapping[str, Values]
     secret: str
 
     def compare_group_by(self, places: Mapping[str, NDArray[np.int32]]) -> GroupBy:
-        """The group-by of these columns, of which the values of every row of the table are given; the secret is the last."""
+        """Compare the group-by of these columns, given the values of the table's rows; the sensitive attribute is the last."""
         points = Points.of(places, {name: self.values[name].size for name in places})
         n, alpha, beta = len(places[self.secret]), points.counts, self.estimate_rows(points)
         there = beta > (0.0 if self._law is None else FAINT)
@@ -115,7 +126,7 @@ class Cube:
         return GroupBy(columns=tuple(places)[:-1], kl=kl, lost=lost, cells=len(points))
 
     def estimate_rows(self, points: Points) -> Reals:
-        """Rows that an analyst expects in each cell."""
+        """Return the rows that an analyst expects in each cell."""
         parts = [self._parts(together, names) for together in self._groups if (names := _select_names(together, points))]
         return points.estimate_rows(parts, self._sizes)
 

@@ -1,17 +1,17 @@
-"""Utility for learning: how well a classifier guesses a column that was trained on a release instead of the table.
+"""Utility for learning: how well a classifier trained on a release, instead of the table, predicts a column.
 
-Protocol. Rows are split first (`split_train_test`). The release is made of the training rows alone; what it teaches is tested
-on the other rows as they are, which no release has seen. Beside it stand a classifier trained on the training rows themselves,
-and the guess of their most frequent value, which needs no release at all.
+Protocol. Rows are split first (`split_train_test`). The release is computed from the training rows alone; the classifier is
+tested on the other, unchanged rows. It is compared with a classifier trained on the training rows themselves, and with their
+most frequent value, which needs no release at all.
 
-An analyst who wants to train on a release needs rows of single values. As for COUNT queries, a row is taken to lie evenly in
-its cells, so a value is drawn from each of them; inside a bucket, groups of columns that do not line up are put together at
-random, all by `seed`. Features are all quasi and sensitive columns but the target: numbers by value, others by the
-place of the leaf in the column's tree, so that a cut at a place parts whole branches as well as single leaves.
+Training on a release needs rows of single values. As for COUNT queries, a row is assumed to lie uniformly in its cells, so a
+value is drawn from each of them; inside a bucket, groups of columns that do not line up are combined at random, all by `seed`.
+Features are all quasi and sensitive columns but the target: numbers by value, others by the place of the leaf in the column's
+tree, so that a cut at a place separates whole branches as well as single leaves.
 
-Source: the paper on slicing, sec. 6 (there C4.5 and naive Bayes, tenfold cross-validation).
-Different from the source: the paper does not say how a classifier is trained on columns that do not line up, nor whether it is
-tested on rows of the release; here neither is left open. The classifier is a random forest, or any that is given.
+Source: the paper on slicing, sec. 6 (there C4.5 and naive Bayes, tenfold cross-validation). Different from the source: the
+paper does not state how a classifier is trained on columns that do not line up, nor whether it is tested on rows of the
+release; here neither is left open. The classifier is a random forest, or any that is given.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.certificate import Record
-from closeknit.core.columns import Column, Columns
+from closeknit.core.columns import Column, Columns, concat_columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.params import number, whole
@@ -40,14 +40,14 @@ TREES, LEAST_LEAF = 50, 10  # of the forest: trees, and rows that a leaf keeps t
 
 
 class Scores(Record):
-    """How often a classifier is right: over all rows, and on average over the values of the target."""
+    """Accuracy of a classifier: over all rows, and on average over the values of the target."""
 
     accuracy: float
     balanced: float
 
 
 class Learning(Record):
-    """What a classifier learns from a release, from the table it was made of, and from no more than the target's spread."""
+    """What a classifier learns from a release, from its original table, and from the target's distribution alone."""
 
     target: str
     trained: int  # rows of the release
@@ -58,7 +58,7 @@ class Learning(Record):
 
     @property
     def kept(self) -> float | None:
-        """Of what the table teaches beyond the most frequent value, the share that the release teaches too."""
+        """Share of the original's gain over the most frequent value that the release retains."""
         gain = self.original.accuracy - self.majority.accuracy
         return (self.release.accuracy - self.majority.accuracy) / gain if gain > 0 else None
 
@@ -71,7 +71,13 @@ class Learning(Record):
 
 
 def split_train_test(table: Any, schema: Schema, share: Number = 0.25, seed: int = 0) -> tuple[Columns, Columns]:
-    """Training rows and the rows to test on, drawn from a frame, file or `Columns`; the order of its rows does not matter.
+    """Split a table into training rows and rows to test on; the order of its rows does not matter.
+
+    Args:
+        table: Rows as a frame, file or `Columns`.
+        schema: Schema of the table.
+        share: Share of the rows to test on.
+        seed: Seed of the split.
 
     >>> import closeknit as ck
     >>> train, test = split_train_test(ck.datasets.hospital(100), ck.datasets.hospital_schema())
@@ -100,9 +106,17 @@ def learning_accuracy(
     classifier: Any = None,
     seed: int = 0,
 ) -> Learning:
-    """What is learned of `target` from a release of `original`, tested on other rows; both as `split_train_test` gives them.
+    """Measure what a classifier learns about `target` from a release of `original`, tested on other rows.
 
-    `classifier` is anything with scikit-learn's `fit` and `predict` that takes missing values (NaN); it is copied, not changed.
+    Args:
+        published: A release of `original`, or what its form read.
+        original: Training rows, as `split_train_test` returns them.
+        tested: Rows to test on, as `split_train_test` returns them.
+        schema: Schema of both.
+        target: Column to predict; not a number.
+        classifier: Any object with scikit-learn's `fit` and `predict` that takes missing values (NaN); it is copied. None
+            takes a random forest.
+        seed: Seed of the drawn values and of the forest.
 
     >>> import closeknit as ck
     >>> schema = ck.datasets.hospital_schema()
@@ -113,7 +127,7 @@ def learning_accuracy(
     """
     seed, reading = whole("seed", seed, least=0), reading_of(published)
     train, test = original_columns(original, schema), original_columns(tested, schema)
-    axes = {name: axis for name, axis in axes_of(_stack_rows(train, test), schema).items() if name in reading.columns}
+    axes = {name: axis for name, axis in axes_of(concat_columns([train, test]), schema).items() if name in reading.columns}
     _check_target(target, axes)
     rng = np.random.default_rng(seed)
     from_release = draw_rows(reading, axes, rng)
@@ -134,7 +148,7 @@ def learning_accuracy(
 
 
 def draw_rows(published: Published | Reading, axes: Mapping[str, Axis], rng: np.random.Generator) -> dict[str, Reals]:
-    """Rows of single values that a release may stand for: groups of columns put together at random, values out of cells.
+    """Draw rows of single values that a release may represent: groups of columns combined at random, values out of cells.
 
     A value is a number or the place of a leaf; NaN is missing.
 
@@ -156,7 +170,7 @@ def draw_rows(published: Published | Reading, axes: Mapping[str, Axis], rng: np.
 
 
 def _points(columns: Mapping[str, Column], axes: Mapping[str, Axis], rng: np.random.Generator) -> dict[str, Reals]:
-    """A value out of each cell, any one as likely as another."""
+    """Draw a value out of each cell, all equally likely."""
     points = {}
     for name, axis in axes.items():
         lo, hi = (ends[columns[name].codes] for ends in axis.ranges(columns[name]))
@@ -169,35 +183,23 @@ def _leaves(columns: Columns, axes: Mapping[str, Axis], schema: Schema) -> dict[
     return {name: axis.leaf_column(columns[name], schema) for name, axis in axes.items()}
 
 
-def _stack_rows(one: Columns, other: Columns) -> Columns:
-    """The rows of both, so that a value which only one of them has has its place too."""
-    columns = {}
-    for name, above in one.items():
-        below = other[name]
-        codes = np.where(below.codes >= 0, below.codes + len(above.values), -1)
-        columns[name] = Column(np.concatenate([above.values, below.values]), np.concatenate([above.codes, codes]))
-    return Columns(columns, one.rows + other.rows)
-
-
 def _check_target(target: str, axes: Mapping[str, Axis]) -> None:
     if target not in axes:
-        raise BadInput("is no target", column=target, right=suggest_name(target, axes))
+        raise BadInput("is not a published column", column=target, right=suggest_name(target, axes))
     if not axes[target].leaves:
-        raise BadInput(
-            "is a number, and a class is to be guessed", column=target, right="choose another column, or give it bins"
-        )
+        raise BadInput("is a number, not a category", column=target, right="choose another column, or give it bins")
     if len(axes) < 2:
-        raise BadInput("there is no column to guess from", column=target, right="publish at least two columns")
+        raise BadInput("there is no column to predict from", column=target, right="publish at least two columns")
 
 
 def _guesses(
     classifier: Any, seed: int, rows: Mapping[str, Reals], others: Mapping[str, Reals], features: Sequence[str], target: str
 ) -> Reals:
-    """Train on rows whose target is known, and guess that of the others."""
+    """Train on rows whose target is known, and predict that of the others."""
     model = _classifier(classifier, seed)
     known = np.flatnonzero(~np.isnan(rows[target]))
     if len(known) == 0:
-        raise BadInput("no row of the release has a value to be learned", column=target, right="choose another column")
+        raise BadInput("no row of the release has a value to learn", column=target, right="choose another column")
     model.fit(np.column_stack([rows[name][known] for name in features]), rows[target][known].astype(np.int64))
     guesses: Reals = model.predict(np.column_stack([others[name] for name in features])).astype(np.float64)
     return guesses
@@ -206,12 +208,12 @@ def _guesses(
 def _most_frequent(values: Reals, target: str) -> float:
     known, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     if len(known) == 0:
-        raise BadInput("no row of the table has a value to be learned", column=target, right="choose another column")
+        raise BadInput("no row of the table has a value to learn", column=target, right="choose another column")
     return float(known[np.argmax(counts)])
 
 
 def _classifier(given: Any, seed: int) -> Any:
-    """A fresh copy of what was given, or a random forest: fast, and at home with numbers beside categories."""
+    """Return a fresh copy of the given classifier, or a random forest: fast, and suited to numbers and categories."""
     try:
         base, ensemble = importlib.import_module("sklearn.base"), importlib.import_module("sklearn.ensemble")
     except ImportError:
@@ -222,7 +224,7 @@ def _classifier(given: Any, seed: int) -> Any:
 
 
 def _scores(guesses: Reals, truth: Reals) -> Scores:
-    """Rows whose target is missing are not counted."""
+    """Score the guesses; rows whose target is missing are not counted."""
     known = ~np.isnan(truth)
     if not known.any():
         raise BadInput("no row to test on has a value of the target", right="choose another column, or more rows")

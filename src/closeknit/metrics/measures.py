@@ -1,8 +1,8 @@
-"""All that can be measured on a release alone, in one record: what a report shows and other tools may draw."""
+"""All metrics of a release alone in one record, for reports and other tools."""
 
 from __future__ import annotations
 
-from closeknit.core.certificate import Certificate, Joint, Record
+from closeknit.core.certificate import Joint, Record
 from closeknit.core.reading import Reading
 from closeknit.forms.release_reading import Published, reading_of
 from closeknit.metrics.distances import ClassDistances, class_distances
@@ -11,10 +11,10 @@ from closeknit.metrics.sizes import Diversity, Sizes, class_sizes, classificatio
 
 
 class Measures(Record):
-    """What a release is worth and what it reaches, from its cells and its certificate; `model_dump_json` gives it as JSON.
+    """Utility and privacy of a release, from its cells and its certificate; `model_dump_json` returns it as JSON.
 
-    `suppressed`, `loss` (in total, suppressed rows counted as 1) and `joint` stand in a certificate, and are None without one.
-    `distances` and `diversity` leave out perturbed secrets: a written value is not that of its row.
+    `suppressed`, `loss` (in total, suppressed rows counted as 1) and `joint` are read from the certificate, and None without
+    one. `distances` and `diversity` leave out perturbed attributes: a written value is not that of its row.
     """
 
     rows: int
@@ -42,7 +42,10 @@ class Measures(Record):
 
 
 def measures(published: Published | Reading) -> Measures:
-    """Everything that needs the release alone.
+    """Compute every metric that needs the release alone.
+
+    Args:
+        published: A release, or what its form read.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -51,8 +54,7 @@ def measures(published: Published | Reading) -> Measures:
     (5, 5.0, ['charge', 'disease', 'stay'], 0)
     """
     reading = reading_of(published)
-    told = getattr(published, "certificate", None)
-    certificate = told if isinstance(told, Certificate) else None
+    certificate = None if isinstance(published, Reading) else published.certificate
     shown = [name for name in reading.schema.sensitive if name not in reading.retained]
     return Measures(
         rows=reading.columns.rows,

@@ -1,8 +1,8 @@
-"""What a release really reaches, guaranteed or not: the level of every family of guarantees for every secret, with its worst
-class.
+"""The level that a release reaches for every family of guarantees and every sensitive attribute, with the worst class.
 
-Levels are those of the models, computed on the classes that a stranger reads back, in rows. A number without meaning is None: k
-where quasi-identifiers are not generalized; closeness and the like of a perturbed secret, of which the law is told instead.
+Levels are those of the models, computed on the classes that a recipient reads back, in rows. A level is None where it is
+undefined: k where quasi-identifiers are not generalized; closeness and similar guarantees of a perturbed attribute, whose law
+is reported instead.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from closeknit.models.t_closeness import DISTANCES, TCloseness, default_distance
 
 
 class Level(Record):
-    """What the worst class reaches: `measured` is None where there is no limit."""
+    """The level of the worst class; `measured` is None where it is unlimited."""
 
     measured: float | None
     exact: str | None = None
@@ -37,9 +37,9 @@ class Level(Record):
 
 
 class SecretLevels(Record):
-    """Of one secret; None (or, of distances, nothing) where it has no meaning."""
+    """Levels of one sensitive attribute; None (or, for distances, no entry) where undefined."""
 
-    distance: str | None = None  # the ground distance that belongs to the column
+    distance: str | None = None  # the column's own ground distance
     t: dict[str, Level] = Field(default_factory=dict)  # by ground distance: ordered, hierarchical, equal
     beta_basic: Level | None = None
     beta_enhanced: Level | None = None
@@ -47,17 +47,17 @@ class SecretLevels(Record):
     l_distinct: Level | None = None
     l_entropy: Level | None = None
     l_frequency: Level | None = None
-    gamma: float | None = None  # of a perturbed secret
+    gamma: float | None = None  # of a perturbed attribute
 
     @property
     def own_t(self) -> Level | None:
-        """t by the distance that belongs to the column."""
+        """t by the column's own ground distance."""
         return self.t.get(self.distance or "")
 
     def __str__(self) -> str:
         if self.gamma is not None:
             return f"perturbed, gamma {self.gamma:.6g}"
-        told = [f"t {level} ({distance})" for distance, level in self.t.items()]
+        closest = [f"t {level} ({distance})" for distance, level in self.t.items()]
         named = {
             "beta": self.beta_enhanced,
             "beta (basic)": self.beta_basic,
@@ -66,11 +66,11 @@ class SecretLevels(Record):
             "l (entropy)": self.l_entropy,
             "l (frequency)": self.l_frequency,
         }
-        return ", ".join([*told, *(f"{name} {level}" for name, level in named.items() if level is not None)])
+        return ", ".join([*closest, *(f"{name} {level}" for name, level in named.items() if level is not None)])
 
 
 class PrivacyLevels(Record):
-    """Of the whole release: k, and every secret."""
+    """Levels of the whole release: k, and every sensitive attribute."""
 
     k: Level | None
     secrets: dict[str, SecretLevels]
@@ -81,7 +81,10 @@ class PrivacyLevels(Record):
 
 
 def measure_levels(published: Published | Reading) -> PrivacyLevels:
-    """Every level of a release (or of what a form read).
+    """Measure every level of a release.
+
+    Args:
+        published: A release, or what its form read.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -95,7 +98,7 @@ def measure_levels(published: Published | Reading) -> PrivacyLevels:
 
 
 def measure_secret(reading: Reading, secret: str) -> SecretLevels:
-    """Every level of one secret, in the classes in which it is seen."""
+    """Measure every level of one sensitive attribute, in its classes."""
     law = reading.retained.get(secret)
     if law is not None:
         return SecretLevels(gamma=float(law.gamma))
@@ -113,7 +116,7 @@ def measure_secret(reading: Reading, secret: str) -> SecretLevels:
 
 
 def closeness(reading: Reading, secret: str) -> Iterator[TCloseness]:
-    """Closeness of a secret by every distance that has a meaning for it."""
+    """Yield t-closeness of an attribute by every ground distance that is defined for it."""
     for distance in DISTANCES:
         model = TCloseness(secret, 1, distance)
         try:

@@ -1,20 +1,20 @@
 """COUNT queries: how far the answers from a release are from those of the original table.
 
-A query asks how many rows have `lambda_` quasi-identifiers and the secret in given ranges. Every range is a share
-theta^(1 / (lambda_ + 1)) of its column's domain, so that a share theta of the rows answers where columns are even and do not
-depend on each other. The same queries are put to the table and to each release.
+A query counts the rows that have `lambda_` quasi-identifiers and the sensitive attribute in given ranges. Every range is a
+share theta^(1 / (lambda_ + 1)) of its column's domain, so that a share theta of the rows answers where columns are uniform
+and independent. The same queries are put to the table and to each release.
 
-An analyst who has only the release takes a row to lie evenly anywhere in its cells. Where groups of columns do not line up
-inside a bucket, any way to put them together is as likely as another: of n rows, a match in one group and b in another,
-a * b / n match in both. Where a secret was perturbed, what its law adds to a count is taken off: if c of n rows are written
-with one of r values, out of the m values of the law, (c - (1 - retain) n r / m) / retain are expected to have one.
+An analyst who has only the release assumes that a row lies uniformly in its cells. Where groups of columns do not line up
+inside a bucket, every combination is equally likely: of n rows, a match in one group and b in another, a * b / n match in both.
+Where an attribute is perturbed, the part that its law adds to a count is subtracted: if c of n rows are written with one of r
+values, out of the m values of the law, (c - (1 - retain) n r / m) / retain are expected to have one.
 
 Source: the thesis on SABRE and BUREL, ch. 3 and 4 (workload error), and the paper on slicing for the buckets.
 Different from the source: a query that no row answers has no relative error; it is left out and counted. Numbers are a line,
 not a list of values, so a range begins anywhere.
 
-Cost: once a sort of the rows; for each query words of 64 cells where cells are exact, and a look at those that are left. What
-is looked at are different cells in a class or bucket, not rows.
+Cost: once a sort of the rows; for each query words of 64 cells where cells are exact, and an examination of the others.
+Distinct cells in a class or bucket are examined, not rows.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from closeknit.core.certificate import Record
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number
+from closeknit.core.limits import MOST_QUERIES
 from closeknit.core.params import number, whole
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema, require_schema
@@ -44,7 +45,7 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Queries over the columns of one table; query i asks for `columns[i]` and, last, for the secret."""
+    """Queries over the columns of one table; query i has ranges for `columns[i]` and, last, for the sensitive attribute."""
 
     schema: Schema
     quasi: tuple[Axis, ...]
@@ -58,11 +59,11 @@ class Workload:
         return len(self.columns)
 
     def another(self, seed: int) -> Workload:
-        """As many queries of the same kind, as another seed draws them."""
+        """Return as many queries of the same kind, drawn with another seed."""
         return _draw_workload(self.schema, self.quasi, self.secret, self.columns.shape[1], self.theta, len(self), seed)
 
     def get_ranges(self, i: int) -> dict[str, tuple[float, float]]:
-        """The range of each column in query i, on the axis of the column."""
+        """Return the range of each column in query i, on the axis of the column."""
         axes = [*(self.quasi[j] for j in self.columns[i]), self.secret]
         return {axis.name: (float(a), float(b)) for axis, a, b in zip(axes, self.lo[i], self.hi[i], strict=True)}
 
@@ -95,19 +96,28 @@ def queries(
     count: int = 10_000,
     seed: int = 0,
 ) -> Workload:
-    """Random COUNT queries over a frame, file or `Columns`; the first sensitive column is the secret unless one is named.
+    """Draw random COUNT queries over a table.
+
+    Args:
+        table: Rows as a frame, file or `Columns`.
+        schema: Schema of the table.
+        secret: Sensitive attribute of the queries; None takes the first.
+        lambda_: Quasi-identifiers per query.
+        theta: Expected share of rows that answer a query.
+        count: Number of queries.
+        seed: Seed of the queries.
 
     >>> import closeknit as ck
     >>> workload = queries(ck.datasets.hospital(100), ck.datasets.hospital_schema(), lambda_=2, count=5)
     >>> len(workload), list(workload.get_ranges(0))
     (5, ['zip', 'job', 'disease'])
     """
-    lambda_, count, seed = whole("lambda_", lambda_, 1), whole("count", count, 1), whole("seed", seed, 0)
+    lambda_, count, seed = whole("lambda_", lambda_, 1), whole("count", count, 1, MOST_QUERIES), whole("seed", seed, 0)
     number("theta", theta, above=0, most=1)
     name = choose_secret(schema, secret)
     others = [other for other in schema.quasi if other != name]
     if lambda_ > len(others):
-        right = f"at most {len(others)} quasi columns can be asked for beside '{name}'"
+        right = f"there are {len(others)} quasi columns in addition to '{name}'"
         raise BadInput(f"lambda_={lambda_} is too large", right=right)
     axes = axes_of(original_columns(table, schema), schema)
     return _draw_workload(schema, tuple(axes[other] for other in others), axes[name], lambda_, theta, count, seed)
@@ -124,14 +134,14 @@ def _draw_workload(
 
 
 def choose_secret(schema: Schema, secret: str | None) -> str:
-    """The sensitive column that is asked for: the first one unless it is named.
+    """Return the named sensitive attribute, or the first one.
 
     >>> from closeknit.core.kinds import flat
     >>> choose_secret(Schema(quasi={}, sensitive={"wage": flat(), "ward": flat()}), None)
     'wage'
     """
     if not require_schema(schema).sensitive:
-        raise BadInput("there is no sensitive column to ask for", right="name one in the schema")
+        raise BadInput("the schema has no sensitive column", right="name one in the schema")
     name = next(iter(schema.sensitive)) if secret is None else secret
     if name not in schema.sensitive:
         raise BadInput("is not sensitive", column=name, right=suggest_name(name, schema.sensitive))
@@ -141,7 +151,7 @@ def choose_secret(schema: Schema, secret: str | None) -> str:
 def _draw_ranges(
     axes: Sequence[Axis], chosen: NDArray[np.integer], share: float, rng: np.random.Generator
 ) -> tuple[Reals, Reals]:
-    """Both ends of each range: whole leaves, at least one; numbers anywhere."""
+    """Draw both ends of each range: whole leaves, at least one; numbers anywhere."""
     low, high = np.array([axis.ends for axis in axes]).T
     length = (high - low) * share
     leaves = np.array([axis.leaves for axis in axes])
@@ -153,7 +163,12 @@ def _draw_ranges(
 
 
 def workload_error(published: Published | Reading, original: Any, workload: Workload) -> WorkloadError:
-    """How far answers from a release (or from what a form read) are from those of the table it was made of.
+    """Measure how far answers from a release are from those of the original table.
+
+    Args:
+        published: A release, or what its form read.
+        original: Original rows as a frame, file or `Columns`.
+        workload: Queries from `queries`.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -175,7 +190,11 @@ def workload_error(published: Published | Reading, original: Any, workload: Work
 
 
 def actual_counts(original: Any, workload: Workload) -> Reals:
-    """The true answer of every query.
+    """Return the true answer of every query.
+
+    Args:
+        original: Original rows as a frame, file or `Columns`.
+        workload: Queries from `queries`.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(100), ck.datasets.hospital_schema()
@@ -191,17 +210,27 @@ def actual_counts(original: Any, workload: Workload) -> Reals:
 
 
 def estimated_counts(published: Published | Reading, workload: Workload) -> Reals:
-    """The answer of every query as an analyst estimates it from a release."""
+    """Return the answer of every query as an analyst estimates it from a release.
+
+    Args:
+        published: A release, or what its form read.
+        workload: Queries from `queries`.
+
+    >>> import closeknit as ck
+    >>> table, schema = ck.datasets.hospital(100), ck.datasets.hospital_schema()
+    >>> release = ck.anonymize(table, schema, [ck.KAnonymity(5)])
+    >>> estimated_counts(release, queries(table, schema, theta=1, count=2)).tolist()
+    [100.0, 100.0]
+    """
     reading, axes = reading_of(published), _axes(workload)
     for name in axes:
         if name not in reading.columns:
-            raise BadInput("is asked for and is not in the release", column=name, right=suggest_name(name, reading.columns))
+            raise BadInput("is queried but not in the release", column=name, right=suggest_name(name, reading.columns))
     sizes = reading.classes.sizes.astype(np.float64)
     parts = [Group.of(reading.columns, names, axes, reading.class_of, len(sizes)) for names in column_groups(reading, axes)]
     law = reading.retained.get(workload.secret.name)
-    return _answers(
-        parts if law is None else [undo_perturbation(part, workload.secret, law, sizes) for part in parts], sizes, workload
-    )
+    found = parts if law is None else [undo_perturbation(part, workload.secret.name, law, sizes) for part in parts]
+    return _answers(found, sizes, workload)
 
 
 def _axes(workload: Workload) -> dict[str, Axis]:
@@ -209,7 +238,7 @@ def _axes(workload: Workload) -> dict[str, Axis]:
 
 
 def _answers(parts: Sequence[Group | PerturbedGroup], sizes: Reals, workload: Workload) -> Reals:
-    """Groups that are not ranges for match in every row."""
+    """Multiply the matching rows of all groups; a group without a range matches in every row."""
     answers = np.zeros(len(workload))
     for i in range(len(workload)):
         ranges = workload.get_ranges(i)

@@ -1,4 +1,4 @@
-"""Which rows of a bucket match in a group of columns, as far as the cells tell: what answers of COUNT queries are made of."""
+"""Rows of a bucket that match a query in a group of columns, as far as the cells show: the parts of COUNT query answers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from closeknit.kernels.counting.queries import Words, below, every, rows_below, 
 Int32 = NDArray[np.int32]
 Reals = NDArray[np.float64]
 QueryRanges = Mapping[str, tuple[float, float]]  # the range of each column, on its axis
-WIDE = 1 << 27  # bytes of the bits (or counts) of one column, beyond which its cells are looked at one by one
+WIDE = 1 << 27  # bytes of the bits (or counts) of one column, beyond which its cells are examined one by one
 
 
 def shares(lo: Reals, hi: Reals, a: float, b: float) -> Reals:
-    """How much of each cell lies between a and b; a cell of no length is in or out, a missing one (NaN) is out.
+    """Return how much of each cell lies between a and b; a cell of no length is in or out, a missing one (NaN) is out.
 
     >>> shares(np.array([0.0, 3.0, np.nan]), np.array([4.0, 3.0, np.nan]), 3, 9).tolist()
     [0.25, 1.0, 0.0]
@@ -36,7 +36,7 @@ def shares(lo: Reals, hi: Reals, a: float, b: float) -> Reals:
 def combinations(
     columns: Columns, names: Sequence[str], bucket_of: Int32, buckets: int
 ) -> tuple[NDArray[np.int64], Int32, Reals]:
-    """A row of every combination of cells that occurs in a bucket, its bucket, and in how many rows; bucket by bucket.
+    """Return a row of every combination of cells that occurs in a bucket, its bucket, and its number of rows, bucket by bucket.
 
     >>> columns = Columns.of({"age": [30, 30, 41]})
     >>> [found.tolist() for found in combinations(columns, ["age"], np.array([1, 1, 0], np.int32), 2)]
@@ -51,7 +51,7 @@ def combinations(
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The cells of one column: which distinct one each different combination has, and their ranges, in ascending order.
+    """The cells of one column: the distinct cell of each combination, and their ranges, in ascending order.
 
     >>> cells = Cells.of(np.array([1, 0, -1], np.int32), np.array([40.0, 30.0, np.nan]), np.array([40.0, 30.0, np.nan]), False)
     >>> cells.between(35, 50), cells.codes.tolist()
@@ -65,7 +65,7 @@ class Cells:
 
     @classmethod
     def of(cls, codes: Int32, lo: Reals, hi: Reals, leaves: bool) -> Cells:
-        """From codes into ranges; -1 is the missing cell, the last one."""
+        """Build from codes into ranges; -1 is the missing cell, the last one."""
         order = np.lexsort((hi, lo))  # NaN comes last
         rank = np.empty(len(lo), dtype=np.int32)
         rank[order] = np.arange(len(lo), dtype=np.int32)
@@ -76,13 +76,13 @@ class Cells:
         return cls(ranked, lo[order], hi[order], below(ranked, known) if exact and room else None)
 
     def between(self, a: float, b: float) -> tuple[int, int]:
-        """The exact cells inside a range: the first one, and the first one after them."""
+        """Return the exact cells inside a range: the first one, and the first one after them."""
         known = len(self.marks) - 1 if self.marks is not None else 0
         first = int(np.searchsorted(self.lo[:known], a, "left"))
         return first, max(first, int(np.searchsorted(self.hi[:known], b, "right")))
 
     def narrow(self, left: Words, a: float, b: float) -> bool:
-        """Keep the cells between a and b; False where this cannot be told of whole cells."""
+        """Keep the cells between a and b; False where cells are not exact."""
         if self.marks is not None:
             first, last = self.between(a, b)
             left &= self.marks[last] & ~self.marks[first]
@@ -91,7 +91,7 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Columns that belong together: every combination of cells that occurs in a bucket, and in how many of its rows.
+    """Columns that belong together: every combination of cells that occurs in a bucket, and its number of rows.
 
     >>> from closeknit.core.kinds import numeric
     >>> columns, domain = Columns.of({"age": ["[30, 40]", "35", "90"]}), numeric().bind(np.array([30, 35, 90]))[0]
@@ -105,11 +105,11 @@ class Group:
     counts: Reals
     cells: Mapping[str, Cells]
     scratch: Reals
-    rows_below: Reals | None  # of one exact column that stands alone, by bucket: no cell needs to be looked at
+    rows_below: Reals | None  # of a single exact column, by bucket: no cell needs to be examined
 
     @classmethod
     def of(cls, columns: Columns, names: Sequence[str], axes: Mapping[str, Axis], bucket_of: Int32, buckets: int) -> Group:
-        """Counted from rows, in the order of the buckets."""
+        """Count combinations of rows, in the order of the buckets."""
         row, owner, counts = combinations(columns, names, bucket_of, buckets)
         cells = {
             name: Cells.of(columns[name].codes[row], *axes[name].ranges(columns[name]), axes[name].leaves) for name in names
@@ -121,7 +121,7 @@ class Group:
         return cls(owner, buckets, counts, cells, np.empty(len(row)), rows)
 
     def matching(self, ranges: QueryRanges) -> Reals | None:
-        """Rows of each bucket that match in these columns; None where none of them is ranges for."""
+        """Return the rows of each bucket that match in these columns; None if there is no range for any of them."""
         wanted = [(self.cells[name], a, b) for name, (a, b) in ranges.items() if name in self.cells]
         if not wanted:
             return None
@@ -139,7 +139,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class PerturbedGroup:
-    """A secret that was perturbed: matching rows as its law lets them be estimated, without bias; they may be below 0."""
+    """A perturbed attribute: matching rows as its law lets them be estimated, without bias; they may be below 0."""
 
     group: Group
     secret: str
@@ -147,7 +147,7 @@ class PerturbedGroup:
     sizes: Reals
 
     def matching(self, ranges: QueryRanges) -> Reals | None:
-        """Rows of each class that truly match."""
+        """Return the rows of each class that truly match."""
         written = self.group.matching(ranges)
         if written is None:
             return None
@@ -156,15 +156,15 @@ class PerturbedGroup:
         return (written - (1 - retain) * (b - a) / self.law.values * self.sizes) / retain
 
 
-def undo_perturbation(group: Group, secret: Axis, law: Law, sizes: Reals) -> Group | PerturbedGroup:
-    """The group as it answers where this secret was perturbed."""
-    if secret.name not in group.cells:
+def undo_perturbation(group: Group, secret: str, law: Law, sizes: Reals) -> Group | PerturbedGroup:
+    """Return the group as it answers where this attribute is perturbed."""
+    if secret not in group.cells:
         return group
-    refuse_replaced(secret.name, law)
-    return PerturbedGroup(group, secret.name, law, sizes)
+    refuse_replaced(secret, law)
+    return PerturbedGroup(group, secret, law, sizes)
 
 
 def refuse_replaced(secret: str, law: Law) -> None:
-    """A secret of which nothing was kept."""
+    """Refuse an attribute whose law retains nothing."""
     if law.retain == 0:
-        raise BadInput("was replaced in every row: nothing of it can be counted", column=secret, right="ask for another one")
+        raise BadInput("is replaced in every row, so it cannot be counted", column=secret, right="query another column")

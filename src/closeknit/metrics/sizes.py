@@ -1,4 +1,4 @@
-"""Classes by their sizes and by what they hold: a histogram, discernibility, distinct values, rows outside the majority."""
+"""Sizes and contents of equivalence classes: histogram, discernibility, distinct values, rows outside the majority."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from closeknit.metrics.queries import choose_secret
 from closeknit.metrics.query_answers import combinations
 from closeknit.models.l_diversity import LDiversity
 
-SINGLE = 24  # different sizes up to which each has a bar of its own
+SINGLE = 24  # distinct sizes up to which each has a bar of its own
 
 
 class SizeBar(Record):
-    """Classes of `first` to `last` rows: how many, and how many rows they have together."""
+    """Number of classes of `first` to `last` rows, and of their rows."""
 
     first: int
     last: int
@@ -28,7 +28,7 @@ class SizeBar(Record):
 
 
 class Sizes(Record):
-    """How large classes (or buckets) are."""
+    """Sizes of the classes (or buckets)."""
 
     summary: ClassSizes
     bars: tuple[SizeBar, ...]
@@ -42,7 +42,7 @@ class Sizes(Record):
 
 
 class Diversity(Record):
-    """How many different values of a secret stand in a class: the least, and the mean over the classes that show any."""
+    """Distinct values of a sensitive attribute in a class: the least, and the mean over the classes that show any."""
 
     secret: str
     least: int | None
@@ -56,7 +56,10 @@ class Diversity(Record):
 
 
 def class_sizes(published: Published | Reading) -> Sizes:
-    """Sizes of the classes (of the buckets, where rows do not line up): every size has a bar, or every doubling of it.
+    """Return the sizes of the classes (of the buckets, where rows do not line up), with one bar per size or per doubling of it.
+
+    Args:
+        published: A release, or what its form read.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(103), ck.datasets.hospital_schema()
@@ -82,7 +85,10 @@ def class_sizes(published: Published | Reading) -> Sizes:
 
 
 def discernibility(published: Published | Reading) -> int:
-    """Sum of the squared class sizes: pairs of rows that look alike, each row with itself included.
+    """Return the sum of the squared class sizes: pairs of rows that look alike, each row with itself included.
+
+    Args:
+        published: A release, or what its form read.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(100), ck.datasets.hospital_schema()
@@ -93,7 +99,11 @@ def discernibility(published: Published | Reading) -> int:
 
 
 def diversity(published: Published | Reading, secret: str | None = None) -> Diversity:
-    """Different values of a secret in each class in which it is seen; a missing value is one of them, a hidden one is not.
+    """Count the distinct values of a sensitive attribute in each class; a missing value counts, a hidden one does not.
+
+    Args:
+        published: A release, or what its form read.
+        secret: Sensitive attribute; None takes the first.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(100), ck.datasets.hospital_schema()
@@ -113,9 +123,11 @@ def diversity(published: Published | Reading, secret: str | None = None) -> Dive
 
 
 def classification_metric(published: Published | Reading, column: str) -> float:
-    """Share of the rows whose cell is not the most frequent one of their class: what guessing by classes gets wrong.
+    """Return the share of rows whose cell is not the most frequent one of their class: the error of guessing by classes.
 
-    Any published column may be the label; a missing cell is a value, a hidden one (`*` of a secret) is not counted.
+    Args:
+        published: A release, or what its form read.
+        column: Any published column as the label; a missing cell is a value, a hidden one (`*`) is not counted.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -126,11 +138,9 @@ def classification_metric(published: Published | Reading, column: str) -> float:
     reading = reading_of(published)
     if column not in reading.columns:
         raise BadInput("is not in the release", column=column, right=suggest_name(column, reading.columns))
-    seen = reading.of(column) if column in reading.schema.sensitive else reading
-    shown = np.ones(reading.columns.rows, dtype=bool)
+    seen, rows = reading, np.arange(reading.columns.rows)
     if column in reading.schema.sensitive:
-        shown = ~find_stars(reading.columns[column])
-    rows = np.flatnonzero(shown)
+        seen, rows = reading.of(column), np.flatnonzero(~find_stars(reading.columns[column]))
     if len(rows) == 0:
         return 0.0
     class_of: NDArray[np.int32] = seen.class_of[rows]
@@ -141,7 +151,10 @@ def classification_metric(published: Published | Reading, column: str) -> float:
 
 
 def loss_by_column(published: Published | Reading) -> dict[str, float]:
-    """General Loss Metric (variant A) of each quasi column over the published rows: 0 is exact, 1 is `*` everywhere.
+    """Return the General Loss Metric (variant A) of each quasi column over the published rows: 0 is exact, 1 is `*` everywhere.
+
+    Args:
+        published: A release, or what its form read.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(100), ck.datasets.hospital_schema()

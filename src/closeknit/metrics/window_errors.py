@@ -1,8 +1,8 @@
-"""COUNT queries on windows of a stream: how well what left answers for the rows that came.
+"""COUNT queries on windows of a stream: how well the published rows answer for the rows that arrived.
 
-A window of the output is what was published of the same positions of the input; a row that was suppressed is absent from it.
-Queries are drawn anew for each window, over the columns of the whole stream. The error of a window is the median over its
-queries, that of the stream the mean over its windows.
+A window of the output is what was published for the same positions of the input; a suppressed row is absent from it. Each
+window has its own random queries, over the columns of the whole stream. The error of a window is the median over its queries,
+that of the stream the mean over its windows.
 
 Source: the thesis on SABRE and BUREL, sec. 5.5 and 6.4. Different from the source: it divides by 0 where no row of a window
 answers a query; such queries are left out and counted.
@@ -20,6 +20,7 @@ from closeknit.core.certificate import Record
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number
+from closeknit.core.limits import MOST_QUERIES
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.forms import generalized
@@ -59,10 +60,19 @@ def window_errors(
     count: int = 200,
     seed: int = 0,
 ) -> WindowErrors:
-    """Errors of what left a stream, window by window; rows after the last whole window are not asked for.
+    """Measure the query errors of a stream, window by window; rows after the last whole window are ignored.
 
-    `written` are its cells; `positions` tells which row of `original` (a frame, file or `Columns` in the order in which rows
-    came) each of them was. `lambda_` is 3, or all quasi columns where there are fewer.
+    Args:
+        written: Published cells.
+        positions: Row of `original` to which each published row belongs, from 0.
+        original: Rows as a frame, file or `Columns`, in the order of arrival.
+        schema: Schema of the original rows.
+        window: Rows of a window.
+        secret: Sensitive attribute of the queries; None takes the first.
+        lambda_: Quasi-identifiers per query; None takes 3, or all where there are fewer.
+        theta: Expected share of rows that answer a query.
+        count: Queries per window.
+        seed: Seed of the queries.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(400), ck.datasets.hospital_schema()
@@ -70,9 +80,10 @@ def window_errors(
     >>> len(exact.medians), exact.mean, exact.absent
     (4, 0.0, 0)
     """
-    columns, window = original_columns(original, schema), whole("window", window, least=1)
+    window, count = whole("window", window, least=1), whole("count", count, 1, MOST_QUERIES)
+    columns = original_columns(original, schema)
     if len(positions) != written.rows or (len(positions) and not 0 <= positions.min() <= positions.max() < columns.rows):
-        right = "give for each written row which row of the table it was, from 0"
+        right = "give for each written row its row in the table, from 0"
         raise BadInput(f"{len(positions):,} positions are not those of {written.rows:,} written rows", right=right)
     usual = min(3, sum(name != secret for name in schema.quasi))
     first_draw = queries(columns, schema, secret, usual if lambda_ is None else lambda_, theta, count, seed)
@@ -83,17 +94,17 @@ def window_errors(
         found = workload_error(reading, columns.take(np.arange(first, first + window)), first_draw.another(seed + first))
         medians.append(found.median)
         skipped, absent = skipped + found.skipped, absent + window - len(np.unique(positions[mine]))
-    told = [median for median in medians if median is not None]
+    answered = [median for median in medians if median is not None]
     return WindowErrors(
         window=window,
         queries=count,
         skipped=skipped,
         absent=absent,
         medians=tuple(medians),
-        mean=statistics.mean(told) if told else None,
+        mean=statistics.mean(answered) if answered else None,
     )
 
 
 def _drop_unused(columns: Columns) -> Columns:
-    """Without values that no row has: each is looked at."""
+    """Drop values that no row has, since each would be examined."""
     return Columns({name: compact(column) for name, column in columns.items()}, columns.rows)
