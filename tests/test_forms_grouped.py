@@ -187,15 +187,15 @@ def test_permuted_numbers_stand_in_order_inside_their_bucket() -> None:
     ("form", "roles", "says"),
     [
         (ck.sliced([[*QUASI, DISEASE]]), {}, "one group"),
-        (ck.sliced([["age", "sex", DISEASE], ["zip", DISEASE]]), {}, "'disease': stands in two groups"),
-        (ck.sliced([["age", "sex"], ["age", "zip", DISEASE]]), {}, "'age': stands in two groups"),
+        (ck.sliced([["age", "sex", DISEASE], ["zip", DISEASE]]), {}, "'disease': is in two groups"),
+        (ck.sliced([["age", "sex"], ["age", "zip", DISEASE]]), {}, "'age': is in two groups"),
         (ck.sliced([["age", "sex"], [DISEASE]]), {}, "'zip': is in no group"),
         (
             ck.sliced([["age", "sex"], [DISEASE]]),
             {"quasi": {"age": ck.numeric(), "sex": ck.flat()}, "plain": ["zip"]},
             "'zip': is plain and in no group",
         ),
-        (ck.sliced([["age", "sex", "wage"], ["zip", DISEASE]]), {}, "'wage': stands in a group and is not published"),
+        (ck.sliced([["age", "sex", "wage"], ["zip", DISEASE]]), {}, "'wage': is in a group but not published"),
         (ck.sliced(number="age"), {}, "'age': is a column of the table"),
         (ck.bucketized(number=DISEASE), {}, "'disease': is a column of the table"),
         (ck.sliced(levels={DISEASE: 1}), {}, "'disease': has a level and is sensitive"),
@@ -241,7 +241,7 @@ def test_a_guarantee_about_secrets_that_nothing_joins_is_refused() -> None:
     both = ck.TCloseness((DISEASE, "wage"), 0.9)
     apart = [["age", "wage"], ["sex", "zip", DISEASE]]
     for form in ("multiset", {"sliced": {"columns": apart}}):
-        with pytest.raises(ck.BadInput, match="disease and wage together: they stand in different groups"):
+        with pytest.raises(ck.BadInput, match="disease and wage together: they are in different groups"):
             ck.anonymize(columns, schema, [both], ck.Mondrian(), form=form)
     release = ck.anonymize(columns, schema, [both, ck.TCloseness("wage", 0.9)], ck.Mondrian(), form="bucketized")
     assert release.certificate.ok and release.certificate.joint is not None
@@ -328,7 +328,7 @@ class Remembering:
     def describe(self, domain: Any) -> str:
         return "remembering"
 
-    def judged(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
+    def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
         self.shown.append((reading.slices(self.column), originals))
         return Verdict(True, None, "attested", why="it only looks")
 

@@ -85,7 +85,7 @@ def test_a_name_may_go_on_over_several_levels(tmp_path: Path) -> None:
         ("a;b;*\nb;b;*\n", ["row 1", "'b'", "level 1", "leaf"]),
         ("a;*\nb\n", ["row 2", "'b'", "no level above"]),
         ("a;*;all\n", ["row 1", "level 1", "'*'"]),
-        ('"a;*\n', ["no CSV"]),
+        ('"a;*\n', ["not CSV"]),
         (b"a;*\n\xff;*\n", ["byte 4", "utf-8"]),
     ],
 )

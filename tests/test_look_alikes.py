@@ -203,10 +203,10 @@ def test_the_compiled_guard_counts_known_values_only() -> None:
     """Distinct values are counted without the missing one; shares of known values are left to the model."""
     coded = SCHEMA.encode(table(["HIV"] * 5 + ["flu", None]))
     distinct, frequency = ck.LDiversity("ill", 2), ck.LDiversity("ill", 1.1, "frequency")
-    assert guard_of(coded, [distinct]).guard.leaf.sum() == 2 and guard_of(coded, [distinct]).requested == []
-    assert guard_of(coded, [frequency]).requested == [frequency]
+    assert guard_of(coded, [distinct]).guard.leaf.sum() == 2 and guard_of(coded, [distinct]).unguarded == []
+    assert guard_of(coded, [frequency]).unguarded == [frequency]
     restored = [replace(model, missing_is_a_value=True) for model in (distinct, frequency)]
-    assert guard_of(coded, restored).requested == [] and guard_of(coded, restored[:1]).guard.leaf.sum() == 3
+    assert guard_of(coded, restored).unguarded == [] and guard_of(coded, restored[:1]).guard.leaf.sum() == 3
 
 
 # Streams ------------------------------------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from closeknit.api.recipe import Recipe
 from closeknit.checks.naive_cells import group_rows
 from closeknit.cli.commands import app
 from closeknit.core.columns import Columns
-from closeknit.io.files import write_csv, write_ndjson, write_parquet
-from conftest import examples
+from closeknit.io.files import write_csv, write_parquet
+from conftest import examples, write_ndjson
 
 SEED = 2**99
 
@@ -248,7 +248,10 @@ def test_missing_identifiers_do_not_repeat_each_other(nothing: str | None) -> No
 @pytest.mark.parametrize(
     ("told", "said"),
     [
-        ({"person": "name", "rows_are_persons": True}, "column 'name': is the person, and rows_are_persons is declared too"),
+        (
+            {"person": "name", "rows_are_persons": True},
+            "column 'name': is the person column, and rows_are_persons is declared too",
+        ),
         ({"rows_are_persons": "yes"}, "schema, key 'rows_are_persons': input should be a valid boolean"),
     ],
 )

@@ -167,8 +167,8 @@ def test_the_bound_is_refused_in_other_forms(form: Any) -> None:
         (ck.numeric(), list(range(240)), "is sensitive and numeric; perturb categories"),
         (ck.prefix(), ["120", "121"] * 120, "is sensitive and prefix"),
         (ck.date(), ["2024-01-02", "2024-02-03"] * 120, "is sensitive and date"),
-        (ck.flat(), VALUES[:4] * 60, "read off the data"),
-        (ck.Hierarchy.from_nested(VALUES, from_data=True), VALUES[:4] * 60, "read off the data"),
+        (ck.flat(), VALUES[:4] * 60, "not declared"),
+        (ck.Hierarchy.from_nested(VALUES, from_data=True), VALUES[:4] * 60, "not declared"),
     ],
     ids=["numeric", "prefix", "date", "flat", "made from data"],
 )
@@ -194,7 +194,7 @@ def test_persons_with_several_rows_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("columns", "sentence"),
-    [(["age"], "not sensitive"), (["x"], "not sensitive"), ([], "none"), (["disease"] * 2, "twice"), ("disease", "no list")],
+    [(["age"], "not sensitive"), (["x"], "not sensitive"), ([], "none"), (["disease"] * 2, "twice"), ("disease", "not a list")],
 )
 def test_columns_that_cannot_be_perturbed_are_named(columns: Any, sentence: str) -> None:
     with pytest.raises(ck.BadInput, match=sentence):
@@ -246,7 +246,7 @@ def test_values_that_nobody_has_are_written_as_what_they_are(leaves: list[Any]) 
 def test_missing_secrets_need_their_place_in_the_law() -> None:
     cells = people()
     cells["disease"][::9] = [None] * len(cells["disease"][::9])
-    with pytest.raises(ck.BadInput, match=r"column 'disease': has missing secrets.*missing=True"):
+    with pytest.raises(ck.BadInput, match=r"column 'disease': has missing values.*missing=True"):
         release(cells)
     made = release(cells, ck.perturbed(0.5, missing=True), [ck.PosteriorBound("disease", 7)])  # one value more
     assert None in made.columns["disease"].cells() and "" in made.certificate.estimates["disease"]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from closeknit.attacks.beliefs import NotApplicable
-from closeknit.core.cell_ranges import cell_ranges, counts_leaves
+from closeknit.core.cell_ranges import cell_ranges
 from closeknit.core.columns import Column, Columns
 from closeknit.core.dates import date_of_labels
 from closeknit.core.domain import Domain
@@ -207,7 +207,7 @@ def _ends(domain: Domain, texts: list[str], written: Column, name: str) -> tuple
     except BadValue as bad:
         raise BadInput(bad.what, column=name, row=written.first_row(bad.index), right=bad.right) from None
     told = ~np.isnan(low)
-    if counts_leaves(domain):
+    if domain.counts_leaves:
         lo[told], hi[told] = low[told], high[told]
     elif domain.numbers is not None:
         lo[told] = np.searchsorted(domain.numbers, low[told], "left")

@@ -33,7 +33,7 @@ ZERO_WIDTH = dict.fromkeys(code for first, last in _RANGES for code in range(fir
 
 
 def fold_text(text: str) -> str:
-    """The text without what the eye does not tell apart; equal results mean that two texts look alike.
+    """The text without differences that the eye does not see; equal results mean that two texts look alike.
 
     In this order, again until nothing changes: NFKC normalization, the characters of `ZERO_WIDTH` removed, case folding, runs
     of white space as one space with none at either end. The tables are those of Python's Unicode version.

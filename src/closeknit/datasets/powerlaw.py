@@ -1,4 +1,4 @@
-"""Rows whose values follow a power law: few values are common, most are rare. For streams, made by a seed."""
+"""Rows whose values have a power-law distribution: few values are common, most are rare. For streams; drawn from a seed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ SECRETS = 10
 
 
 def power_law(rows: int = 10_000, columns: int = 2, values: int = 1000, alpha: Number = 1, seed: int = 7) -> Columns:
-    """Independent numeric columns `a1`, `a2`, ... with P(v) = c / v^alpha for v = 1..values, and an even secret `s`.
+    """Independent numeric columns `a1`, `a2`, ... with P(v) = c / v^alpha, and a uniform sensitive attribute `s`.
 
-    `alpha` 0 makes all values equally likely; the larger it is, the more rows share the first ones.
+    Args:
+        rows: number of rows.
+        columns: number of numeric columns.
+        values: number of values of each, from 1.
+        alpha: exponent; 0 makes all values equally likely.
+        seed: seed of the generator.
 
     >>> table = power_law(rows=2000, columns=2, values=50, alpha=2)
     >>> list(table), float((np.array(table["a1"].cells()) == 1).mean()) > 0.5
@@ -33,7 +38,11 @@ def power_law(rows: int = 10_000, columns: int = 2, values: int = 1000, alpha: N
 
 
 def power_law_schema(columns: int = 2, values: int = 1000) -> Schema:
-    """What the columns are, with the bounds that a stream needs.
+    """Role and kind of each column, with the bounds that a stream needs.
+
+    Args:
+        columns: number of numeric columns.
+        values: number of values of each.
 
     >>> power_law_schema(1, 50).quasi
     {'a1': Numeric(lo=1, hi=50, step=None, bins=None, snap=False)}
