@@ -42,6 +42,33 @@ class Column:
         """Rows per distinct value; rows without a value are not counted."""
         return count_codes(self.codes, len(self.values))
 
+    @property
+    def coded(self) -> tuple[Codes, int]:
+        """Codes from 0, the missing value first, and how many there are: a key to sort and group rows by."""
+        return self.codes + 1, len(self.values) + 1
+
+    @classmethod
+    def of(cls, cells: NDArray[Any]) -> Column:
+        """From the value of every row, distinct values in ascending order.
+
+        >>> Column.of(np.array([7, 3, 7])).codes.tolist()
+        [1, 0, 1]
+        """
+        values, codes = np.unique(cells, return_inverse=True)
+        return cls(values, codes.astype(np.int32))
+
+    def drop_unused(self) -> Column:
+        """The same cells without the distinct values that no row has: removed values must not be published.
+
+        >>> Column(np.array([3, 7]), np.array([1])).drop_unused().values.tolist()
+        [7]
+        """
+        used = self.counts > 0
+        if used.all():
+            return self
+        renumber = np.append(np.cumsum(used) - 1, -1).astype(np.int32)
+        return Column(self.values[used], renumber[self.codes])
+
     def take(self, rows: NDArray[np.integer]) -> Column:
         """The same column for other rows; all distinct values are kept, including those that no row has any more."""
         return Column(self.values, self.codes[rows])

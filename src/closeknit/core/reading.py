@@ -116,8 +116,8 @@ class Reading:
 
     def _codes(self, names: list[str]) -> NDArray[np.int32]:
         """Equal numbers for rows with equal cells; missing-value codes are missing cells."""
-        cells = [without_markers(self.columns[name], self.schema.missing) for name in names]
-        return groups([(column.codes + 1, len(column.values) + 1) for column in cells], self.columns.rows)[0]
+        cells = [without_markers(self.columns[name], self.schema.missing).coded for name in names]
+        return groups(cells, self.columns.rows)[0]
 
     def cells_of(self, index: int) -> dict[str, str]:
         """The written cells that identify one class, as a certificate names it."""

@@ -21,7 +21,6 @@ from closeknit.core.kind_forms import KINDS, kind_form, kind_from, kind_text
 from closeknit.core.kinds import Kind, texts_of
 from closeknit.core.limits import MOST_COLUMNS, MOST_ROWS, check_count
 from closeknit.core.params import number, refuse_uncalled
-from closeknit.core.row_sorting import Coded, row_order
 from closeknit.core.table import Table
 from closeknit.core.tree import Int32
 
@@ -116,32 +115,15 @@ class Schema(Summarized, BaseModel):
 
     def forms(self) -> dict[str, Any]:
         """The plain mappings that a recipe contains."""
-        written: dict[str, Any] = {
-            "identifier": list(self.identifier),
-            "quasi": {name: kind_form(kind) for name, kind in self.quasi.items()},
-            "sensitive": {name: kind_form(kind) for name, kind in self.sensitive.items()},
-            "plain": list(self.plain),
-            "drop": list(self.drop),
-            "allow_unique": list(self.allow_unique),
-            "person": self.person,
-            "person_rows": self.person_rows if self.person else None,
-            "rows_are_persons": self.rows_are_persons,
-            "missing": list(self.missing),
-            "importance": dict(self.importance),
-        }
+        written: dict[str, Any] = {key: list(value) if isinstance(value, tuple) else value for key, value in self}
+        written |= {role: {name: kind_form(kind) for name, kind in written[role].items()} for role in KINDED}
+        written |= {"person_rows": self.person and self.person_rows, "importance": dict(self.importance)}
         return {key: value for key, value in written.items() if value}
 
     def _check(self) -> None:
         roles: dict[str, str] = {}
-        for role, names in (
-            ("identifier", self.identifier),
-            ("quasi", self.quasi),
-            ("sensitive", self.sensitive),
-            ("plain", self.plain),
-            ("drop", self.drop),
-            ("person", [self.person] if self.person else []),
-        ):
-            for name in names:
+        for role in ROLES:
+            for name in _list_names(getattr(self, role) or None):
                 other = roles.setdefault(name, role)
                 if other != role and {other, role} != {"quasi", "sensitive"}:  # slicing may serve a column that is both
                     raise BadInput(f"is listed as {other} and as {role}", column=name, right="give it one role")
@@ -239,21 +221,17 @@ class Schema(Summarized, BaseModel):
             if (columns[self.person].codes < 0).any():
                 raise BadInput("a row has no person", column=self.person, right="give every row a person")
             persons = sort_values(columns[self.person]).codes.astype(np.int64)
-        keys: list[Coded] = [(codes, domain.size + 1) for codes, domain, _ in (*quasi, *secret)]
-        keys += [(column.codes + 1, len(column.values) + 1) for column in plain.values()]
-        keys += [] if persons is None else [(persons, int(persons.max()) + 1)]
-        order = row_order(keys, columns.rows)
         return Table(
             self,
-            _stack_codes([codes for codes, _, _ in quasi], order),
-            _stack_codes([codes for codes, _, _ in secret], order),
+            _stack_codes([codes for codes, _, _ in quasi], columns.rows),
+            _stack_codes([codes for codes, _, _ in secret], columns.rows),
             tuple(domain for _, domain, _ in quasi),
             tuple(domain for _, domain, _ in secret),
             tuple(shown for _, _, shown in secret),
-            {name: column.take(order) for name, column in plain.items()},
-            None if persons is None else persons[order],
-            order,
-        )
+            plain,
+            persons,
+            np.arange(columns.rows),
+        ).sort_rows()
 
     def encode_column(self, column: Column, name: str, kind: Kind) -> tuple[Int32, Domain, NDArray[np.generic]]:
         """Leaf code of every row (a missing value is the last leaf), the domain, and the published value of each leaf."""
@@ -305,19 +283,14 @@ def _publish_values(domain: Domain, values: NDArray[np.generic], leaves: Int32) 
 
 def sort_values(column: Column) -> Column:
     """The same column with its distinct values sorted, so that codes do not depend on the order of the input."""
-    occurs = np.flatnonzero(column.counts > 0)
-    texts = column.values[occurs]
-    order = np.argsort(texts.astype(str) if texts.dtype.kind == "O" else texts, kind="stable")
-    rank = np.full(len(column.values) + 1, -1, dtype=np.int32)
-    rank[occurs[order]] = np.arange(len(occurs))
-    return Column(column.values[occurs[order]], rank[column.codes])
+    column = column.drop_unused()
+    values = column.values
+    order = np.argsort(values.astype(str) if values.dtype.kind == "O" else values, kind="stable")
+    return Column(values[order], np.append(np.argsort(order), -1).astype(np.int32)[column.codes])
 
 
-def _stack_codes(codes: list[Int32], order: NDArray[np.int64]) -> NDArray[np.int32]:
-    stacked = np.empty((len(order), len(codes)), dtype=np.int32)
-    for j, column in enumerate(codes):
-        stacked[:, j] = column
-    return stacked.take(order, axis=0)  # whole rows at once: their cells are adjacent in memory
+def _stack_codes(codes: list[Int32], rows: int) -> Int32:
+    return np.stack(codes, axis=1) if codes else np.empty((rows, 0), dtype=np.int32)
 
 
 def _kind(name: object, form: object, base: Path | None) -> Kind:

@@ -14,7 +14,7 @@ from closeknit.core.classes import Classes, Histogram
 from closeknit.core.columns import Column, Columns
 from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets
 from closeknit.core.domain import Domain
-from closeknit.core.row_sorting import tie_order
+from closeknit.core.row_sorting import Coded, row_order, tie_order
 from closeknit.core.tree import Int32
 
 if TYPE_CHECKING:
@@ -81,14 +81,22 @@ class Table:
         """These rows only, over the same domains."""
         return replace(
             self,
-            quasi=self.quasi[rows],
-            sensitive=self.sensitive[rows],
+            quasi=self.quasi.take(rows, axis=0),  # whole rows at once: their cells are adjacent in memory
+            sensitive=self.sensitive.take(rows, axis=0),
             plain={name: column.take(rows) for name, column in self.plain.items()},
             persons=None if self.persons is None else self.persons[rows],
             rows=self.rows[rows],
             joints={names: (codes[rows], domain) for names, (codes, domain) in self.joints.items()},
             weights=None if self.weights is None else self.weights[rows],
         )
+
+    def sort_rows(self) -> Table:
+        """The same table in canonical order: by all cells of a row."""
+        keys: list[Coded] = [(self.quasi[:, j], domain.size + 1) for j, domain in enumerate(self.quasi_domains)]
+        keys += [(self.sensitive[:, j], domain.size + 1) for j, domain in enumerate(self.sensitive_domains)]
+        keys += [column.coded for column in self.plain.values()]
+        keys += [] if self.persons is None else [(self.persons, int(self.persons.max()) + 1)]
+        return self.take(row_order(keys, len(self)))
 
     def tie_order(self, seed: int) -> NDArray[np.int64]:
         """Positions in the order for a method: by quasi-identifiers, ties by the seed.

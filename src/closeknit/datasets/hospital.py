@@ -141,14 +141,14 @@ def hospital(rows: int = 10_000, seed: int = 7) -> Columns:
     stay = _stays(rng, disease, age)
     columns = {
         "name": _names(rng, women),
-        "age": _numbers(age),
+        "age": Column.of(age),
         "sex": _texts(["female", "male"], np.where(women, 0, 1)),
         "zip": _zips(rng, area),
         "job": _texts([name for jobs in JOBS.values() for name in jobs], job),
-        "admission": _numbers(FIRST_DAY + day),
+        "admission": Column.of(FIRST_DAY + day),
         "disease": _texts([one.name for one in DISEASES], disease),
-        "stay": _numbers(stay),
-        "charge": _numbers(_charges(rng, disease, stay)),
+        "stay": Column.of(stay),
+        "charge": Column.of(_charges(rng, disease, stay)),
     }
     return Columns(columns, rows)
 
@@ -283,12 +283,6 @@ def _log(weights: Floats) -> Floats:
     return np.log(np.maximum(weights, 1e-300))
 
 
-def _numbers(cells: NDArray[Any]) -> Column:
-    values, codes = np.unique(cells, return_inverse=True)
-    return Column(values, codes.astype(np.int32))
-
-
 def _texts(texts: list[str], which: Ints) -> Column:
     """Only the texts that occur, in their order."""
-    seen, codes = np.unique(which, return_inverse=True)
-    return Column(np.array([texts[i] for i in seen.tolist()], dtype=object), codes.astype(np.int32))
+    return Column(np.array(texts, dtype=object), which.astype(np.int32)).drop_unused()

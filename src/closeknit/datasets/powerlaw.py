@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.exact import Number
@@ -32,9 +31,9 @@ def power_law(rows: int = 10_000, columns: int = 2, values: int = 1000, alpha: N
     rng = np.random.default_rng(whole("seed", seed, 0))
     bounds = np.cumsum(np.arange(1, values + 1) ** -float(number("alpha", alpha, least=0)))
     drawn = {
-        f"a{j + 1}": _column(np.searchsorted(bounds, rng.random(rows) * bounds[-1], side="right") + 1) for j in range(columns)
+        f"a{j + 1}": Column.of(np.searchsorted(bounds, rng.random(rows) * bounds[-1], side="right") + 1) for j in range(columns)
     }
-    return Columns({**drawn, "s": _column(rng.integers(1, SECRETS + 1, rows))}, rows)
+    return Columns({**drawn, "s": Column.of(rng.integers(1, SECRETS + 1, rows))}, rows)
 
 
 def power_law_schema(columns: int = 2, values: int = 1000) -> Schema:
@@ -48,8 +47,3 @@ def power_law_schema(columns: int = 2, values: int = 1000) -> Schema:
     {'a1': Numeric(lo=1, hi=50, step=None, bins=None, snap=False)}
     """
     return Schema(quasi={f"a{j + 1}": numeric(1, values) for j in range(columns)}, sensitive={"s": flat()})
-
-
-def _column(cells: NDArray[np.int64]) -> Column:
-    values, codes = np.unique(cells, return_inverse=True)
-    return Column(values, codes.astype(np.int32))

@@ -70,21 +70,18 @@ def distinct(keys: NDArray[np.int64], limit: int) -> tuple[NDArray[np.int64], ND
 
 def label_column(labels: list[str], codes: Int32) -> Column:
     """Written labels as a column; the empty label is a missing cell."""
-    kept = [i for i, label in enumerate(labels) if label != ""]
-    code_of = np.full(len(labels), -1, dtype=np.int32)
-    code_of[kept] = np.arange(len(kept))
-    return Column(np.array([labels[i] for i in kept], dtype=object), code_of[codes])
+    shown = np.array([label != "" for label in labels], dtype=bool)
+    code_of = np.where(shown, np.cumsum(shown) - 1, -1).astype(np.int32)
+    return Column(np.array(labels, dtype=object)[shown], code_of[codes])
 
 
 def compact(column: Column) -> Column:
     """Only the values that occur: a list of values must not disclose rows that are not published."""
-    used = np.flatnonzero(column.counts > 0)
-    code_of = np.full(len(column.values) + 1, -1, dtype=np.int32)
-    code_of[used] = np.arange(len(used))
-    values = column.values[used]
+    column = column.drop_unused()
+    values = column.values
     if values.dtype.kind == "O" and len(values) and all(type(value) in (int, float) for value in values.tolist()):
         values = np.array(values.tolist())  # numbers read from text: whole numbers if all published ones are
-    return Column(values, code_of[column.codes])
+    return Column(values, column.codes)
 
 
 def hide_cells(column: Column, rows: NDArray[np.bool_]) -> Column:

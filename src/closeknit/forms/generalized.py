@@ -161,8 +161,7 @@ class Generalized(Form):
         self, columns: Columns, schema: Schema, persons: Persons | None = None, joints: Sequence[tuple[str, ...]] = ()
     ) -> Reading:
         """Rows with equal written quasi-identifiers are one class."""
-        cells = {name: without_markers(columns[name], schema.missing) for name in schema.quasi}
-        keys = [(column.codes + 1, len(column.values) + 1) for column in cells.values()]
+        keys = [without_markers(columns[name], schema.missing).coded for name in schema.quasi]
         class_of, count = groups(keys, columns.rows)
         secrets: dict[Secret, CodedSecret] = {name: secret_codes(columns[name], name, schema) for name in schema.sensitive}
         secrets |= {names: join_secrets([secrets[name] for name in names]) for names in joints}

@@ -107,7 +107,7 @@ class Grouped(Form):
             raise BadInput("is not in the release", column=self.number, right="add it: it has the number of the bucket")
         column_groups = self.column_groups(schema)
         marked = {name: without_markers(column, schema.missing) for name, column in columns.items()}
-        bucket_of, count = groups([_encode_column(marked[self.number])], columns.rows)
+        bucket_of, count = groups([marked[self.number].coded], columns.rows)
         heads = None if persons is None else next(iter(persons.values()))
         buckets = Classes.of(bucket_of, count, {}, heads)
         seen: dict[Secret, Reading] = {}
@@ -118,7 +118,7 @@ class Grouped(Form):
             if not set(names) <= set(group):
                 continue  # nothing joins them
             known = [self.number, *list_known_columns(group, secret, schema)]
-            class_of, classes = groups([_encode_column(marked[name]) for name in known], columns.rows)
+            class_of, classes = groups([marked[name].coded for name in known], columns.rows)
             coded: list[CodedSecret] = [secret_codes(columns[name], name, schema) for name in names]
             codes = {secret: coded[0] if isinstance(secret, str) else join_secrets(coded)}
             behind = None if persons is None else persons[names[0]]
@@ -127,7 +127,7 @@ class Grouped(Form):
 
     def disorder(self, columns: Columns, schema: Schema) -> list[str]:
         """Groups of columns whose cells are not sorted in their buckets: cells of one row may then belong to one person."""
-        bucket_of, count = groups([_encode_column(columns[self.number])], columns.rows)
+        bucket_of, count = groups([columns[self.number].coded], columns.rows)
         in_turn = row_order([(bucket_of, count)], columns.rows)
         same = np.diff(bucket_of[in_turn]) == 0
         found = []
@@ -187,7 +187,7 @@ def write_column(table: Table, name: str, rows: Order, level: int | str | None =
         return compact(column), (codes, len(shown) + 1)
     if name in schema.plain:
         plain = table.plain[name].take(rows)
-        return compact(plain), (plain.codes + 1, len(plain.values) + 1)
+        return compact(plain), plain.coded
     place = list(schema.quasi).index(name)
     domain = table.quasi_domains[place]
     codes, leaf_of = distinct(table.quasi[rows, place].astype(np.int64), domain.size + 1)
@@ -205,10 +205,6 @@ def encode_known(table: Table, form: Grouped, secret: Secret) -> NDArray[np.int3
         cells = [write_column(table, name, every, (form.levels or {}).get(name))[1] for name in known]
         codes.append(groups(cells, len(table))[0])
     return np.stack(codes, axis=1)
-
-
-def _encode_column(column: Column) -> Coded:
-    return column.codes + 1, len(column.values) + 1
 
 
 def _places(bucket_of: NDArray[np.int32], count: int, ranks: list[NDArray[np.int32]]) -> NDArray[np.int64]:

@@ -27,7 +27,6 @@ from closeknit.core.kinds import Kind, texts_of
 from closeknit.core.params import choice
 from closeknit.core.perturbation import Law, retention, words_of
 from closeknit.core.reading import Persons, Reading
-from closeknit.core.row_sorting import Coded, row_order
 from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Partition, Table, WrittenTable
 from closeknit.forms.generalized import SUPPRESSED, Generalized
@@ -94,12 +93,7 @@ class Perturbed(Form):
 
         A method that uses true values, or the order of rows that differ in nothing else, would disclose them by its classes.
         """
-        table = self._draw_secrets(self._cells.before(table, seed), np.arange(len(table)), seed)
-        keys: list[Coded] = [(table.quasi[:, j], domain.size + 1) for j, domain in enumerate(table.quasi_domains)]
-        keys += [(table.sensitive[:, j], domain.size + 1) for j, domain in enumerate(table.sensitive_domains)]
-        keys += [(column.codes + 1, len(column.values) + 1) for column in table.plain.values()]
-        keys += [] if table.persons is None else [(table.persons, int(table.persons.max()) + 1)]
-        return table.take(row_order(keys, len(table)))
+        return self._draw_secrets(self._cells.before(table, seed), np.arange(len(table)), seed).sort_rows()
 
     def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
         """Rows sorted by their written cells, as in the form `generalized`; values are perturbed now if they are not yet."""

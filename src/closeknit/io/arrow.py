@@ -82,11 +82,11 @@ def _encode(plain: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
 def _texts(distinct: pa.Array, codes: Codes, name: str, file: object) -> Column:
     values = np.array(distinct.to_pylist(), dtype=object)
     if pc.any(pc.match_substring(distinct, "\0")).as_py():
-        refuse_nul(Columns({name: drop_unused(Column(values, codes))}, len(codes)), file)
+        refuse_nul(Columns({name: Column(values, codes).drop_unused()}, len(codes)), file)
     nothing = np.flatnonzero(values == "")
     if len(nothing):
         codes[codes == nothing[0]] = -1
-    return drop_unused(Column(values, codes))
+    return Column(values, codes).drop_unused()
 
 
 def _floats(distinct: pa.Array, codes: Codes) -> Column:
@@ -97,7 +97,7 @@ def _floats(distinct: pa.Array, codes: Codes) -> Column:
     numbers += 0.0  # turns -0.0 into 0.0
     values, place = np.unique(numbers, return_inverse=True)
     place[np.isnan(numbers)] = -1
-    return drop_unused(Column(values, np.append(place, -1)[codes]))
+    return Column(values, np.append(place, -1)[codes]).drop_unused()
 
 
 def widen(narrow: NDArray[np.generic]) -> NDArray[np.float64]:
@@ -138,27 +138,13 @@ def _days(distinct: pa.Array, codes: Codes, name: str, file: object) -> Column:
     return Column(days.astype("datetime64[D]"), codes)
 
 
-def drop_unused(column: Column) -> Column:
-    """The same cells without the distinct values that no row has: removed values must not be published.
-
-    >>> column = Columns.of({"sex": ["f", "m"]})["sex"].take(np.array([1]))
-    >>> drop_unused(column).values.tolist()
-    ['m']
-    """
-    used = column.counts > 0
-    if used.all():
-        return column
-    renumber = np.append(np.cumsum(used) - 1, -1).astype(np.int32)
-    return Column(column.values[used], renumber[column.codes])
-
-
 def array_from_column(column: Column) -> pa.Array:
     """The cells as a new Arrow array of the plain type of the values.
 
     >>> array_from_column(Columns.of({"age": [30, None, 31]})["age"]).to_pylist()
     [30, None, 31]
     """
-    column = drop_unused(column)
+    column = column.drop_unused()
     values = column.values
     if values.dtype == object:
         distinct = texts_to_arrow(values.tolist()).cast(pa.string())
@@ -177,7 +163,7 @@ def array_like(column: Column, kind: pa.DataType) -> pa.Array:
     >>> array_like(Columns.of({"age": ["[30, 39]"]})["age"], pa.int8()).type
     DataType(string)
     """
-    column = drop_unused(column)
+    column = column.drop_unused()
     plain = array_from_column(column)
     if pa.types.is_dictionary(kind):
         inner = array_like(column, kind.value_type)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
-from closeknit.io.arrow import array_from_column, column_from_arrow, columns_from_arrow, drop_unused
+from closeknit.io.arrow import array_from_column, column_from_arrow, columns_from_arrow
 from closeknit.io.buffers import codes_from_arrow, codes_to_arrow, numbers_from_arrow, numbers_to_arrow
 from closeknit.io.canonical import canonical_blocks
 
@@ -81,7 +81,7 @@ def _cells(cells: pa.ChunkedArray, name: str) -> Column:
         return column_from_arrow(cells, name)
     whole = cells.unify_dictionaries().combine_chunks()
     distinct = column_from_arrow(pa.chunked_array([whole.dictionary]), name)
-    return drop_unused(Column(distinct.values, np.append(distinct.codes, -1)[codes_from_arrow(whole.indices)]))
+    return Column(distinct.values, np.append(distinct.codes, -1)[codes_from_arrow(whole.indices)]).drop_unused()
 
 
 def block_from(columns: Mapping[str, Cells]) -> Block:

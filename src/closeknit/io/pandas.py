@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from closeknit.core.columns import Column, Columns
-from closeknit.io.arrow import drop_unused, fits_narrow
+from closeknit.io.arrow import fits_narrow
 
 
 def pandas_from_columns(columns: Columns, like: pd.DataFrame, text: Collection[str] = ()) -> pd.DataFrame:
@@ -25,7 +25,7 @@ def pandas_from_columns(columns: Columns, like: pd.DataFrame, text: Collection[s
     [False, True]
     """
     kinds = {name: kind for name, kind in like.dtypes.items() if name not in text}
-    series = {name: _series(drop_unused(column), kinds.get(name)) for name, column in columns.items()}
+    series = {name: _series(column.drop_unused(), kinds.get(name)) for name, column in columns.items()}
     return pd.DataFrame(series, index=pd.RangeIndex(columns.rows))
 
 

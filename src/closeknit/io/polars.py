@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from closeknit.core.columns import Column, Columns
-from closeknit.io.arrow import array_from_column, drop_unused, fits_narrow
+from closeknit.io.arrow import array_from_column, fits_narrow
 
 
 def polars_from_columns(columns: Columns, like: pl.DataFrame | pl.LazyFrame, text: Collection[str] = ()) -> pl.DataFrame:
@@ -24,7 +24,7 @@ def polars_from_columns(columns: Columns, like: pl.DataFrame | pl.LazyFrame, tex
     ['m']
     """
     kinds = {name: kind for name, kind in like.collect_schema().items() if name not in text}
-    return pl.DataFrame([_series(name, drop_unused(column), kinds.get(name)) for name, column in columns.items()])
+    return pl.DataFrame([_series(name, column.drop_unused(), kinds.get(name)) for name, column in columns.items()])
 
 
 def _series(name: str, column: Column, kind: pl.DataType | None) -> pl.Series:
