@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from closeknit.core.errors import BadInput
-from closeknit.io import csv as door
-from closeknit.io.csv import PLAIN, CsvFormat, read_csv
+from closeknit.io.csv import PLAIN, CsvFormat, read_csv, read_plain
 from closeknit.io.files import read
 
 SIGNS = st.text(alphabet='ab,;"\n\r é\t', max_size=6)
@@ -215,14 +214,14 @@ def test_census_file(data_folder: Path) -> None:
         assert table[name].cells() == [row[place] for row in rows[1:]]
 
 
-def test_files_without_quotes_are_read_the_same_in_parts_and_by_arrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_without_quotes_are_read_the_same_in_parts_and_by_arrow(tmp_path: Path) -> None:
     """More distinct cells than there is room for at first, short and long ones, empty cells and empty lines."""
     rng = np.random.default_rng(5)
     rows = [f"{x % 3},{'né' * int(rng.integers(0, 5))}{x % 7},{rng.integers(0, 2500)}" for x in range(4000)]
-    (tmp_path / "t.csv").write_text("a,b,c\n" + "\n".join(rows[:2000]) + "\n\n0,,\n" + "\n".join(rows[2000:]), encoding="utf-8")
-    monkeypatch.setattr(door, "_BLOCK", 1 << 13)
-    mine = read_csv(tmp_path / "t.csv", columns=["c", "b"])
-    monkeypatch.setattr(door, "_plain", lambda *given: None)
+    body = "\n".join(rows[:2000]) + "\n\n0,,\n" + "\n".join(rows[2000:])
+    (tmp_path / "t.csv").write_text("a,b,c\r\n" + body.replace("\n", "\r\n"), encoding="utf-8", newline="")  # read by Arrow
     theirs = read_csv(tmp_path / "t.csv", columns=["c", "b"])
-    assert mine.rows == theirs.rows == 4001 and len(mine["c"].values) > 1024
-    assert all(mine[name].cells() == theirs[name].cells() for name in ("c", "b"))
+    for block in (1 << 13, 1 << 22):
+        mine = read_plain(body.encode(), ",", ["a", "b", "c"], ["c", "b"], block)
+        assert mine is not None and mine.rows == theirs.rows == 4001 and len(mine["c"].values) > 1024
+        assert all(mine[name].cells() == theirs[name].cells() for name in ("c", "b"))

@@ -1,4 +1,4 @@
-"""Frames and Parquet: typed in, the same types out, built anew; what was removed travels nowhere."""
+"""Frames and Parquet: typed input, the same types in the output, new frames without removed values."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def _cells(data: bytes, file: Path, format: CsvFormat, columns: Wanted) -> Colum
     quote = format.quote if format.quote and format.quote.encode() in body else None
     if quote and not _quotes_are_regular(body, quote, delimiter):
         _raise_fault(body, file, delimiter, quote, len(names))
-    read = None if quote or b"\r" in body or len(names) > MOST_COLUMNS else _plain(body, delimiter, names, wanted)
+    read = None if quote or b"\r" in body or len(names) > MOST_COLUMNS else read_plain(body, delimiter, names, wanted)
     if read is None:
         table = _parse(body, file, delimiter, quote, names, wanted)
         read = Columns({name: _column(table.column(name)) for name in wanted}, table.num_rows)
@@ -171,10 +171,21 @@ def _quotes_are_regular(body: bytes, quote: str, delimiter: str) -> bool:
     return bool(before.all() and after.all())
 
 
-def _plain(body: bytes, delimiter: str, names: list[str], wanted: list[str]) -> Columns | None:
-    """A file without quotes, read in parallel parts; None if a line has too few or too many cells."""
+def read_plain(body: bytes, delimiter: str, names: list[str], wanted: list[str], block: int = _BLOCK) -> Columns | None:
+    r"""Rows without quotes, read in parallel parts; None if a line has too few or too many cells.
+
+    Args:
+        body: the rows in UTF-8.
+        delimiter: the character between cells.
+        names: the columns of the file.
+        wanted: the columns to read.
+        block: least number of bytes of a part.
+
+    >>> read_plain(b"1,x\n2,\n", ",", ["a", "b"], ["b"])["b"].cells()
+    ['x', None]
+    """
     place = np.array([wanted.index(name) if name in wanted else -1 for name in names])
-    parts = max(1, min(PARTS, len(body) // _BLOCK))
+    parts = max(1, min(PARTS, len(body) // block))
     edges = [0, *(body.find(b"\n", len(body) * i // parts) + 1 or len(body) for i in range(1, parts)), len(body)]
     data = np.frombuffer(body, dtype=np.uint8)
 
