@@ -197,7 +197,7 @@ def test_by_the_command_line(tmp_path: Path, form: Any) -> None:
     [
         ({"sliced": {"columns": [["age", "town", "sex", "disease"]]}}, "one group"),
         ({"sliced": {"columns": [["age", "disease"], ["town", "sex", "disease"]]}}, "two groups"),
-        ({"sliced": {"columns": "age"}}, "no list of groups"),
+        ({"sliced": {"columns": "age"}}, "not a list of groups"),
         ({"sliced": {"groups": []}}, "no parameter 'groups'"),
         ("permuted", "is sensitive and flat"),
         ("anatomized", "'anatomized' is unknown"),

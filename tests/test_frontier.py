@@ -70,7 +70,7 @@ def test_refusals_are_rows_with_their_sentence(curves: Frontier) -> None:
     refused = [point for point in curves.points if point.name == "burel"]
     assert not any(point.ok or point.front for point in refused)
     assert all(point.reason and "likeness" in point.reason and point.level is None and not point.measured for point in refused)
-    assert str(curves).count("burel at 0.2 made no release: burel plans for") == 1
+    assert str(curves).count("burel at 0.2 has no release: burel plans for") == 1
     with pytest.raises(ck.BadInput) as refusal:
         ck.anonymize(hospital(ROWS), hospital_schema(), MODELS, ck.Burel())
     assert refused[0].reason and refused[0].reason.split(";")[0] == str(refusal.value).split(";")[0]
@@ -79,7 +79,7 @@ def test_refusals_are_rows_with_their_sentence(curves: Frontier) -> None:
 def test_an_impossible_value_is_a_row() -> None:
     found = ck.frontier(hospital(30), hospital_schema(), [ck.KAnonymity(4)], "mondrian", vary={"k": [2, 31]}, seed=SEED)
     assert [point.ok for point in found.points] == [True, False]
-    assert "cannot be kept" in str(found.points[1].reason)
+    assert "cannot be met" in str(found.points[1].reason)
 
 
 def test_what_is_not_guaranteed_is_measured_all_the_same() -> None:

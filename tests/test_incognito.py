@@ -276,7 +276,7 @@ def test_a_large_lattice_is_refused_with_its_size_and_the_columns_that_make_it()
 def test_what_no_vector_keeps_is_refused() -> None:
     rows = [{"sex": "f", "blood": "A"}] * 5
     table = encoded(rows, {"sex": AXES["sex"]}, [1], ["blood"])
-    with pytest.raises(ck.Unsatisfiable, match="at most 4 rows cannot be kept: none of the 1 vectors"):
+    with pytest.raises(ck.Unsatisfiable, match="at most 4 rows cannot be met: none of the 1 vectors"):
         Incognito().run(table, [Narrow(4)], 0, ignore_progress)
 
 

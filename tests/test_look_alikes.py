@@ -126,7 +126,7 @@ def test_without_look_alike_values_nothing_changes() -> None:
     assert not any("alike" in note for note in release.certificate.notes)
 
 
-def test_a_declared_spelling_that_nobody_has_moves_no_value() -> None:
+def test_a_declared_spelling_without_rows_changes_no_value() -> None:
     """The first leaf of the tree looks like `flu`, and has another parent."""
     tree = ck.Hierarchy.from_nested({"other": ["Flu", "burn"], "lung": ["flu", "cough"]})
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": tree})

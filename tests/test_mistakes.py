@@ -83,7 +83,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a group of another column": (
         lambda: ck.anonymize(TABLE, SCHEMA, [ck.LDiversity("disease", 2)], form=ck.sliced([["agee"], ["sex", "disease"]])),
-        "column 'agee': stands in a group and is not published; did you mean 'age'?",
+        "column 'agee': is in a group but not published; did you mean 'age'?",
     ),
     "a stacked column misspelled": (
         lambda: ck.anonymize(TABLE, SCHEMA, MODELS, ck.StackAndDeal(column="diseases")),

@@ -1,4 +1,4 @@
-"""Persons with several rows: they stay together or are counted once, guarantees about them are attested, nobody is named."""
+"""Persons with several rows: they stay together or are counted once, guarantees about them are attested, no person is named."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from closeknit.api.recipe import Recipe
 from closeknit.checks.naive_cells import group_rows
 from closeknit.cli.commands import app
 from closeknit.core.columns import Columns
-from closeknit.io.files import write_csv, write_ndjson, write_parquet
-from conftest import examples
+from closeknit.io.files import write_csv, write_parquet
+from conftest import examples, write_ndjson
 
 SEED = 2**99
 
@@ -173,8 +173,8 @@ def test_classes_an_adversary_sees_hold_k_persons() -> None:
 
 
 def identified(**roles: Any) -> ck.Schema:
-    told = {"quasi": {"age": ck.numeric(), "sex": ck.flat()}, "sensitive": {"disease": ck.flat()}}
-    return ck.Schema(**{**told, **roles})
+    usual = {"quasi": {"age": ck.numeric(), "sex": ck.flat()}, "sensitive": {"disease": ck.flat()}}
+    return ck.Schema(**{**usual, **roles})
 
 
 def test_counting_rows_of_visits_makes_classes_of_few_persons() -> None:
@@ -246,15 +246,18 @@ def test_missing_identifiers_do_not_repeat_each_other(nothing: str | None) -> No
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("roles", "message"),
     [
-        ({"person": "name", "rows_are_persons": True}, "column 'name': is the person, and rows_are_persons is declared too"),
+        (
+            {"person": "name", "rows_are_persons": True},
+            "column 'name': is the person column, and rows_are_persons is declared too",
+        ),
         ({"rows_are_persons": "yes"}, "schema, key 'rows_are_persons': input should be a valid boolean"),
     ],
 )
-def test_what_contradicts_itself_is_refused(told: dict[str, Any], said: str) -> None:
-    with pytest.raises(ck.BadInput, match=said):
-        identified(**told)
+def test_what_contradicts_itself_is_refused(roles: dict[str, Any], message: str) -> None:
+    with pytest.raises(ck.BadInput, match=message):
+        identified(**roles)
 
 
 def test_an_identifier_of_another_type_says_how_it_need_not_be_read() -> None:
@@ -266,10 +269,10 @@ def test_an_identifier_of_another_type_says_how_it_need_not_be_read() -> None:
 
 def test_a_stream_notes_that_identifiers_were_not_checked() -> None:
     unchecked = "every row was counted as a person of its own; whether an identifier repeats was not checked"
-    told = identified(identifier=["name"], quasi={"age": ck.numeric(0, 100), "sex": ck.flat()})
-    assert unchecked in ck.Castle(told, k=2, delta=3).certificate.notes
+    schema = identified(identifier=["name"], quasi={"age": ck.numeric(0, 100), "sex": ck.flat()})
+    assert unchecked in ck.Castle(schema, k=2, delta=3).certificate.notes
     whole = Columns.of({**PAIRS, "name": [*"abcd"]})
-    assert unchecked not in ck.replay(ck.Castle(told, k=2, delta=3), whole).certificate.notes
+    assert unchecked not in ck.replay(ck.Castle(schema, k=2, delta=3), whole).certificate.notes
 
 
 def test_identifiers_leave_no_trace(tmp_path: Path) -> None:

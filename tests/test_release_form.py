@@ -115,7 +115,7 @@ def test_buckets_in_another_order_are_found_though_all_hashes_fit(out: Path) -> 
     for part in ("quasi.csv", "sensitive.csv"):
         (out / part).unlink()
     certify_again(out, lambda told: told.update(files=told["files"][:1]))
-    assert "must count from 1 in the order of what the buckets hold" in findings(out)
+    assert "must count from 1 in the order of the buckets' contents" in findings(out)
 
 
 def test_columns_in_another_order_are_found(out: Path) -> None:

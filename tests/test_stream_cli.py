@@ -129,8 +129,8 @@ def test_bad_lines_are_set_aside(folder: Path) -> None:
     for why in (
         "not JSON",
         "not a JSON object",
-        "'age' stands there twice",
-        "NaN is no number",
+        "'age' occurs twice",
+        "NaN is not a number",
         "not UTF-8",
         "longer than",
         "'age' holds a list",

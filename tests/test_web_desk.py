@@ -20,12 +20,12 @@ from closeknit.api.recipe import models_from
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.schema import Schema
-from closeknit.io.files import write_ndjson, write_parquet
+from closeknit.io.files import write_parquet
 from closeknit.models import REGISTRY
 from closeknit.web.desk import choices, draft, guarantees, protection, roles, table_preview
 from closeknit.web.desk.chart import frontier_svg
 from closeknit.web.desk.table_preview import csv_format, open_table
-from conftest import examples
+from conftest import examples, write_ndjson
 
 HOSPITAL = ck.datasets.hospital(300)
 DRAFT: dict[str, Any] = ck.datasets.hospital_recipe("table.csv")

@@ -178,7 +178,7 @@ def parquet(rows: int, columns: int = 3) -> bytes:
         ((",".join(f"c{i}" for i in range(30)) + "\n").encode() * 2, "people.csv", "people.csv: the table has 30 columns"),
         (b"PK\x03\x04" + b"\x00" * 100, "people.csv", "people.csv"),
         (b"\x1f\x8b\x08\x00broken", "people.csv.gz", "people.csv.gz: the gzip data is damaged"),
-        (b"not parquet", "people.parquet", "people.parquet: this is not a whole Parquet file"),
+        (b"not parquet", "people.parquet", "people.parquet: this is not a complete Parquet file"),
         (b"", "people.csv", "people.csv"),
     ],
     ids=[
@@ -220,7 +220,7 @@ def test_zip_is_not_unpacked(tmp_path: Path) -> None:
         ("schema: [", "the recipe: is not valid YAML"),
         ("!!python/object/apply:os.system ['true']", "the recipe: is not valid YAML"),
         ({"schema": RECIPE["schema"], "stream": {"castle": {"k": 2}}}, "the recipe is one of the stream"),
-        ({**RECIPE, "models": [{"k_anonymity": {"k": 50}}]}, "k-anonymity, k = 50 cannot be kept"),
+        ({**RECIPE, "models": [{"k_anonymity": {"k": 50}}]}, "k-anonymity, k = 50 cannot be met"),
         ("[" * 4000, "the recipe: is not valid YAML"),
         (
             {**RECIPE, "schema": {"quasi": {"age": {"numeric": {"lo": 0, "hi": 99, "bins": 10**9}}, "sex": "flat"}}},

@@ -46,7 +46,7 @@ def publish_table(
     table: Table, partition: Partition, models: Sequence[Model], form: Form, seed: int = 0
 ) -> tuple[Columns, Certificate]:
     """Write, read back as a stranger would, and certify what was read; where that fails, with less of the suppressed rows."""
-    less: tuple[Form, ...] = getattr(form, "fallbacks", ()) if (partition.class_of < 0).any() else ()
+    less = form.fallbacks if (partition.class_of < 0).any() else ()
     *more, least = (form, *less)
     for shape in more:
         with suppress(Unsatisfiable):

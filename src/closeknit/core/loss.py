@@ -1,7 +1,7 @@
-"""What generalization costs: the General Loss Metric, measured on the written cells alone, so that anybody gets the same.
+"""Information loss: the General Loss Metric, measured on the written cells alone, so that a recipient computes the same.
 
-Variant A counts leaves under the node over all leaves, variant B one less of each; both are 0 for a single value and 1 for `*`.
-A suppressed row counts 1.
+Variant A is the number of leaves under the node over all leaves, variant B subtracts one from each; both are 0 for a single
+value and 1 for `*`. A suppressed row counts 1.
 """
 
 from __future__ import annotations
@@ -14,14 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
-from closeknit.core.errors import BadInput
-from closeknit.core.kinds import BadValue, Losses, texts_of
+from closeknit.core.errors import BadValue
+from closeknit.core.kinds import Losses, texts_of
 from closeknit.core.schema import Schema
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Loss of a release: in total (weighted by importance, suppressed rows as 1) and per column, variants A and B."""
+    """Loss of a release.
+
+    Args:
+        a: total of variant A, weighted by importance; suppressed rows count 1.
+        b: the same for variant B.
+        columns: both variants per column.
+    """
 
     a: float
     b: float
@@ -29,29 +35,29 @@ class Loss:
 
 
 def list_texts(column: Column, markers: Collection[str] = ()) -> list[str]:
-    """Distinct written cells of a column as text, and '' for the missing one at the end and for declared markers."""
+    """Distinct written cells of a column as text; '' for missing-value codes, and once more at the end for the missing cell."""
     return [*("" if text in markers else text for text in texts_of(column.values)), ""]
 
 
 def cell_losses(columns: Columns, schema: Schema) -> dict[str, Losses]:
-    """Loss of each distinct written cell of each quasi column; the last entry is the missing cell."""
+    """Loss of each distinct written cell of each quasi-identifier; the last entry is the missing cell."""
     losses = {}
     for name, kind in schema.quasi.items():
         column = columns[name]
         try:
             losses[name] = kind.losses(list_texts(column, schema.missing))
         except BadValue as bad:
-            raise BadInput(bad.what, column=name, row=column.first_row(bad.index), right=bad.right) from None
-        except ValueError as bad:
-            cell = column.values[bad.args[0]]
-            row = column.first_row(bad.args[0])
-            right = "write a number, a range like [20, 30], or '*'"
-            raise BadInput(f"'{cell}' is neither a number nor a range", column=name, row=row, right=right) from None
+            raise bad.located(name, column.first_row(bad.index)) from None
     return losses
 
 
 def measure_loss(columns: Columns, schema: Schema, suppressed: int = 0) -> Loss:
     """Loss of written cells.
+
+    Args:
+        columns: the written cells.
+        schema: the published schema.
+        suppressed: number of suppressed rows.
 
     >>> from closeknit.core.kinds import numeric, flat
     >>> schema = Schema(quasi={"age": numeric(0, 100), "sex": flat()}, importance={"age": 3})
@@ -66,7 +72,14 @@ def measure_loss(columns: Columns, schema: Schema, suppressed: int = 0) -> Loss:
 def weigh_losses(
     losses: Mapping[str, Losses], counts: Mapping[str, NDArray[np.int64]], schema: Schema, rows: int, suppressed: int = 0
 ) -> Loss:
-    """Loss of cells of which is known how many rows have each; the missing one stands last.
+    """Loss of counted cells.
+
+    Args:
+        losses: per column, the loss of each distinct cell, the missing one last.
+        counts: per column, the rows of each distinct cell.
+        schema: the published schema.
+        rows: number of published rows.
+        suppressed: number of suppressed rows.
 
     >>> from closeknit.core.kinds import flat
     >>> schema = Schema(quasi={"sex": flat()})
@@ -83,13 +96,3 @@ def weigh_losses(
     if every:
         total_a, total_b = ((x * rows + suppressed) / every for x in (total_a, total_b))
     return Loss(float(total_a), float(total_b), per_column)
-
-
-def class_losses(columns: Columns, schema: Schema, class_of: NDArray[np.int32], count: int) -> NDArray[np.float64]:
-    """Variant A of each class: the weighted mean over columns of what its cells cost."""
-    _, first = np.unique(class_of, return_index=True)
-    weights = np.array(schema.weights()) / sum(schema.weights()) if schema.quasi else np.empty(0)
-    total = np.zeros(count)
-    for weight, (name, losses) in zip(weights, cell_losses(columns, schema).items(), strict=True):
-        total += weight * losses[columns[name].codes[first], 0]
-    return total
