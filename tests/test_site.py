@@ -7,8 +7,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -109,3 +111,24 @@ def test_reference_has_every_public_name() -> None:
     assert len(listed) == len(set(listed))
     missing = {name for name, value in public_names() if {name, f"{value.__module__}.{value.__qualname__}"}.isdisjoint(listed)}
     assert missing == set()
+
+
+@pytest.mark.parametrize("name", ["packages", "architecture"])
+def test_map_shows_the_packages_of_today(name: str) -> None:
+    """`make map` draws it; imports and lines may drift a little, the packages may not."""
+    drawn = re.findall(r'id="package-(\w+)"', (DOCS / "pictures" / f"{name}.svg").read_text(encoding="utf-8"))
+    source = Path(closeknit.__file__).parent
+    assert sorted(drawn) == sorted(path.parent.name for path in source.glob("*/__init__.py"))
+    assert f"pictures/{name}.svg" in (DOCS / "architecture.md").read_text(encoding="utf-8")
+
+
+def test_map_can_be_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    package_map = import_module("package_map")
+    monkeypatch.setattr(package_map, "PICTURES", tmp_path)
+    package_map.main()
+    for name in ("packages", "architecture"):
+        assert ElementTree.parse(tmp_path / f"{name}.svg").getroot().tag.endswith("svg")
+    counts = package_map.count_imports()
+    assert counts["methods", "core"] > 10 and counts["core", "methods"] == 0
+    assert set(package_map.CONTENTS) == {name for row in package_map.layers() for name in row}

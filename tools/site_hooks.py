@@ -37,6 +37,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Lead links to notebooks to their pages, and end every page with a link to the glossary."""
     if not page.file.src_uri.startswith("notebooks/"):
         markdown = markdown.replace(".ipynb)", ".md)")
+    for name, source in FROM_ROOT.items():
+        markdown = markdown.replace(f"](../{source})", f"]({name})")
     if page.file.src_uri == GLOSSARY:
         return markdown
     glossary = posixpath.relpath(GLOSSARY, posixpath.dirname(page.file.src_uri) or ".")
