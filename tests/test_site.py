@@ -122,6 +122,13 @@ def test_map_shows_the_packages_of_today(name: str) -> None:
     assert f"pictures/{name}.svg" in (DOCS / "architecture.md").read_text(encoding="utf-8")
 
 
+def test_walk_follows_a_call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    import_module("walk").main("audit")
+    hops = capsys.readouterr().out.splitlines()
+    assert hops[0].startswith("api/auditing.py") and hops[-1].startswith(f"{len(hops) - 1} hops")
+
+
 def test_map_can_be_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(ROOT / "tools")
     package_map = import_module("package_map")
