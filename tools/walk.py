@@ -7,7 +7,9 @@ The number of hops is the number of files to open in order to follow the call. C
 
 from __future__ import annotations
 
+import csv
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -15,7 +17,7 @@ from typing import Any
 
 import closeknit as ck
 
-SOURCE = Path(ck.__file__).parent
+SOURCE = f"{Path(ck.__file__).parent}/"
 MODELS = [ck.KAnonymity(5), ck.TCloseness("disease", 0.3)]
 
 
@@ -26,13 +28,12 @@ def trace(call: Callable[[], Any]) -> list[tuple[int, str, str]]:
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         nonlocal depth
-        path = Path(frame.f_code.co_filename)
-        if event not in ("call", "return") or not path.is_relative_to(SOURCE):
+        if event not in ("call", "return") or not frame.f_code.co_filename.startswith(SOURCE):
             return
-        name, function = path.relative_to(SOURCE).as_posix(), frame.f_code.co_name
+        name, function = frame.f_code.co_filename.removeprefix(SOURCE), frame.f_code.co_name
         if event == "call":
             depth += 1
-            if name not in hops and not function.startswith("<"):  # modules and comprehensions are not calls
+            if name not in hops and name != "__init__.py" and not function.startswith("<"):  # the last: no calls
                 hops[name] = (depth, name, function)
         else:
             depth -= 1
@@ -58,16 +59,21 @@ def calls() -> dict[str, Callable[[], Any]]:
         castle.flush()
         _ = castle.certificate
 
-    def audit() -> Any:
-        return ck.audit(release.frame, certificate=release.certificate)
+    def spark() -> None:
+        with tempfile.NamedTemporaryFile("w", suffix=".csv", encoding="utf-8") as file:
+            csv.writer(file).writerows([list(table), *cells])
+            file.flush()
+            ck.anonymize(file.name, schema, MODELS, method, engine="spark", master="local[1]")
 
-    release = ck.anonymize(table, schema, MODELS, ck.Mondrian())  # also compiles what is not compiled yet
+    cells, method = list(zip(*(table[name].cells() for name in table), strict=True)), ck.Mondrian()
+    release = ck.anonymize(table, schema, MODELS, method)  # also compiles what is not compiled yet
+    frame, certificate = release.frame, release.certificate
     stream()
     return {
-        "anonymize": lambda: ck.anonymize(table, schema, MODELS, ck.Mondrian()),
-        "audit": audit,
+        "anonymize": lambda: ck.anonymize(table, schema, MODELS, method),
+        "audit": lambda: ck.audit(frame, certificate=certificate),
         "stream": stream,
-        "spark": lambda: ck.anonymize(table, schema, MODELS, ck.Mondrian(), engine="spark", master="local[1]"),
+        "spark": spark,
     }
 
 
