@@ -112,8 +112,8 @@ def test_the_page_says_the_same_as_the_record(folder: Path) -> None:
         assert found["sentence"] in flat, found["sentence"]
     for reason in record["untried"]:
         assert f"not tried: {reason}" in shown.stdout
-    assert "stays at home" in shown.stdout
-    assert "stays at home" not in closeknit("attack", release).stdout
+    assert "private, do not share" in shown.stdout
+    assert "private" not in closeknit("attack", release).stdout
 
 
 def test_it_repeats_itself(folder: Path) -> None:

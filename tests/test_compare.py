@@ -258,7 +258,13 @@ def standing(folder: Path) -> set[str]:
 def test_folder_is_private_and_holds_record_lines_and_picture(recipe: Path) -> None:
     shown = closeknit(recipe, "--methods", "stack_and_deal,burel", "-o", "compare.private/")
     assert shown.exit_code == 0, shown.output
-    for part in ("stack_and_deal", "sabre(fill=sweep)", "(2) t-closeness of disease", "burel made no release", "stays at home"):
+    for part in (
+        "stack_and_deal",
+        "sabre(fill=sweep)",
+        "(2) t-closeness of disease",
+        "burel made no release",
+        "private, do not share",
+    ):
         assert part in shown.stdout, part
     folder = recipe.parent / "compare.private"
     assert folder.stat().st_mode & 0o777 == 0o700

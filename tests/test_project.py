@@ -53,11 +53,11 @@ def faults(pattern: re.Pattern[str]) -> list[str]:
 def test_public_name_resolves(name: str) -> None:
     value = getattr(closeknit, name)
     assert name in dir(closeknit)
-    assert inspect.ismodule(value) == (name in closeknit._ROOMS), "a file of a room hides the public name"
+    assert inspect.ismodule(value) == (name in closeknit._PACKAGES), "a file of a room hides the public name"
 
 
 def test_table_of_names_is_all_of_them() -> None:
-    assert sorted([*closeknit._HOME, *closeknit._ROOMS]) == sorted(closeknit.__all__)
+    assert sorted([*closeknit._MODULE_OF, *closeknit._PACKAGES]) == sorted(closeknit.__all__)
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

@@ -192,7 +192,7 @@ def test_folder_of_a_killed_page_goes_with_the_next_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words,sentence",
     [
-        (["--host", "0.0.0.0"], "would travel to 0.0.0.0 in the clear"),
+        (["--host", "0.0.0.0"], "would be sent to 0.0.0.0 unencrypted"),
         (["--tls-cert", "c.pem"], "a TLS certificate and its key belong together"),
         (["--tls-cert", "c.pem", "--tls-key", "k.pem"], "c.pem: there is no such file"),
         (["--host", "192.0.2.1", "--behind-proxy"], "give it with --name"),
