@@ -100,7 +100,7 @@ def test_every_door_gives_the_same_look(tmp_path: Path) -> None:
         ("t.csv", b"a,b\n1\n", "row 1"),
         ("t.csv", b"\xff\xfe\x00", "encoding"),
         ("t.parquet", b"PAR1 no", "my table"),
-        ("t.csv.gz", gzip.compress(b"a,b\n" + b"1,1\n" * 5000, mtime=0), "unpacks to more"),
+        ("t.csv.gz", gzip.compress(b"a,b\n" + b"1,1\n" * 5000, mtime=0), "decompresses to more"),
         ("t.csv.gz", b"\x1f\x8bdamaged", "gzip"),
         ("t.exe", b"a", "suffix"),
     ],

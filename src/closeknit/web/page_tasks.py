@@ -1,4 +1,4 @@
-"""What a worker does for the pages: small looks at the table, which it keeps in memory from one to the next."""
+"""The tasks of a worker for the pages: short computations on the table, which stays in memory between them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from closeknit.web.desk.table_preview import Limits, csv_format, open_table, pre
 
 
 def inspect_table(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
-    """First rows, columns and guesses; the first draft is made of them. `builtin` makes the table first."""
+    """Preview the table, guess roles and kinds, and save the first draft; `builtin` generates the table first."""
     tell("reading", 0.1)
     if requested.get("builtin"):
         save_draft(case, write_example(case.table))
@@ -34,21 +34,21 @@ def inspect_table(case: Case, requested: TaskOptions, limits: Limits, tell: Prog
 
 
 def run_assessment(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
-    """What the raw table reaches today, and every guarantee that could be asked of it."""
+    """Measure the levels of the raw table, for every guarantee that could be requested."""
     tell("counting", 0.2)
     recipe, table = load_recipe(case, requested, limits)
     return assess_table(table, recipe.schema).record()
 
 
 def choices(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
-    """What each method makes of a sample of `rows`, or of all rows."""
+    """Compare the methods on a sample of `rows`, or on all rows."""
     _, table = load_recipe(case, requested, limits)
     draft, rows, names = draft_of(case), requested.get("rows"), requested.get("methods")
     return compare_methods(draft, case.folder, columns=table, rows=rows, names=names, progress=tell).record()
 
 
 def frontier(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
-    """What stricter or looser guarantees would cost, on a sample of `rows`, or on all."""
+    """Measure what stricter or looser guarantees would cost, on a sample of `rows`, or on all."""
     _, table = load_recipe(case, requested, limits)
     draft, rows, names = draft_of(case), requested.get("rows"), requested.get("methods")
     return vary_guarantee(
