@@ -169,6 +169,7 @@ def compare_methods(
         suppress=recipe.suppress,
         form=recipe.form,
         seed=recipe.seed,
+        allow_vacuous=recipe.allow_vacuous,
         progress=progress,
     )
     choices = from_comparison(found, table.rows)

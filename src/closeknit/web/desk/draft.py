@@ -99,6 +99,15 @@ def confine_paths(forms: Mapping[str, Any], path: str) -> Draft:
     return draft
 
 
+def with_keys(draft: Mapping[str, Any], **keys: Any) -> Draft:
+    """Return the draft with these keys; a key whose value is false or 0 is removed.
+
+    >>> with_keys({"models": [], "suppress": 0.1}, suppress=0, allow_vacuous=True)
+    {'models': [], 'allow_vacuous': True}
+    """
+    return {key: value for key, value in {**draft, **keys}.items() if key not in keys or value}
+
+
 def recipe_of(draft: Mapping[str, Any], folder: Path | None = None) -> Recipe:
     """Return the draft as a recipe; `folder` contains its table.
 

@@ -229,6 +229,15 @@ def with_unique(draft: Forms, name: str, allowed: bool) -> Draft:
     return _with_schema(draft, {**schema, "allow_unique": [*others, name] if allowed else others})
 
 
+def with_rows_as_persons(draft: Forms, confirmed: bool) -> Draft:
+    """Return the draft in which every row is (or is not) declared to be another person; a person column removes that.
+
+    >>> with_rows_as_persons({"schema": {"quasi": {"age": "numeric"}}}, True)["schema"]
+    {'quasi': {'age': 'numeric'}, 'rows_are_persons': True}
+    """
+    return _with_schema(draft, {**_schema(draft), "rows_are_persons": confirmed})
+
+
 def column_faults(columns: Columns, draft: Forms) -> dict[str, str]:
     """Return what is wrong with each column, one sentence each; correct columns are left out.
 
