@@ -16,7 +16,7 @@ import pytest
 
 from closeknit.core.errors import BadInput
 from closeknit.web import access, http_server, peers
-from closeknit.web.body_limits import STRANGER
+from closeknit.web.body_limits import ANONYMOUS
 from closeknit.web.cases import Case
 from closeknit.web.desk.draft import read_draft
 from closeknit.web.desk.table_preview import Limits
@@ -54,10 +54,10 @@ FORM, TEXT = "multipart/form-data; boundary=x", "application/x-www-form-urlencod
 def test_a_stranger_sends_no_more_than_a_token(tmp_path: Path, kind: str) -> None:
     """The form for the token is open to everybody: a gigabyte in it would stand on the disk, or in memory."""
     with client_of(team(tmp_path / "home", at_once=0), {"origin": HERE}) as client:
-        told = {"content-type": kind, "content-length": str(STRANGER + 1)}
+        told = {"content-type": kind, "content-length": str(ANONYMOUS + 1)}
         assert client.post("/login", content=never(), headers=told).status_code == 413
         assert (
-            client.post("/login", content=iter([b"token=" + b"x" * STRANGER]), headers={"content-type": kind}).status_code
+            client.post("/login", content=iter([b"token=" + b"x" * ANONYMOUS]), headers={"content-type": kind}).status_code
             == 413
         )
 
