@@ -166,7 +166,7 @@ def test_a_recipe_of_another_release_is_named(folder: Path, tmp_path: Path) -> N
     for change, reason in (
         ({"models": [{"k_anonymity": {"k": 6}}]}, "another release"),
         ({"seed": None}, "the seed"),
-        ({"models": [{"k_anonymity": {"k": 500}}]}, "makes no release"),
+        ({"models": [{"k_anonymity": {"k": 500}}]}, "gives no release"),
     ):
         file = tmp_path / "recipe.yaml"
         file.write_text(yaml.safe_dump({**forms, **change}), encoding="utf-8")

@@ -146,7 +146,7 @@ def test_guarantees_that_no_method_keeps_are_rows() -> None:
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no models": ({"models": []}, "no guarantee was asked for"),
+    "no models": ({"models": []}, "no guarantee is requested"),
     "a column that is not sensitive": ({"models": [ck.LDiversity("age", 2)]}, "column 'age': l_diversity is asked"),
     "an unknown method": ({"methods": ["sabre", "sabble"]}, "method 'sabble' is unknown; did you mean 'sabre'"),
     "a method unlike any": ({"methods": ["arx"]}, "method 'arx' is unknown; choose one of: .*burel, .*stack_and_deal"),

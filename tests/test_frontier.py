@@ -144,7 +144,7 @@ def test_the_strictest_looking_guarantee_is_varied() -> None:
         ({"t": [0.2], "k": [3]}, MODELS, "cannot be read"),
         ({"t": [0.2, 7]}, MODELS, "t=7 is out of range"),
         ("c", [ck.LDiversity("disease", 2, kind="recursive", c=2)], "no usual grid for 'c'"),
-        (None, [], "no guarantee was asked for"),
+        (None, [], "no guarantee is requested"),
     ],
 )
 def test_what_cannot_be_varied_is_said(vary: Any, models: Any, sentence: str) -> None:

@@ -70,9 +70,9 @@ FORMS: dict[str, Any] = {
 STRANGER = """
 import sys
 from pathlib import Path
-from closeknit.api.reporting import saved
+from closeknit.api.reporting import load_release
 for folder in sorted(Path('.').iterdir()):
-    release = saved(folder)
+    release = load_release(folder)
     Path(folder, 'again.html').write_text(release.report(), encoding='utf-8')
     Path(folder, 'again.json').write_text(release.public_record().to_json(), encoding='utf-8')
 """

@@ -405,7 +405,7 @@ def test_bad_places(folder: Path) -> None:
 def test_a_recipe_of_a_stream_is_none_of_a_table(folder: Path) -> None:
     write_recipe(folder, data="in.ndjson")
     result = CliRunner().invoke(app, ["anonymize", "recipe.yaml", "-o", "release"])
-    refused(result, "the recipe is one of the stream 'castle', not of a table", "closeknit stream")
+    refused(result, "the recipe describes the stream 'castle', not a table", "closeknit stream")
 
 
 def test_the_recipe_may_name_the_input(folder: Path) -> None:

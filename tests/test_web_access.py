@@ -163,7 +163,7 @@ def test_headers_of_every_answer(client: TestClient, monkeypatch: pytest.MonkeyP
 
     answers = [client.get(path) for path in ("/", "/api/jobs", "/nothing", "/static/style.css", "/api/openapi.json")]
     answers += [client.get("/", headers={"host": "evil"}), client.post("/api/jobs", headers={"content-length": "9" * 12})]
-    monkeypatch.setattr(cases, "mine", broken)
+    monkeypatch.setattr(cases, "list_owned", broken)
     answers += [client.get("/"), client.get("/api/jobs")]
     assert [answer.status_code for answer in answers] == [200, 200, 404, 200, 200, 403, 413, 500, 500]
     for answer in answers:
@@ -183,7 +183,7 @@ def test_faults_are_logged_without_cells(
     def broken(*_: Any) -> Any:
         raise ValueError(f"cannot read {ROWS}")
 
-    monkeypatch.setattr(client.app.state.cases, "mine", broken)  # type: ignore[attr-defined]
+    monkeypatch.setattr(client.app.state.cases, "list_owned", broken)  # type: ignore[attr-defined]
     assert client.get("/api/jobs?name=gout").json() == {
         "error": "the server failed; this message contains nothing of your table"
     }
@@ -194,7 +194,7 @@ def test_faults_are_logged_without_cells(
     "text,mode,sentence",
     [
         ("ann: " + "a" * 24, 0o640, "other users can read it"),
-        ("ann: short", 0o600, "the token of ann is short"),
+        ("ann: short", 0o600, "the token of ann is too short"),
         ("ann " + "a" * 24, 0o600, "row 1: this is not a line"),
         ("../x: " + "a" * 24, 0o600, "this is not a line"),
         (f"ann: {'a' * 24}\nann: {'b' * 24}", 0o600, "row 2: this is not a line"),

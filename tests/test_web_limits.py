@@ -219,7 +219,7 @@ def test_zip_is_not_unpacked(tmp_path: Path) -> None:
         ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "the recipe refers to itself"),
         ("schema: [", "the recipe: is not valid YAML"),
         ("!!python/object/apply:os.system ['true']", "the recipe: is not valid YAML"),
-        ({"schema": RECIPE["schema"], "stream": {"castle": {"k": 2}}}, "the recipe is one of the stream"),
+        ({"schema": RECIPE["schema"], "stream": {"castle": {"k": 2}}}, "the recipe describes the stream"),
         ({**RECIPE, "models": [{"k_anonymity": {"k": 50}}]}, "k-anonymity, k = 50 cannot be kept"),
         ("[" * 4000, "the recipe: is not valid YAML"),
         (
