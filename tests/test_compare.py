@@ -77,8 +77,8 @@ def test_json_is_read_back(comparison: Comparison) -> None:
         Comparison.from_json("{}", "x.json")
     with pytest.raises(ck.BadInput, match=r"^x\.json: is not valid JSON at line 1"):  # no key is to blame
         Comparison.from_json("{bad", "x.json")
-    with pytest.raises(ck.BadInput, match="format 2"):
-        Comparison.from_json(comparison.model_copy(update={"format": 2}).to_json())
+    with pytest.raises(ck.BadInput, match="format 3"):
+        Comparison.from_json(comparison.model_copy(update={"format": 3}).to_json())
 
 
 def test_printed_table_is_aligned_and_says_what_is_meant(comparison: Comparison) -> None:
@@ -147,7 +147,7 @@ def test_guarantees_that_no_method_keeps_are_rows() -> None:
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no models": ({"models": []}, "no guarantee is requested"),
-    "a column that is not sensitive": ({"models": [ck.LDiversity("age", 2)]}, "column 'age': l_diversity is asked"),
+    "a column that is not sensitive": ({"models": [ck.LDiversity("age", 2)]}, "column 'age': l_diversity is requested"),
     "an unknown method": ({"methods": ["sabre", "sabble"]}, "method 'sabble' is unknown; did you mean 'sabre'"),
     "a method unlike any": ({"methods": ["arx"]}, "method 'arx' is unknown; choose one of: .*burel, .*stack_and_deal"),
     "an unknown parameter": ({"methods": [{"sabre": {"fil": "knn"}}]}, "has no parameter 'fil'; did you mean 'fill'"),
@@ -273,7 +273,7 @@ def test_folder_is_private_and_holds_record_lines_and_picture(recipe: Path) -> N
         "comparison.csv": 0o600,
         "comparison.svg": 0o600,
     }
-    assert "t of disease reached (smaller is safer)" in (folder / "comparison.svg").read_text(encoding="utf-8")
+    assert "t of disease measured (smaller is safer)" in (folder / "comparison.svg").read_text(encoding="utf-8")
     read = Comparison.from_json((folder / "comparison.json").read_text(encoding="utf-8"))
     lines = list(csv.DictReader((folder / "comparison.csv").read_text(encoding="utf-8").splitlines()))
     assert [line["method"] for line in lines] == [row.name for row in read.methods]

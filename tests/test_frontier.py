@@ -221,7 +221,7 @@ def test_folder_is_private_and_the_picture_is_a_picture(curves: Frontier, tmp_pa
         "stack_and_deal",
         "sabre(fill=knn)",
         "loss (General Loss Metric A)",
-        "t of disease reached (smaller is safer)",
+        "t of disease measured (smaller is safer)",
     ):
         assert part in text, part
     with pytest.raises(ck.BadInput, match="exists already"):

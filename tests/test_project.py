@@ -72,7 +72,12 @@ def test_import_is_light() -> None:
     assert loaded.split() == []
 
 
+def _lines(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
 def test_files_and_functions_are_short() -> None:
+    """Docstrings do not count: every parameter is to be described."""
     long = []
     for path in project_files():
         if path.suffix != ".py":
@@ -82,7 +87,7 @@ def test_files_and_functions_are_short() -> None:
             long.append(f"{path.relative_to(ROOT)}: {lines} lines")
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                lines = _lines(node) - (_lines(node.body[0]) if ast.get_docstring(node) else 0)
                 if lines > LONGEST_FUNCTION:
                     long.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has {lines} lines")
     assert long == []

@@ -104,26 +104,9 @@ def anonymize(
     choice("allow_vacuous", allow_vacuous, (True, False))
     models = check_guarantees(require_schema(schema), models_from(models), method, requested)
     seed = _seed(seed)
-    on_spark = wants_spark(data, engine, master)
-    if on_spark and escape_formulas:
-        raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
-    if on_spark:
-        described = _data_form(data, True, csv.form(csv) if csv else {})
-        shape = requested or build_from_form("form", usual_form(method), FORMS)
-        return anonymize_on_spark(
-            data,
-            schema,
-            models,
-            method,
-            shape,
-            seed,
-            suppress=suppress,
-            allow_vacuous=allow_vacuous,
-            master=master,
-            csv=csv,
-            described=described,
-            tell=progress,
-        )
+    if wants_spark(data, engine, master):
+        options = {"suppress": suppress, "allow_vacuous": allow_vacuous, "master": master, "csv": csv, "tell": progress}
+        return _on_spark(data, schema, models, method, requested, seed, escape_formulas, options)
     progress("reading", 0.0)
     columns, found = read_table(data, csv, schema)
     described = _data_form(data, False, found.form(csv) if found else {})
@@ -145,6 +128,23 @@ def anonymize(
         types=parquet_types(part_files(data)[0]) if parquet else None,
         origin=Origin(columns, schema, tuple(models), done.method, seed, build_person_counter(done.table, partition)),
     )
+
+
+def _on_spark(
+    data: Any,
+    schema: Schema,
+    models: Sequence[Model],
+    method: Method,
+    form: Form | None,
+    seed: int,
+    escape_formulas: bool,
+    options: dict[str, Any],
+) -> Release:
+    if escape_formulas:
+        raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
+    described = _data_form(data, True, options["csv"].form(options["csv"]) if options["csv"] else {})
+    shape = form or build_from_form("form", usual_form(method), FORMS)
+    return anonymize_on_spark(data, schema, models, method, shape, seed, described=described, **options)
 
 
 @dataclass(frozen=True)
