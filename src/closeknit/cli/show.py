@@ -42,7 +42,7 @@ def show_sample(out: Console, table: Columns, schema: Schema, release: Release) 
 
 def show_loss(out: Console, release: Release) -> None:
     """Print the General Loss Metric per column, as numbers and bars."""
-    grid = Grid(title="Loss per column (0: unchanged, 1: suppressed)", title_justify="left", box=None)
+    grid = Grid(title="Loss per column (0: unchanged, 1: all information lost)", title_justify="left", box=None)
     for name, justify in (("column", "left"), ("loss", "right"), ("", "left")):
         grid.add_column(name, justify=justify)  # type: ignore[arg-type]
     sign = "█" if out.encoding.startswith("utf") else "#"

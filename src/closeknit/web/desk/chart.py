@@ -101,7 +101,7 @@ def _axes(across: AxisScale, up: AxisScale, choices: Choices) -> list[str]:
     parts += [_text(across(tick), HEIGHT - BOTTOM + 18, f"{tick:.4g}", "middle") for tick in across.ticks()]
     parts += [_text(LEFT - 8, up(tick) + 4, f"{tick:.4g}", "end") for tick in up.ticks()]
     safer = "larger" if choices.higher_is_safer else "smaller"
-    parts += ["</g>", _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, "loss (0: unchanged, 1: suppressed)", "middle")]
+    parts += ["</g>", _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, "loss (0: unchanged, 1: all information lost)", "middle")]
     head = f"{short(choices.level, LONGEST)} measured ({safer} is safer)"  # horizontal: a vertical label would be cut
     return [*parts, _text(8, 18, head)]
 
