@@ -40,6 +40,11 @@ def test_a_draft_comes_back_from_its_text() -> None:
     assert draft.recipe_of(again).schema == ck.datasets.hospital_schema()
 
 
+def test_digits_with_leading_zeros_are_no_numbers_in_a_preview() -> None:
+    (zips,) = table_preview.preview_table(Columns.of({"zip": ["01303", "12680"]})).columns
+    assert (zips.type, zips.low, zips.high) == ("text", None, None)
+
+
 @pytest.mark.parametrize(
     "text", ["a: &a [1, 2]\nb: [*a, *a]", "schema: {}\nschema: {}", "- 1", "a: [", "7", "a: !!python/object:os.system {}"]
 )

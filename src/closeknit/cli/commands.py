@@ -148,7 +148,7 @@ def demo(
 
 
 def _print_duplicates(release: Release) -> None:
-    """On standard error: nobody publishes that by mistake."""
+    """Print the number on standard error, away from output that may be published."""
     if release.duplicates:
         what = f"{release.duplicates:,} input rows repeat another row exactly, in every column that is used"
         print_stderr(f"{what}; only this line and the private report say so")

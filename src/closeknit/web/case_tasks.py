@@ -55,13 +55,13 @@ def load_recipe(case: Case, requested: TaskOptions, limits: Limits) -> tuple[Rec
     return recipe, table_at(case.table, case.name, limits, recipe.csv)
 
 
-def anonymize(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
+def anonymize(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
     """Write the release to `out` and `out.private`, and both as archives."""
-    tell("reading", 0.0)
+    progress("reading", 0.0)
     recipe, _ = load_recipe(case, requested, limits)
-    release = run(recipe, progress=tell)
+    release = run(recipe, progress=progress)
     _rename_table(release, case.name)
-    tell("reporting", 0.85)
+    progress("reporting", 0.85)
     release.save(case.out, format=recipe.format, force=True, report=requested.get("report", True))
     pack_folder(case.out, case.folder / "release.zip")
     pack_folder(case.private, case.folder / "private.zip")
@@ -85,19 +85,19 @@ def _rename_table(release: Any, name: str) -> None:
     release._recipe["data"] = {**release._recipe["data"], "path": name}
 
 
-def compare(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
+def compare(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
     """Compare the methods under the recipe, and save the result in `compare.private`."""
     recipe, _ = load_recipe(case, requested, limits)
-    found = compare_recipe(recipe, requested.get("methods"), progress=tell)
+    found = compare_recipe(recipe, requested.get("methods"), progress=progress)
     save_comparison(found, case.folder / "compare.private", force=True)
     return json.loads(found.to_json())
 
 
-def attack_release(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
+def attack_release(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
     """Attack the release as a recipient could, and as someone with the original table could."""
     if not case.finished:
         raise BadInput("there is no release to attack yet", right="anonymize the table first")
-    tell("attacking", 0.1)
+    progress("attacking", 0.1)
     saved = read_draft((case.private / "recipe.yaml").read_text(encoding="utf-8"))  # with the seed of the release
     recipe = recipe_of(confine_paths(saved, case.table.name), case.folder)
     certificate = case.out / "certificate.json"
@@ -105,9 +105,9 @@ def attack_release(case: Case, requested: TaskOptions, limits: Limits, tell: Pro
     return json.loads(attack(file, recipe=recipe, certificate=certificate, runs=requested.get("runs")).to_json())
 
 
-def audit_release(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
+def audit_release(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
     """Recompute every guarantee of an uploaded release: the table of such a case is the release."""
-    tell("auditing", 0.1)
+    progress("auditing", 0.1)
     certificate = case.folder / "certificate.json"
     table_at(case.table, case.name, limits, PLAIN)
     return json.loads(audit(case.table, certificate=certificate).to_json())

@@ -17,15 +17,15 @@ from closeknit.web.desk.roles import list_suggestions
 from closeknit.web.desk.table_preview import Limits, csv_format, open_table, preview_table, write_example
 
 
-def inspect_table(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
+def inspect_table(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
     """Preview the table, guess roles and kinds, and save the first draft; `builtin` generates the table first."""
-    tell("reading", 0.1)
+    progress("reading", 0.1)
     if requested.get("builtin"):
         save_draft(case, write_example(case.table))
     table, form = open_table(case.table, case.name, limits, csv_format(requested.get("csv")))
     table_at.cache_clear()
     save_columns(table, case.folder / "columns")
-    tell("guessing", 0.5)
+    progress("guessing", 0.5)
     guess = suggest(table)
     if not requested.get("builtin"):
         first = start_draft(guess, case.table.name, form)
@@ -33,26 +33,26 @@ def inspect_table(case: Case, requested: TaskOptions, limits: Limits, tell: Prog
     return {"looked": preview_table(table).record(), "suggested": list_suggestions(table, guess), "csv": form}
 
 
-def run_assessment(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
+def run_assessment(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
     """Measure the levels of the raw table, for every guarantee that could be requested."""
-    tell("counting", 0.2)
+    progress("counting", 0.2)
     recipe, table = load_recipe(case, requested, limits)
     return assess_table(table, recipe.schema).record()
 
 
-def choices(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
+def choices(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
     """Compare the methods on a sample of `rows`, or on all rows."""
     _, table = load_recipe(case, requested, limits)
     draft, rows, names = draft_of(case), requested.get("rows"), requested.get("methods")
-    return compare_methods(draft, case.folder, columns=table, rows=rows, names=names, progress=tell).record()
+    return compare_methods(draft, case.folder, columns=table, rows=rows, names=names, progress=progress).record()
 
 
-def frontier(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
+def frontier(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
     """Measure what stricter or looser guarantees would cost, on a sample of `rows`, or on all."""
     _, table = load_recipe(case, requested, limits)
     draft, rows, names = draft_of(case), requested.get("rows"), requested.get("methods")
     return vary_guarantee(
-        draft, case.folder, columns=table, rows=rows, names=names, vary=requested.get("vary"), progress=tell
+        draft, case.folder, columns=table, rows=rows, names=names, vary=requested.get("vary"), progress=progress
     ).record()
 
 

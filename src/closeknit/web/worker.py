@@ -60,8 +60,8 @@ def work(folder: Path, number: int, limits: Limits) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             do = (KINDS | PAGE_KINDS)[task["kind"]]
-            with with_compiling(Progress(place / f"{number}.progress")) as tell:
-                record = do(case, task["options"], limits, tell)
+            with with_compiling(Progress(place / f"{number}.progress")) as progress:
+                record = do(case, task["options"], limits, progress)
             name = f"{number}.result.json"
     except CloseknitError as error:
         record = {"sentence": without_places(str(error), case), "status": error.status}

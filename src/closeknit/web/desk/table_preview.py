@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -26,6 +27,7 @@ SHOWN_ROWS = 10
 FREQUENT = 5
 LONGEST = 60  # characters of a cell on a page
 BLOCK = 1 << 20
+CODE = re.compile(r"0\d+")  # digits with a leading zero are a code, such as a postal code
 TYPES = {"b": "true or false", "M": "dates", "i": "whole numbers", "u": "whole numbers", "f": "numbers", "O": "text"}
 
 
@@ -202,7 +204,7 @@ def _type(seen: Profile) -> tuple[str, str | None, str | None]:
     kind = seen.values.dtype.kind
     if not seen.distinct:
         return "no values", None, None
-    if kind == "O" and all(NUMBER_TEXT.fullmatch(text) for text in seen.texts):
+    if kind == "O" and all(NUMBER_TEXT.fullmatch(text) and not CODE.fullmatch(text) for text in seen.texts):
         numbers = np.array([float(text) for text in seen.texts])
     elif kind in "iuf":
         numbers = seen.values.astype(np.float64)
