@@ -17,6 +17,7 @@ import pytest
 from closeknit.core.errors import BadInput
 from closeknit.web import access, http_server, peers
 from closeknit.web.body_limits import ANONYMOUS
+from closeknit.web.case_tasks import draft_of
 from closeknit.web.cases import Case
 from closeknit.web.desk.draft import read_draft
 from closeknit.web.desk.table_preview import Limits
@@ -93,8 +94,13 @@ def test_a_client_that_takes_nothing_is_cut_off(tmp_path: Path, monkeypatch: pyt
 def test_a_page_that_takes_long_stands_in_nobodys_way(desk: tuple[Any, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Forms of any fields are worked on beside the loop in which all others are answered."""
     client, at = desk
-    seen = []
-    monkeypatch.setattr(guarantees_step, "check_started", lambda case: seen.append(threading.current_thread()))
+    seen: list[threading.Thread] = []
+
+    def watched(case: Case) -> dict[str, Any]:
+        seen.append(threading.current_thread())
+        return draft_of(case)
+
+    monkeypatch.setattr(guarantees_step, "draft_of", watched)
     client.post(f"{at}/guarantees", data={"model": "k_anonymity", "k": "2"})
 
     async def loop() -> threading.Thread:

@@ -222,16 +222,12 @@ def run(
     True
     """
     recipe = recipe if isinstance(recipe, Recipe) else Recipe.read(recipe)
-    if recipe.data_path is None:
-        raise BadInput("the recipe names no data", right="add the key data with the path of the table")
     return anonymize(
-        recipe.data_path,
+        recipe.source,
         recipe.schema,
         recipe.models,
         recipe.method,
-        suppress=recipe.suppress,
-        form=recipe.form,
-        seed=recipe.seed,
+        **recipe.options,
         csv=recipe.csv,
         escape_formulas=recipe.escape_formulas,
         allow_vacuous=recipe.allow_vacuous,

@@ -248,9 +248,7 @@ def _prepare_rerun(published: Published, table: Columns, requested: Recipe | Non
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # these tables are hypothetical
             own = Columns({name: columns[name] for name in schema.used}, columns.rows)  # without those of another release
-            return anonymize(
-                own, schema, recipe.models, recipe.method, suppress=recipe.suppress, form=recipe.form, seed=recipe.seed
-            )
+            return anonymize(own, schema, recipe.models, recipe.method, **recipe.options)
 
     def rerun(columns: Columns) -> Columns | None:
         try:

@@ -107,18 +107,14 @@ def compare(
 
 def compare_recipe(recipe: Recipe, methods: MethodSpecs | None = None, progress: Progress | None = None) -> Comparison:
     """Compare the recipe's method with others, on its table and under its guarantees."""
-    if recipe.data_path is None:
-        raise BadInput("the recipe names no data", right="add the key data with the path of the table")
     name = recipe.form.name if recipe.form else usual_form(recipe.method)
     others = list_methods(recipe.models, name) if methods is None else methods
     return compare(
-        recipe.data_path,
+        recipe.source,
         recipe.schema,
         recipe.models,
         [recipe.method, *others],
-        suppress=recipe.suppress,
-        form=recipe.form,
-        seed=recipe.seed,
+        **recipe.options,
         csv=recipe.csv,
         allow_vacuous=recipe.allow_vacuous,
         progress=progress,

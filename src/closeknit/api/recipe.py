@@ -93,6 +93,18 @@ class Recipe:
             raise BadInput(what, right="run it with 'closeknit stream', or name a method instead of the stream")
         return self._method
 
+    @property
+    def source(self) -> Path | str:
+        """The path of the table; a recipe without one is refused."""
+        if self.data_path is None:
+            raise BadInput("the recipe names no data", right="add the key data with the path of the table")
+        return self.data_path
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of `anonymize`, `compare` and `frontier`."""
+        return {"suppress": self.suppress, "form": self.form, "seed": self.seed}
+
     @classmethod
     def of(cls, forms: Any, base: Path | None = None, file: object = None) -> Recipe:
         """Build a recipe from plain mappings."""

@@ -116,21 +116,10 @@ def frontier(
 
 def frontier_recipe(recipe: Recipe, methods: RivalSpecs | None = None, **options: Any) -> Frontier:
     """Compute the frontier of the recipe's method and others, on its table; options as those of `frontier`."""
-    if recipe.data_path is None:
-        raise BadInput("the recipe names no data", right="add the key data with the path of the table")
     sweep, _ = choose_sweep(list_models(recipe.models), options.get("vary"))
     others = _choose_methods(sweep, recipe.form) if methods is None else methods
-    return frontier(
-        recipe.data_path,
-        recipe.schema,
-        recipe.models,
-        [recipe.method, *others],
-        suppress=recipe.suppress,
-        form=recipe.form,
-        seed=recipe.seed,
-        csv=recipe.csv,
-        **options,
-    )
+    rivals = [recipe.method, *others]
+    return frontier(recipe.source, recipe.schema, recipe.models, rivals, csv=recipe.csv, **recipe.options, **options)
 
 
 def save_frontier(found: Frontier, folder: str | PathLike[str], force: bool = False) -> None:

@@ -28,6 +28,7 @@ from closeknit.cli.options import (
     path_from,
     print_json,
     print_utf8,
+    read_recipe,
     refuse_existing,
     shorten_path,
 )
@@ -246,13 +247,11 @@ def anonymize(
     """
     with handle_errors():
         from closeknit.api import run
-        from closeknit.api.recipe import Recipe
         from closeknit.cli.progress import ProgressBar
 
         folder = free_folder(output, force)
         assert folder is not None
-        requested = Recipe.read(recipe)
-        requested.seed = requested.seed if seed is None else seed
+        requested = read_recipe(recipe, seed)
         with ProgressBar() as bar:
             release = run(requested, progress=bar, engine=engine, master=master)
         release.save(folder, format=format.value if format else requested.format, force=force, report=report)
@@ -352,14 +351,12 @@ def compare(
     """
     with handle_errors():
         from closeknit.api import compare_recipe, save_comparison
-        from closeknit.api.recipe import Recipe
         from closeknit.cli import show
         from closeknit.cli.progress import ProgressBar
 
         if output is not None:
             refuse_existing(Path(os.path.abspath(output)), force)
-        requested = Recipe.read(recipe)
-        requested.seed = requested.seed if seed is None else seed
+        requested = read_recipe(recipe, seed)
         with ProgressBar() as bar:
             found = compare_recipe(requested, methods_of(methods), progress=bar)
         if output is not None:

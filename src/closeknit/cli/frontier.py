@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from closeknit.cli.command_errors import handle_errors
-from closeknit.cli.options import Force, Json, methods_of, print_utf8, refuse_existing, shorten_path
+from closeknit.cli.options import Force, Json, methods_of, print_utf8, read_recipe, refuse_existing, shorten_path
 from closeknit.core.errors import BadInput
 
 
@@ -44,14 +44,12 @@ def frontier(
     """
     with handle_errors():
         from closeknit.api import frontier_recipe, save_frontier
-        from closeknit.api.recipe import Recipe
         from closeknit.cli import show
         from closeknit.cli.progress import ProgressBar
 
         if output is not None:
             refuse_existing(Path(os.path.abspath(output)), force)
-        requested = Recipe.read(recipe)
-        requested.seed = requested.seed if seed is None else seed
+        requested = read_recipe(recipe, seed)
         varied = parse_vary(vary)
         with ProgressBar() as bar:
             found = frontier_recipe(requested, methods_of(methods), vary=varied, match=match, jobs=jobs, progress=bar)

@@ -7,11 +7,14 @@ import os
 import stat
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from closeknit.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from closeknit.api.recipe import Recipe
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
 Engine = Annotated[str | None, typer.Option(help="Engine: local, or spark (needs closeknit[spark]).", metavar="NAME")]
@@ -48,6 +51,15 @@ def free_folder(folder: Path | None, force: bool) -> Path | None:
         what = f"this private folder exists without {place.name}, so a run was interrupted"
         raise BadInput(what, file=private, right="remove it, or use --force to replace it")
     return place
+
+
+def read_recipe(path: Path, seed: int | None) -> Recipe:
+    """Read a recipe; a seed overrides its own."""
+    from closeknit.api.recipe import Recipe
+
+    recipe = Recipe.read(path)
+    recipe.seed = recipe.seed if seed is None else seed
+    return recipe
 
 
 def refuse_existing(place: Path, force: bool) -> None:

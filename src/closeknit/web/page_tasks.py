@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from closeknit.api.suggestion import suggest
@@ -30,30 +31,30 @@ def inspect_table(case: Case, requested: TaskOptions, limits: Limits, progress: 
     if not requested.get("builtin"):
         first = start_draft(guess, case.table.name, form)
         save_draft(case, carry_over(draft_of(case), first, list(table)) if case.draft.is_file() else first)
-    return {"looked": preview_table(table).record(), "suggested": list_suggestions(table, guess), "csv": form}
+    return {"looked": asdict(preview_table(table)), "suggested": list_suggestions(table, guess), "csv": form}
 
 
 def run_assessment(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
     """Measure the levels of the raw table, for every guarantee that could be requested."""
     progress("counting", 0.2)
     recipe, table = load_recipe(case, requested, limits)
-    return assess_table(table, recipe.schema).record()
+    return asdict(assess_table(table, recipe.schema))
 
 
 def choices(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
     """Compare the methods on a sample of `rows`, or on all rows."""
-    _, table = load_recipe(case, requested, limits)
-    draft, rows, names = draft_of(case), requested.get("rows"), requested.get("methods")
-    return compare_methods(draft, case.folder, columns=table, rows=rows, names=names, progress=progress).record()
+    return asdict(compare_methods(draft_of(case), case.folder, **_sample_options(case, requested, limits), progress=progress))
 
 
 def frontier(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
     """Measure what stricter or looser guarantees would cost, on a sample of `rows`, or on all."""
+    options = {**_sample_options(case, requested, limits), "vary": requested.get("vary"), "progress": progress}
+    return asdict(vary_guarantee(draft_of(case), case.folder, **options))
+
+
+def _sample_options(case: Case, requested: TaskOptions, limits: Limits) -> dict[str, Any]:
     _, table = load_recipe(case, requested, limits)
-    draft, rows, names = draft_of(case), requested.get("rows"), requested.get("methods")
-    return vary_guarantee(
-        draft, case.folder, columns=table, rows=rows, names=names, vary=requested.get("vary"), progress=progress
-    ).record()
+    return {"columns": table, "rows": requested.get("rows"), "names": requested.get("methods")}
 
 
 PAGE_KINDS: dict[str, Kind] = {"look": inspect_table, "reach": run_assessment, "choices": choices, "frontier": frontier}

@@ -122,15 +122,11 @@ class Choices:
     best: int | None  # the number of the point with the least loss
     snapping: tuple[float, float] | None = None  # its loss if ranges of whole numbers end at true values, and at steps
 
-    def record(self) -> dict[str, Any]:
-        """Return a record for JSON."""
-        return asdict(self)
-
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Choices:
         """Read such a record.
 
-        >>> Choices.read(Choices(9, 9, (), (), "k", True, (), None).record()).level
+        >>> Choices.read(asdict(Choices(9, 9, (), (), "k", True, (), None))).level
         'k'
         """
         points = tuple(ChoicePoint(**{**point, "measured": tuple(point["measured"])}) for point in record["points"])
@@ -162,15 +158,7 @@ def compare_methods(
     name = recipe.form.name if recipe.form else usual_form(recipe.method)
     requested = list_methods(recipe.models, name) if names is None else list(names)
     found = compare(
-        few,
-        recipe.schema,
-        recipe.models,
-        requested,
-        suppress=recipe.suppress,
-        form=recipe.form,
-        seed=recipe.seed,
-        allow_vacuous=recipe.allow_vacuous,
-        progress=progress,
+        few, recipe.schema, recipe.models, requested, **recipe.options, allow_vacuous=recipe.allow_vacuous, progress=progress
     )
     choices = from_comparison(found, table.rows)
     return replace(choices, snapping=_snapping(few, recipe, choices, found.seed))
@@ -239,9 +227,7 @@ def vary_guarantee(
         recipe.models,
         None if names is None else list(names),
         vary=vary,
-        suppress=recipe.suppress,
-        form=recipe.form,
-        seed=recipe.seed,
+        **recipe.options,
         jobs=1,
         progress=progress,
     )
@@ -302,8 +288,4 @@ def _best(points: Sequence[ChoicePoint]) -> int | None:
 
 
 def _table(recipe: Recipe, columns: Columns | None) -> Columns:
-    if columns is not None:
-        return columns
-    if recipe.data_path is None:
-        raise BadInput("the draft names no data", right="add the key data with the path of the table")
-    return read(recipe.data_path, recipe.csv)
+    return read(recipe.source, recipe.csv) if columns is None else columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from closeknit.core.errors import BadInput, suggest_name
@@ -26,10 +26,6 @@ class Field:
     most: float | None = None
     choices: tuple[str, ...] = ()
     only: tuple[str, tuple[str, ...]] | None = None  # another field, and its values for which this one has a meaning
-
-    def record(self) -> dict[str, Any]:
-        """Return a record for JSON."""
-        return asdict(self)
 
 
 def parse_fields(fields: Sequence[Field], given: Mapping[str, Any]) -> dict[str, Any]:

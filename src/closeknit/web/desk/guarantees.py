@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from closeknit.api.parameter_sweep import RANGES
@@ -86,10 +86,6 @@ class GuaranteeOffer:
     refused: Mapping[str, str]  # choices of a field without a meaning here, with the reason; "" is the guarantee itself
     forms: tuple[str, ...]  # forms of a release that it applies to
 
-    def record(self) -> dict[str, Any]:
-        """Return a record for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Assessment:
@@ -102,10 +98,6 @@ class Assessment:
     alone: int  # rows (or persons) with a unique combination
     persons: bool  # whether persons are counted
     offered: tuple[GuaranteeOffer, ...]
-
-    def record(self) -> dict[str, Any]:
-        """Return a record for JSON."""
-        return asdict(self)
 
 
 def assess_table(columns: Columns, schema: Schema) -> Assessment:

@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from closeknit.attacks.finding import Finding, worst_first
 from closeknit.core.certificate import Certificate
 from closeknit.core.combined_secrets import parts, render_secret
 from closeknit.core.errors import BadInput
 from closeknit.io.faults import explain_os_error
-from closeknit.report.record import ExplainedGuarantee, PrivateReport, PublicReport
+from closeknit.report.record import ExplainedGuarantee, PrivateReport, PublicReport, Sample
 
 CERTIFICATE, REPORT, RECIPE = "certificate.json", "report.json", "recipe.yaml"
 SHOWN_RISKS = 12
@@ -49,17 +48,6 @@ class Attack:
 
 
 @dataclass(frozen=True)
-class SampleRows:
-    """Rows of one class before and after, each in its own order."""
-
-    rows: int
-    raw_columns: tuple[str, ...]
-    raw: tuple[tuple[str, ...], ...]
-    written_columns: tuple[str, ...]
-    written: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
 class File:
     """A file of a download."""
 
@@ -83,17 +71,13 @@ class Result:
     loss: float
     loss_by_column: tuple[tuple[str, float], ...]
     notes: tuple[str, ...]
-    sample: SampleRows | None
+    sample: Sample | None
     attacks: tuple[Attack, ...]  # worst first
     warnings: tuple[str, ...]  # to read before sharing
     missing: tuple[str, ...]  # what could not be shown, and why
     command: str
     public_files: tuple[File, ...]  # may be shared
     private_files: tuple[File, ...]  # do not share
-
-    def record(self) -> dict[str, Any]:
-        """Return a record for JSON."""
-        return asdict(self)
 
 
 def result(out: Path, name: str = "table.csv") -> Result:
@@ -125,7 +109,7 @@ def result(out: Path, name: str = "table.csv") -> Result:
         loss=certificate.loss.a,
         loss_by_column=tuple((column, a) for column, (a, _) in certificate.loss.columns.items()),
         notes=certificate.notes,
-        sample=_build_sample(private),
+        sample=private.sample if private else None,
         attacks=attacks,
         warnings=(*_warn_unprotected(certificate), *_warn_attacks(attacks)),
         missing=private.missing if private else (),
@@ -216,13 +200,6 @@ def _warn_attacks(attacks: Sequence[Attack]) -> list[str]:
 def _attack(found: Finding, needs_original: bool) -> Attack:
     of = f" of {render_secret(found.column)}" if found.column else ""
     return Attack(found.attack.replace("_", " ") + of, found.knows, found.risk, found.sentence, needs_original)
-
-
-def _build_sample(private: PrivateReport | None) -> SampleRows | None:
-    found = private.sample if private else None
-    if found is None:
-        return None
-    return SampleRows(found.rows, found.raw_columns, found.raw, found.written_columns, found.written)
 
 
 def _files(folder: Path) -> tuple[File, ...]:

@@ -6,7 +6,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -153,10 +153,6 @@ class TablePreview:
     rows: int
     columns: tuple[ColumnPreview, ...]
     first: tuple[tuple[str | None, ...], ...]
-
-    def record(self) -> dict[str, Any]:
-        """Return a record for JSON."""
-        return asdict(self)
 
 
 def preview_table(columns: Columns, rows: int = SHOWN_ROWS, frequent: int = FREQUENT) -> TablePreview:

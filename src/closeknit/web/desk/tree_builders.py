@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ def list_builders(column: Column, name: str, missing: Sequence[str] = ()) -> dic
     for builder, (means, fields) in BUILDERS.items():
         if suits.get(builder, True):
             usual = round_ends if builder == "intervals" else {}
-            shown = [{**field.record(), "default": usual.get(field.name, field.default)} for field in fields]
+            shown = [{**asdict(field), "default": usual.get(field.name, field.default)} for field in fields]
             found[builder] = {"means": means, "fields": shown}
     return found
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,10 +40,6 @@ class Node:
     children: tuple[Node, ...] = ()
     more: int = 0  # children that are not shown
     more_rows: int = 0
-
-    def record(self) -> dict[str, Any]:
-        """Return a record for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -144,10 +139,6 @@ class Preview:
     missing: int  # rows without a value
     from_data: bool
     note: str | None = None
-
-    def record(self) -> dict[str, Any]:
-        """Return a record for JSON."""
-        return asdict(self)
 
 
 def preview(seen: BoundColumn, values: int = VALUES) -> Preview:

@@ -21,10 +21,10 @@ from closeknit.web.desk.tree_builders import build_kind, list_builders
 from closeknit.web.desk.tree_edits import dissolve_node, edit_tree, export_csv, import_csv, merge_nodes, move_nodes, rename_node
 from closeknit.web.desk.trees import as_hierarchy, bind_column, preview, tree_view
 from closeknit.web.pages.drafts import change, changes
-from closeknit.web.pages.page_common import UNFIT, check_started, page, redirect_to
+from closeknit.web.pages.page_common import UNFIT, StartedCase, page, redirect_to
 from closeknit.web.pages.roles_step import column_name, columns_of
 from closeknit.web.rest import read_small
-from closeknit.web.routing import AllCases, AllTasks, FormFields, LimitedRoute, OwnCase
+from closeknit.web.routing import AllCases, AllTasks, FormFields, LimitedRoute
 from closeknit.web.tasks import Tasks
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
@@ -34,9 +34,8 @@ Ticked = Annotated[list[str] | None, Form()]
 
 
 @router.get("/tables/{id}/columns/{number}")
-def column(request: Request, case: OwnCase, tasks: AllTasks, number: int) -> Response:
+def column(request: Request, case: StartedCase, tasks: AllTasks, number: int) -> Response:
     """Show the tree of a column, its values at each level, and the preview of a builder."""
-    check_started(case)
     return _page(request, case, tasks, number)
 
 
@@ -126,9 +125,8 @@ def _inner(node: Any) -> list[Path]:
 
 
 @router.post("/tables/{id}/columns/{number}/kind")
-def kind(request: Request, case: OwnCase, tasks: AllTasks, number: int, typed: FormFields) -> Response:
+def kind(request: Request, case: StartedCase, tasks: AllTasks, number: int, typed: FormFields) -> Response:
     """Use the result of a builder."""
-    check_started(case)
     name, draft = column_name(columns_of(case), number), draft_of(case)
     column, missing = columns_of(case)[name], missing_of(draft)
     builders = list_builders(column, name, missing)
@@ -146,7 +144,7 @@ def kind(request: Request, case: OwnCase, tasks: AllTasks, number: int, typed: F
 @router.post("/tables/{id}/columns/{number}/tree")
 def tree(
     request: Request,
-    case: OwnCase,
+    case: StartedCase,
     tasks: AllTasks,
     number: int,
     do: Short,
@@ -155,7 +153,6 @@ def tree(
     under: Annotated[str, Form(max_length=5000)] = "[]",
 ) -> Response:
     """Rename, move, merge or dissolve the ticked nodes."""
-    check_started(case)
     table, draft = columns_of(case), draft_of(case)
     name = column_name(table, number)
     try:
@@ -184,10 +181,15 @@ def _edit(do: str, paths: list[Path], label: str, under: str) -> Callable[[Hiera
 
 @router.post("/tables/{id}/columns/{number}/import")
 def import_hierarchy(
-    request: Request, case: OwnCase, cases: AllCases, tasks: AllTasks, number: int, hierarchy: UploadFile, from_data: Short = ""
+    request: Request,
+    case: StartedCase,
+    cases: AllCases,
+    tasks: AllTasks,
+    number: int,
+    hierarchy: UploadFile,
+    from_data: Short = "",
 ) -> Response:
     """Import a hierarchy from a file with one value per line."""
-    check_started(case)
     table, draft = columns_of(case), draft_of(case)
     name = column_name(table, number)
     try:
@@ -203,9 +205,8 @@ def import_hierarchy(
 
 
 @router.get("/tables/{id}/columns/{number}/hierarchy.csv")
-def export_hierarchy(case: OwnCase, number: int) -> Response:
+def export_hierarchy(case: StartedCase, number: int) -> Response:
     """Export the hierarchy as such a file."""
-    check_started(case)
     table, draft = columns_of(case), draft_of(case)
     name = column_name(table, number)
     text = export_csv(as_hierarchy(bind_column(table[name], name, kind_of(draft, name) or "flat", missing_of(draft))))
@@ -214,9 +215,10 @@ def export_hierarchy(case: OwnCase, number: int) -> Response:
 
 
 @router.post("/tables/{id}/columns/{number}/more")
-def more(request: Request, case: OwnCase, tasks: AllTasks, number: int, importance: Short = "", unique: Short = "") -> Response:
+def more(
+    request: Request, case: StartedCase, tasks: AllTasks, number: int, importance: Short = "", unique: Short = ""
+) -> Response:
     """Set the importance of a column for the loss, or whether values of a plain one may occur once."""
-    check_started(case)
     draft = draft_of(case)
     name = column_name(columns_of(case), number)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request
@@ -28,9 +28,9 @@ from closeknit.web.desk.guarantees import (
 from closeknit.web.desk.protection import check_reachable, list_unconfirmed, list_unprotected, set_aside, with_confirmed
 from closeknit.web.desk.roles import draft_faults
 from closeknit.web.pages.drafts import change, mark
-from closeknit.web.pages.page_common import UNFIT, check_started, page, redirect_to, work_of
+from closeknit.web.pages.page_common import UNFIT, StartedCase, page, redirect_to, work_of
 from closeknit.web.pages.roles_step import columns_of
-from closeknit.web.routing import AllTasks, FormFields, LimitedRoute, OwnCase
+from closeknit.web.routing import AllTasks, FormFields, LimitedRoute
 from closeknit.web.tasks import Tasks
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
@@ -66,9 +66,8 @@ class Card:
 
 
 @router.get("/tables/{id}/guarantees")
-def guarantees(request: Request, case: OwnCase, tasks: AllTasks) -> Response:
+def guarantees(request: Request, case: StartedCase, tasks: AllTasks) -> Response:
     """Show the requested guarantees, and those that could be requested."""
-    check_started(case)
     return _page(request, case, tasks)
 
 
@@ -114,7 +113,7 @@ def _build_card(place: int, form: Mapping[str, Any], offers: Sequence[Mapping[st
     column = params.get("column")
     offer = next((offer for offer in offers if offer["model"] == model and offer["column"] == column), None)
     words = explain_guarantee(form)
-    fields = [each.record() for each in fields_of(model)]
+    fields = [asdict(each) for each in fields_of(model)]
     example, today = (offer["example"], offer["today"]["text"]) if offer else ("", "")
     refused = offer["refused"] if offer else {}
     shown = ", ".join(column) if isinstance(column, list) else column
@@ -141,9 +140,8 @@ def _build_offer_card(offer: Mapping[str, Any], form: str) -> Card:
 
 
 @router.post("/tables/{id}/guarantees")
-def add_guarantee(request: Request, case: OwnCase, tasks: AllTasks, typed: FormFields) -> Response:
+def add_guarantee(request: Request, case: StartedCase, tasks: AllTasks, typed: FormFields) -> Response:
     """Request a guarantee, or change the parameters of a requested one."""
-    check_started(case)
     form = dict(typed)
     if name := form.get("propose"):  # the default guarantee for an attribute without one
         form = {"key": "confirm", "model": PROPOSED, **model_form(build_default(PROPOSED, name))[PROPOSED]}
@@ -160,9 +158,8 @@ def add_guarantee(request: Request, case: OwnCase, tasks: AllTasks, typed: FormF
 
 
 @router.post("/tables/{id}/guarantees/confirm")
-def confirm(request: Request, case: OwnCase, tasks: AllTasks, sure: Annotated[str, Form(max_length=10)] = "") -> Response:
+def confirm(request: Request, case: StartedCase, tasks: AllTasks, sure: Annotated[str, Form(max_length=10)] = "") -> Response:
     """Confirm that sensitive attributes without a guarantee are published as they are."""
-    check_started(case)
     if not sure:
         return _page(request, case, tasks, {"confirm": "tick the box to confirm, or request a guarantee"})
     change(case, with_confirmed(draft_of(case)))
@@ -170,17 +167,15 @@ def confirm(request: Request, case: OwnCase, tasks: AllTasks, sure: Annotated[st
 
 
 @router.post("/tables/{id}/guarantees/{place}/remove")
-def remove(case: OwnCase, place: int) -> Response:
+def remove(case: StartedCase, place: int) -> Response:
     """Remove a requested guarantee."""
-    check_started(case)
     change(case, without_guarantee(draft_of(case), place))
     return redirect_to(case, "guarantees")
 
 
 @router.post("/tables/{id}/suppress")
-def suppress(request: Request, case: OwnCase, tasks: AllTasks, share: Annotated[str, Form(max_length=20)] = "") -> Response:
+def suppress(request: Request, case: StartedCase, tasks: AllTasks, share: Annotated[str, Form(max_length=20)] = "") -> Response:
     """Set the largest share of rows that may be suppressed, in percent."""
-    check_started(case)
     try:
         percent: Any = number_of("share", share.strip() or "0")
         if isinstance(percent, str) or not 0 <= percent < 100:
@@ -192,9 +187,8 @@ def suppress(request: Request, case: OwnCase, tasks: AllTasks, share: Annotated[
 
 
 @router.post("/tables/{id}/options")
-def set_options(case: OwnCase, typed: FormFields) -> Response:
+def set_options(case: StartedCase, typed: FormFields) -> Response:
     """Set or clear the flags of the recipe."""
-    check_started(case)
     change(case, with_keys(draft_of(case), **{name: name in typed for name in FLAGS}))
     return redirect_to(case, "guarantees")
 
@@ -202,14 +196,13 @@ def set_options(case: OwnCase, typed: FormFields) -> Response:
 @router.post("/tables/{id}/form")
 def set_form(
     request: Request,
-    case: OwnCase,
+    case: StartedCase,
     tasks: AllTasks,
     form: Annotated[str, Form(max_length=40)] = "generalized",
     retain: Annotated[str, Form(max_length=20)] = "",
     snap: Annotated[str, Form(max_length=10)] = "",
 ) -> Response:
     """Set the form of the release; the method is reset, because not every method supports every form."""
-    check_started(case)
     draft = {key: value for key, value in draft_of(case).items() if key not in ("form", "method")}
     try:
         choice("form", form, tuple(FORMS))

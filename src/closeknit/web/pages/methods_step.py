@@ -19,9 +19,9 @@ from closeknit.web.desk.fields import number_of
 from closeknit.web.desk.protection import refuse_unconfirmed
 from closeknit.web.desk.roles import draft_faults
 from closeknit.web.pages.drafts import change, mark
-from closeknit.web.pages.page_common import UNFIT, Work, check_started, page, redirect_to, work_of
+from closeknit.web.pages.page_common import UNFIT, StartedCase, Work, page, redirect_to, work_of
 from closeknit.web.pages.roles_step import columns_of
-from closeknit.web.routing import AllTasks, LimitedRoute, OwnCase
+from closeknit.web.routing import AllTasks, LimitedRoute
 from closeknit.web.tasks import Tasks
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
@@ -31,9 +31,8 @@ RELEASED = (*REQUESTED, "method", "escape_formulas")  # what a release depends o
 
 
 @router.get("/tables/{id}/methods")
-def show_methods(request: Request, case: OwnCase, tasks: AllTasks, point: int | None = None) -> Response:
+def show_methods(request: Request, case: StartedCase, tasks: AllTasks, point: int | None = None) -> Response:
     """Show the newest comparison and the selected point."""
-    check_started(case)
     return _page(request, case, tasks, point)
 
 
@@ -94,14 +93,13 @@ def method_name(draft: dict[str, Any]) -> str:
 @router.post("/tables/{id}/methods")
 def compare(
     request: Request,
-    case: OwnCase,
+    case: StartedCase,
     tasks: AllTasks,
     do: Short = "sample",
     rows: Short = "",
     name: Annotated[list[Short] | None, Form()] = None,
 ) -> Response:
     """Compare on a sample or on all rows, or vary the parameter of a guarantee."""
-    check_started(case)
     draft = draft_of(case)
     if faults := faults_of(draft):
         return _page(request, case, tasks, error={"methods": faults[0]})
@@ -117,10 +115,9 @@ def compare(
 
 @router.post("/tables/{id}/release")
 def release(
-    request: Request, case: OwnCase, tasks: AllTasks, point: Annotated[int | None, Form()] = None, method: Short = ""
+    request: Request, case: StartedCase, tasks: AllTasks, point: Annotated[int | None, Form()] = None, method: Short = ""
 ) -> Response:
     """Anonymize with the chosen point, or with a chosen method."""
-    check_started(case)
     draft = draft_of(case)
     try:
         if point is not None:

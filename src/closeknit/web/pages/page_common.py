@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Depends, Request
 from starlette.responses import RedirectResponse, Response
 
 from closeknit.core.errors import BadInput
 from closeknit.web.cases import Case, Gone
 from closeknit.web.responses import templates
+from closeknit.web.routing import OwnCase
 from closeknit.web.tasks import Task, Tasks
 
 UNFIT = 422  # a form with a mistake: its page is shown again, with a sentence at the field
@@ -62,12 +63,15 @@ def redirect_to(case: Case, *parts: object) -> Response:
     return RedirectResponse(address(case, *parts), 303)
 
 
-def check_started(case: Case) -> None:
-    """Refuse a step before the table is read."""
+async def _started(case: OwnCase) -> Case:
     if case.gone is not None:
         raise Gone(case.gone)
     if not case.draft.is_file():
         raise BadInput("this table has not been read yet", right="start at its first step")
+    return case
+
+
+StartedCase = Annotated[Case, Depends(_started)]  # the case of a path, refused before its table is read
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from closeknit.web.desk.roles import (
     with_rows_as_persons,
 )
 from closeknit.web.pages.drafts import change, changes, undo
-from closeknit.web.pages.page_common import UNFIT, check_started, page, redirect_to, work_of
-from closeknit.web.routing import AllTasks, LimitedRoute, OwnCase
+from closeknit.web.pages.page_common import UNFIT, StartedCase, page, redirect_to, work_of
+from closeknit.web.routing import AllTasks, LimitedRoute
 from closeknit.web.tasks import Tasks
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
@@ -36,9 +36,8 @@ Role = Annotated[str, Form(max_length=40)]
 
 
 @router.get("/tables/{id}/roles")
-def roles(request: Request, case: OwnCase, tasks: AllTasks, filter: str = "") -> Response:
+def roles(request: Request, case: StartedCase, tasks: AllTasks, filter: str = "") -> Response:
     """Show each column whose name contains the filter: its role, the reason, and what is wrong with it."""
-    check_started(case)
     return _page(request, case, tasks, filter=filter)
 
 
@@ -69,14 +68,13 @@ def _page(request: Request, case: Case, tasks: Tasks, errors: dict[str, str] | N
 @router.post("/tables/{id}/roles")
 def set_roles(
     request: Request,
-    case: OwnCase,
+    case: StartedCase,
     tasks: AllTasks,
     role: Role,
     column: Annotated[list[int] | None, Form()] = None,
     filter: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
     """Set one role for all ticked columns."""
-    check_started(case)
     try:
         if not column:
             raise BadInput("no column is ticked", right="tick those that get this role")
@@ -99,9 +97,8 @@ def _change_roles(case: Case, tasks: Tasks, numbers: list[int], role: str) -> No
 
 
 @router.post("/tables/{id}/roles/{number}")
-def set_role(request: Request, case: OwnCase, tasks: AllTasks, number: int, role: Role) -> Response:
+def set_role(request: Request, case: StartedCase, tasks: AllTasks, number: int, role: Role) -> Response:
     """Set the role of a column."""
-    check_started(case)
     name = column_name(columns_of(case), number)
     try:
         _change_roles(case, tasks, [number], role)
@@ -112,26 +109,23 @@ def set_role(request: Request, case: OwnCase, tasks: AllTasks, number: int, role
 
 @router.post("/tables/{id}/missing")
 def missing(
-    case: OwnCase, marker: Annotated[list[str] | None, Form()] = None, another: Annotated[str, Form(max_length=40)] = ""
+    case: StartedCase, marker: Annotated[list[str] | None, Form()] = None, another: Annotated[str, Form(max_length=40)] = ""
 ) -> Response:
     """Set the missing-value codes."""
-    check_started(case)
     change(case, with_missing(draft_of(case), [*(marker or []), another.strip()]))
     return redirect_to(case, "roles")
 
 
 @router.post("/tables/{id}/persons")
-def set_persons(case: OwnCase, rows_are_persons: Annotated[str, Form(max_length=10)] = "") -> Response:
+def set_persons(case: StartedCase, rows_are_persons: Annotated[str, Form(max_length=10)] = "") -> Response:
     """Declare that every row is another person, or take that back."""
-    check_started(case)
     change(case, with_rows_as_persons(draft_of(case), bool(rows_are_persons)))
     return redirect_to(case, "roles")
 
 
 @router.post("/tables/{id}/undo")
-def undo_change(case: OwnCase, to: Annotated[int | None, Form()] = None) -> Response:
+def undo_change(case: StartedCase, to: Annotated[int | None, Form()] = None) -> Response:
     """Undo the last change."""
-    check_started(case)
     undo(case)
     return redirect_to(case, "roles") if to is None else redirect_to(case, "columns", to)
 

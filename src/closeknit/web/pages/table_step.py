@@ -12,7 +12,7 @@ from closeknit.web.case_tasks import draft_of
 from closeknit.web.desk.draft import confine_paths, draft_text, read_draft, recipe_of, without_page_keys
 from closeknit.web.desk.table_preview import csv_format
 from closeknit.web.pages.drafts import change, mark
-from closeknit.web.pages.page_common import STEP_OF, UNFIT, Work, check_started, page, redirect_to, work_of
+from closeknit.web.pages.page_common import STEP_OF, UNFIT, StartedCase, Work, page, redirect_to, work_of
 from closeknit.web.responses import templates
 from closeknit.web.rest import read_small
 from closeknit.web.routing import AllCases, AllTasks, LimitedRoute, OwnCase
@@ -58,9 +58,8 @@ def set_format(
 
 
 @router.post("/tables/{id}/recipe")
-def recipe(request: Request, case: OwnCase, cases: AllCases, tasks: AllTasks, recipe: UploadFile) -> Response:
+def recipe(request: Request, case: StartedCase, cases: AllCases, tasks: AllTasks, recipe: UploadFile) -> Response:
     """Start from an uploaded recipe, restricted to this table."""
-    check_started(case)
     try:
         draft = confine_paths(read_draft(read_small(recipe, cases.settings, "recipe").decode("utf-8-sig")), case.table.name)
         recipe_of(draft, case.folder)
@@ -73,9 +72,8 @@ def recipe(request: Request, case: OwnCase, cases: AllCases, tasks: AllTasks, re
 
 
 @router.get("/tables/{id}/recipe.yaml")
-def recipe_file(case: OwnCase) -> Response:
+def recipe_file(case: StartedCase) -> Response:
     """Download the current recipe."""
-    check_started(case)
     headers = {"content-disposition": 'attachment; filename="recipe.yaml"'}
     return PlainTextResponse(
         draft_text(without_page_keys({**draft_of(case), "data": rename_data(draft_of(case).get("data"), case.name)})),
