@@ -58,7 +58,8 @@ class FileFormat(StrEnum):
 
 BEFORE_DEMO = """\
 A generated hospital table of {rows:,} fictitious patients. Names are dropped; age, sex, zip, job and
-admission are generalized; disease, stay and charge are published as they are. Requested: k = 6, and t = 0.2 on disease.
+admission are generalized; disease, stay and charge are published as they are.
+Requested: k = 6, and t = 0.2 on disease.
 """
 
 

@@ -240,12 +240,10 @@ def _source(places: Places, wake: int, check: Check) -> Source:
     from closeknit.streams.sources import FileSource
 
     if isinstance(places.source, Address):
-        connected: Source = places.source.connector.source(places.source.url)
-        return connected
+        return places.source.connector.source(places.source.url)  # type: ignore[no-any-return]
     if places.source is None and sys.stdin is None:  # another file may have its number by now
         raise BadInput("standard input is closed", right="name a file with -i")
-    replay = None if places.pipe is None else places.pipe == Pipe.replay
-    return FileSource(places.source, places.csv, wake, replay, check)
+    return FileSource(places.source, places.csv, wake, places.pipe and places.pipe == Pipe.replay, check)
 
 
 def _sink(places: Places, resuming: bool) -> Sink:
@@ -273,8 +271,7 @@ def _connect_sink(places: Places, output: Address, resuming: bool) -> Sink:
             right = "choose another one, or use --force to replace it"
             raise BadInput("it is not empty", file=sink.place, right=right)
         sink.empty()  # before the first checkpoint: whatever it holds later is our own
-    connected: Sink = sink
-    return connected
+    return sink  # type: ignore[no-any-return]
 
 
 def _refuse_older(places: Places) -> None:
