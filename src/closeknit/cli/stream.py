@@ -243,7 +243,8 @@ def _source(places: Places, wake: int, check: Check) -> Source:
         return places.source.connector.source(places.source.url)  # type: ignore[no-any-return]
     if places.source is None and sys.stdin is None:  # another file may have its number by now
         raise BadInput("standard input is closed", right="name a file with -i")
-    return FileSource(places.source, places.csv, wake, places.pipe and places.pipe == Pipe.replay, check)
+    replay = None if places.pipe is None else places.pipe == Pipe.replay
+    return FileSource(places.source, places.csv, wake, replay, check)
 
 
 def _sink(places: Places, resuming: bool) -> Sink:
