@@ -131,7 +131,7 @@ def test_a_tree_that_contains_itself_is_refused(folder: Path) -> None:
 
 
 def test_a_second_list_of_models_does_not_replace_the_first(folder: Path) -> None:
-    assert "'models' stands there twice" in refused(run(yaml.safe_dump(RECIPE) + "models:\n- k_anonymity: {k: 1}\n"))
+    assert "'models' occurs twice" in refused(run(yaml.safe_dump(RECIPE) + "models:\n- k_anonymity: {k: 1}\n"))
 
 
 def test_bounds_that_yaml_reads_as_text_are_numbers(folder: Path) -> None:

@@ -154,7 +154,7 @@ def test_other_guarantees_are_kept() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, "the schema has several secrets; name one with column="),
+        ({}, "the schema has several sensitive columns; name one with column="),
         ({"column": "age"}, "column that is not sensitive"),
         ({"column": "disease", "alpha": 2}, "alpha=2 is out of range"),
         ({"column": "disease", "ks": [0]}, "k=0 is too small"),

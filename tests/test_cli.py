@@ -245,7 +245,7 @@ def test_bad_place_for_the_release(folder: Path, place: str) -> None:
 def test_mark_of_a_broken_run_is_named(folder: Path) -> None:
     recipe = write_recipe(folder)
     (folder / "out.private").mkdir()
-    refused(closeknit("anonymize", recipe, "-o", "out"), 2, "out.private", "interrupted", "--force")
+    refused(closeknit("anonymize", recipe, "-o", "out"), 2, "out.private", "a run was interrupted", "--force")
     assert closeknit("anonymize", recipe, "-o", "out", "--force").exit_code == 0
 
 

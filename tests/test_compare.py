@@ -146,8 +146,8 @@ def test_guarantees_that_no_method_keeps_are_rows() -> None:
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no models": ({"models": []}, "no guarantee was asked for"),
-    "a column that is not sensitive": ({"models": [ck.LDiversity("age", 2)]}, "column 'age': l_diversity is asked"),
+    "no models": ({"models": []}, "no guarantee is requested"),
+    "a column that is not sensitive": ({"models": [ck.LDiversity("age", 2)]}, "column 'age': l_diversity is requested"),
     "an unknown method": ({"methods": ["sabre", "sabble"]}, "method 'sabble' is unknown; did you mean 'sabre'"),
     "a method unlike any": ({"methods": ["arx"]}, "method 'arx' is unknown; choose one of: .*burel, .*stack_and_deal"),
     "an unknown parameter": ({"methods": [{"sabre": {"fil": "knn"}}]}, "has no parameter 'fil'; did you mean 'fill'"),
@@ -258,7 +258,13 @@ def standing(folder: Path) -> set[str]:
 def test_folder_is_private_and_holds_record_lines_and_picture(recipe: Path) -> None:
     shown = closeknit(recipe, "--methods", "stack_and_deal,burel", "-o", "compare.private/")
     assert shown.exit_code == 0, shown.output
-    for part in ("stack_and_deal", "sabre(fill=sweep)", "(2) t-closeness of disease", "burel has no release", "stays at home"):
+    for part in (
+        "stack_and_deal",
+        "sabre(fill=sweep)",
+        "(2) t-closeness of disease",
+        "burel has no release",
+        "private, do not share",
+    ):
         assert part in shown.stdout, part
     folder = recipe.parent / "compare.private"
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -267,7 +273,7 @@ def test_folder_is_private_and_holds_record_lines_and_picture(recipe: Path) -> N
         "comparison.csv": 0o600,
         "comparison.svg": 0o600,
     }
-    assert "t of disease reached (smaller is safer)" in (folder / "comparison.svg").read_text(encoding="utf-8")
+    assert "t of disease measured (smaller is safer)" in (folder / "comparison.svg").read_text(encoding="utf-8")
     read = Comparison.from_json((folder / "comparison.json").read_text(encoding="utf-8"))
     lines = list(csv.DictReader((folder / "comparison.csv").read_text(encoding="utf-8").splitlines()))
     assert [line["method"] for line in lines] == [row.name for row in read.methods]

@@ -177,7 +177,7 @@ def test_a_stranger_reads_the_release_back() -> None:
 # Withholding --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:.*every row has the same secret")
+@pytest.mark.filterwarnings("ignore:.*every row has the same value")
 @settings(max_examples=examples(40))
 @given(requests(most_rows=20), st.sampled_from([0.0, 0.1, 0.3]))
 def test_what_is_certified_is_what_was_found(request: tuple[Any, ...], share: float) -> None:

@@ -79,7 +79,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a choice misspelled": (lambda: ck.Sabre(fill="hilber"), "fill='hilber' is unknown; did you mean 'hilbert'"),
     "a model of another column": (
         lambda: ck.anonymize(TABLE, SCHEMA, [ck.TCloseness("Disease", 0.5)]),
-        "column 'Disease': t_closeness is asked for a column that is not sensitive; did you mean 'disease'?",
+        "column 'Disease': t_closeness is requested for a column that is not sensitive; did you mean 'disease'?",
     ),
     "a group of another column": (
         lambda: ck.anonymize(TABLE, SCHEMA, [ck.LDiversity("disease", 2)], form=ck.sliced([["agee"], ["sex", "disease"]])),

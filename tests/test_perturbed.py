@@ -74,8 +74,8 @@ def test_a_release_from_saving_to_audit(tmp_path: Path) -> None:
     assert not audit.ok and audit.findings == () and audit.status == "met as far as it can be checked"
     (level,) = made.private_record().levels
     assert (level.requested, level.measured, level.rows) == ("<= 6", 6.0, None), "the private report shows what was measured"
-    assert "What was measured for attested guarantees" in (tmp_path / "out.private" / "report.html").read_text(encoding="utf-8")
-    assert "What was measured for attested" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Levels of attested guarantees" in (tmp_path / "out.private" / "report.html").read_text(encoding="utf-8")
+    assert "Levels of attested" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "not checkable  bounded posterior of disease" in str(audit)
 
 

@@ -146,7 +146,7 @@ def test_attested_guarantees_tell_only_that_they_hold() -> None:
     record, home = made.public_record(), made.private_record()
     assert [told.guarantee.status for told in record.guarantees] == ["attested", "attested"]
     assert [told.guarantee.measured for told in record.guarantees] == [None, None]
-    assert "not told" in Page(made.report()).said and "at least 3 people" in record.guarantees[0].means
+    assert "not disclosed" in Page(made.report()).said and "at least 3 people" in record.guarantees[0].means
     assert [level.requested for level in home.levels] == [">= 3", ">= 2"]
     assert home.levels[0].measured == home.levels[0].persons >= 3 and home.levels[0].rows == 2 * home.levels[0].persons
     assert "persons in the worst class" not in made.report() and "persons in the worst class" in made.report(private=True)
@@ -240,7 +240,7 @@ def test_frontier_is_shown_on_the_private_page_alone(release: ck.Release) -> Non
     found = Frontier(closeknit="0.1.0", rows=200, seed=7, guarantees=("t",), measures=(t,), points=points)
     page = release.report(private=True, frontier=found)
     asks_nobody(page)
-    assert "What other settings would cost" in page and "<b>mondrian" not in page and "0.3000" in Page(page).said
+    assert "Loss of other settings" in page and "<b>mondrian" not in page and "0.3000" in Page(page).said
     assert "was not computed" in release.report(private=True) and "was not computed" not in page
 
 

@@ -352,7 +352,7 @@ def test_command_line_and_counted_combinations(spark: Any, patients: Columns, sc
         warnings.simplefilter("ignore")
         made = CliRunner().invoke(app, ["anonymize", str(tmp_path / "recipe.yaml"), "-o", out, *words])
     assert made.exit_code == 0, made.output
-    assert "release.csv, certificate.json" in made.output and "recipe.yaml: what stays at home" in made.output
+    assert "release.csv, certificate.json" in made.output and "recipe.yaml: private, do not share" in made.output
     here = ck.anonymize(tmp_path / "patients.csv", schema, [K], ck.Incognito(), seed=SEED)
     assert load_release(out).certificate.model_copy(update={"files": ()}) == here.certificate
     found = CliRunner().invoke(app, ["audit", out, "--engine", "spark"])
