@@ -18,8 +18,7 @@ import closeknit as ck
 from closeknit.api.publishing import list_notes
 from closeknit.api.recipe import models_from
 from closeknit.cli.commands import app
-from closeknit.core.certifying import class_sizes, judge, loss_record
-from closeknit.core.loss import measure_loss
+from closeknit.core.measurement import Measurement
 from closeknit.core.schema import Schema
 from closeknit.core.strict_json import json_text
 from closeknit.io.canonical import content_hash
@@ -206,16 +205,16 @@ def forged(folder: Path, rows: list[list[str]], columns: dict[str, Any], models:
         csv.writer(out, lineterminator="\n").writerows([schema.published, *rows])
     cells = read(file)
     reading = ck.generalized().read(cells, schema)
+    measured = Measurement.of(reading, requested).certify(schema, {"generalized": {}}).model_dump(mode="json")
+    stated = {key: measured[key] for key in ("guarantees", "classes", "loss")}
     certificate: dict[str, Any] = {
-        "format": 1,
+        "format": 2,
         "closeknit": "0",
         "form": {"generalized": {}},
         "columns": columns,
         "rows": len(rows),
         "suppressed": 0,
-        "guarantees": [guarantee.model_dump(mode="json") for guarantee in judge(reading, requested)],
-        "classes": class_sizes(reading, max(model.least_size for model in requested)).model_dump(),
-        "loss": loss_record(measure_loss(cells, schema)).model_dump(mode="json"),
+        **stated,
         "notes": list_notes(schema, requested, ck.generalized(), 0),
         "content_sha256": content_hash(cells),
     }

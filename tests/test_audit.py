@@ -241,9 +241,10 @@ def test_certificate_that_is_none_is_named(saved: Path, text: str) -> None:
         audited(saved)
 
 
-def test_certificate_of_another_format_is_refused(saved: Path) -> None:
-    with pytest.raises(ck.BadInput, match="format 2"):
-        changed(saved, put("format", 2))
+def test_a_newer_format_is_named_as_newer(saved: Path) -> None:
+    newer = r"has format 3, made by closeknit [\d.]+; this version reads formats up to 2; install a newer one"
+    with pytest.raises(ck.BadInput, match=newer):
+        changed(saved, put("format", 3))
 
 
 def test_certificate_does_not_choose_which_files_are_read(saved: Path) -> None:

@@ -70,9 +70,9 @@ FORMS: dict[str, Any] = {
 STRANGER = """
 import sys
 from pathlib import Path
-from closeknit.api.reporting import saved
+from closeknit.api.reporting import load_release
 for folder in sorted(Path('.').iterdir()):
-    release = saved(folder)
+    release = load_release(folder)
     Path(folder, 'again.html').write_text(release.report(), encoding='utf-8')
     Path(folder, 'again.json').write_text(release.public_record().to_json(), encoding='utf-8')
 """
@@ -284,7 +284,7 @@ def test_what_was_changed_is_refused(release: ck.Release, tmp_path: Path) -> Non
     assert load_release(tmp_path / "out").report() == load_release(file).report() == release.report()
     lines = file.read_text("utf-8").splitlines()
     file.write_text("\n".join([lines[0], lines[2], lines[1], *lines[3:]]) + "\n", encoding="utf-8")
-    with pytest.raises(ck.BadInput, match="not what its certificate speaks of"):
+    with pytest.raises(ck.BadInput, match="its content differs from what its certificate states"):
         load_release(tmp_path / "out")
     file.unlink()
     with pytest.raises(ck.BadInput, match=r"has a certificate\.json and no release"):

@@ -97,18 +97,18 @@ def audit(
     findings += find_finer_secrets(columns, schema)
     if claimed:
         found = _find_in_files(data, parts, claimed, certificate, in_folder)
-        findings += [*_identity(seen.rows, content, claimed), *differences(seen, claimed), *found]
+        findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed), *found]
         faults += find_note_faults(claimed, columns, shape, formulas)
     canonical = claimed is not None and not claimed.closeknit.startswith(FIRST)
     unchecked += [] if canonical else [f"the form is not canonical: {fault}" for fault in faults]
     return Audit(
         guarantees=tuple(_check_guarantees(seen, models, schema, persons, claimed)),
         findings=tuple(findings + faults if canonical else findings),
-        rows=seen.rows,
-        classes=seen.classes,
-        joint=seen.joint,
+        rows=seen.certificate.rows,
+        classes=seen.certificate.classes,
+        joint=seen.certificate.joint,
         notes=tuple(_remarks(seen, schema, models) + formulas + unchecked),
-        loss=seen.loss,
+        loss=seen.certificate.loss,
     )
 
 
@@ -144,7 +144,7 @@ def _check_guarantees(
     """Each guarantee as it was recomputed, or why it cannot be and whether the certificate attests it."""
     attested = [guarantee for guarantee in claimed.guarantees if guarantee.status == "attested"] if claimed else []
     in_persons = {guarantee.text for guarantee in attested if not guarantee.why}
-    there = zip(seen.guarantees, models, strict=True)
+    there = zip(seen.certificate.guarantees, models, strict=True)
     checked = [_check_guarantee(guarantee, model, schema, persons, in_persons) for guarantee, model in there]
     if claimed and len(checked) == len(claimed.guarantees):
         then = zip(checked, claimed.guarantees, models, strict=True)

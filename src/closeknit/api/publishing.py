@@ -11,14 +11,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit import __version__
 from closeknit.api.request_checks import check_plain
 from closeknit.core.certificate import Certificate, model_form
-from closeknit.core.certifying import PrivateContext, certify, list_unprotected, persons_note
+from closeknit.core.certifying import list_cell_notes, list_unprotected, persons_note, refuse_unmet
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.levels import level_like
 from closeknit.core.loss import list_texts
+from closeknit.core.measurement import Measurement, PrivateContext
 from closeknit.core.method import Method
 from closeknit.core.model import Model, joints
 from closeknit.core.params import spec
@@ -69,18 +69,17 @@ def _certify_written(
     joint = all_secrets(schema)
     reading = form.read(written.columns, schema, persons, joints([*models, *filter(None, [joint])]))
     profiles = partial(_profiles, reading, written) if reading.column_groups else None
-    certificate = certify(
+    measured = Measurement.of(
         reading,
         models,
-        version=__version__,
-        form=model_form(form),
         suppressed=len(table) - written.columns.rows,
-        home=PrivateContext(persons is not None, profiles),
-        notes=[*list_notes(table.schema, models, form, int((~classed).sum())), *step_notes(table)],
+        private=PrivateContext(persons is not None, profiles),
         joint=joint if joint and reading.joins(joint.column) else None,
-        allow_vacuous=table.allow_vacuous,
     )
-    return written.columns, certificate
+    refuse_unmet(measured.guarantees)
+    notes = [*list_notes(table.schema, models, form, int((~classed).sum())), *step_notes(table)]
+    notes += list_cell_notes(reading, models, table.allow_vacuous)
+    return written.columns, measured.certify(reading.schema, model_form(form), notes)
 
 
 def _profiles(reading: Reading, written: WrittenTable, secret: str) -> NDArray[np.int32]:

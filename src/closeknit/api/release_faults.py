@@ -7,7 +7,6 @@ claims it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from os import PathLike
@@ -18,7 +17,7 @@ import numpy as np
 
 from closeknit.api.publishing import derive_notes
 from closeknit.api.recipe import models_from
-from closeknit.core.certificate import Certificate, Document
+from closeknit.core.certificate import Certificate, Document, upgrade_format
 from closeknit.core.certifying import note_formulas, persons_note
 from closeknit.core.columns import Columns
 from closeknit.core.domain import NUMBER_TEXT, RANGE_TEXT
@@ -28,16 +27,14 @@ from closeknit.core.formulas import ESCAPED, escape_columns
 from closeknit.core.kinds import Numeric, texts_of
 from closeknit.core.reading import find_stars
 from closeknit.core.schema import Schema
-from closeknit.core.strict_json import json_text, read_limited
+from closeknit.core.strict_json import json_text, parse_json, read_limited
 from closeknit.core.table import Form
 from closeknit.forms.cell_labels import tight_note
 from closeknit.io.canonical import canonical_blocks, content_hash
 from closeknit.io.files import read_written, sha256_of
-from closeknit.release.release_paths import CERTIFICATE, read_certificate
+from closeknit.release.release_paths import ALLOWED_FILES, CERTIFICATE, FORMATS, RELEASE, REPORT, read_certificate
 from closeknit.report.record import PublicReport
 
-REPORT = "report.json"
-ALLOWED = re.compile(r"certificate\.json|report\.(html|json)|README[^/]*|[^/]*\.sig")  # next to the files that are named
 REPEATED = ("form", "rows", "suppressed", "classes", "loss", "joint", "estimates", "notes", "content_sha256")
 
 
@@ -104,10 +101,10 @@ def find_inventory_faults(data: str | PathLike[str], parts: Iterable[str], claim
     """Whatever is in the public folder and is not the release, or is named in the certificate and is not there."""
     file = Path(data)
     listed = {Path(listed.name).name for listed in claimed.files}
-    expected = {file.name, *(f"{name}{suffix}" for name in ("release", *parts) for suffix in (".csv", ".parquet"))}
+    expected = {file.name, *(f"{name}.{suffix}" for name in (RELEASE, *parts) for suffix in FORMATS)}
     for entry in sorted(file.parent.iterdir()):
         known = entry.name in (listed & expected) or entry.name == file.name
-        if not known and not (entry.is_file() and ALLOWED.fullmatch(entry.name)):
+        if not known and not (entry.is_file() and ALLOWED_FILES.fullmatch(entry.name)):
             right = "a public folder has the files of its certificate, the report, README and signatures (.sig); remove it"
             yield f"{entry.name} is not part of the release: {right}"
     yield from (
@@ -164,5 +161,7 @@ def find_json_faults(file: Path) -> Iterator[str]:
 
 
 def _is_canonical(record: Document, text: str) -> bool:
-    """Fields that a later version adds may be absent; what is there is written in one way."""
-    return text == json_text(record.model_dump(mode="json", exclude_unset=True))
+    """Fields that a later version adds may be absent; the others are written in one way, by the keys of their format."""
+    content = parse_json(text)
+    current = json_text(record.model_dump(mode="json", exclude_unset=True))
+    return text == json_text(content) and json_text(upgrade_format(content)) == current

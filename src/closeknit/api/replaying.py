@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit import __version__
 from closeknit.api.publishing import all_secrets
 from closeknit.api.request_checks import read_table
-from closeknit.core.certificate import Certificate, Guarantee, model_form
-from closeknit.core.certifying import PrivateContext, certify
+from closeknit.core.certificate import Certificate, model_form
+from closeknit.core.certifying import list_cell_notes, refuse_unmet
 from closeknit.core.columns import Column, Columns, concat_columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.loss import list_texts
+from closeknit.core.measurement import Judged, Measurement, PrivateContext
 from closeknit.core.model import Model, joints
 from closeknit.core.params import choice
 from closeknit.core.reading import Reading
@@ -26,7 +26,7 @@ from closeknit.core.schema import Schema
 from closeknit.forms import generalized
 from closeknit.forms.cell_labels import cell_order, compact, text_order
 from closeknit.io.files import kind_of
-from closeknit.release import Origin, Release
+from closeknit.release import LocalRelease, Origin, Release
 from closeknit.streams.batch_writing import encode_cells
 from closeknit.streams.rolling_certificate import REFERENCE_FAMILIES, WINDOW, attest_model, notes, render_schema
 from closeknit.streams.stream import Stream
@@ -65,7 +65,7 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
     partition = np.full(columns.rows, -1, dtype=np.int32)
     partition[came[behind]] = reading.class_of
     path = table if isinstance(table, str | PathLike) else None
-    return Release(
+    return LocalRelease(
         released,
         certificate,
         partition=partition,
@@ -110,32 +110,24 @@ def _certify_replay(
     own = [model for model in stream.models if model.family not in REFERENCE_FAMILIES]
     joint = all_secrets(schema)
     reading = generalized().read(released, schema, persons, joints([*own, *filter(None, [joint])]))
-    certificate = certify(
-        reading,
-        own,
-        version=__version__,
-        form={"generalized": {}},
-        suppressed=columns.rows - released.rows,
-        home=PrivateContext(persons is not None),
-        notes=notes(stream, checked=True),
-        joint=joint,
-        allow_vacuous=True,
-    )
+    suppressed, private = columns.rows - released.rows, PrivateContext(persons is not None)
+    measured = Measurement.of(reading, own, suppressed=suppressed, private=private, joint=joint)
+    refuse_unmet(measured.guarantees)
     windows = np.array(list_texts(released[WINDOW]))[released[WINDOW].codes].astype(np.int64) if stream.scope else None
-    held = stream.recheck_models(rows, behind, reading.class_of, windows)
-    guarantees = dict(zip(own, certificate.guarantees, strict=True))
+    met = stream.recheck_models(rows, behind, reading.class_of, windows)
+    judged = dict(zip(own, measured.judged, strict=True))
     for model in (*stream.models, *stream.extra_models):
-        guarantees.setdefault(model, _attest_guarantee(stream, model, held))
-    return reading, certificate.model_copy(
-        update={"guarantees": tuple(guarantees[m] for m in (*stream.models, *stream.extra_models))}
-    )
+        judged.setdefault(model, _attest_window(stream, model, met))
+    measured = measured.model_copy(update={"judged": tuple(judged[model] for model in (*stream.models, *stream.extra_models))})
+    said = [*notes(stream, checked=True), *list_cell_notes(reading, own, allow_vacuous=True)]
+    return reading, measured.certify(reading.schema, {"generalized": {}}, said)
 
 
-def _attest_guarantee(stream: Stream, model: Model, held: Mapping[Model, bool]) -> Guarantee:
-    guarantee = attest_model(stream, model, held.get(model, True))
-    if not guarantee.met:
-        raise Unsatisfiable(guarantee.text, "judged against its window at home, it is not kept", "choose another stream")
-    return guarantee
+def _attest_window(stream: Stream, model: Model, met: Mapping[Model, bool]) -> Judged:
+    judged = attest_model(stream, model, met.get(model, True))
+    if not judged.guarantee.met:
+        raise Unsatisfiable(judged.guarantee.text, "not met when compared with its window", "choose another stream")
+    return judged
 
 
 def _build_public_schema(stream: Stream, released: Columns) -> Schema:

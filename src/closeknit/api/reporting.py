@@ -17,8 +17,8 @@ from closeknit.core.formulas import unescape_columns
 from closeknit.core.table import Partition, Table
 from closeknit.io.canonical import content_hash
 from closeknit.io.files import read, read_written
-from closeknit.release import Origin, Release
-from closeknit.release.release_paths import certificate_file, read_certificate, release_file
+from closeknit.release import LocalRelease, Origin, Release
+from closeknit.release.release_paths import CLASSES, certificate_file, read_certificate, release_file
 
 
 def load_release(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None) -> Release:
@@ -39,14 +39,15 @@ def load_release(folder: str | PathLike[str], recipe: str | PathLike[str] | None
     certificate = read_certificate(certificate_file(file))
     written = read_written(file)
     columns = unescape_columns(written) if certificate.escape_formulas else written
-    home = (None, None, None) if recipe is None else _load_private(Path(recipe))
-    release = Release(columns, certificate, recipe=home[0], origin=home[1], partition=home[2])
+    forms, origin, partition = (None, None, None) if recipe is None else _load_private(Path(recipe))
+    release = LocalRelease(columns, certificate, recipe=forms, origin=origin, partition=partition)
     if content_hash(written) != certificate.content_sha256 or columns.rows != certificate.rows:
-        what = "its content is not what its certificate speaks of"
-        raise BadInput(what, file=file, right="use the certificate.json that came with it; 'closeknit audit' says what differs")
+        what = "its content differs from what its certificate states"
+        right = "use the certificate.json that was saved with it; 'closeknit audit' shows what differs"
+        raise BadInput(what, file=file, right=right)
     rows = certificate.rows + certificate.suppressed
-    if home[1] is not None and home[1].columns.rows != rows:
-        what = f"its table has {home[1].columns.rows:,} rows, and the release speaks of {rows:,}"
+    if origin is not None and origin.columns.rows != rows:
+        what = f"its table has {origin.columns.rows:,} rows, and the certificate states {rows:,}"
         raise BadInput(what, file=recipe, right="name the recipe of this release, with the table as it was")
     return release
 
@@ -57,7 +58,7 @@ def _load_private(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.i
     if requested.data_path is None:
         raise BadInput("the recipe names no data", file=recipe, right="add the key data with the path of the table")
     columns = read(requested.data_path, requested.csv, requested.schema.list_needed)
-    partition = _classes(recipe.with_name("classes.csv"), columns.rows)
+    partition = _classes(recipe.with_name(CLASSES), columns.rows)
     counted = (
         None
         if requested.schema.person is None or partition is None

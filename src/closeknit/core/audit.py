@@ -10,29 +10,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.certificate import (
-    Certificate,
-    ClassSizes,
-    Guarantee,
-    Joint,
-    LossRecord,
-    Record,
-    ValueEstimates,
-    WorstClass,
-    render_level,
-)
-from closeknit.core.certifying import class_sizes, estimates, joint_distance, judge, loss_record, references_of
+from closeknit.core.certificate import Certificate, ClassSizes, Guarantee, Joint, ValueEstimates, WorstClass, render_level
+from closeknit.core.certifying import references_of
 from closeknit.core.columns import Columns
 from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.domain import Domain
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.kinds import texts_of
 from closeknit.core.limits import MOST_COMBINATIONS
-from closeknit.core.loss import measure_loss
-from closeknit.core.model import Model, least_rows
+from closeknit.core.loss import LossRecord
+from closeknit.core.measurement import Measurement
+from closeknit.core.model import Model
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
-from closeknit.core.strict_json import json_text
+from closeknit.core.strict_json import Record, json_text
 from closeknit.core.tree import STAR
 from closeknit.core.vacuity import render_share, vacuous_note
 
@@ -154,29 +145,27 @@ class Audit(Summarized, Record):
 
 @dataclass(frozen=True)
 class Recomputation:
-    """What a stranger finds in a release, wherever its rows are."""
+    """What a recipient measures in a release, and what the audit compares with its certificate."""
 
-    rows: int
-    guarantees: Sequence[Guarantee]
-    classes: ClassSizes
-    loss: LossRecord
-    joint: Joint | None
-    estimates: Mapping[str, ValueEstimates]
-    references: Mapping[Secret, tuple[Domain, NDArray[np.int64]]]  # of every guaranteed secret its leaves and their rows
+    certificate: Certificate  # as recomputed from the written cells
+    references: Mapping[Secret, tuple[Domain, NDArray[np.int64]]]  # of every guaranteed attribute its leaves and their rows
     rows_of: Callable[[Secret | None, WorstClass], int]  # how many rows have the cells of a class
 
     @classmethod
     def of(cls, reading: Reading, models: Sequence[Model], joint: Model | None, suppressed: int) -> Recomputation:
-        """Measured on what was read; `joint` measures all secrets as one."""
+        """Measure what was read.
+
+        Args:
+            reading: the written cells and their classes.
+            models: the guarantees to check.
+            joint: the model that measures all sensitive attributes as one, where there are several.
+            suppressed: rows that were not published, as the certificate states.
+        """
+        measured = Measurement.of(reading, models, suppressed=suppressed, joint=joint)
         return cls(
-            rows=reading.columns.rows,
-            guarantees=judge(reading, models),
-            classes=class_sizes(reading, least_rows(models)),
-            loss=loss_record(measure_loss(reading.columns, reading.schema, suppressed)),
-            joint=joint_distance(reading, joint),
-            estimates=estimates(reading),
-            references=references_of(reading, models),
-            rows_of=lambda secret, worst: _rows_of(reading.of(secret), worst),
+            measured.certify(reading.schema, {}),
+            references_of(reading, models),
+            lambda secret, worst: _rows_of(reading.of(secret), worst),
         )
 
 
@@ -186,7 +175,7 @@ def differences(seen: Recomputation, claimed: Certificate) -> Iterator[str]:
         if guarantee.status == "attested" and not guarantee.met:
             yield f"{guarantee.text}: its certificate says that it is not met"
     for then in (guarantee for guarantee in claimed.guarantees if guarantee.status == "recomputable"):
-        for now in seen.guarantees:
+        for now in seen.certificate.guarantees:
             if now.model == then.model:
                 yield from _guarantee_differences(now, then)
                 yield from _vacuity_differences(now, then, claimed.notes)
@@ -195,9 +184,9 @@ def differences(seen: Recomputation, claimed: Certificate) -> Iterator[str]:
         elif seen.rows_of(then.column, then.worst) != then.worst.rows:
             yield f"{then.text}: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
     yield from _joint_differences(seen, claimed.joint)
-    yield from _estimate_differences(seen.estimates, claimed)
-    yield from _number_differences("classes", seen.classes.model_dump(), claimed.classes.model_dump())
-    yield from _number_differences("loss", _flat(seen.loss), _flat(claimed.loss))
+    yield from _estimate_differences(seen.certificate.estimates, claimed)
+    yield from _number_differences("classes", seen.certificate.classes.model_dump(), claimed.classes.model_dump())
+    yield from _number_differences("loss", _flat(seen.certificate.loss), _flat(claimed.loss))
 
 
 def find_finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
@@ -232,9 +221,9 @@ def _vacuity_differences(now: Guarantee, then: Guarantee, notes: Collection[str]
 
 
 def _joint_differences(seen: Recomputation, then: Joint | None) -> Iterator[str]:
-    now = seen.joint
+    now = seen.certificate.joint
     if then is None:
-        if now is not None and seen.rows <= MOST_COMBINATIONS:  # Spark does not measure more
+        if now is not None and seen.certificate.rows <= MOST_COMBINATIONS:  # Spark does not measure more
             yield f"the certificate does not have the joint distance of {render_secret(now.columns)}; recomputed {now.line()}"
         return
     same = now is not None and (now.columns, now.exact) == (then.columns, then.exact)

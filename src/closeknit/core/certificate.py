@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.errors import BadInput
 from closeknit.core.formulas import ESCAPED, RISK
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.limits import MOST_GUARANTEES, MOST_NOTES
+from closeknit.core.loss import LossRecord
 from closeknit.core.model import Model
 from closeknit.core.params import spec
 from closeknit.core.schema import explain_error, refuse_files
-from closeknit.core.strict_json import json_text, parse_json
+from closeknit.core.strict_json import Record, json_text, parse_json
 from closeknit.core.vacuity import render_share
 
 if TYPE_CHECKING:
@@ -30,12 +31,6 @@ if TYPE_CHECKING:
 FORMAT = 2
 FORMAT_1 = {"withheld": "suppressed", "promises": "guarantees", "asked": "requested", "reached": "measured", "held": "met"}
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-
-
-class Record(BaseModel):
-    """A plain frozen record."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Document(Summarized, Record):
@@ -61,20 +56,33 @@ class Document(Summarized, Record):
             what = f"{cls.what} has format {version}, made by closeknit {made_by}"
             raise BadInput(what, file=file, right=f"this version reads formats up to {FORMAT}; install a newer one")
         try:
-            read = cls.model_validate({**_upgrade(content), "format": FORMAT} if version == 1 else content)
+            read = cls.model_validate(upgrade_format(content))
         except ValidationError as error:
             raise BadInput(explain_error(error, cls.what).what, file=file, right=cls.where) from None
         refuse_files(getattr(read, "columns", None), "a certificate has its hierarchies written out", file)
         return read
 
 
-def _upgrade(content: Any) -> Any:
-    """A document of format 1 with the keys of today."""
+def upgrade_format(content: Any) -> Any:
+    """A document of an earlier format with the keys of the current one.
+
+    Args:
+        content: the parsed document; one of the current format is returned as it is.
+
+    >>> upgrade_format({"format": 1, "withheld": 3})
+    {'format': 2, 'suppressed': 3}
+    """
+    earlier = isinstance(content, dict) and content.get("format") == 1
+    return {**_rename_keys(content), "format": FORMAT} if earlier else content
+
+
+def _rename_keys(content: Any) -> Any:
     if isinstance(content, list):
-        return [_upgrade(part) for part in content]
+        return [_rename_keys(part) for part in content]
     if not isinstance(content, dict):
         return content
-    return {FORMAT_1.get(key, key): value if key in ("columns", "cells") else _upgrade(value) for key, value in content.items()}
+    kept = ("columns", "cells")  # their keys are names of columns
+    return {FORMAT_1.get(key, key): value if key in kept else _rename_keys(value) for key, value in content.items()}
 
 
 class WorstClass(Record):
@@ -161,14 +169,6 @@ class ClassSizes(Record):
     average_ratio: float | None = None  # mean size / k, where k was asked
 
 
-class LossRecord(Record):
-    """General Loss Metric of the written cells, variants A and B, in total and per column."""
-
-    a: float
-    b: float
-    columns: dict[str, tuple[float, float]]
-
-
 # Of each value (the missing one is ""): the true count, its standard error, and the nearest count that is possible.
 ValueEstimates = dict[str, tuple[float, float, float]]
 
@@ -187,7 +187,7 @@ class Certificate(Document):
     classes: ClassSizes
     loss: LossRecord
     joint: Joint | None = None  # with fewer than two secrets, and in certificates made before it was measured
-    estimates: dict[str, ValueEstimates] = {}  # of perturbed secrets
+    estimates: dict[str, ValueEstimates] = Field(default_factory=dict)  # of perturbed attributes
     notes: Annotated[tuple[str, ...], Field(max_length=MOST_NOTES)] = ()
     escape_formulas: bool = False  # names and cells have an apostrophe in front where a spreadsheet would run them
     content_sha256: str = ""

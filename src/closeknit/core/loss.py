@@ -1,4 +1,4 @@
-"""What generalization costs: the General Loss Metric, measured on the written cells alone, so that anybody gets the same.
+"""Information loss: the General Loss Metric, measured on the written cells alone, so that every recipient gets the same.
 
 Variant A counts leaves under the node over all leaves, variant B one less of each; both are 0 for a single value and 1 for `*`.
 A suppressed row counts 1.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,20 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import BadValue, Losses, texts_of
 from closeknit.core.schema import Schema
+from closeknit.core.strict_json import Record
+
+LossSums = dict[str, tuple[float, float]]  # per quasi-identifier: variants A and B, summed over the published rows
 
 
-@dataclass(frozen=True)
-class Loss:
-    """Loss of a release: in total (weighted by importance, suppressed rows as 1) and per column, variants A and B."""
+class LossRecord(Record):
+    """General Loss Metric of written cells, variants A and B.
+
+    `a` and `b` are weighted by importance, and a suppressed row counts 1; `columns` has both for each quasi-identifier.
+    """
 
     a: float
     b: float
-    columns: Mapping[str, tuple[float, float]]
+    columns: LossSums
 
 
 def list_texts(column: Column, markers: Collection[str] = ()) -> list[str]:
@@ -34,7 +39,7 @@ def list_texts(column: Column, markers: Collection[str] = ()) -> list[str]:
 
 
 def cell_losses(columns: Columns, schema: Schema) -> dict[str, Losses]:
-    """Loss of each distinct written cell of each quasi column; the last entry is the missing cell."""
+    """Loss of each distinct written cell of each quasi-identifier; the last entry is the missing cell."""
     losses = {}
     for name, kind in schema.quasi.items():
         column = columns[name]
@@ -50,43 +55,65 @@ def cell_losses(columns: Columns, schema: Schema) -> dict[str, Losses]:
     return losses
 
 
-def measure_loss(columns: Columns, schema: Schema, suppressed: int = 0) -> Loss:
+def measure_loss(columns: Columns, schema: Schema, suppressed: int = 0) -> LossRecord:
     """Loss of written cells.
+
+    Args:
+        columns: the written cells.
+        schema: the published columns.
+        suppressed: rows that were not published.
 
     >>> from closeknit.core.kinds import numeric, flat
     >>> schema = Schema(quasi={"age": numeric(0, 100), "sex": flat()}, importance={"age": 3})
     >>> measure_loss(Columns.of({"age": ["[20, 40]", "[20, 40]"], "sex": ["*", "*"]}), schema).a
     0.4
     """
-    losses = cell_losses(columns, schema)
-    counts = {name: np.bincount(columns[name].codes + 1, minlength=len(lost)) for name, lost in losses.items()}
-    return weigh_losses(losses, {name: np.roll(rows, -1) for name, rows in counts.items()}, schema, columns.rows, suppressed)
+    return weigh_losses(sum_losses(columns, schema), schema, columns.rows, suppressed)
 
 
-def weigh_losses(
-    losses: Mapping[str, Losses], counts: Mapping[str, NDArray[np.int64]], schema: Schema, rows: int, suppressed: int = 0
-) -> Loss:
-    """Loss of cells of which is known how many rows have each; the missing one stands last.
+def sum_losses(columns: Columns, schema: Schema, counts: Mapping[str, NDArray[np.int64]] | None = None) -> LossSums:
+    """Loss of each quasi-identifier, summed over the rows.
+
+    Args:
+        columns: the written cells.
+        schema: the published columns.
+        counts: rows of each distinct cell of a column, the missing one last; without it every cell counts once.
 
     >>> from closeknit.core.kinds import flat
-    >>> schema = Schema(quasi={"sex": flat()})
-    >>> weigh_losses({"sex": np.array([[1.0, 1.0], [0.0, 0.0]])}, {"sex": np.array([3, 1])}, schema, 4).a
-    0.75
+    >>> cells = Columns.of({"sex": ["*", "f"]})
+    >>> sum_losses(cells, Schema(quasi={"sex": flat()}), {"sex": np.array([3, 1, 0])})
+    {'sex': (3.0, 3.0)}
     """
-    per_column: dict[str, tuple[float, float]] = {}
-    for name, lost in losses.items():
-        a, b = (math.fsum(variant) / max(rows, 1) for variant in (counts[name][:, None] * lost).T)  # in any order of cells
-        per_column[name] = (a, b)
+    sums: LossSums = {}
+    for name, lost in cell_losses(columns, schema).items():
+        rows = np.roll(np.bincount(columns[name].codes + 1, minlength=len(lost)), -1) if counts is None else counts[name]
+        sums[name] = cast(tuple[float, float], tuple(map(math.fsum, (rows[:, None] * lost).T)))  # in any order of cells
+    return sums
+
+
+def weigh_losses(sums: LossSums, schema: Schema, rows: int, suppressed: int = 0) -> LossRecord:
+    """The loss of a release from the sums over its rows.
+
+    Args:
+        sums: as `sum_losses` returns them.
+        schema: the published columns, with their importance.
+        rows: rows that were published.
+        suppressed: rows that were not.
+
+    >>> from closeknit.core.kinds import flat
+    >>> weigh_losses({"sex": (3.0, 3.0)}, Schema(quasi={"sex": flat()}), rows=4, suppressed=1).a
+    0.8
+    """
+    columns = {name: (a / max(rows, 1), b / max(rows, 1)) for name, (a, b) in sums.items()}
     weights = np.array(schema.weights())
-    total_a, total_b = (weights / weights.sum()) @ np.array(list(per_column.values())) if per_column else (0.0, 0.0)
-    every = rows + suppressed
-    if every:
-        total_a, total_b = ((x * rows + suppressed) / every for x in (total_a, total_b))
-    return Loss(float(total_a), float(total_b), per_column)
+    total = (weights / weights.sum()) @ np.array(list(columns.values())) if columns else np.zeros(2)
+    if every := rows + suppressed:
+        total = (total * rows + suppressed) / every
+    return LossRecord(a=float(total[0]), b=float(total[1]), columns=columns)
 
 
 def class_losses(columns: Columns, schema: Schema, class_of: NDArray[np.int32], count: int) -> NDArray[np.float64]:
-    """Variant A of each class: the weighted mean over columns of what its cells cost."""
+    """Variant A of each class: the weighted mean over columns of the loss of its cells."""
     _, first = np.unique(class_of, return_index=True)
     weights = np.array(schema.weights()) / sum(schema.weights()) if schema.quasi else np.empty(0)
     total = np.zeros(count)

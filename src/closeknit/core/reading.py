@@ -112,9 +112,13 @@ class Reading:
         cells = [without_markers(self.columns[name], self.schema.missing) for name in names]
         return groups([(column.codes + 1, len(column.values) + 1) for column in cells], self.columns.rows)[0]
 
+    def first_row(self, index: int) -> int:
+        """The first row of a class."""
+        return int(np.argmax(self.class_of == index))
+
     def cells_of(self, index: int) -> dict[str, str]:
         """The written cells by which one class is known: how a certificate names it."""
-        row = int(np.argmax(self.class_of == index))
+        row = self.first_row(index)
         cells = {name: self.columns[name].take(np.array([row])) for name in self.named_by}
         return {name: "".join(texts_of(cell.values[cell.codes[cell.codes >= 0]])) for name, cell in cells.items()}
 

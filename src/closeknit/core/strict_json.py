@@ -1,4 +1,4 @@
-"""JSON in which everything is said once: what two programs could read differently is refused before it is read."""
+"""Strict JSON and the records read from it: what two programs could read differently is refused."""
 
 from __future__ import annotations
 
@@ -8,10 +8,18 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from closeknit.core.errors import BadInput
 from closeknit.core.limits import MOST_BYTES, check_count
 
 RIGHT = "use the file as closeknit wrote it"
+
+
+class Record(BaseModel):
+    """A frozen record that refuses unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def parse_json(text: str, file: object = None) -> Any:

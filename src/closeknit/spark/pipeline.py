@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from closeknit.core.columns import Columns
 from closeknit.core.combined_secrets import CodedSecret, Secret
 from closeknit.core.errors import BadInput
+from closeknit.core.measurement import Measurement
 from closeknit.core.method import Method, deals_by_rank, usual_form
 from closeknit.core.model import Model, joints
 from closeknit.core.reading import secret_codes
@@ -22,7 +23,7 @@ from closeknit.io.batches import Block
 from closeknit.spark.coding import Coding, Combinations, build_coding, encode_packs, find_combinations, read_packs
 from closeknit.spark.content_hash import content_hash_of, offsets
 from closeknit.spark.counting import write_by_counts, write_levels
-from closeknit.spark.judging import Judge, SparkMeasurement
+from closeknit.spark.judging import Judge
 from closeknit.spark.maps import Work
 from closeknit.spark.packed_frame import PackedFrame
 from closeknit.spark.person_marks import mark_persons
@@ -68,7 +69,7 @@ class SparkOutput:
 
         return content_hash_of(self.ordered, render_block, self.coding.head.schema.published, self.places)
 
-    def measure(self, schema: Schema, models: Sequence[Model], joint: Model | None, suppressed: int = 0) -> SparkMeasurement:
+    def measure(self, schema: Schema, models: Sequence[Model], joint: Model | None, suppressed: int = 0) -> Measurement:
         """Every guarantee, sizes and loss, judged on the written cells; `schema` is that of the published columns."""
         cells, coding = self.cells, self.coding
         quasi, counts = {}, {}

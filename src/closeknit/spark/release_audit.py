@@ -104,22 +104,15 @@ def measure_release(
     together = {names: combined for names, combined in known.items() if combined is not None}
     everything: dict[Secret, NDArray[np.int64]] = dict(references)
     everything |= {names: combined.reference for names, combined in together.items()}
-    measured = joint if joint and joint.column in together else None
-    judge = Judge(schema, models, quasi, rows, secrets, everything, together, measured)
-    told = judge.measure(coded, next(iter(found.values())).rows, suppressed)
+    judge = Judge(
+        schema, models, quasi, rows, secrets, everything, together, joint if joint and joint.column in together else None
+    )
+    measured = judge.measure(coded, next(iter(found.values())).rows, suppressed)
     coded.unpersist()
     domains: dict[Secret, Domain] = {name: domain for name, (_, domain) in secrets.items()}
     domains |= {names: combined.domain for names, combined in together.items()}
-    return Recomputation(
-        rows=next(iter(found.values())).rows,
-        guarantees=told.guarantees,
-        classes=told.classes,
-        loss=told.loss,
-        joint=told.joint,
-        estimates={},
-        references={name: (domain, everything[name]) for name, domain in domains.items()},
-        rows_of=lambda _, worst: _rows_of(frame, schema, worst),
-    )
+    references_by = {name: (domain, everything[name]) for name, domain in domains.items()}
+    return Recomputation(measured.certify(schema, {}), references_by, lambda _, worst: _rows_of(frame, schema, worst))
 
 
 def _encode_frame(frame: DataFrame, found: dict[str, ValueCounts], schema: Schema) -> PackedFrame:
