@@ -27,6 +27,7 @@ from closeknit.core.certificate import Certificate, Guarantee
 from closeknit.core.certifying import list_unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.formats import FORMAT
 from closeknit.core.formulas import formula_notes, unescape_columns
 from closeknit.core.look_alikes import look_alike_notes
 from closeknit.core.model import Model, joints
@@ -38,7 +39,6 @@ from closeknit.io.csv import CsvFormat
 from closeknit.io.files import read_written
 from closeknit.release.release_paths import certificate_file, read_certificate, release_file
 
-FIRST = "0.1."  # versions whose releases have another order of rows, and fewer notes
 PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate says of its columns
 
 
@@ -98,8 +98,8 @@ def audit(
     if claimed:
         found = _find_in_files(data, parts, claimed, certificate, in_folder)
         findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed), *found]
-        faults += find_note_faults(claimed, columns, shape, formulas)
-    canonical = claimed is not None and not claimed.closeknit.startswith(FIRST)
+    canonical = claimed is not None and claimed.format == FORMAT  # earlier formats had other orders of rows and other notes
+    faults += find_note_faults(claimed, columns, shape, formulas) if claimed and canonical else []
     unchecked += [] if canonical else [f"the form is not canonical: {fault}" for fault in faults]
     return Audit(
         guarantees=tuple(_check_guarantees(seen, models, schema, persons, claimed)),

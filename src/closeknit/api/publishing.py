@@ -134,7 +134,7 @@ def build_public_schema(schema: Schema, columns: Columns) -> Schema:
 def list_notes(schema: Schema, models: Sequence[Model], form: Form, starred: int) -> list[str]:
     """What a reader of the certificate has to know in addition to the numbers."""
     first, *others = derive_notes(schema, models, form, starred)
-    return [f"{first}, and refer to how secrets are spread over them", persons_note(schema), *others]
+    return [f"{first}, and refer to the distribution of sensitive values in them", persons_note(schema), *others]
 
 
 def derive_notes(schema: Schema, models: Sequence[Model], form: Form, starred: int) -> list[str]:

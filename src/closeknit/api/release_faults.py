@@ -17,12 +17,13 @@ import numpy as np
 
 from closeknit.api.publishing import derive_notes
 from closeknit.api.recipe import models_from
-from closeknit.core.certificate import Certificate, Document, upgrade_format
+from closeknit.core.certificate import Certificate, Document
 from closeknit.core.certifying import note_formulas, persons_note
 from closeknit.core.columns import Columns
 from closeknit.core.domain import NUMBER_TEXT, RANGE_TEXT
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import plain_number
+from closeknit.core.formats import upgrade_format
 from closeknit.core.formulas import ESCAPED, escape_columns
 from closeknit.core.kinds import Numeric, texts_of
 from closeknit.core.reading import find_stars

@@ -246,7 +246,7 @@ def _estimate_differences(found: Mapping[str, ValueEstimates], claimed: Certific
 
 def _render_outcome(guarantee: Guarantee) -> str:
     exact = f" (exactly {guarantee.exact})" if guarantee.exact else ""
-    return f"{'kept' if guarantee.met else 'broken'} at {render_level(guarantee.measured)}{exact}"
+    return f"{'met' if guarantee.met else 'not met'} at {render_level(guarantee.measured)}{exact}"
 
 
 def _rows_of(reading: Reading, worst: WorstClass) -> int:

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.errors import BadInput
+from closeknit.core.formats import FORMAT, upgrade_format
 from closeknit.core.formulas import ESCAPED, RISK
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.limits import MOST_GUARANTEES, MOST_NOTES
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from closeknit.core.method import Method
     from closeknit.core.table import Form
 
-FORMAT = 2
-FORMAT_1 = {"withheld": "suppressed", "promises": "guarantees", "asked": "requested", "reached": "measured", "held": "met"}
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
@@ -43,8 +42,8 @@ class Document(Summarized, Record):
     closeknit: str
 
     def to_json(self) -> str:
-        """As text."""
-        return json_text(self.model_dump(mode="json"))
+        """The text of its file, always in the current format."""
+        return json_text({**self.model_dump(mode="json"), "format": FORMAT})
 
     @classmethod
     def from_json(cls, text: str, file: object = None) -> Self:
@@ -61,28 +60,6 @@ class Document(Summarized, Record):
             raise BadInput(explain_error(error, cls.what).what, file=file, right=cls.where) from None
         refuse_files(getattr(read, "columns", None), "a certificate has its hierarchies written out", file)
         return read
-
-
-def upgrade_format(content: Any) -> Any:
-    """A document of an earlier format with the keys of the current one.
-
-    Args:
-        content: the parsed document; one of the current format is returned as it is.
-
-    >>> upgrade_format({"format": 1, "withheld": 3})
-    {'format': 2, 'suppressed': 3}
-    """
-    earlier = isinstance(content, dict) and content.get("format") == 1
-    return {**_rename_keys(content), "format": FORMAT} if earlier else content
-
-
-def _rename_keys(content: Any) -> Any:
-    if isinstance(content, list):
-        return [_rename_keys(part) for part in content]
-    if not isinstance(content, dict):
-        return content
-    kept = ("columns", "cells")  # their keys are names of columns
-    return {FORMAT_1.get(key, key): value if key in kept else _rename_keys(value) for key, value in content.items()}
 
 
 class WorstClass(Record):

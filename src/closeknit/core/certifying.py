@@ -76,8 +76,8 @@ def list_unprotected(schema: Schema, models: Sequence[Model]) -> list[str]:
     guaranteed = {name for model in models for name in parts(model.column)}
     notes, secrets = [], tuple(schema.sensitive)
     if len(secrets) > 1 and not any({*parts(model.column)} == {*secrets} for model in models):
-        notes.append(f"knowing one secret may tell another: no guarantee speaks of {render_secret(secrets)}")
+        notes.append(f"no guarantee covers {render_secret(secrets)}: one value may disclose another")
     notes += [
-        f"column '{name}' is sensitive, but no guarantee speaks of it" for name in schema.sensitive if name not in guaranteed
+        f"column '{name}' is sensitive, and no guarantee covers it" for name in schema.sensitive if name not in guaranteed
     ]
     return notes + [f"column '{name}' is published as it is, without any protection" for name in schema.plain]
