@@ -245,7 +245,7 @@ def test_secrets_finer_than_what_they_are_judged_on_are_found(tmp_path: Path, ki
     rows = [[age, secret] for age, secret in zip(["[1, 2]", "[1, 2]", "[3, 4]", "[3, 4]"], secrets, strict=True)]
     columns = {"quasi": {"age": "numeric"}, "sensitive": {"pay": kind}}
     found = forged(tmp_path, rows, columns, [{"k_anonymity": {"k": 2}}, {"t_closeness": {"column": "pay", "t": 0}}])
-    assert found.exit_code == 1 and "says more than" in found.output
+    assert found.exit_code == 1 and "is more precise than" in found.output
 
 
 def test_markers_in_a_certificate_do_not_join_classes(tmp_path: Path) -> None:

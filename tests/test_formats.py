@@ -70,7 +70,7 @@ def test_a_changed_release_of_every_format_is_found(format: int, tmp_path: Path)
     key = "reached" if format == 1 else "measured"
     (tmp_path / "certificate.json").write_text(text.replace(f'"{key}": 0.375', f'"{key}": 0.25'), encoding="utf-8")
     (tmp_path / "release.csv").write_bytes((folder / "release.csv").read_bytes())
-    assert "its certificate says met at 0.25" in " ".join(ck.audit(tmp_path).findings)
+    assert "its certificate states met at 0.25" in " ".join(ck.audit(tmp_path).findings)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -91,7 +91,7 @@ def test_a_recipe_of_every_format_is_read(format: int) -> None:
 def test_a_newer_format_is_named_before_its_keys_are_read(document: Any) -> None:
     newer = json.dumps({"format": FORMAT + 1, "closeknit": "9.1", "unheard_of": True})
     with pytest.raises(
-        ck.BadInput, match=rf"has format {FORMAT + 1}, made by closeknit 9\.1; this version reads formats up to"
+        ck.BadInput, match=rf"has format {FORMAT + 1}, written by closeknit 9\.1; this version reads formats up to"
     ):
         document.from_json(newer)
 

@@ -1,4 +1,4 @@
-"""`anonymize` and `audit` where the rows are on Spark: the same questions before, the same certificate after."""
+"""`anonymize` and `audit` where the rows are on Spark: the same checks before, the same certificate after."""
 
 from __future__ import annotations
 
@@ -35,7 +35,12 @@ NO_CELLS = Column(np.empty(0, dtype=object), np.empty(0, dtype=np.int32))
 
 
 def wants_spark(data: Any, engine: str | None, master: str | None) -> bool:
-    """Whether the rows are to stay on Spark: they are there, or it was asked for.
+    """Whether the rows stay on Spark: they are there, or Spark is requested.
+
+    Args:
+        data: the table.
+        engine: "local", "spark", or None.
+        master: the address of a cluster.
 
     >>> wants_spark("people.csv", None, None), wants_spark("people.csv", "spark", None)
     (False, True)
@@ -104,13 +109,13 @@ def anonymize_on_spark(
         measured = written.measure(public, models, all_secrets(public), rows - coding.rows)
         refuse_unmet(measured.guarantees)
         shown = Columns({**written.columns, **dict.fromkeys(schema.plain, NO_CELLS)}, 0)
-        said = [*list_notes(coding.head.schema, models, shape, 0), *step_notes(coding.head), *vacuous]
-        said += look_alike_notes(references_in(coding.head, models))
-        said += note_formulas(formula_notes(shown, find_formulas(written.frame, schema.plain)))
-        certificate = measured.certify(public, model_form(shape), said, written.content_hash())
+        notes = [*list_notes(coding.head.schema, models, shape, 0), *step_notes(coding.head), *vacuous]
+        notes += look_alike_notes(references_in(coding.head, models))
+        notes += note_formulas(formula_notes(shown, find_formulas(written.frame, schema.plain)))
+        certificate = measured.certify(public, model_form(shape), notes, written.content_hash())
     tell("done", 1.0)
-    notes = (*written.notes, *describe_attested(measured))
-    recipe = recipe_forms(schema, list(models), method, shape, suppress, seed, described, notes, allow_vacuous=allow_vacuous)
+    private = (*written.notes, *describe_attested(measured))
+    recipe = recipe_forms(schema, list(models), method, shape, suppress, seed, described, private, allow_vacuous=allow_vacuous)
     return SparkRelease(written.frame, written.split_files, certificate, recipe)
 
 
@@ -123,7 +128,7 @@ def _check_plain(coding: Any, coded: Any) -> None:
 
 
 def _suppress_rows(frame: Any, coding: Any, coded: Any, method: Method, models: Sequence[Model], room: int, seed: int) -> Any:
-    """What a method of counted combinations makes of the rows that it does not suppress, as if there were no others."""
+    """The release of a method that counts combinations, written as if the suppressed rows did not exist."""
     from closeknit.spark.combination_suppression import drop_combinations, run_with_suppression
     from closeknit.spark.pipeline import encode_on_spark, write_levels_on_spark
 
@@ -138,7 +143,7 @@ def _suppress_rows(frame: Any, coding: Any, coded: Any, method: Method, models: 
         pairs = zip(coding.head.quasi_domains, proposed, strict=True)
         domains = tuple(replace(domain, proposed=was) for domain, was in pairs)  # the schema now declares proposed steps
         coding = replace(coding, head=replace(coding.head, quasi_domains=domains))
-        _check_plain(coding, coded)  # a value may stand alone when its twin is gone
+        _check_plain(coding, coded)  # a value may be unique when its twin is suppressed
     return write_levels_on_spark(coding, coded, form, outcome.notes, seed)
 
 
@@ -152,7 +157,18 @@ def inspect_on_spark(
     master: str | None,
     escapes: bool,
 ) -> tuple[Columns, Recomputation, str, list[str]]:
-    """The columns of a release on Spark with each value once, what is found in it, its content hash, and notes on formulas."""
+    """The columns of a release on Spark with each value once, its recomputation, its content hash, and notes on formulas.
+
+    Args:
+        data: the release.
+        schema: the published columns.
+        models: the guarantees to check.
+        form: how the cells are written.
+        suppressed: rows that were not published.
+        csv: how CSV files are written.
+        master: the address of a cluster.
+        escapes: whether formulas are escaped.
+    """
     from closeknit.spark import release_audit
     from closeknit.spark.session import find_formulas, session, translate_errors
 

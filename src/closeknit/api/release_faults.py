@@ -1,6 +1,6 @@
-"""What an audit checks of a release besides its numbers: order, bytes, inventory, notes, and JSON, one sentence per fault.
+"""What an audit checks in addition to the numbers: order, bytes, inventory, notes, and JSON, one sentence per fault.
 
-Whatever can be written in two ways can carry a hidden bit: the order of rows and columns, a quote that is not needed, a `.0`, a
+Whatever can be written in two ways can carry a hidden bit: the order of rows and columns, an unneeded quote, a `.0`, a
 foreign file. A release is therefore written in one way only, and an audit demands it of a release whose certificate
 claims it.
 """
@@ -57,7 +57,7 @@ def _is_plain(text: str) -> bool:
 
 
 def find_byte_faults(file: Any, blocks: Iterable[bytes]) -> Iterator[str]:
-    """Where a CSV file is not the canonical text of its cells, `blocks`; of other files, and of frames, nothing is compared."""
+    """Where a CSV file is not the canonical text of its cells, `blocks`; other files and frames are not compared."""
     if not isinstance(file, str | PathLike) or Path(file).suffix.lower() != ".csv" or Path(file).is_dir():
         return
     line = 1
@@ -84,18 +84,18 @@ def find_file_faults(data: Any, claimed: Certificate) -> Iterator[str]:
 
 
 def find_part_faults(data: Any, parts: Mapping[str, Columns], claimed: Certificate) -> Iterator[str]:
-    """Parts of the release next to it that do not repeat what it says."""
+    """Parts of the release next to it that do not repeat its content."""
     for name, columns in parts.items() if isinstance(data, str | PathLike) else ():
         file = Path(data).with_name(name + Path(data).suffix)
         if not file.exists():
             continue
         columns = escape_columns(columns) if claimed.escape_formulas else columns
         if content_hash(read_written(file)) != content_hash(columns):
-            yield f"{file.name} says something else than {Path(data).name}"
+            yield f"{file.name} differs from {Path(data).name}"
         else:
             yield from find_byte_faults(file, canonical_blocks(columns))
         if file.name not in {listed.name for listed in claimed.files}:
-            yield f"{file.name} stands beside the release, and its certificate does not name it"
+            yield f"{file.name} is next to the release, and its certificate does not name it"
 
 
 def find_inventory_faults(data: str | PathLike[str], parts: Iterable[str], claimed: Certificate) -> Iterator[str]:
@@ -141,7 +141,7 @@ _PERSONS = (persons_note(Schema(person="person")), persons_note(Schema()))
 
 
 def find_json_faults(file: Path) -> Iterator[str]:
-    """A certificate, or the report next to it, that is not written as closeknit writes it, or says something else."""
+    """A certificate, or the report next to it, that is not written as closeknit writes it; a report that differs from it."""
     claimed = read_certificate(file)
     if not _is_canonical(claimed, read_limited(file)):
         yield f"{file.name} is not written as closeknit writes it: key order, spacing or numbers differ"
@@ -157,8 +157,8 @@ def find_json_faults(file: Path) -> Iterator[str]:
     if not _is_canonical(report, text):
         yield f"{REPORT} is not written as closeknit writes it: key order, spacing or numbers differ"
     differing = [key for key in REPEATED if getattr(report, key) != getattr(claimed, key)]
-    differing += [] if [told.guarantee for told in report.guarantees] == list(claimed.guarantees) else ["guarantees"]
-    yield from (f"{REPORT}, {key}: says something else than {file.name}" for key in differing)
+    differing += [] if [explained.guarantee for explained in report.guarantees] == list(claimed.guarantees) else ["guarantees"]
+    yield from (f"{REPORT}, {key}: differs from {file.name}" for key in differing)
 
 
 def _is_canonical(record: Document, text: str) -> bool:

@@ -1,4 +1,4 @@
-"""A release from its folder, so that its reports can be made anew: by anybody, or at home with recipe and original."""
+"""Load a release from its folder to compute its reports again: publicly, or privately with recipe and original."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ from closeknit.release.release_paths import CLASSES, certificate_file, read_cert
 
 
 def load_release(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None) -> Release:
-    """The release in a folder (or file), with its certificate; refused where these do not belong together.
+    """Load a saved release with its certificate.
 
-    Spark writes a release as a folder of part files, which follow each other in the order of their names.
+    Args:
+        folder: the public folder, or the file (on Spark the folder of part files) next to its certificate.
+        recipe: the private recipe, to read the original too, and the class of each row from `classes.csv` next to it.
 
-    With the private recipe the original is read too, and the class of each row from `classes.csv` beside the recipe.
+    Raises:
+        BadInput: release and certificate, or release and recipe, do not belong together.
 
     >>> import closeknit as ck, tempfile
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
@@ -53,7 +56,7 @@ def load_release(folder: str | PathLike[str], recipe: str | PathLike[str] | None
 
 
 def _load_private(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.int32] | None]:
-    """What the recipe tells, the original behind it, and the class of each row where it was kept."""
+    """The recipe, the original that it names, and the class of each row where it was saved."""
     requested = Recipe.read(recipe)
     if requested.data_path is None:
         raise BadInput("the recipe names no data", file=recipe, right="add the key data with the path of the table")
@@ -70,7 +73,12 @@ def _load_private(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.i
 
 
 def build_person_counter(table: Table, partition: NDArray[np.int32]) -> Callable[[], Classes] | None:
-    """Classes counted in persons, where rows have any: what is attested is told at home. `partition`: by input row."""
+    """Counts classes in persons, for the private levels of attested guarantees; None where rows have no persons.
+
+    Args:
+        table: the rows.
+        partition: the class of each input row.
+    """
     return None if table.persons is None else lambda: table.count_classes(Partition.of(partition[table.rows]))
 
 

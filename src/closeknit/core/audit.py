@@ -1,4 +1,4 @@
-"""`Audit`: what a recomputation of somebody's release found, guarantee by guarantee."""
+"""`Audit`: the recomputation of a release, guarantee by guarantee, and how it differs from the certificate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from closeknit.core.strict_json import Record, json_text
 from closeknit.core.tree import STAR
 from closeknit.core.vacuity import render_share, vacuous_note
 
-Status = Literal["recomputed", "broken", "vacuous", "not checkable"]
+Status = Literal["recomputed", "not met", "vacuous", "not checkable"]
 Outcome = Literal["met", "not met", "vacuous", "met as far as it can be checked"]
 MET: Outcome = "met"
 NOT_MET: Outcome = "not met"
@@ -44,14 +44,16 @@ class CheckedGuarantee(Record):
     measured: float | None = None
     exact: str | None = None
     why: str | None = None
-    attested: bool = False  # the certificate says that the data owner measured it
+    attested: bool = False  # the certificate states that the data owner measured it
     alone: float | None = None  # share of rows whose value may stand alone in a class
     noted: bool = False  # the certificate notes that it is vacuous
 
     def mark_attested(self, attested: Collection[str], notes: Collection[str]) -> CheckedGuarantee:
-        """The same, marked where the certificate attests what cannot be checked, or notes that a guarantee is vacuous.
+        """Mark what the certificate attests and cannot be checked, and a guarantee that it notes as vacuous.
 
-        `attested`: texts of attested guarantees; `notes`: those of the certificate.
+        Args:
+            attested: texts of attested guarantees.
+            notes: those of the certificate.
         """
         is_attested = self.status == "not checkable" and self.text in attested
         return self.model_copy(update={"attested": is_attested, "noted": vacuous_note(self.text) in notes})
@@ -64,10 +66,10 @@ class CheckedGuarantee(Record):
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> CheckedGuarantee:
-        """A guarantee as a stranger judged it."""
+        """A guarantee as a recipient judged it."""
         if guarantee.status == "not checkable":
             return cls(text=guarantee.text, requested=guarantee.requested, status="not checkable", why=guarantee.why)
-        status: Status = "broken" if not guarantee.met else "vacuous" if guarantee.vacuous else "recomputed"
+        status: Status = "not met" if not guarantee.met else "vacuous" if guarantee.vacuous else "recomputed"
         same = {key: getattr(guarantee, key) for key in ("text", "requested", "measured", "exact", "alone")}
         return cls(**same, status=status)
 
@@ -93,9 +95,9 @@ class Audit(Summarized, Record):
 
     @property
     def status(self) -> Outcome:
-        """What was found in one phrase; whatever is wrong counts more than what could not be checked."""
+        """The result in one phrase; whatever is wrong counts more than what could not be checked."""
         found = {guarantee.status for guarantee in self.guarantees}
-        if self.findings or "broken" in found:
+        if self.findings or NOT_MET in found:
             return NOT_MET
         if any(guarantee.status == "vacuous" and not guarantee.noted for guarantee in self.guarantees):
             return VACUOUS
@@ -134,13 +136,12 @@ class Audit(Summarized, Record):
             return f"vacuous: every value with enough rows for a class may stand alone in one ({idle})"
         if self.status != PARTLY:
             return "ok" if self.ok else "NOT OK"
-        owner = [guarantee.text for guarantee in self.guarantees if guarantee.attested]
-        nobody = [
-            guarantee.text for guarantee in self.guarantees if guarantee.status == "not checkable" and not guarantee.attested
-        ]
-        said = [f"attested, as measured by the data owner: {'; '.join(owner)}"] if owner else []
-        said += [f"not checkable, and attested by nobody: {'; '.join(nobody)}"] if nobody else []
-        return f"holds as far as it can be checked ({', '.join(said)})"
+        unchecked = [guarantee for guarantee in self.guarantees if guarantee.status == "not checkable"]
+        owner = "; ".join(guarantee.text for guarantee in unchecked if guarantee.attested)
+        others = "; ".join(guarantee.text for guarantee in unchecked if not guarantee.attested)
+        parts = [f"attested, as measured by the data owner: {owner}"] if owner else []
+        parts += [f"not checkable and not attested: {others}"] if others else []
+        return f"{PARTLY} ({', '.join(parts)})"
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ class Recomputation:
         return cls(
             measured.certify(reading.schema, {}),
             references_of(reading, models),
-            lambda secret, worst: _rows_of(reading.of(secret), worst),
+            lambda secret, worst: int(reading.of(secret).find_rows(worst.cells).sum()),
         )
 
 
@@ -173,7 +174,7 @@ def differences(seen: Recomputation, claimed: Certificate) -> Iterator[str]:
     """Every number of a certificate that a recomputation does not give again, one sentence each."""
     for guarantee in claimed.guarantees:
         if guarantee.status == "attested" and not guarantee.met:
-            yield f"{guarantee.text}: its certificate says that it is not met"
+            yield f"{guarantee.text}: its certificate states that it is not met"
     for then in (guarantee for guarantee in claimed.guarantees if guarantee.status == "recomputable"):
         for now in seen.certificate.guarantees:
             if now.model == then.model:
@@ -190,32 +191,32 @@ def differences(seen: Recomputation, claimed: Certificate) -> Iterator[str]:
 
 
 def find_finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
-    """Secrets that say more than the leaf they are judged on: a day of a month, a number of a bin."""
+    """Sensitive values that are more precise than the leaf they are judged on: a day of a month, a number of a bin."""
     for name, kind in schema.sensitive.items():
         values = columns[name].values
-        said = np.array([text != STAR and text not in schema.missing for text in texts_of(values)], dtype=bool)
-        domain, leaves = kind.bind(values[said])
+        shown = np.array([text != STAR and text not in schema.missing for text in texts_of(values)], dtype=bool)
+        domain, leaves = kind.bind(values[shown])
         if domain.tree is None and domain.ends is None:
             continue  # a number is its own leaf, however it is spelled
-        for text, leaf in zip(texts_of(values[said]), leaves.tolist(), strict=True):
+        for text, leaf in zip(texts_of(values[shown]), leaves.tolist(), strict=True):
             if text != domain.texts[leaf]:
-                yield f"column '{name}': '{text}' says more than '{domain.texts[leaf]}', on which it was judged"
+                yield f"column '{name}': '{text}' is more precise than '{domain.texts[leaf]}', on which it was judged"
                 break
 
 
 def _guarantee_differences(now: Guarantee, then: Guarantee) -> Iterator[str]:
     same = all(getattr(now, key) == getattr(then, key) for key in ("text", "column", "requested", "met", "exact"))
     if not same or not _equal(now.measured, then.measured):
-        said = f"{_render_outcome(then)} of '{then.text}', asked {then.requested}"
-        yield f"{now.text}: recomputed {_render_outcome(now)}, asked {now.requested}; its certificate says {said}"
+        stated = f"{_render_outcome(then)} of '{then.text}', requested {then.requested}"
+        yield f"{now.text}: recomputed {_render_outcome(now)}, requested {now.requested}; its certificate states {stated}"
 
 
 def _vacuity_differences(now: Guarantee, then: Guarantee, notes: Collection[str]) -> Iterator[str]:
     if then.alone is None:
-        return  # certificates once did not state it
+        return  # early certificates do not state it
     if not _equal(now.alone, then.alone) or now.vacuous != then.vacuous:
-        said = [f"{_render_number(one.alone)}{' (vacuous)' if one.vacuous else ''}" for one in (now, then)]
-        yield f"{now.text}: values of a share of {said[0]} of the rows may stand alone, its certificate says {said[1]}"
+        found, stated = (f"{_render_number(one.alone)}{' (vacuous)' if one.vacuous else ''}" for one in (now, then))
+        yield f"{now.text}: values of a share of {found} of the rows may stand alone, its certificate states {stated}"
     if now.vacuous and (note := vacuous_note(now.text)) not in notes:
         yield f"the certificate does not note: {note}"
 
@@ -229,7 +230,7 @@ def _joint_differences(seen: Recomputation, then: Joint | None) -> Iterator[str]
     same = now is not None and (now.columns, now.exact) == (then.columns, then.exact)
     if now is None or not same or not _equal(now.measured, then.measured) or not _equal(now.least, then.least):
         found = "nothing" if now is None else f"{now.line()} (exactly {now.exact})"
-        yield f"joint distance: recomputed {found}; its certificate says {then.line()} (exactly {then.exact})"
+        yield f"joint distance: recomputed {found}; its certificate states {then.line()} (exactly {then.exact})"
     if now is None or seen.rows_of(now.columns, then.worst) != then.worst.rows:
         yield f"joint distance: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
 
@@ -240,8 +241,8 @@ def _estimate_differences(found: Mapping[str, ValueEstimates], claimed: Certific
         for value in dict.fromkeys([*here, *there]):
             now, then = here.get(value), there.get(value)
             if now is None or then is None or not all(map(_equal, now, then)):
-                said = [f"{part[0]:.6g} ± {part[1]:.6g} ({part[2]:.6g})" if part else "nothing" for part in (now, then)]
-                yield f"estimate of {name}, '{value}': recomputed {said[0]}, its certificate says {said[1]}"
+                shown = [f"{part[0]:.6g} ± {part[1]:.6g} ({part[2]:.6g})" if part else "nothing" for part in (now, then)]
+                yield f"estimate of {name}, '{value}': recomputed {shown[0]}, its certificate states {shown[1]}"
 
 
 def _render_outcome(guarantee: Guarantee) -> str:
@@ -249,27 +250,15 @@ def _render_outcome(guarantee: Guarantee) -> str:
     return f"{'met' if guarantee.met else 'not met'} at {render_level(guarantee.measured)}{exact}"
 
 
-def _rows_of(reading: Reading, worst: WorstClass) -> int:
-    """How many rows have these cells."""
-    if set(worst.cells) != set(reading.named_by):
-        return 0
-    there = np.ones(reading.columns.rows, dtype=bool)
-    for name, cell in worst.cells.items():
-        column = reading.columns[name]
-        equal = [text == cell for text in texts_of(column.values)]
-        there &= np.array([*equal, cell == ""])[column.codes]
-    return int(there.sum())
-
-
 def _number_differences(what: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
     for key in dict.fromkeys([*now, *then]):
         if not _equal(now.get(key), then.get(key)):
             found, claimed = _render_number(now.get(key)), _render_number(then.get(key))
-            yield f"{what}, {key}: recomputed {found}, its certificate says {claimed}"
+            yield f"{what}, {key}: recomputed {found}, its certificate states {claimed}"
 
 
 def _flat(loss: LossRecord) -> dict[str, float]:
-    """Both variants, in total and per column, under names of their own."""
+    """Both variants, in total and per column, by name."""
     pairs = {"A": 0, "B": 1}
     columns = {f"variant {v} of {name}": pair[i] for name, pair in loss.columns.items() for v, i in pairs.items()}
     return {"variant A": loss.a, "variant B": loss.b, **columns}

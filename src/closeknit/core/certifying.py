@@ -33,14 +33,23 @@ def list_cell_notes(reading: Reading, models: Sequence[Model], allow_vacuous: bo
 
 
 def references_of(reading: Reading, models: Sequence[Model]) -> dict[Secret, tuple[Domain, NDArray[np.int64]]]:
-    """Of every secret that a guarantee speaks of its leaves and their rows."""
+    """The leaves of every guaranteed attribute and their rows.
+
+    Args:
+        reading: the written cells and their classes.
+        models: the guarantees.
+    """
     names = dict.fromkeys(model.column for model in models if model.column)
     histograms = {name: reading.of(name).classes.histograms[name] for name in names}
     return {name: (histogram.domain, histogram.reference) for name, histogram in histograms.items()}
 
 
 def note_formulas(found: Sequence[str]) -> tuple[str, ...]:
-    """What a certificate says of cells that a spreadsheet may run, if there are any."""
+    """Notes on cells that a spreadsheet may run, with the risk.
+
+    Args:
+        found: what was found; nothing is noted where nothing was.
+    """
     return (*found, RISK) if found else ()
 
 

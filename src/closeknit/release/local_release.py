@@ -57,8 +57,8 @@ class LocalRelease(Release):
         advice: str | None = None,
         origin: Origin | None = None,
     ) -> None:
-        super().__init__(recipe, format, partition, origin, advice)
-        self._columns, self._stated, self._like, self._types, self._parts = columns, certificate, like, types, parts or {}
+        super().__init__(certificate, recipe, format, partition, origin, advice)
+        self._columns, self._like, self._types, self._parts = columns, like, types, parts or {}
 
     @cached_property
     def certificate(self) -> Certificate:  # type: ignore[override]

@@ -43,6 +43,7 @@ class Release(Summarized, ABC):
     """Written cells and their certificate; `LocalRelease` has its rows here, `SparkRelease` on Spark.
 
     Args:
+        certificate: what is guaranteed and measured.
         recipe: how the release was computed, with its seed; private.
         format: the format of the file unless `save` says otherwise, "csv" or "parquet".
         partition: the class of every input row in input order, -1 = suppressed; private.
@@ -52,18 +53,20 @@ class Release(Summarized, ABC):
 
     def __init__(
         self,
+        certificate: Certificate,
         recipe: Mapping[str, Any] | None,
         format: str,
         partition: NDArray[np.int32] | None = None,
         origin: Origin | None = None,
         advice: str | None = None,
     ) -> None:
-        self._recipe, self._format, self._partition, self._origin, self._advice = recipe, format, partition, origin, advice
+        self._stated, self._recipe, self._format = certificate, recipe, format
+        self._partition, self._origin, self._advice = partition, origin, advice
 
     @property
-    @abstractmethod
     def certificate(self) -> Certificate:
         """What is guaranteed, what was measured, and the content hash."""
+        return self._stated
 
     @property
     @abstractmethod
@@ -98,7 +101,7 @@ class Release(Summarized, ABC):
     @property
     def loss(self) -> float:
         """General Loss Metric, variant A, weighted by importance, suppressed rows counted as 1."""
-        return self.certificate.loss.a
+        return self._stated.loss.a
 
     @property
     def partition(self) -> NDArray[np.int32]:
@@ -193,11 +196,11 @@ class Release(Summarized, ABC):
 
     def summary(self) -> Summary:
         """What its certificate shows; the rows themselves are in `frame`."""
-        found = self.certificate.summary()
+        found = self._stated.summary()
         return replace(found, title=found.title.replace("Certificate", "Release", 1))
 
     def __str__(self) -> str:
-        return str(self.certificate)
+        return str(self._stated)
 
 
 def report_files(record: Document, page: str) -> dict[str, str]:

@@ -29,13 +29,8 @@ class SparkRelease(Release):
     def __init__(
         self, frame: Any, in_files: Callable[[bool], Any], certificate: Certificate, recipe: Mapping[str, Any]
     ) -> None:
-        super().__init__(recipe, "parquet")
-        self._frame, self._in_files, self._certificate = frame, in_files, certificate
-
-    @property
-    def certificate(self) -> Certificate:
-        """What is guaranteed, what was measured, and the content hash."""
-        return self._certificate
+        super().__init__(certificate, recipe, "parquet")
+        self._frame, self._in_files = frame, in_files
 
     @property
     def frame(self) -> Any:
@@ -87,7 +82,7 @@ class SparkRelease(Release):
         self._write(str(place), format)
         for mark in [*place.glob(".*.crc"), *place.glob("_SUCCESS")]:
             mark.unlink()
-        return (ReleaseFile(name=place.name, rows=self._certificate.rows, sha256=""),)
+        return (ReleaseFile(name=place.name, rows=self._stated.rows, sha256=""),)
 
     def _pages(self, frontier: object) -> tuple[Mapping[str, str], Mapping[str, str]]:
         return {}, {}

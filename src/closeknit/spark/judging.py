@@ -5,7 +5,7 @@ are added (see `closeknit.core.measurement`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,12 @@ from closeknit.core.combined_secrets import CodedSecret, Secret
 from closeknit.core.domain import Domain
 from closeknit.core.loss import sum_losses
 from closeknit.core.measurement import Measurement, PrivateContext
-from closeknit.core.model import Model
+from closeknit.core.model import Model, joints
 from closeknit.core.reading import Reading
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.io.batches import Block, block_from, codes_in, numbers_in, read_lists, texts_block
-from closeknit.spark.coding import WHO, Combinations, count_codes, hash_codes
+from closeknit.spark.coding import WHO, Combinations, count_codes, find_combinations, hash_codes
 from closeknit.spark.maps import partitions
 from closeknit.spark.packed_frame import PackedFrame
 
@@ -39,6 +39,25 @@ class Judge:
     joints: Mapping[tuple[str, ...], Combinations] = field(default_factory=dict)
     joint: Model | None = None  # measures all sensitive attributes as one
     in_persons: bool = False  # each row has its person here, and k and diversity count persons
+
+    def join(self, packs: PackedFrame, joint: Model | None) -> Judge:
+        """The same with the combinations of attributes that guarantees, or `joint`, count as one; too many are left out."""
+        names = list(self.secrets)
+        known = {
+            wanted: find_combinations(packs, [f"s{names.index(n)}" for n in wanted], [self.secrets[n] for n in wanted])
+            for wanted in joints([*self.models, *filter(None, [joint])])
+        }
+        found = {wanted: combined for wanted, combined in known.items() if combined is not None}
+        references = dict(self.references)
+        references |= {wanted: combined.reference for wanted, combined in found.items()}
+        measured = joint if joint and joint.column in found else None
+        return replace(self, references=references, joints=found, joint=measured)
+
+    @property
+    def domains(self) -> dict[Secret, Domain]:
+        """The domain of each attribute, and of those that count as one."""
+        alone: dict[Secret, Domain] = {name: domain for name, (_, domain) in self.secrets.items()}
+        return alone | {names: combined.domain for names, combined in self.joints.items()}
 
     @property
     def quasi_names(self) -> list[str]:
