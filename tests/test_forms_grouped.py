@@ -324,11 +324,12 @@ class Remembering:
 
     requested: ClassVar[str] = "nothing"
     least_size: ClassVar[int] = 0
+    higher_is_safer: ClassVar[bool] = True
 
     def describe(self, domain: Any) -> str:
         return "remembering"
 
-    def judged(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
+    def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
         self.shown.append((reading.slices(self.column), originals))
         return Verdict(True, None, "attested", why="it only looks")
 

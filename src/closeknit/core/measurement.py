@@ -20,7 +20,7 @@ from closeknit import __version__
 from closeknit.core.certificate import Certificate, ClassSizes, Count, Guarantee, Joint, ValueEstimates, WorstClass, model_form
 from closeknit.core.combined_secrets import least_distance, parts
 from closeknit.core.loss import LossSums, sum_losses, weigh_losses
-from closeknit.core.model import Model, ReleaseModel, least_rows
+from closeknit.core.model import Model, ReleaseModel, Verdict, least_rows
 from closeknit.core.perturbation import estimate_counts
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
@@ -236,20 +236,24 @@ def _judge_model(reading: Reading, model: Model, private: PrivateContext | None,
     stated = state_request(model, model.describe(histogram.domain if histogram else None))
     if (found_alone := find_stand_alone(model, seen.classes, k)) is not None:
         stated |= {"alone": found_alone.share, "vacuous": found_alone.vacuous}
-    level, place, worst = _find_worst(seen, model)
-    if "release" in model.needs:
+    place: tuple[int, ...] = ()
+    worst: dict[str, Any] = {}
+    if of_release := "release" in model.needs:
         originals = private.originals(str(model.column)) if private and private.originals else None
-        found = cast(ReleaseModel, model).judge_release(reading, originals)
-        met, status, why, level = found.held, found.status, found.why, found.level
-        worst |= {"measured": level, "exact": None if found.exact is None else str(found.exact)}
+        verdict = cast(ReleaseModel, model).judge_release(reading, originals)
+        level = verdict.level
     else:
-        met, status, why = bool(model.holds(seen.classes).all()), "recomputable", None
-    if status != "recomputable" or (private and private.counts_persons and "persons" in model.needs):
-        status = "not checkable" if private is None else "attested" if status == "recomputable" else status
-        worst = {}
-    elif met:
-        why = None
-    guarantee = Guarantee(**stated, met=met, status=status, why=why, **worst)
+        verdict = Verdict(bool(model.holds(seen.classes).all()), None, "recomputable")
+        level, place, worst = _find_worst(seen, model)
+    if verdict.status != "recomputable" or (private and private.counts_persons and "persons" in model.needs):
+        status = "not checkable" if private is None else "attested" if verdict.status == "recomputable" else verdict.status
+        guarantee = Guarantee(**stated, met=verdict.held, status=status, why=verdict.why)
+    else:
+        if of_release:
+            exact = None if verdict.exact is None else str(verdict.exact)
+            worst = _find_worst(seen, model)[2] | {"measured": level, "exact": exact}
+        why = None if verdict.held else verdict.why
+        guarantee = Guarantee(**stated, met=verdict.held, status="recomputable", why=why, **worst)
     return Judged(guarantee=guarantee, higher_is_safer=model.higher_is_safer, level=level, view=view, place=place)
 
 
