@@ -241,7 +241,7 @@ def test_a_guarantee_about_secrets_that_nothing_joins_is_refused() -> None:
     both = ck.TCloseness((DISEASE, "wage"), 0.9)
     apart = [["age", "wage"], ["sex", "zip", DISEASE]]
     for form in ("multiset", {"sliced": {"columns": apart}}):
-        with pytest.raises(ck.BadInput, match="disease and wage together: they are in different groups"):
+        with pytest.raises(ck.BadInput, match="disease and wage together: they stand in different groups"):
             ck.anonymize(columns, schema, [both], ck.Mondrian(), form=form)
     release = ck.anonymize(columns, schema, [both, ck.TCloseness("wage", 0.9)], ck.Mondrian(), form="bucketized")
     assert release.certificate.ok and release.certificate.joint is not None

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import Field
 
+from closeknit.core.certificate import Record
 from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.grids import Summarized, Summary
-from closeknit.core.strict_json import Record
 
 Detail = float | int | str | None
 

@@ -28,12 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.attacks.fakes import Tallies, distinct, tally_fakes, tally_outsiders
+from closeknit.core.certificate import Record
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.params import whole
 from closeknit.core.reading import Reading
 from closeknit.core.row_sorting import Coded, groups
-from closeknit.core.strict_json import Record
 from closeknit.core.table import WrittenTable
 
 Int32 = NDArray[np.int32]

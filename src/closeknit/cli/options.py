@@ -45,9 +45,7 @@ def free_folder(folder: Path | None, force: bool) -> Path | None:
     if not place.name:
         raise BadInput("this cannot be the folder of a release", file=folder, right="name a new folder")
     refuse_existing(place, force)
-    from closeknit.release.release_paths import private_folder
-
-    private = private_folder(place)
+    private = place.with_name(place.name + ".private")
     if os.path.lexists(private) and not force:
         what = f"this private folder stands without {place.name}: the mark of a broken run"
         raise BadInput(what, file=private, right="remove it, or use --force to replace it")

@@ -22,8 +22,9 @@ from closeknit.core.loss import LossRecord
 from closeknit.core.measurement import Measurement
 from closeknit.core.model import Model
 from closeknit.core.reading import Reading
+from closeknit.core.record import Record
 from closeknit.core.schema import Schema
-from closeknit.core.strict_json import Record, json_text
+from closeknit.core.strict_json import json_text
 from closeknit.core.tree import STAR
 from closeknit.core.vacuity import render_share, vacuous_note
 

@@ -18,11 +18,12 @@ from closeknit.core.formats import FORMAT, upgrade_format
 from closeknit.core.formulas import ESCAPED, RISK
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.limits import MOST_GUARANTEES, MOST_NOTES
-from closeknit.core.loss import LossRecord
+from closeknit.core.loss import LossRecord as LossRecord
 from closeknit.core.model import Model
 from closeknit.core.params import spec
+from closeknit.core.record import Record as Record
 from closeknit.core.schema import explain_error, refuse_files
-from closeknit.core.strict_json import Record, json_text, parse_json
+from closeknit.core.strict_json import json_text, parse_json
 from closeknit.core.vacuity import render_share
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
 
-from closeknit.core.certificate import Count, Document
+from closeknit.core.certificate import Count, Document, Record
 from closeknit.core.comparison import NOTHING
 from closeknit.core.grids import Summary, align_grid
-from closeknit.core.strict_json import Record
 
 
 class Candidate(Record):

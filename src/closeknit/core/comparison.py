@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from closeknit.core.certificate import Certificate, ClassSizes, Count, Document, Guarantee
+from closeknit.core.certificate import Certificate, ClassSizes, Count, Document, Guarantee, LossRecord, Record
 from closeknit.core.grids import Summary, align_grid
-from closeknit.core.loss import LossRecord
-from closeknit.core.strict_json import Record
 
 NOTHING = "-"
 

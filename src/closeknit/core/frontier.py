@@ -9,11 +9,9 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from closeknit.core.certificate import ClassSizes, Count, Document
+from closeknit.core.certificate import ClassSizes, Count, Document, LossRecord, Record
 from closeknit.core.comparison import NOTHING, Measure, MethodResult
 from closeknit.core.grids import Summary, align_grid
-from closeknit.core.loss import LossRecord
-from closeknit.core.strict_json import Record
 
 Amount = int | float | str  # a number, or a fraction as it was written
 SHORT = 4  # digits of a level in the printed table

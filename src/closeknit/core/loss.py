@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.kinds import BadValue, Losses, texts_of
+from closeknit.core.record import Record
 from closeknit.core.schema import Schema
-from closeknit.core.strict_json import Record
 
 LossSums = dict[str, tuple[float, float]]  # per quasi-identifier: variants A and B, summed over the published rows
 

@@ -23,8 +23,8 @@ from closeknit.core.loss import LossSums, sum_losses, weigh_losses
 from closeknit.core.model import Model, ReleaseModel, Verdict, least_rows
 from closeknit.core.perturbation import estimate_counts
 from closeknit.core.reading import Reading
+from closeknit.core.record import Record
 from closeknit.core.schema import Schema
-from closeknit.core.strict_json import Record
 from closeknit.core.vacuity import find_stand_alone
 
 

@@ -1,4 +1,4 @@
-"""`Reading`: the written cells as an adversary sees them, grouped into equivalence classes; every form reads back to one."""
+"""`Reading`: the written cells as an adversary sees them, grouped anew into classes; every form reads back to one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from closeknit.core.schema import Schema
 from closeknit.core.slices import Slices
 from closeknit.core.tree import STAR, Int32
 
-Persons = Mapping[str, NDArray[np.int64]]  # the person of each written cell of a column: private
+Persons = Mapping[str, NDArray[np.int64]]  # who is behind each written cell of a column: private
 
 
 def find_stars(column: Column) -> NDArray[np.bool_]:
@@ -35,12 +35,7 @@ def find_stars(column: Column) -> NDArray[np.bool_]:
 
 
 def without_markers(column: Column, markers: tuple[str, ...]) -> Column:
-    """Cells with a missing-value code become empty cells, so that both are in one class.
-
-    Args:
-        column: the written cells.
-        markers: the declared missing-value codes.
-    """
+    """Cells that are declared as missing become empty cells, so that both stand in one class."""
     if not markers:
         return column
     marked = np.array([*(text in markers for text in texts_of(column.values)), True])
@@ -48,13 +43,7 @@ def without_markers(column: Column, markers: tuple[str, ...]) -> Column:
 
 
 def secret_codes(column: Column, name: str, schema: Schema) -> tuple[Int32, Domain]:
-    """Leaf codes of a written sensitive attribute and its domain; a suppressed value (`*`) is -1 and is not counted.
-
-    Args:
-        column: the written cells.
-        name: of the attribute.
-        schema: the published columns.
-    """
+    """Leaf codes of a written secret; a suppressed one (`*`) is -1 and counts nowhere."""
     stars = find_stars(column)
     shown = Column(column.values, np.where(stars, -1, column.codes).astype(np.int32))
     codes, domain, _ = schema.encode_column(shown, name, schema.sensitive[name])
@@ -63,10 +52,10 @@ def secret_codes(column: Column, name: str, schema: Schema) -> tuple[Int32, Doma
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Written cells and the equivalence classes found in them. `schema` has only what is published.
+    """Written cells and the classes regrouped from them. `schema` holds only what is published.
 
-    `named_by` are the columns whose cells identify the class of a row. Where only the cells of one of the `column_groups`
-    belong together, each sensitive attribute has classes of its own: those of `seen`.
+    `named_by` are the columns whose cells tell which class a row is in. Where only the cells of one of the `column_groups`
+    belong together, each secret is seen in classes of its own: those of `seen`.
     """
 
     columns: Columns
@@ -76,25 +65,25 @@ class Reading:
     named_by: tuple[str, ...]
     column_groups: tuple[tuple[str, ...], ...] = ()  # none: all cells of a row belong together
     seen: Mapping[Secret, Reading] = field(default_factory=dict)
-    retained: Mapping[str, Law] = field(default_factory=dict)  # attributes that were perturbed, and how
+    retained: Mapping[str, Law] = field(default_factory=dict)  # secrets that were perturbed, and how
     tight: tuple[str, ...] = ()  # columns whose ranges end at true values of rows in the class
-    folding: Mapping[str, Int32] = field(default_factory=dict)  # of a folded attribute, the leaf that each leaf counts as
+    folding: Mapping[str, Int32] = field(default_factory=dict)  # of a folded secret the leaf that each of its leaves counts as
 
     def of(self, secret: Secret | None) -> Reading:
-        """The classes in which an adversary sees this sensitive attribute."""
+        """The classes in which an adversary sees this secret."""
         if secret is None or not self.column_groups:
             return self
         if secret not in self.seen:
-            right = "put them into one group, or request a guarantee for each of them"
+            right = "put them into one group, or ask for each of them alone"
             raise BadInput(
-                f"{render_secret(secret)}: they are in different groups of columns, so nothing joins them", right=right
+                f"{render_secret(secret)}: they stand in different groups of columns, so nothing joins them", right=right
             )
         return self.seen[secret]
 
     def fold_values(self, secret: Secret | None) -> Reading | None:
-        """The same with look-alike values of one attribute as one; None where none look alike."""
+        """The same to someone who takes look-alike values of one secret for one; None where none look alike."""
         if not isinstance(secret, str):
-            return None  # the total variation of several attributes as one only drops when values merge
+            return None  # the total variation of several as one only drops when values merge
         seen = self.of(secret)
         written, classes = seen.classes.histograms[secret], seen.classes.fold_values(secret)
         leaf_of = written.domain.folding(written.reference)
@@ -106,11 +95,11 @@ class Reading:
         return replace(self, seen={**self.seen, secret: replace(seen, classes=classes)}, folding=folding)
 
     def joins(self, secret: Secret | None) -> bool:
-        """Whether the release discloses which values of these columns belong together."""
+        """Whether the release tells which values of several columns belong together."""
         return not self.column_groups or secret in self.seen
 
     def slices(self, secret: str) -> Slices:
-        """The release to an adversary who knows all quasi-identifiers and plain cells, and not this attribute."""
+        """The release as somebody sees it who knows all quasi-identifiers and plain cells, and not this secret."""
         known = [self._codes(list_known_columns(group, secret, self.schema)) for group in self.column_groups]
         place = next(i for i, group in enumerate(self.column_groups) if secret in group)
         codes, _ = secret_codes(self.columns[secret], secret, self.schema)
@@ -119,7 +108,7 @@ class Reading:
         return Slices(self.class_of, np.stack(known, axis=1), place, codes)
 
     def _codes(self, names: list[str]) -> NDArray[np.int32]:
-        """Equal numbers for rows with equal cells; missing-value codes are missing cells."""
+        """Equal numbers for rows with equal cells; markers of missing cells are missing cells."""
         cells = [without_markers(self.columns[name], self.schema.missing) for name in names]
         return groups([(column.codes + 1, len(column.values) + 1) for column in cells], self.columns.rows)[0]
 
@@ -136,19 +125,13 @@ class Reading:
         return rows
 
     def cells_of(self, index: int) -> dict[str, str]:
-        """The written cells that identify a class: how a certificate names it."""
+        """The written cells by which one class is known: how a certificate names it."""
         row = self.first_row(index)
         cells = {name: self.columns[name].take(np.array([row])) for name in self.named_by}
         return {name: "".join(texts_of(cell.values[cell.codes[cell.codes >= 0]])) for name, cell in cells.items()}
 
 
 def list_known_columns(group: tuple[str, ...], secret: Secret, schema: Schema) -> list[str]:
-    """Columns of a group that an adversary may know: all but the attribute and what is only sensitive.
-
-    Args:
-        group: the columns.
-        secret: the attribute that the adversary wants to learn.
-        schema: the published columns.
-    """
+    """What somebody may know of a group of columns who wants to learn a secret: all but that and what is only sensitive."""
     wanted = parts(secret)
     return [name for name in group if name not in schema.sensitive or (name in schema.quasi and name not in wanted)]

@@ -1,4 +1,4 @@
-"""Strict JSON and the records read from it: what two programs could read differently is refused."""
+"""JSON in which everything is said once: what two programs could read differently is refused before it is read."""
 
 from __future__ import annotations
 
@@ -8,18 +8,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from closeknit.core.errors import BadInput
 from closeknit.core.limits import MOST_BYTES, check_count
 
 RIGHT = "use the file as closeknit wrote it"
-
-
-class Record(BaseModel):
-    """A frozen record that refuses unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def parse_json(text: str, file: object = None) -> Any:

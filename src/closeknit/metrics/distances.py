@@ -17,11 +17,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.certificate import WorstClass
+from closeknit.core.certificate import Record, WorstClass
 from closeknit.core.classes import Histogram
 from closeknit.core.errors import BadInput
 from closeknit.core.reading import Reading
-from closeknit.core.strict_json import Record
 from closeknit.forms.release_reading import Published, reading_of
 from closeknit.metrics.privacy_levels import closeness
 from closeknit.metrics.queries import choose_secret

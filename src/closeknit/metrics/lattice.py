@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.certificate import Record
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import whole
 from closeknit.core.perturbation import Law
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
-from closeknit.core.strict_json import Record
 from closeknit.forms.column_axes import axes_of, column_groups, original_columns
 from closeknit.forms.release_reading import Published, reading_of
 from closeknit.metrics.cubes import CubeGroup, Int32, Parts, Points, Reals, Values, undo_perturbation

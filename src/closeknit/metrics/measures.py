@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from closeknit.core.certificate import Certificate, Joint
+from closeknit.core.certificate import Certificate, Joint, Record
 from closeknit.core.reading import Reading
-from closeknit.core.strict_json import Record
 from closeknit.forms.release_reading import Published, reading_of
 from closeknit.metrics.distances import ClassDistances, class_distances
 from closeknit.metrics.privacy_levels import PrivacyLevels, measure_levels

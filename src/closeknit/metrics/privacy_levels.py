@@ -12,12 +12,11 @@ from typing import Any
 
 from pydantic import Field
 
-from closeknit.core.certificate import WorstClass
+from closeknit.core.certificate import Record, WorstClass
 from closeknit.core.errors import BadInput
 from closeknit.core.measurement import judge
 from closeknit.core.model import Model
 from closeknit.core.reading import Reading
-from closeknit.core.strict_json import Record
 from closeknit.forms.release_reading import Published, reading_of
 from closeknit.models.beta_likeness import BetaLikeness
 from closeknit.models.delta_disclosure import DeltaDisclosure

@@ -26,13 +26,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.certificate import Record
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.params import number, whole
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema, require_schema
-from closeknit.core.strict_json import Record
 from closeknit.forms.column_axes import Axis, axes_of, column_groups, original_columns
 from closeknit.forms.release_reading import Published, reading_of
 from closeknit.kernels.counting.queries import narrow_counts

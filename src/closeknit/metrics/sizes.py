@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core import measurement
-from closeknit.core.certificate import ClassSizes, WorstClass
+from closeknit.core.certificate import ClassSizes, Record, WorstClass
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.loss import measure_loss
 from closeknit.core.reading import Reading, find_stars
-from closeknit.core.strict_json import Record
 from closeknit.forms.release_reading import Published, reading_of
 from closeknit.metrics.queries import choose_secret
 from closeknit.metrics.query_answers import combinations

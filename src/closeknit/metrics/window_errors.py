@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.certificate import Record
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
-from closeknit.core.strict_json import Record
 from closeknit.forms import generalized
 from closeknit.forms.cell_labels import compact
 from closeknit.forms.column_axes import original_columns

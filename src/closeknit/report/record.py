@@ -8,10 +8,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from closeknit.attacks.finding import Finding
-from closeknit.core.certificate import ClassSizes, Count, Document, Guarantee, Joint, ValueEstimates
+from closeknit.core.certificate import ClassSizes, Count, Document, Guarantee, Joint, LossRecord, Record, ValueEstimates
 from closeknit.core.frontier import Frontier
-from closeknit.core.loss import LossRecord
-from closeknit.core.strict_json import Record
 from closeknit.metrics.measures import Measures
 
 

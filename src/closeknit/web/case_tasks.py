@@ -16,7 +16,6 @@ from closeknit.core.errors import BadInput
 from closeknit.core.method import Progress
 from closeknit.io.csv import PLAIN, CsvFormat
 from closeknit.io.folders import write_whole
-from closeknit.release.release_paths import CERTIFICATE, RECIPE
 from closeknit.web.cases import Case
 from closeknit.web.desk.draft import Draft, confine_paths, draft_text, read_draft, recipe_of
 from closeknit.web.desk.result import pictures
@@ -99,9 +98,9 @@ def attack_release(case: Case, requested: TaskOptions, limits: Limits, tell: Pro
     if not case.finished:
         raise BadInput("there is no release to attack yet", right="make one first")
     tell("attacking", 0.1)
-    kept = read_draft((case.private / RECIPE).read_text(encoding="utf-8"))  # with the seed of the release
+    kept = read_draft((case.private / "recipe.yaml").read_text(encoding="utf-8"))  # with the seed of the release
     recipe = recipe_of(confine_paths(kept, case.table.name), case.folder)
-    certificate = case.out / CERTIFICATE
+    certificate = case.out / "certificate.json"
     file = case.out / Path(json.loads(certificate.read_text(encoding="utf-8"))["files"][0]["name"]).name
     return json.loads(attack(file, recipe=recipe, certificate=certificate, runs=requested.get("runs")).to_json())
 
@@ -109,7 +108,7 @@ def attack_release(case: Case, requested: TaskOptions, limits: Limits, tell: Pro
 def audit_release(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
     """Every guarantee of an uploaded release recomputed: the table of such a case is the release."""
     tell("auditing", 0.1)
-    certificate = case.folder / CERTIFICATE
+    certificate = case.folder / "certificate.json"
     table_at(case.table, case.name, limits, PLAIN)
     return json.loads(audit(case.table, certificate=certificate).to_json())
 

@@ -18,7 +18,6 @@ from typing import IO, Any
 from closeknit.core.errors import BadInput, CloseknitError
 from closeknit.io.files import kind_of
 from closeknit.io.folders import write_whole
-from closeknit.release.release_paths import CERTIFICATE, private_folder
 from closeknit.web.desk.tree_edits import PASSING
 from closeknit.web.settings import Settings
 
@@ -77,12 +76,12 @@ class Case:
     @property
     def private(self) -> Path:
         """What stays at home."""
-        return private_folder(self.out)
+        return self.folder / "out.private"
 
     @property
     def finished(self) -> bool:
         """Whether there is a release."""
-        return (self.out / CERTIFICATE).is_file()
+        return (self.out / "certificate.json").is_file()
 
     def save(self) -> None:
         """Write its record."""

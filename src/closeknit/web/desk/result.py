@@ -15,9 +15,9 @@ from closeknit.core.certificate import Certificate
 from closeknit.core.combined_secrets import parts, render_secret
 from closeknit.core.errors import BadInput
 from closeknit.io.faults import explain_os_error
-from closeknit.release.release_paths import CERTIFICATE, RECIPE, REPORT, private_folder
 from closeknit.report.record import ExplainedGuarantee, PrivateReport, PublicReport
 
+CERTIFICATE, REPORT, RECIPE = "certificate.json", "report.json", "recipe.yaml"
 SHOWN_RISKS = 12
 LABELS = 360  # pixels of the name of an attack
 HIGH = 0.9  # a risk that is said before anything is downloaded
@@ -133,6 +133,15 @@ def result(out: Path, name: str = "table.csv") -> Result:
         leaves=_files(out),
         stays=_files(home),
     )
+
+
+def private_folder(out: Path) -> Path:
+    """Where what stays at home stands beside a release.
+
+    >>> private_folder(Path("case/out")).name
+    'out.private'
+    """
+    return out.with_name(out.name + ".private")
 
 
 def command(name: str) -> str:
