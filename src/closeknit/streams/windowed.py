@@ -94,10 +94,10 @@ class Windowed(Stream):
                 "method": self.method,
             }  # a checkpoint keeps the method, however it was written
         _check(self.method, schema, requested)
-        self.extra_models = _long_runs(requested, long_run)
+        self.beside = _long_runs(requested, long_run)
         # the long run has look-alike values of its own, which may not be in the window
-        folded = (LongRun(fold_model(long_run.model)) for long_run in self.extra_models)
-        self.judges: tuple[Model, ...] = (*requested, *self.extra_models, *folded)
+        folded = (LongRun(fold_model(long_run.model)) for long_run in self.beside)
+        self.judges: tuple[Model, ...] = (*requested, *self.beside, *folded)
         self.scope = Scope(
             f", to its window of {self.omega:,} rows",
             f", in windows of {self.omega:,} rows that move on by {self.advance:,}, or fewer at the end; a window that is"
