@@ -73,7 +73,7 @@ def anonymize_on_spark(
     from closeknit.spark.judging import describe_attested
     from closeknit.spark.person_marks import whole_class
     from closeknit.spark.pipeline import encode_on_spark, refuse_unscaled, write_on_spark
-    from closeknit.spark.session import count_repeats, find_formulas, read_frame, session, translate_errors
+    from closeknit.spark.session import count_repeats, read_frame, session, translate_errors
 
     share = number("suppress", suppress, least=0, most=1)
     refuse_unscaled(method, schema, form, share > 0)
@@ -108,15 +108,20 @@ def anonymize_on_spark(
         public = build_public_schema(coding.head.schema, written.columns)  # with the steps that were proposed
         measured = written.measure(public, models, all_secrets(public), rows - coding.rows)
         refuse_unmet(measured.guarantees)
-        shown = Columns({**written.columns, **dict.fromkeys(schema.plain, NO_CELLS)}, 0)
         notes = [*list_notes(coding.head.schema, models, shape, 0), *step_notes(coding.head), *vacuous]
-        notes += look_alike_notes(references_in(coding.head, models))
-        notes += note_formulas(formula_notes(shown, find_formulas(written.frame, schema.plain)))
+        notes += [*look_alike_notes(references_in(coding.head, models)), *_note_formulas(written, schema)]
         certificate = measured.certify(public, model_form(shape), notes, written.content_hash())
     tell("done", 1.0)
     private = (*written.notes, *describe_attested(measured))
     recipe = recipe_forms(schema, list(models), method, shape, suppress, seed, described, private, allow_vacuous=allow_vacuous)
     return SparkRelease(written.frame, written.split_files, certificate, recipe)
+
+
+def _note_formulas(written: Any, schema: Schema) -> tuple[str, ...]:
+    from closeknit.spark.session import find_formulas
+
+    shown = Columns({**written.columns, **dict.fromkeys(schema.plain, NO_CELLS)}, 0)
+    return note_formulas(formula_notes(shown, find_formulas(written.frame, schema.plain)))
 
 
 def _check_plain(coding: Any, coded: Any) -> None:
