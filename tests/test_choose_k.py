@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import closeknit as ck
 from closeknit.api import choosing_k
 from closeknit.api.choosing_k import MOST, choose_k
-from closeknit.core.certifying import judge
 from closeknit.core.choice import Choice, scores
 from closeknit.core.columns import Columns
+from closeknit.core.measurement import judge
 from closeknit.datasets import hospital, hospital_schema
 from closeknit.forms.release_reading import reading_of
 from conftest import examples

@@ -324,6 +324,7 @@ class Remembering:
 
     requested: ClassVar[str] = "nothing"
     least_size: ClassVar[int] = 0
+    higher_is_safer: ClassVar[bool] = True
 
     def describe(self, domain: Any) -> str:
         return "remembering"

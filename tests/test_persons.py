@@ -115,11 +115,11 @@ def test_guarantees_in_persons_are_attested(tmp_path: Path) -> None:
     assert not found.ok and found.findings == () and found.status == "met as far as it can be checked"
     assert [guarantee.status for guarantee in found.guarantees] == ["not checkable", "not checkable", "recomputed"]
     assert [guarantee.attested for guarantee in found.guarantees] == [True, True, False]
-    assert str(found).splitlines()[-1].startswith("holds as far as it can be checked (attested, as measured by the data owner")
+    assert str(found).splitlines()[-1].startswith("met as far as it can be checked (attested, as measured by the data owner")
     claimed = json.loads((tmp_path / "out" / "certificate.json").read_text(encoding="utf-8"))
     claimed["guarantees"][1]["met"] = False
     found = ck.audit(tmp_path / "out", certificate=ck.Certificate.from_json(json.dumps(claimed)))
-    assert found.status == "not met" and "its certificate says that it is not met" in found.findings[0]
+    assert found.status == "not met" and "its certificate states that it is not met" in found.findings[0]
 
 
 def test_attested_guarantee_cannot_be_passed_off_as_recomputable() -> None:

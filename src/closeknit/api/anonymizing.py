@@ -45,7 +45,7 @@ from closeknit.forms import REGISTRY as FORMS
 from closeknit.io.csv import CsvFormat
 from closeknit.io.files import kind_of, part_files, read_with_format
 from closeknit.io.parquet import parquet_types
-from closeknit.release import Origin, Release
+from closeknit.release import LocalRelease, Origin, Release
 from closeknit.search.persons import must_keep_together, run_by_person
 from closeknit.search.repair import repair_partition
 from closeknit.search.suppression import without_outliers
@@ -116,7 +116,7 @@ def anonymize(
     parquet = described is not None and kind_of(data) == ".parquet"
     partition = _by_input_row(done.table, done.partition)
     flags = {"escape_formulas": escape_formulas, "allow_vacuous": allow_vacuous}
-    return Release(
+    return LocalRelease(
         done.columns,
         done.certificate.with_escapes() if escape_formulas else done.certificate,
         partition=partition,

@@ -31,7 +31,7 @@ MethodSpec = Method | str | Mapping[str, Any]
 ModelSpecs = Sequence[Model | Mapping[str, Any]]
 
 
-class _Keys(BaseModel):
+class RecipeKeys(BaseModel):
     """The keys of a recipe and the types of their values."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
@@ -64,7 +64,7 @@ class Recipe:
     ([KAnonymity(k=5)], Knit(proposals=None, seconds=None))
     """
 
-    def __init__(self, keys: _Keys, base: Path | None, file: object) -> None:
+    def __init__(self, keys: RecipeKeys, base: Path | None, file: object) -> None:
         place = {"path": keys.data} if isinstance(keys.data, str) else dict(keys.data or {})
         self.data_path = _data_path(place.pop("path", None), place.pop("table", None), base, file)
         self.csv = build("data", CsvFormat, place) if place else None
@@ -111,9 +111,9 @@ class Recipe:
         if not isinstance(forms, Mapping):
             raise BadInput("this is not a recipe", file=file, right="it must have the keys data, schema and models")
         try:
-            keys = _Keys.model_validate({"models": [], **forms} if "stream" in forms else dict(forms))
+            keys = RecipeKeys.model_validate({"models": [], **forms} if "stream" in forms else dict(forms))
         except ValidationError as error:
-            names = [field.alias or name for name, field in _Keys.model_fields.items()]
+            names = [field.alias or name for name, field in RecipeKeys.model_fields.items()]
             bad = explain_error(error, "recipe", names)
             raise BadInput(bad.what, file=file, right=bad.right) from None
         return cls(keys, base, file)

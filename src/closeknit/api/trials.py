@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from closeknit.api.anonymizing import ReleaseResult, check_guarantees, release_table
 from closeknit.api.parameter_sweep import measure_of
 from closeknit.core.certificate import Certificate, Guarantee
-from closeknit.core.certifying import judge
 from closeknit.core.errors import CloseknitError
+from closeknit.core.measurement import judge
 from closeknit.core.method import Method
 from closeknit.core.model import Model, joints
 from closeknit.core.schema import Schema

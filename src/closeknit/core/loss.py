@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +16,21 @@ from numpy.typing import NDArray
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadValue
 from closeknit.core.kinds import Losses, texts_of
+from closeknit.core.record import Record
 from closeknit.core.schema import Schema
 
+LossSums = dict[str, tuple[float, float]]  # per quasi-identifier: variants A and B, summed over the published rows
 
-@dataclass(frozen=True)
-class Loss:
-    """Loss of a release.
 
-    Args:
-        a: total of variant A, weighted by importance; suppressed rows count 1.
-        b: the same for variant B.
-        columns: both variants per column.
+class LossRecord(Record):
+    """General Loss Metric of written cells, variants A and B.
+
+    `a` and `b` are weighted by importance, and a suppressed row counts 1; `columns` has both for each quasi-identifier.
     """
 
     a: float
     b: float
-    columns: Mapping[str, tuple[float, float]]
+    columns: LossSums
 
 
 def list_texts(column: Column, markers: Collection[str] = ()) -> list[str]:
@@ -51,7 +50,7 @@ def cell_losses(columns: Columns, schema: Schema) -> dict[str, Losses]:
     return losses
 
 
-def measure_loss(columns: Columns, schema: Schema, suppressed: int = 0) -> Loss:
+def measure_loss(columns: Columns, schema: Schema, suppressed: int = 0) -> LossRecord:
     """Loss of written cells.
 
     Args:
@@ -64,35 +63,45 @@ def measure_loss(columns: Columns, schema: Schema, suppressed: int = 0) -> Loss:
     >>> measure_loss(Columns.of({"age": ["[20, 40]", "[20, 40]"], "sex": ["*", "*"]}), schema).a
     0.4
     """
-    losses = cell_losses(columns, schema)
-    counts = {name: np.bincount(columns[name].codes + 1, minlength=len(lost)) for name, lost in losses.items()}
-    return weigh_losses(losses, {name: np.roll(rows, -1) for name, rows in counts.items()}, schema, columns.rows, suppressed)
+    return weigh_losses(sum_losses(columns, schema), schema, columns.rows, suppressed)
 
 
-def weigh_losses(
-    losses: Mapping[str, Losses], counts: Mapping[str, NDArray[np.int64]], schema: Schema, rows: int, suppressed: int = 0
-) -> Loss:
-    """Loss of counted cells.
+def sum_losses(columns: Columns, schema: Schema, counts: Mapping[str, NDArray[np.int64]] | None = None) -> LossSums:
+    """Loss of each quasi-identifier, summed over the rows.
 
     Args:
-        losses: per column, the loss of each distinct cell, the missing one last.
-        counts: per column, the rows of each distinct cell.
-        schema: the published schema.
-        rows: number of published rows.
-        suppressed: number of suppressed rows.
+        columns: the written cells.
+        schema: the published columns.
+        counts: rows of each distinct cell of a column, the missing one last; without it every cell counts once.
 
     >>> from closeknit.core.kinds import flat
-    >>> schema = Schema(quasi={"sex": flat()})
-    >>> weigh_losses({"sex": np.array([[1.0, 1.0], [0.0, 0.0]])}, {"sex": np.array([3, 1])}, schema, 4).a
-    0.75
+    >>> cells = Columns.of({"sex": ["*", "f"]})
+    >>> sum_losses(cells, Schema(quasi={"sex": flat()}), {"sex": np.array([3, 1, 0])})
+    {'sex': (3.0, 3.0)}
     """
-    per_column: dict[str, tuple[float, float]] = {}
-    for name, lost in losses.items():
-        a, b = (math.fsum(variant) / max(rows, 1) for variant in (counts[name][:, None] * lost).T)  # in any order of cells
-        per_column[name] = (a, b)
+    sums: LossSums = {}
+    for name, lost in cell_losses(columns, schema).items():
+        rows = np.roll(np.bincount(columns[name].codes + 1, minlength=len(lost)), -1) if counts is None else counts[name]
+        sums[name] = cast(tuple[float, float], tuple(map(math.fsum, (rows[:, None] * lost).T)))  # in any order of cells
+    return sums
+
+
+def weigh_losses(sums: LossSums, schema: Schema, rows: int, suppressed: int = 0) -> LossRecord:
+    """The loss of a release from the sums over its rows.
+
+    Args:
+        sums: as `sum_losses` returns them.
+        schema: the published columns, with their importance.
+        rows: rows that were published.
+        suppressed: rows that were not.
+
+    >>> from closeknit.core.kinds import flat
+    >>> weigh_losses({"sex": (3.0, 3.0)}, Schema(quasi={"sex": flat()}), rows=4, suppressed=1).a
+    0.8
+    """
+    columns = {name: (a / max(rows, 1), b / max(rows, 1)) for name, (a, b) in sums.items()}
     weights = np.array(schema.weights())
-    total_a, total_b = (weights / weights.sum()) @ np.array(list(per_column.values())) if per_column else (0.0, 0.0)
-    every = rows + suppressed
-    if every:
-        total_a, total_b = ((x * rows + suppressed) / every for x in (total_a, total_b))
-    return Loss(float(total_a), float(total_b), per_column)
+    total = (weights / weights.sum()) @ np.array(list(columns.values())) if columns else np.zeros(2)
+    if every := rows + suppressed:
+        total = (total * rows + suppressed) / every
+    return LossRecord(a=float(total[0]), b=float(total[1]), columns=columns)

@@ -119,9 +119,21 @@ class Reading:
         cells = [without_markers(self.columns[name], self.schema.missing).coded for name in names]
         return groups(cells, self.columns.rows)[0]
 
+    def first_row(self, index: int) -> int:
+        """The first row of a class."""
+        return int(np.argmax(self.class_of == index))
+
+    def find_rows(self, cells: Mapping[str, str]) -> NDArray[np.bool_]:
+        """The rows of the class that these cells identify; none where they are of other columns."""
+        rows = np.full(self.columns.rows, set(cells) == set(self.named_by))
+        for name, cell in cells.items() if rows.any() else ():
+            column = self.columns[name]
+            rows &= np.array([*(text == cell for text in texts_of(column.values)), cell == ""])[column.codes]
+        return rows
+
     def cells_of(self, index: int) -> dict[str, str]:
         """The written cells that identify one class, as a certificate names it."""
-        row = int(np.argmax(self.class_of == index))
+        row = self.first_row(index)
         cells = {name: self.columns[name].take(np.array([row])) for name in self.named_by}
         return {name: "".join(texts_of(cell.values[cell.codes[cell.codes >= 0]])) for name, cell in cells.items()}
 
