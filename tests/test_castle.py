@@ -56,8 +56,8 @@ def clusters_of(*groups: list[tuple[str, int, str]]) -> tuple[Coder, Clusters, A
 
 def edges(coder: Coder, clusters: Clusters, c: int) -> tuple[str, str]:
     lo, hi = clusters.box(c)
-    label = coder.labels(lo[None], hi[None], [{}])[0]
-    return label["Age"], label["Edu"]
+    age, education = (coder.labels(j, lo[j : j + 1], hi[j : j + 1])[0] for j in range(2))
+    return age, education
 
 
 THREE = [("1", 25, "Bachelor"), ("2", 26, "Master"), ("3", 30, "Ph.D")]
@@ -338,17 +338,17 @@ WRONG = [
     ({"k": 0}, "k=0 is too small"),
     ({}, "the stream has no k"),
     ({"k": 2, "delta": 0}, "delta=0 is too small"),
-    ({"k": 2, "delta": "soon"}, "delta='soon' is no delay"),
+    ({"k": 2, "delta": "soon"}, "delta='soon' is not a delay"),
     ({"k": 2, "eta": 0}, "eta=0 is too small"),
     ({"k": 2, "mu": 0}, "mu=0 is too small"),
     ({"k": 2, "l": 0}, "l=0 is too small"),
     ({"k": 2, "reuse": "often"}, "reuse='often' is unknown"),
     ({"k": 2, "order": "random"}, "order='random' is unknown"),
-    ({"k": 2, "clock": 5}, "clock=5 is no clock"),
+    ({"k": 2, "clock": 5}, "clock=5 is not a clock"),
     ({"k": 2, "models": [ck.TCloseness("ill", 0.2)]}, "t_closeness compares with a reference.*SabreWindow"),
     ({"k": 2, "models": [ck.BetaLikeness("ill", 1)]}, "beta_likeness compares with a reference.*BurelWindow"),
     ({"k": 2, "models": [ck.DeltaDisclosure("ill", 1)]}, "delta_disclosure compares with a reference"),
-    ({"k": 2, "models": [ck.LDiversity("wage", 2)]}, "column 'wage': is no sensitive column"),
+    ({"k": 2, "models": [ck.LDiversity("wage", 2)]}, "column 'wage': is not a sensitive column"),
     ({"k": 2, "models": [ck.DiverseSlicing("ill", 2)]}, "has no meaning for generalized rows"),
 ]
 

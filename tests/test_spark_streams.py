@@ -308,9 +308,9 @@ def test_what_cannot_be_is_said(spark: Any, tmp_path: Path) -> None:
     refused("not published", stream=STREAMS["sabre_window"]())
     assert not (tmp_path / "home").exists()
     ck.stream_on_spark(frame, castle(), tmp_path / "home", order="seen", by="ward")
-    refused("made with another k", stream=ck.Castle(SCHEMA, k=5, delta=30, models=[ck.LDiversity("ill", 2)], seed=SEED))
+    refused("has another k", stream=ck.Castle(SCHEMA, k=5, delta=30, models=[ck.LDiversity("ill", 2)], seed=SEED))
     refused("one of castle, and asked is knn_stream", stream=STREAMS["knn_stream"]())
-    refused("made with another order", order=["seen", "ward"])
+    refused("has another order", order=["seen", "ward"])
     with pytest.raises(ck.BadInput, match="no stream of closeknit"):
         ck.flush_on_spark(castle(), tmp_path / "elsewhere")
 

@@ -100,7 +100,7 @@ class Chancy(ck.Castle):
 class FarOff(ck.Windowed):
     """Windows are guaranteed and everything that waits is one class, close or not."""
 
-    def _parted(self, first: int, end: int, window: int, thin: bool = False) -> Any:
+    def _split_window(self, first: int, end: int, window: int, thin: bool = False) -> Any:
         found = self.pending.positions(first, end)
         return [np.array([position]) for position in found.tolist()]
 

@@ -134,7 +134,7 @@ def test_bad_lines_are_set_aside(folder: Path) -> None:
         "not UTF-8",
         "longer than",
         "'age' holds a list",
-        "'age' is not there",
+        "'age' is not in the row",
         "'shoe' has no role",
         "too large",
     ):
@@ -332,13 +332,13 @@ def test_a_checkpoint_of_something_else_is_refused(folder: Path) -> None:
     assert stream("--checkpoint", "home/ck").exit_code == 0
     out = Path("out/rows.ndjson").read_bytes()
     write_recipe(folder, stream={"castle": {"k": 5, "delta": 40}})
-    refused(stream("--checkpoint", "home/ck"), "made with another k (4, now 5)")
+    refused(stream("--checkpoint", "home/ck"), "has another k (4, now 5)")
     write_recipe(folder, stream={"knn_stream": {"k": 4, "delta": 40}})
     refused(stream("--checkpoint", "home/ck"), "one of castle, and asked is knn_stream")
     write_recipe(folder, schema={**RECIPE["schema"], "missing": ["?"]})
-    refused(stream("--checkpoint", "home/ck"), "made with another schema")
+    refused(stream("--checkpoint", "home/ck"), "has another schema")
     write_recipe(folder, seed=8)
-    refused(stream("--checkpoint", "home/ck"), "made with another seed")
+    refused(stream("--checkpoint", "home/ck"), "has another seed")
     write_recipe(folder)
     refused(stream("--checkpoint", "home/ck", output="out/other"), "the checkpoint writes to", "rows.ndjson as NDJSON")
     Path("in.ndjson").write_bytes(as_ndjson(some_rows(150, seed=2)))
@@ -348,7 +348,7 @@ def test_a_checkpoint_of_something_else_is_refused(folder: Path) -> None:
     Path("out/rows.ndjson").write_bytes(out[:-1])
     refused(stream("--checkpoint", "home/ck"), "bytes, and the checkpoint has written")
     Path("home/ck/checkpoint").write_bytes(b"nonsense")
-    refused(stream("--checkpoint", "home/ck"), "no checkpoint of a stream")
+    refused(stream("--checkpoint", "home/ck"), "not a checkpoint of a stream")
 
 
 def test_a_stream_that_has_ended_is_left_alone(folder: Path) -> None:
@@ -366,10 +366,10 @@ def test_a_stream_that_has_ended_is_left_alone(folder: Path) -> None:
         ({"stream": {"river": {}}}, "stream 'river' is unknown; choose one of: burel_window, castle"),
         ({"stream": {"castle": {"kk": 4}}}, "stream 'castle' has no parameter 'kk'; choose one of: k, delta"),
         ({"stream": {"castle": {"k": 4, "delta": 0}}}, "delta=0 is too small"),
-        ({"stream": {"castle": {"k": 4, "delta": "soon"}}}, "delta='soon' is no delay"),
+        ({"stream": {"castle": {"k": 4, "delta": "soon"}}}, "delta='soon' is not a delay"),
         ({"stream": {"castle": 4}}, "has 4 for its parameters"),
         ({"stream": {"castle": {"k": 4}, "knn_stream": {"k": 4}}}, "cannot be read"),
-        ({"stream": {"castle": {"k": 4}, "position": 3}}, "position=3, which is no column"),
+        ({"stream": {"castle": {"k": 4}, "position": 3}}, "position=3, which is not a column"),
         ({"method": "sabre"}, "has a method and a stream"),
         ({"stream": None}, "the recipe has no stream"),
         ({"schema": {"quasi": {"age": "numeric"}}}, "is numeric without bounds"),

@@ -2,34 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.domain import Domain
 from closeknit.core.table import Table
+from closeknit.core.tree import Int32
 from closeknit.kernels.geometry.boxes import Scales, positions
+
+
+class FlatTrees(NamedTuple):
+    """Leaves and nodes of all columns, one column after the other."""
+
+    leaf_start: NDArray[np.int64]  # of each column
+    leaf_node: Int32  # of each leaf, the missing one too; -1 where the column has no tree
+    parent: Int32  # of each node; -1 for a root
+    lo: Int32
+    hi: Int32
+    loss: NDArray[np.float64]
+
+
+def flatten_trees(domains: Sequence[Domain | None]) -> FlatTrees:
+    """The trees of several columns as flat arrays.
+
+    `domains`: of each column; None for one without leaves.
+
+    >>> from closeknit.core.kinds import flat
+    >>> trees = flatten_trees([None, flat().bind(np.array(["f", "m"], dtype=object))[0]])
+    >>> trees.leaf_start.tolist(), trees.leaf_node.tolist(), trees.parent.tolist()
+    ([0, 0], [1, 2, 3], [-1, 0, 0, 0])
+    """
+    leaves, count = [], 0
+    nodes: list[tuple[NDArray[Any], ...]] = []
+    for domain in domains:
+        tree = None if domain is None else domain.tree
+        if domain is None or tree is None:
+            leaves.append(np.full(0 if domain is None else domain.size + 1, -1, dtype=np.int32))
+            continue
+        leaves.append(tree.leaf_node + np.int32(count))
+        parent = np.where(np.arange(len(tree.parent)) == 0, -1, tree.parent + count)
+        nodes.append((parent, tree.lo, tree.hi, domain.node_losses))
+        count += len(tree.parent)
+    starts = np.cumsum([0, *map(len, leaves)])[:-1]
+    parent, lo, hi = (_concat([node[i] for node in nodes]) for i in range(3))
+    return FlatTrees(starts, _concat(leaves), parent, lo, hi, np.concatenate([*(node[3] for node in nodes), np.empty(0)]))
 
 
 def scales(table: Table) -> Scales:
     """The flat arrays that the kernels share, from the bound domains of a table's quasi columns."""
-    domains = table.quasi_domains
+    domains, trees = table.quasi_domains, flatten_trees(table.quasi_domains)
     weights = np.array(table.schema.weights(), dtype=np.float64)
-    nodes = [_nodes(domain) for domain in domains]
-    node_start = np.concatenate([[0], np.cumsum([len(n[0]) for n in nodes])]).astype(np.int64)
-    positions = [np.append(domain.positions(), 1.0) for domain in domains]  # the missing leaf stands at the far end
-    leaf_start = np.concatenate([[0], np.cumsum([len(p) for p in positions])]).astype(np.int64)
     return Scales(
         numeric=np.array([domain.tree is None for domain in domains], dtype=np.bool_),
         size=np.array([domain.size for domain in domains], dtype=np.int64),
-        leaf_start=leaf_start[:-1],
-        position=np.concatenate([*positions, np.empty(0)]),
-        leaf_node=_concat([_leaf_nodes(domain, start) for domain, start in zip(domains, node_start[:-1], strict=True)]),
-        node_parent=_concat(
-            [np.where(np.arange(len(n[0])) == 0, -1, n[0] + start) for n, start in zip(nodes, node_start[:-1], strict=True)]
-        ),
-        node_lo=_concat([n[1] for n in nodes]),
-        node_hi=_concat([n[2] for n in nodes]),
-        node_loss=np.concatenate([*(n[3] for n in nodes), np.empty(0)]),
+        leaf_start=trees.leaf_start,
+        position=np.concatenate([*(np.append(domain.positions(), 1.0) for domain in domains), np.empty(0)]),  # missing: far end
+        leaf_node=trees.leaf_node,
+        node_parent=trees.parent,
+        node_lo=trees.lo,
+        node_hi=trees.hi,
+        node_loss=trees.loss,
         weight=weights / weights.sum() if len(weights) else weights,
     )
 
@@ -39,19 +74,5 @@ def points(table: Table) -> NDArray[np.float64]:
     return positions(scales(table), table.quasi)
 
 
-def _nodes(domain: Domain) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    if domain.tree is None:
-        none = np.empty(0, dtype=np.int32)
-        return none, none, none, np.empty(0)
-    tree = domain.tree
-    return tree.parent, tree.lo, tree.hi, domain.node_losses
-
-
-def _leaf_nodes(domain: Domain, start: int) -> NDArray[np.int32]:
-    if domain.tree is None:
-        return np.full(domain.size + 1, -1, dtype=np.int32)
-    return domain.tree.leaf_node + np.int32(start)
-
-
-def _concat(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+def _concat(parts: list[Int32]) -> Int32:
     return np.concatenate([*parts, np.empty(0, dtype=np.int32)]).astype(np.int32)

@@ -1,4 +1,4 @@
-"""A table anonymized on Spark: coded, worked on as the method scales, written, sorted, judged. No row comes to the driver."""
+"""Anonymizing a table on Spark: encode, apply the method as it scales, write, sort, judge. No row reaches the driver."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SparkOutput:
-    """Written rows, sorted and kept by Spark, and what the driver knows of their cells."""
+    """Written rows, sorted and persisted, and what the driver knows of their cells."""
 
     coding: Coding
     ordered: PackedFrame
-    places: dict[tuple[Any, ...], int]  # rows before each of its partitions
+    places: dict[tuple[Any, ...], int]  # rows before each partition
     cells: Cells
     form: Form
     notes: tuple[str, ...]
@@ -56,11 +56,11 @@ class SparkOutput:
         return render_frame(self.ordered, self.coding, self.cells)
 
     def split_files(self, as_text: bool = False) -> DataFrame:
-        """The release with a partition for each file; files end at fixed ranks, so where they end tells nothing."""
+        """The release with a partition for each file; files end at fixed ranks, which reveals nothing."""
         return render_frame(split_files(self.ordered, self.coding, self.places), self.coding, self.cells, as_text)
 
     def content_hash(self) -> str:
-        """As of the same release in a file."""
+        """The content hash of the same release in a file."""
         shared = self.ordered.frame.sparkSession.sparkContext.broadcast((self.coding, self.cells))
 
         def render_block(block: Block) -> Columns:
@@ -69,7 +69,14 @@ class SparkOutput:
         return content_hash_of(self.ordered, render_block, self.coding.head.schema.published, self.places)
 
     def measure(self, schema: Schema, models: Sequence[Model], joint: Model | None, suppressed: int = 0) -> SparkMeasurement:
-        """Every guarantee, sizes and loss, judged on the written cells; `schema` is that of the published columns."""
+        """Judge every guarantee on the written cells, with class sizes and loss.
+
+        Args:
+            schema: of the published columns.
+            models: the guarantees.
+            joint: closeness of several sensitive attributes together, if it is measured.
+            suppressed: the number of suppressed rows.
+        """
         cells, coding = self.cells, self.coding
         quasi, counts = {}, {}
         for name, labels in cells.labels.items():
@@ -99,23 +106,21 @@ class SparkOutput:
         return judge.measure(self.ordered, coding.rows, suppressed)
 
     def _combine_secrets(self, names: tuple[str, ...], secrets: Mapping[str, CodedSecret]) -> Combinations | None:
-        """Several secrets as one, in the codes of what was written."""
+        """Several sensitive attributes as one, in the codes of the written values."""
         places = [list(self.coding.head.schema.sensitive).index(name) for name in names]
         return find_combinations(self.ordered, [f"s{j}" for j in places], [secrets[name] for name in names])
 
 
 def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool) -> None:
-    """What has to see all rows in one place, or cannot be done again with the same result, says so."""
+    """Refuse what needs all rows in one place, or cannot be repeated with the same result."""
     if getattr(method, "clocked", False):
-        what = f"{method.name} by a clock cannot run on Spark: a task that is done again has to give the same"
+        what = f"{method.name} with a time limit cannot run on Spark: a repeated task must have the same result"
         raise BadInput(what, right="give proposals instead of seconds, or neither")
     if suppresses and (method.scale != "count" or getattr(form, "suppressed", "") != "removed"):
-        what = (
-            "rows can be suppressed on Spark by incognito alone, and are removed: others weigh at once which ones to leave out"
-        )
+        what = "on Spark only incognito can suppress rows, and removes them: other methods need all rows to choose them"
         raise BadInput(what, right="leave suppress out, choose incognito without a form, or anonymize without an engine")
     if schema.person is not None and method.scale == "count":
-        what = f"{method.name} counts persons anew for every vector, which cannot be done on Spark: it has counted rows only"
+        what = f"{method.name} counts persons for every vector of levels, and Spark has counts of rows only"
         right = "choose another method, such as mondrian, or anonymize without an engine"
         raise BadInput(what, column=schema.person, right=right)
     if usual_form(method) != "generalized" or form.name != "generalized":
@@ -127,9 +132,14 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool
 def encode_on_spark(
     frame: DataFrame, schema: Schema, models: Sequence[Model], part: Work | None = None, keep: bool = False
 ) -> tuple[Coding, PackedFrame]:
-    """What is known of a whole frame, and its rows as codes; what was read is kept by Spark.
+    """The coding of a whole frame, and its rows as codes; the rows that were read are persisted.
 
-    `part` leaves rows out as they are read; `keep`: dictionaries are still needed.
+    Args:
+        frame: the table.
+        schema: roles and kinds of its columns.
+        models: the guarantees.
+        part: a step that drops rows as they are read.
+        keep: whether the dictionaries are needed later.
     """
     read = read_packs(frame, schema)
     read = (read if part is None else read.each(part)).persist()
@@ -151,15 +161,15 @@ def write_on_spark(
 
 
 def write_levels_on_spark(coding: Coding, coded: PackedFrame, form: Form, notes: tuple[str, ...], seed: int) -> SparkOutput:
-    """The same where the levels are known."""
+    """As `write_on_spark`, where the levels are known."""
     return _sort_output(coding, coded, (write_levels(coding, coded, form, seed), form, notes, []))
 
 
-def _sort_output(coding: Coding, coded: PackedFrame, way: _WriterResult) -> SparkOutput:
-    written, form, notes, kept = way
+def _sort_output(coding: Coding, coded: PackedFrame, result: _WriterResult) -> SparkOutput:
+    written, form, notes, kept = result
     written = written.persist()
     cells = Cells.of(coding, written)
-    for packs in (coded, *kept):  # what they were written from can go
+    for packs in (coded, *kept):  # the written rows are persisted
         packs.unpersist()
     ordered = sort_release(written, coding, cells).persist()
     places = offsets(ordered)
@@ -171,7 +181,7 @@ def _by_shards(
     coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
 ) -> _WriterResult:
     frame, shards = write_by_shards(coding, coded, method, models, form, seed)
-    return frame, form, (f"rows were cut into {shards} shards",) if shards > 1 else (), []
+    return frame, form, (f"rows were split into {shards} shards",) if shards > 1 else (), []
 
 
 def _by_ranks(
@@ -188,12 +198,14 @@ def _by_counts(
     return frame, outcome.form or form, outcome.notes, []
 
 
-# written rows, the form they have, notes for the recipe, and what Spark keeps until they are sorted
+# written rows, their form, notes for the recipe, and packs that are persisted until the rows are sorted
 _WriterResult = tuple[PackedFrame, Form, tuple[str, ...], list[PackedFrame]]
 
 
 def _choose_writer(method: Method, coding: Coding) -> Callable[..., _WriterResult]:
-    """How a method scales; a plan that is not one of ranks, or whose ranks would part persons, is made in every shard."""
+    """The writer for how a method scales; a plan without ranks, or whose ranks would separate a person's rows, runs per
+    shard.
+    """
     if method.scale == "count":
         return _by_counts
     return _by_ranks if deals_by_rank(method, coding.head.schema) else _by_shards

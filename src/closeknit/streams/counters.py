@@ -1,4 +1,4 @@
-"""What a stream has done so far: numbers for its owner, and those of its certificate."""
+"""What a stream has done so far: numbers for its operator, and those of its certificate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 @dataclass
 class Counters:
-    """Rows in, out and suppressed, batches, delays, loss; only rows that left count towards loss and sizes.
+    """Rows in, out and suppressed, batches, delays, loss; only published rows count towards loss and sizes.
 
     >>> counters = Counters(rows_in=3)
     >>> counters.count_class(np.array([0, 2]), np.array([5, 5]), 0.25, now=2)
@@ -25,34 +25,34 @@ class Counters:
     suppressed: int = 0
     unknown: int = 0  # cells outside the declared domains
     batches: int = 0
-    fewest_persons: int = 0  # of a batch that joined no class published before
+    fewest_persons: int = 0  # of a batch that does not extend a class published before
     smallest: int = 0  # rows of a batch
     largest: int = 0
     squares: int = 0  # of the sizes
     delay_most: int = 0  # positions
     delay_sum: int = 0
     loss_sum: float = 0.0
-    reused: int = 0  # rows that were published with a generalization that was there before, in a batch of their own
-    wait_most: float = 0.0  # seconds, where a delay is one in seconds
-    unknown_out: int = 0  # quasi cells outside the declared domains, of rows that left
-    column_losses: list[float] = field(default_factory=list)  # of each quasi column, summed over the rows that left
-    column_rows: list[int] = field(default_factory=list)  # rows that left and lost something there
-    worst: dict[int, float] = field(default_factory=dict)  # by the number of a guarantee: the worst level of a batch
+    reused: int = 0  # rows published alone, with a stored generalization
+    wait_most: float = 0.0  # seconds, if the delay is in seconds
+    unknown_out: int = 0  # quasi cells outside the declared domains, of published rows
+    column_losses: list[float] = field(default_factory=list)  # of each quasi column, summed over the published rows
+    column_rows: list[int] = field(default_factory=list)  # published rows with some loss there
+    worst: dict[int, float] = field(default_factory=dict)  # by the number of a guarantee: the worst level of a class
     vacuous: dict[int, int] = field(default_factory=dict)  # by the number of a guarantee: windows in which it excludes nothing
-    broken: int = 0  # classes that left and do not keep a guarantee: none, unless an algorithm errs
+    broken: int = 0  # published classes that do not meet a guarantee: none, unless an algorithm errs
 
     @property
     def pending(self) -> int:
-        """Rows that still wait."""
+        """Rows that are neither published nor suppressed."""
         return self.rows_in - self.rows_out - self.suppressed
 
     @property
     def loss(self) -> float:
-        """Mean loss of the rows that left; 0 before any did."""
+        """Mean loss of the published rows; 0 if there are none."""
         return self.loss_sum / self.rows_out if self.rows_out else 0.0
 
     def count_class(self, positions: NDArray[np.integer], persons: NDArray[np.integer] | None, loss: float, now: int) -> None:
-        """A class has left while the row at position `now` was handled; without `persons`, it joins one that left before."""
+        """Count a class published while position `now` is handled; without `persons` it extends one published before."""
         rows = len(positions)
         if persons is not None:
             heads = len(np.unique(persons))
@@ -74,7 +74,7 @@ class Counters:
         losses: NDArray[np.float64],
         now: int,
     ) -> None:
-        """As `left`, for many classes: `class_of` and person of each row, loss of each class.
+        """As `count_class`, for many classes: class and person of each row, loss of each class.
 
         >>> counters = Counters(rows_in=3)
         >>> counters.count_classes(np.array([0, 2, 1]), np.array([0, 0, 1]), np.array([5, 6, 5]), np.array([0.25, 0.0]), now=2)
@@ -97,7 +97,7 @@ class Counters:
         self.loss_sum += float(sizes @ losses)
 
     def add_losses(self, sizes: Sequence[int], costs: NDArray[np.float64], unknown: int) -> None:
-        """Classes have left: rows of each, and what each loses in every column; added up one after the other.
+        """Add the loss of published classes in every column, one class after the other.
 
         >>> counters = Counters()
         >>> counters.add_losses([2, 3], np.array([[0.5, 0.0], [1.0, 0.25]]), unknown=1)
@@ -111,7 +111,7 @@ class Counters:
         self.unknown_out += unknown
 
     def add(self, other: Counters) -> None:
-        """What another part of the same rows has counted.
+        """Add the counters of another shard of the same stream.
 
         >>> one, other = Counters(rows_in=3), Counters(rows_in=4)
         >>> one.count_class(np.array([0, 2]), np.array([5, 6]), 0.25, now=2)
@@ -149,9 +149,9 @@ class Counters:
             self.column_rows = np.add(self.column_rows or [0] * columns, other.column_rows).tolist()
 
     def add_level(self, number: int, level: float) -> None:
-        """The worst level of classes that left, for one guarantee: the lowest is the worst."""
+        """Record the worst level of published classes for one guarantee: the lowest is the worst."""
         self.worst[number] = min(self.worst.get(number, level), level)
 
     def record(self) -> dict[str, Any]:
-        """As plain numbers, for people and files."""
+        """The counters as plain numbers."""
         return {**asdict(self), "pending": self.pending, "loss": self.loss}
