@@ -57,7 +57,7 @@ class Watched:
 
         def leaving(classes: Any) -> Any:
             left = leave(classes)
-            self.batches += [one.leaving.positions.tolist() for one in left]
+            self.batches += [one.positions.tolist() for one in left]
             return left
 
         def suppressing(positions: Any) -> None:

@@ -134,7 +134,7 @@ def test_counterexamples_to_the_source(name: str, seed: int) -> None:
 
     def leaving(classes: Any) -> Any:
         left = leave(classes)
-        positions.extend(one.leaving.positions.tolist() for one in left)
+        positions.extend(one.positions.tolist() for one in left)
         return left
 
     stream._emit = leaving  # type: ignore[method-assign]
@@ -192,7 +192,7 @@ def test_counterexample_merge_gap_is_not_there_without_reuse() -> None:
     assert stream.reuse is False and stream.remarks == ()
 
 
-def test_what_is_kept_back_is_not_reused_before_it_is_published() -> None:
+def test_what_is_held_is_not_reused_before_it_is_published() -> None:
     """The second part of a split waits for an older row, and that row may not leave alone with the part's generalization."""
     seen = set()
     for seed in range(12):
@@ -224,7 +224,7 @@ def test_every_guarantee_at_every_instant(
         watched.push(row)
     watched.flush()
     assert stream.counters.delay_most <= delta
-    assert len(stream.clusters) == 0 and stream._kept_back == []
+    assert len(stream.clusters) == 0 and stream._held == []
 
 
 @quiet

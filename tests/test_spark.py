@@ -227,7 +227,7 @@ def test_a_shard_that_no_cut_may_part_is_refused_when_it_is_large(
 ) -> None:
     for name in ("SHARD", "LARGEST"):
         monkeypatch.setattr(sharding, name, 150)
-    with pytest.raises(ck.BadInput, match="700 rows stand together in one shard"):
+    with pytest.raises(ck.BadInput, match="one shard has 700 rows"):
         ck.anonymize(file, schema, [ck.KAnonymity(400)], ck.Mondrian(), seed=SEED, engine="spark")
 
 
@@ -279,8 +279,8 @@ def test_a_value_that_the_hierarchy_lacks_is_named_with_its_rows(spark: Any, fil
 def test_what_spark_cannot_do_yet_is_said_at_once(file: Path, schema: ck.Schema) -> None:
     persons = schema.model_copy(update={"plain": (), "person": "ward"})
     requested: list[tuple[str, dict[str, Any]]] = [
-        ("incognito counts persons anew.*mondrian", {"schema": persons, "method": ck.Incognito()}),
-        ("knit by a clock.*proposals", {"method": ck.Knit(seconds=1)}),
+        ("incognito counts persons for every vector.*mondrian", {"schema": persons, "method": ck.Incognito()}),
+        ("knit with a time limit.*proposals", {"method": ck.Knit(seconds=1)}),
         ("suppressed.*leave suppress out", {"suppress": 0.1}),
         (
             "suppressed.*without a form",

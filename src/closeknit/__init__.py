@@ -114,7 +114,7 @@ _HOME = {
     "numeric": "closeknit.core.kinds",
     "prefix": "closeknit.core.kinds",
     "replay": "closeknit.api",
-    "rest_on_spark": "closeknit.api",
+    "flush_on_spark": "closeknit.api",
     "run": "closeknit.api",
     "stream_on_spark": "closeknit.api",
     "certificate_on_spark": "closeknit.api",

@@ -15,21 +15,22 @@ from closeknit.core.errors import BadInput
 from closeknit.core.method import Method, ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.row_sorting import groups, row_order
-from closeknit.core.table import Form, Outcome, Partition, Table
+from closeknit.core.table import Form, Partition, Table
 from closeknit.io.batches import Block, codes_in, numbers_in
 from closeknit.spark.coding import Coding, count_combinations
 from closeknit.spark.packed_frame import PackedFrame
-from closeknit.spark.row_writing import write_block
+from closeknit.spark.row_writing import WrittenPacks, write_block
 
 MOST = 20_000_000  # distinct combinations that the driver can hold
 
 
 def write_by_counts(
     coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
-) -> tuple[PackedFrame, Outcome]:
-    """The written rows, and the outcome of the method on counted combinations."""
+) -> WrittenPacks:
+    """The rows as a method writes them that was run on counted combinations."""
     outcome = method.run(count_table(coding, coded, models), models, seed, ignore_progress)
-    return write_levels(coding, coded, outcome.form or form, seed), outcome
+    form = outcome.form or form
+    return WrittenPacks(write_levels(coding, coded, form, seed), form, outcome.notes)
 
 
 def write_levels(coding: Coding, coded: PackedFrame, shape: Form, seed: int) -> PackedFrame:

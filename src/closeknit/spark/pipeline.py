@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,8 @@ from closeknit.spark.judging import Judge, SparkMeasurement
 from closeknit.spark.maps import Work
 from closeknit.spark.packed_frame import PackedFrame
 from closeknit.spark.person_marks import mark_persons
-from closeknit.spark.ranking import RankedMethod, write_by_ranks
-from closeknit.spark.row_writing import Cells, render_columns, render_frame, sort_release, split_files
+from closeknit.spark.ranking import write_by_ranks
+from closeknit.spark.row_writing import Cells, WrittenPacks, render_columns, render_frame, sort_release, split_files
 from closeknit.spark.sharding import write_by_shards
 
 if TYPE_CHECKING:
@@ -117,7 +117,9 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool
         what = f"{method.name} with a time limit cannot run on Spark: a repeated task must have the same result"
         raise BadInput(what, right="give proposals instead of seconds, or neither")
     if suppresses and (method.scale != "count" or getattr(form, "suppressed", "") != "removed"):
-        what = "on Spark only incognito can suppress rows, and removes them: other methods need all rows to choose them"
+        what = (
+            "on Spark rows can be suppressed by incognito only, which removes them: other methods need all rows to choose them"
+        )
         raise BadInput(what, right="leave suppress out, choose incognito without a form, or anonymize without an engine")
     if schema.person is not None and method.scale == "count":
         what = f"{method.name} counts persons for every vector of levels, and Spark has counts of rows only"
@@ -162,50 +164,22 @@ def write_on_spark(
 
 def write_levels_on_spark(coding: Coding, coded: PackedFrame, form: Form, notes: tuple[str, ...], seed: int) -> SparkOutput:
     """As `write_on_spark`, where the levels are known."""
-    return _sort_output(coding, coded, (write_levels(coding, coded, form, seed), form, notes, []))
+    return _sort_output(coding, coded, WrittenPacks(write_levels(coding, coded, form, seed), form, notes))
 
 
-def _sort_output(coding: Coding, coded: PackedFrame, result: _WriterResult) -> SparkOutput:
-    written, form, notes, kept = result
-    written = written.persist()
+def _sort_output(coding: Coding, coded: PackedFrame, result: WrittenPacks) -> SparkOutput:
+    written = result.packs.persist()
     cells = Cells.of(coding, written)
-    for packs in (coded, *kept):  # the written rows are persisted
+    for packs in (coded, *result.persisted):  # the written rows are persisted now
         packs.unpersist()
     ordered = sort_release(written, coding, cells).persist()
     places = offsets(ordered)
     written.unpersist()
-    return SparkOutput(coding, ordered, places, cells, form, notes)
+    return SparkOutput(coding, ordered, places, cells, result.form, result.notes)
 
 
-def _by_shards(
-    coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
-) -> _WriterResult:
-    frame, shards = write_by_shards(coding, coded, method, models, form, seed)
-    return frame, form, (f"rows were split into {shards} shards",) if shards > 1 else (), []
-
-
-def _by_ranks(
-    coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
-) -> _WriterResult:
-    frame, kept = write_by_ranks(coding, coded, cast(RankedMethod, method), models, form, seed)
-    return frame, form, (), [kept]
-
-
-def _by_counts(
-    coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
-) -> _WriterResult:
-    frame, outcome = write_by_counts(coding, coded, method, models, form, seed)
-    return frame, outcome.form or form, outcome.notes, []
-
-
-# written rows, their form, notes for the recipe, and packs that are persisted until the rows are sorted
-_WriterResult = tuple[PackedFrame, Form, tuple[str, ...], list[PackedFrame]]
-
-
-def _choose_writer(method: Method, coding: Coding) -> Callable[..., _WriterResult]:
-    """The writer for how a method scales; a plan without ranks, or whose ranks would separate a person's rows, runs per
-    shard.
-    """
+def _choose_writer(method: Method, coding: Coding) -> Callable[..., WrittenPacks]:
+    """The writer for how a method scales; a plan without ranks, or that would separate a person's rows, runs per shard."""
     if method.scale == "count":
-        return _by_counts
-    return _by_ranks if deals_by_rank(method, coding.head.schema) else _by_shards
+        return write_by_counts
+    return write_by_ranks if deals_by_rank(method, coding.head.schema) else write_by_shards

@@ -31,7 +31,7 @@ from closeknit.spark.content_hash import offsets
 from closeknit.spark.frame_sorting import sort_packs
 from closeknit.spark.maps import partition_number, partitions
 from closeknit.spark.packed_frame import PackedFrame
-from closeknit.spark.row_writing import write_block
+from closeknit.spark.row_writing import WrittenPacks, write_block
 
 BLOCK = 500_000  # rows of classes that are processed together
 
@@ -45,8 +45,8 @@ class RankedMethod(Method, Protocol):
 
 def write_by_ranks(
     coding: Coding, coded: PackedFrame, method: RankedMethod, models: Sequence[Model], form: Form, seed: int
-) -> tuple[PackedFrame, PackedFrame]:
-    """The written rows of all classes, and the persisted packs they are computed from."""
+) -> WrittenPacks:
+    """The written rows of all classes."""
     plan = method.ranks(coding.own, coding.head.schema, models)
     per_block = max(BLOCK * plan.count // coding.rows, 1)
     shared = coded.frame.sparkSession.sparkContext.broadcast(coding)
@@ -62,7 +62,7 @@ def write_by_ranks(
     kept = _sort_rows(coding, coded, plan).persist()
     blocks = -(-plan.count // per_block)
     classed = _assign_classes(coding, kept, plan).repartition(lambda block: numbers_in(block, "class") // per_block, blocks)
-    return classed.each(write), kept
+    return WrittenPacks(classed.each(write), form, (), (kept,))
 
 
 def _sort_rows(coding: Coding, coded: PackedFrame, plan: Ranks) -> PackedFrame:

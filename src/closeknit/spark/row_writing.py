@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,15 @@ if TYPE_CHECKING:
 
 FILE = 16 * BLOCK_ROWS  # rows of a file of a release
 KINDS = {"i": "bigint", "u": "bigint", "f": "double", "b": "boolean", "M": "date", "O": "string"}
+
+
+class WrittenPacks(NamedTuple):
+    """Written rows before they are sorted."""
+
+    packs: PackedFrame
+    form: Form
+    notes: tuple[str, ...] = ()  # for the recipe
+    persisted: tuple[PackedFrame, ...] = ()  # what the rows are computed from
 
 
 def write_block(

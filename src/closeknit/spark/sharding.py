@@ -22,7 +22,7 @@ from closeknit.spark.coding import Coding
 from closeknit.spark.cut_tree import cut_tree
 from closeknit.spark.packed_frame import PackedFrame
 from closeknit.spark.person_marks import references_of_firsts
-from closeknit.spark.row_writing import write_block
+from closeknit.spark.row_writing import WrittenPacks, write_block
 
 SHARD = 1_000_000  # rows of a shard that is not cut further
 LARGEST = 20_000_000  # the most rows of a shard that an executor can hold
@@ -30,8 +30,8 @@ LARGEST = 20_000_000  # the most rows of a shard that an executor can hold
 
 def write_by_shards(
     coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
-) -> tuple[PackedFrame, int]:
-    """The written rows of all shards, and the number of shards."""
+) -> WrittenPacks:
+    """The written rows of all shards."""
     tree = cut_tree(coding, coded, models, SHARD, LARGEST)
     shared = coded.frame.sparkSession.sparkContext.broadcast((coding, tree))
     nodes = np.flatnonzero(tree.column < 0)
@@ -57,7 +57,8 @@ def write_by_shards(
         partition = repair_partition(table, outcome.partition, models)  # judged here, whatever the method plans
         return write_block(coding, outcome.form or form, block, order, table, partition, own)
 
-    return coded.each(add_shards).repartition(lambda block: place_of[numbers_in(block, "shard")], shards).each(write), shards
+    packs = coded.each(add_shards).repartition(lambda block: place_of[numbers_in(block, "shard")], shards).each(write)
+    return WrittenPacks(packs, form, (f"rows were split into {shards} shards",) if shards > 1 else ())
 
 
 def _seed_of(seed: int, shard: int) -> int:

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+MINIMA = ("fewest_persons", "smallest")  # counters that are combined by a minimum, or a maximum, and not by a sum
+MAXIMA = ("largest", "delay_most", "wait_most")
+
 
 @dataclass
 class Counters:
     """Rows in, out and suppressed, batches, delays, loss; only published rows count towards loss and sizes.
 
     >>> counters = Counters(rows_in=3)
-    >>> counters.count_class(np.array([0, 2]), np.array([5, 5]), 0.25, now=2)
+    >>> counters.count_classes(np.array([0, 2]), np.zeros(2, int), np.array([5, 5]), np.array([0.25]), now=2)
     >>> counters.rows_out, counters.fewest_persons, counters.delay_most, counters.loss
     (2, 1, 2, 0.25)
     """
@@ -51,30 +54,22 @@ class Counters:
         """Mean loss of the published rows; 0 if there are none."""
         return self.loss_sum / self.rows_out if self.rows_out else 0.0
 
-    def count_class(self, positions: NDArray[np.integer], persons: NDArray[np.integer] | None, loss: float, now: int) -> None:
-        """Count a class published while position `now` is handled; without `persons` it extends one published before."""
-        rows = len(positions)
-        if persons is not None:
-            heads = len(np.unique(persons))
-            self.fewest_persons = heads if self.batches == 0 else min(self.fewest_persons, heads)
-        self.smallest = rows if self.batches == 0 else min(self.smallest, rows)
-        self.largest = max(self.largest, rows)
-        self.batches += 1
-        self.rows_out += rows
-        self.squares += rows * rows
-        self.delay_most = max(self.delay_most, now - int(positions.min()))
-        self.delay_sum += int((now - positions).sum())
-        self.loss_sum += rows * loss
-
     def count_classes(
         self,
         positions: NDArray[np.integer],
         class_of: NDArray[np.integer],
-        persons: NDArray[np.integer],
+        persons: NDArray[np.integer] | None,
         losses: NDArray[np.float64],
         now: int,
     ) -> None:
-        """As `count_class`, for many classes: class and person of each row, loss of each class.
+        """Count classes published while a position is handled.
+
+        Args:
+            positions: the positions of their rows.
+            class_of: the class of each row.
+            persons: the person of each row; None if the classes extend one published before.
+            losses: the loss of each class.
+            now: the position being handled.
 
         >>> counters = Counters(rows_in=3)
         >>> counters.count_classes(np.array([0, 2, 1]), np.array([0, 0, 1]), np.array([5, 6, 5]), np.array([0.25, 0.0]), now=2)
@@ -82,12 +77,13 @@ class Counters:
         (2, 1, 2, 3)
         """
         sizes = np.bincount(class_of)
-        order = np.lexsort((persons, class_of))
-        owner, who = class_of[order], persons[order]
-        fresh = np.append(True, (owner[1:] != owner[:-1]) | (who[1:] != who[:-1]))
-        heads, smallest = int(np.bincount(owner[fresh]).min()), int(sizes.min())
-        self.fewest_persons = heads if self.batches == 0 else min(self.fewest_persons, heads)
-        self.smallest = smallest if self.batches == 0 else min(self.smallest, smallest)
+        if persons is not None:
+            order = np.lexsort((persons, class_of))
+            owner, who = class_of[order], persons[order]
+            fresh = np.append(True, (owner[1:] != owner[:-1]) | (who[1:] != who[:-1]))
+            heads = int(np.bincount(owner[fresh]).min())
+            self.fewest_persons = heads if self.batches == 0 else min(self.fewest_persons, heads)
+        self.smallest = min(int(sizes.min()), self.smallest or len(positions))
         self.largest = max(self.largest, int(sizes.max()))
         self.batches += len(sizes)
         self.rows_out += len(positions)
@@ -114,8 +110,8 @@ class Counters:
         """Add the counters of another shard of the same stream.
 
         >>> one, other = Counters(rows_in=3), Counters(rows_in=4)
-        >>> one.count_class(np.array([0, 2]), np.array([5, 6]), 0.25, now=2)
-        >>> other.count_class(np.array([0, 1, 2]), np.array([5, 5, 6]), 0.5, now=3)
+        >>> one.count_classes(np.array([0, 2]), np.zeros(2, int), np.array([5, 6]), np.array([0.25]), now=2)
+        >>> other.count_classes(np.arange(3), np.zeros(3, int), np.array([5, 5, 6]), np.array([0.5]), now=3)
         >>> one.add(other)
         >>> one.rows_in, one.rows_out, one.batches, one.smallest, one.largest, one.delay_most, one.loss
         (7, 5, 2, 2, 3, 3, 0.4)
@@ -123,22 +119,11 @@ class Counters:
         if other.batches:
             few = [(self.fewest_persons, self.smallest)] if self.batches else []
             self.fewest_persons, self.smallest = np.min([*few, (other.fewest_persons, other.smallest)], axis=0).tolist()
-        for name in (
-            "rows_in",
-            "rows_out",
-            "suppressed",
-            "unknown",
-            "batches",
-            "squares",
-            "delay_sum",
-            "loss_sum",
-            "reused",
-            "unknown_out",
-            "broken",
-        ):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("largest", "delay_most", "wait_most"):
-            setattr(self, name, max(getattr(self, name), getattr(other, name)))
+        for name, value in vars(other).items():
+            if name in MAXIMA:
+                setattr(self, name, max(getattr(self, name), value))
+            elif isinstance(value, int | float) and name not in MINIMA:
+                setattr(self, name, getattr(self, name) + value)
         for number, level in other.worst.items():
             self.add_level(number, level)
         for number, windows in other.vacuous.items():

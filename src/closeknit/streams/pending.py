@@ -38,34 +38,25 @@ class Pending:
         if self.first == self.end:  # empty
             self.first = self.end = first
         self._make_room(first + len(rows) - self.first, rows)
-        assert self._rows is not None and first == self.end
-        slots: Any = np.arange(first, first + len(rows)) & (len(self._here) - 1)
-        if len(rows) == 1:  # a slice is ten times cheaper than an index array
-            slots = slice(int(slots[0]), int(slots[0]) + 1)
-        self._here[slots] = True
-        for mine, new in zip(_arrays(self._rows), _arrays(rows), strict=True):
-            mine[slots] = new
+        assert first == self.end
+        self._store(np.arange(first, first + len(rows)), rows)
         self.end = first + len(rows)
 
     def take(self, positions: NDArray[np.integer]) -> Arrivals:
         """The rows at these positions."""
-        assert self._rows is not None
-        return self._rows.take(positions & (len(self._here) - 1))
+        return self._ring.take(positions & (len(self._here) - 1))
 
     def quasi(self, positions: NDArray[np.integer]) -> Reals:
         """Only their quasi-identifiers."""
-        assert self._rows is not None
-        return self._rows.quasi[positions & (len(self._here) - 1)]
+        return self._ring.quasi[positions & (len(self._here) - 1)]
 
     def persons(self, positions: NDArray[np.integer]) -> Ints:
         """Only their persons."""
-        assert self._rows is not None
-        return self._rows.persons[positions & (len(self._here) - 1)]
+        return self._ring.persons[positions & (len(self._here) - 1)]
 
     def secrets(self, positions: NDArray[np.integer]) -> Ints:
         """Only the digests of their sensitive values."""
-        assert self._rows is not None
-        return self._rows.secrets[positions & (len(self._here) - 1)]
+        return self._ring.secrets[positions & (len(self._here) - 1)]
 
     def drop(self, positions: NDArray[np.integer]) -> None:
         """Remove these rows."""
@@ -90,12 +81,21 @@ class Pending:
         if rows is not None:
             self.first = self.end = first
             self._make_room(end - first, rows)
-            assert self._rows is not None
-            slots = positions & (len(self._here) - 1)
-            self._here[slots] = True
-            for mine, kept in zip(_arrays(self._rows), _arrays(rows), strict=True):
-                mine[slots] = kept
+            self._store(positions, rows)
         self.first, self.end = first, end
+
+    def _store(self, positions: Ints, rows: Arrivals) -> None:
+        slots: Any = positions & (len(self._here) - 1)
+        if len(slots) == 1:  # a slice is ten times cheaper than an index array
+            slots = slice(int(slots[0]), int(slots[0]) + 1)
+        self._here[slots] = True
+        for mine, new in zip(_arrays(self._ring), _arrays(rows), strict=True):
+            mine[slots] = new
+
+    @property
+    def _ring(self) -> Arrivals:
+        assert self._rows is not None
+        return self._rows
 
     def _make_room(self, span: int, like: Arrivals) -> None:
         """Lengthen the ring to hold this span of positions."""

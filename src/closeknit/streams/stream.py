@@ -31,7 +31,7 @@ from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import WrittenTable
 from closeknit.io.files import read
 from closeknit.io.frames import to_frame
-from closeknit.kernels.geometry.declared_axes import box_cost, box_costs, boxes_of
+from closeknit.kernels.geometry.declared_axes import box_costs, boxes_of
 from closeknit.streams.arrivals import Arrivals, Coder, Ints, Reals
 from closeknit.streams.batch_writing import write_classes
 from closeknit.streams.checkpoint import load, save
@@ -317,25 +317,17 @@ class Stream(ABC):
 
     def _emit(self, emitted: Emissions) -> list[Emission]:
         """Count classes and remove them from `pending` before the algorithm is asked for the next one."""
-        if not isinstance(emitted, Emission):
-            return self._emit_many(emitted)
-        rows, at = emitted.positions, self.position - 1 if emitted.at is None else emitted.at
-        lo, hi = emitted.box or (side[0] for side in boxes_of(self.pending.quasi(rows), np.zeros(len(rows), np.int64), 1))
-        loss = float(box_cost(self.coder.axes, lo, hi))
-        self.counters.count_class(rows, None if emitted.joins else self.pending.persons(rows), loss, at)
-        self.pending.drop(rows)
-        return [replace(emitted, box=(lo, hi))]
-
-    def _emit_many(self, classes: list[Emission]) -> list[Emission]:
-        """As one after the other, but faster; each is written as the box of its rows."""
+        classes = [emitted] if isinstance(emitted, Emission) else emitted
         if not classes:
             return []
         rows = np.concatenate([each.positions for each in classes])
         class_of = np.repeat(np.arange(len(classes)), [len(each.positions) for each in classes])
         lo, hi = boxes_of(self.pending.quasi(rows), class_of, len(classes))
+        for i, each in enumerate(classes):
+            lo[i], hi[i] = each.box or (lo[i], hi[i])
         at = self.position - 1 if classes[0].at is None else classes[0].at
-        losses = box_costs(self.coder.axes, lo, hi)
-        self.counters.count_classes(rows, class_of, self.pending.persons(rows), losses, at)
+        persons, losses = self.pending.persons(rows), box_costs(self.coder.axes, lo, hi)
+        self.counters.count_classes(rows, class_of, None if classes[0].joins else persons, losses, at)
         self.pending.drop(rows)
         return [replace(each, box=box) for each, box in zip(classes, zip(lo, hi, strict=True), strict=True)]
 
