@@ -280,9 +280,9 @@ def test_memory_is_bounded_by_the_delay(persons: bool, l: Any) -> None:
     assert most == 100 and len(stream.pending._here) == 128 and len(stream.clusters.open.links) == 128
     assert stream.counters.suppressed == 0 and stream.counters.batches > 50 and len(stream.clusters) <= 10
     inside = [stream.pending.persons(stream.clusters.members(c)).tolist() for c in range(len(stream.clusters))]
-    everybody = {who for people in inside for who in people}
-    assert stream.clusters.person_count == len(everybody)
-    counted = sum(len(set(people)) for people in inside) + len(everybody)
+    persons_inside = {who for people in inside for who in people}
+    assert stream.clusters.person_count == len(persons_inside)
+    counted = sum(len(set(people)) for people in inside) + len(persons_inside)
     assert (stream.clusters.open.who_id >= 0).sum() == (counted if persons else 0)
 
 

@@ -1,4 +1,4 @@
-"""Spark beside one machine: the same releases where that is guaranteed, guarantees kept by the oracle, and refusals in a
+"""Spark compared with one machine: the same releases where that is guaranteed, guarantees met by the oracle, refusals in a
 sentence.
 
 All tests share one session; without pyspark or Java they are skipped.
@@ -115,7 +115,7 @@ def of_numbers(found: Any) -> Any:
 
 
 def audited_alike(spark: Any, there: ck.Release, here: ck.Release, folder: Path) -> None:
-    """Saved whole, refused where something stands, and audited with the same numbers as the same file on one machine."""
+    """Saved whole, refused if the place is taken, and audited with the same numbers as the same file on one machine."""
     there.save(folder / "out")
     assert sorted(path.name for path in (folder / "out").iterdir()) == ["certificate.json", "release.parquet"]
     assert load_release(folder / "out").public_record() == here.public_record()
@@ -242,7 +242,7 @@ def test_a_table_of_which_most_rows_are_equal_is_the_local_release(
     assert same(there, ck.anonymize(tmp_path / "skewed.parquet", schema, [K], method, seed=SEED))
 
 
-def test_equal_rows_are_parted_where_they_are_many(spark: Any) -> None:
+def test_many_equal_rows_are_split(spark: Any) -> None:
     """Skew: 900 of 1000 rows are equal in every cell, and no partition gets all of them; the order is that of one machine."""
     from pyspark.sql import functions as F
 

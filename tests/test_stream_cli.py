@@ -281,8 +281,8 @@ def test_the_certificate_tells_what_has_left(folder: Path) -> None:
     run.send(signal.SIGTERM)
     assert run.wait() == 0, run.said
     os.close(end)
-    told = json.loads(Path("out/c.json").read_text())
-    assert told["rows"] == len(ndjson("out/rows.ndjson")) < 100 and told["guarantees"][0]["met"]
+    certificate = json.loads(Path("out/c.json").read_text())
+    assert certificate["rows"] == len(ndjson("out/rows.ndjson")) < 100 and certificate["guarantees"][0]["met"]
     assert mode("out/c.json") == 0o644
     refused(stream("--counters", "nowhere/counters", output="out/b"), "nowhere/counters: there is no such file or folder")
 

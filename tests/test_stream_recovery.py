@@ -1,4 +1,4 @@
-"""Streams that are saved, stopped and killed: whoever goes on from a checkpoint does what would have been done anyway."""
+"""Streams that are saved, stopped and killed: a stream resumed from a checkpoint does what it would have done anyway."""
 
 from __future__ import annotations
 
@@ -330,7 +330,7 @@ class Consumer:
 
 
 class Clock:
-    """Goes on at every look, unevenly."""
+    """A clock that advances with every reading, unevenly."""
 
     def __init__(self, chance: random.Random, start: float) -> None:
         self.chance, self.now = chance, start

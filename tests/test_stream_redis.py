@@ -152,7 +152,7 @@ def test_a_server_that_is_gone_is_one_sentence(key: str, server: Server, tmp_pat
     mortal.process.wait()
     assert run.wait() == 2
     (sentence,) = run.said.splitlines()
-    assert "no Redis answers there" in sentence and "goes on from its checkpoint" in sentence
+    assert "no Redis answers there" in sentence and "resumes from its checkpoint" in sentence
 
 
 def test_consumers_of_a_group_share_the_rows(server: Server, key: str) -> None:
