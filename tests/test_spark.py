@@ -309,7 +309,7 @@ def test_bad_input_on_executors_and_unread_paths_are_sentences(spark: Any, file:
         ck.anonymize(frame, schema, [K], seed=SEED)
     with pytest.raises(ck.BadInput, match=r"nowhere\.parquet"):
         ck.anonymize(file.with_name("nowhere.parquet"), schema, [K], ck.Mondrian(), seed=SEED, engine="spark")
-    with pytest.raises(ck.BadInput, match="not what Spark reads"):
+    with pytest.raises(ck.BadInput, match="Spark cannot read a dict"):
         ck.anonymize({"age": [1]}, schema, [K], ck.Mondrian(), seed=SEED, engine="spark")
     unique = schema.model_copy(update={"plain": ("ward", "number")})
     numbered = spark.read.parquet(str(file)).withColumn("number", F.monotonically_increasing_id())
@@ -321,8 +321,8 @@ def test_csv_that_spark_would_read_wrongly_is_refused(spark: Any, tmp_path: Path
     rows = b"".join(b"%d,%s\n" % (20 + i % 3, [b"a", b"b"][i % 2]) for i in range(12))
     simple = ck.Schema(quasi={"age": ck.numeric(0, 100)}, plain=["job"])
     for what, more in (
-        ("not as many cells", b"21\n"),
-        ("not as many cells", b'21,"a\nb"\n'),
+        ("does not have as many cells", b"21\n"),
+        ("does not have as many cells", b'21,"a\nb"\n'),
         ("utf-8.*encoding", b"21,\xe9\n"),
     ):
         (tmp_path / "people.csv").write_bytes(b"age,job\n" + rows + more)
