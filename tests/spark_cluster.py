@@ -127,7 +127,7 @@ class Cluster:
 
 
 def batch(url: str, table: str) -> None:
-    """Anonymize, and tell how far it is."""
+    """Anonymize, and print the progress."""
     method = ck.Sabre(fill="sweep", polish=False, slack=False)
     release = ck.anonymize(
         table,
@@ -143,7 +143,7 @@ def batch(url: str, table: str) -> None:
 
 
 def stream(url: str, folder: Path, end: bool) -> None:
-    """Rows in micro-batches; the end where it is asked for, else it goes on until it is killed."""
+    """Rows in micro-batches; flushed if requested, else it runs until it is killed."""
     from closeknit.spark.session import session
 
     spark, home = session(url), folder / "home"

@@ -43,7 +43,7 @@ def raw_rows(draw: st.DrawFn, most: int = 60) -> list[Raw]:
 
 
 class Watched:
-    """A stream beside a log of which row left when; every guarantee is checked after every call."""
+    """A stream with a log of which row was published when; every guarantee is checked after every call."""
 
     def __init__(self, stream: DelayedStream, alone: bool = False, persons: bool = True, distinct: int = 1) -> None:
         self.stream, self.alone, self.persons, self.distinct = stream, alone, persons, distinct
@@ -57,7 +57,7 @@ class Watched:
 
         def leaving(classes: Any) -> Any:
             left = leave(classes)
-            self.batches += [one.leaving.positions.tolist() for one in left]
+            self.batches += [one.positions.tolist() for one in left]
             return left
 
         def suppressing(positions: Any) -> None:

@@ -56,8 +56,8 @@ def clusters_of(*groups: list[tuple[str, int, str]]) -> tuple[Coder, Clusters, A
 
 def edges(coder: Coder, clusters: Clusters, c: int) -> tuple[str, str]:
     lo, hi = clusters.box(c)
-    label = coder.labels(lo[None], hi[None], [{}])[0]
-    return label["Age"], label["Edu"]
+    age, education = (coder.labels(j, lo[j : j + 1], hi[j : j + 1])[0] for j in range(2))
+    return age, education
 
 
 THREE = [("1", 25, "Bachelor"), ("2", 26, "Master"), ("3", 30, "Ph.D")]
@@ -134,7 +134,7 @@ def test_counterexamples_to_the_source(name: str, seed: int) -> None:
 
     def leaving(classes: Any) -> Any:
         left = leave(classes)
-        positions.extend(one.leaving.positions.tolist() for one in left)
+        positions.extend(one.positions.tolist() for one in left)
         return left
 
     stream._emit = leaving  # type: ignore[method-assign]
@@ -192,7 +192,7 @@ def test_counterexample_merge_gap_is_not_there_without_reuse() -> None:
     assert stream.reuse is False and stream.remarks == ()
 
 
-def test_what_is_kept_back_is_not_reused_before_it_is_published() -> None:
+def test_what_is_held_is_not_reused_before_it_is_published() -> None:
     """The second part of a split waits for an older row, and that row may not leave alone with the part's generalization."""
     seen = set()
     for seed in range(12):
@@ -224,7 +224,7 @@ def test_every_guarantee_at_every_instant(
         watched.push(row)
     watched.flush()
     assert stream.counters.delay_most <= delta
-    assert len(stream.clusters) == 0 and stream._kept_back == []
+    assert len(stream.clusters) == 0 and stream._held == []
 
 
 @quiet
@@ -280,9 +280,9 @@ def test_memory_is_bounded_by_the_delay(persons: bool, l: Any) -> None:
     assert most == 100 and len(stream.pending._here) == 128 and len(stream.clusters.open.links) == 128
     assert stream.counters.suppressed == 0 and stream.counters.batches > 50 and len(stream.clusters) <= 10
     inside = [stream.pending.persons(stream.clusters.members(c)).tolist() for c in range(len(stream.clusters))]
-    everybody = {who for people in inside for who in people}
-    assert stream.clusters.person_count == len(everybody)
-    counted = sum(len(set(people)) for people in inside) + len(everybody)
+    persons_inside = {who for people in inside for who in people}
+    assert stream.clusters.person_count == len(persons_inside)
+    counted = sum(len(set(people)) for people in inside) + len(persons_inside)
     assert (stream.clusters.open.who_id >= 0).sum() == (counted if persons else 0)
 
 
@@ -338,17 +338,17 @@ WRONG = [
     ({"k": 0}, "k=0 is too small"),
     ({}, "the stream has no k"),
     ({"k": 2, "delta": 0}, "delta=0 is too small"),
-    ({"k": 2, "delta": "soon"}, "delta='soon' is no delay"),
+    ({"k": 2, "delta": "soon"}, "delta='soon' is not a delay"),
     ({"k": 2, "eta": 0}, "eta=0 is too small"),
     ({"k": 2, "mu": 0}, "mu=0 is too small"),
     ({"k": 2, "l": 0}, "l=0 is too small"),
     ({"k": 2, "reuse": "often"}, "reuse='often' is unknown"),
     ({"k": 2, "order": "random"}, "order='random' is unknown"),
-    ({"k": 2, "clock": 5}, "clock=5 is no clock"),
+    ({"k": 2, "clock": 5}, "clock=5 is not a clock"),
     ({"k": 2, "models": [ck.TCloseness("ill", 0.2)]}, "t_closeness compares with a reference.*SabreWindow"),
     ({"k": 2, "models": [ck.BetaLikeness("ill", 1)]}, "beta_likeness compares with a reference.*BurelWindow"),
     ({"k": 2, "models": [ck.DeltaDisclosure("ill", 1)]}, "delta_disclosure compares with a reference"),
-    ({"k": 2, "models": [ck.LDiversity("wage", 2)]}, "column 'wage': is no sensitive column"),
+    ({"k": 2, "models": [ck.LDiversity("wage", 2)]}, "column 'wage': is not a sensitive column"),
     ({"k": 2, "models": [ck.DiverseSlicing("ill", 2)]}, "has no meaning for generalized rows"),
 ]
 

@@ -1,4 +1,4 @@
-"""Spark beside one machine: the same releases where that is guaranteed, guarantees kept by the oracle, and refusals in a
+"""Spark compared with one machine: the same releases where that is guaranteed, guarantees met by the oracle, refusals in a
 sentence.
 
 All tests share one session; without pyspark or Java they are skipped.
@@ -115,7 +115,7 @@ def of_numbers(found: Any) -> Any:
 
 
 def audited_alike(spark: Any, there: ck.Release, here: ck.Release, folder: Path) -> None:
-    """Saved whole, refused where something stands, and audited with the same numbers as the same file on one machine."""
+    """Saved whole, refused if the place is taken, and audited with the same numbers as the same file on one machine."""
     there.save(folder / "out")
     assert sorted(path.name for path in (folder / "out").iterdir()) == ["certificate.json", "release.parquet"]
     assert load_release(folder / "out").public_record() == here.public_record()
@@ -227,7 +227,7 @@ def test_a_shard_that_no_cut_may_part_is_refused_when_it_is_large(
 ) -> None:
     for name in ("SHARD", "LARGEST"):
         monkeypatch.setattr(sharding, name, 150)
-    with pytest.raises(ck.BadInput, match="700 rows stand together in one shard"):
+    with pytest.raises(ck.BadInput, match="one shard has 700 rows"):
         ck.anonymize(file, schema, [ck.KAnonymity(400)], ck.Mondrian(), seed=SEED, engine="spark")
 
 
@@ -242,7 +242,7 @@ def test_a_table_of_which_most_rows_are_equal_is_the_local_release(
     assert same(there, ck.anonymize(tmp_path / "skewed.parquet", schema, [K], method, seed=SEED))
 
 
-def test_equal_rows_are_parted_where_they_are_many(spark: Any) -> None:
+def test_many_equal_rows_are_split(spark: Any) -> None:
     """Skew: 900 of 1000 rows are equal in every cell, and no partition gets all of them; the order is that of one machine."""
     from pyspark.sql import functions as F
 
@@ -279,8 +279,8 @@ def test_a_value_that_the_hierarchy_lacks_is_named_with_its_rows(spark: Any, fil
 def test_what_spark_cannot_do_yet_is_said_at_once(file: Path, schema: ck.Schema) -> None:
     persons = schema.model_copy(update={"plain": (), "person": "ward"})
     requested: list[tuple[str, dict[str, Any]]] = [
-        ("incognito counts persons anew.*mondrian", {"schema": persons, "method": ck.Incognito()}),
-        ("knit by a clock.*proposals", {"method": ck.Knit(seconds=1)}),
+        ("incognito counts persons for every vector.*mondrian", {"schema": persons, "method": ck.Incognito()}),
+        ("knit with a time limit.*proposals", {"method": ck.Knit(seconds=1)}),
         ("suppressed.*leave suppress out", {"suppress": 0.1}),
         (
             "suppressed.*without a form",
@@ -309,7 +309,7 @@ def test_bad_input_on_executors_and_unread_paths_are_sentences(spark: Any, file:
         ck.anonymize(frame, schema, [K], seed=SEED)
     with pytest.raises(ck.BadInput, match=r"nowhere\.parquet"):
         ck.anonymize(file.with_name("nowhere.parquet"), schema, [K], ck.Mondrian(), seed=SEED, engine="spark")
-    with pytest.raises(ck.BadInput, match="not what Spark reads"):
+    with pytest.raises(ck.BadInput, match="Spark cannot read a dict"):
         ck.anonymize({"age": [1]}, schema, [K], ck.Mondrian(), seed=SEED, engine="spark")
     unique = schema.model_copy(update={"plain": ("ward", "number")})
     numbered = spark.read.parquet(str(file)).withColumn("number", F.monotonically_increasing_id())
@@ -321,8 +321,8 @@ def test_csv_that_spark_would_read_wrongly_is_refused(spark: Any, tmp_path: Path
     rows = b"".join(b"%d,%s\n" % (20 + i % 3, [b"a", b"b"][i % 2]) for i in range(12))
     simple = ck.Schema(quasi={"age": ck.numeric(0, 100)}, plain=["job"])
     for what, more in (
-        ("not as many cells", b"21\n"),
-        ("not as many cells", b'21,"a\nb"\n'),
+        ("does not have as many cells", b"21\n"),
+        ("does not have as many cells", b'21,"a\nb"\n'),
         ("utf-8.*encoding", b"21,\xe9\n"),
     ):
         (tmp_path / "people.csv").write_bytes(b"age,job\n" + rows + more)

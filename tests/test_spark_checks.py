@@ -1,4 +1,4 @@
-"""The common checks of methods on Spark: each beside one machine, on small generated tables."""
+"""The common checks of methods on Spark: each compared with one machine, on small generated tables."""
 
 from __future__ import annotations
 

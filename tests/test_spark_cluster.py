@@ -1,4 +1,4 @@
-"""A real cluster: what a killed worker did is done again, and a stream goes on after its driver was killed."""
+"""A real cluster: the work of a killed worker is repeated, and a stream resumes after its driver was killed."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def test_a_killed_worker_and_a_killed_driver_change_nothing(java: None, tmp_path
 
 def arrive(inbox: Path, number: int, rows: Columns) -> None:
     """One more file, whole at once."""
-    beside = inbox.with_name("arriving")
-    write_parquet(rows, beside)
-    os.utime(beside, (10**9 + number,) * 2)  # Spark takes them by their age
-    beside.rename(inbox / f"{number}.parquet")
+    new = inbox.with_name("arriving")
+    write_parquet(rows, new)
+    os.utime(new, (10**9 + number,) * 2)  # Spark takes them by their age
+    new.rename(inbox / f"{number}.parquet")
 
 
 def wait_for(file: Path, driver: Process) -> None:

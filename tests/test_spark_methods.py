@@ -53,7 +53,7 @@ def one(table: Table) -> Partition:
 
 
 def test_suppressed_rows_are_as_if_they_had_never_been_there(spark: Any, tmp_path: Path) -> None:
-    """The same rows stay at home as on one machine; a code that is longer than all others goes, and masks get shorter."""
+    """The same rows are suppressed as on one machine; a longer code than all others is dropped, and masks get shorter."""
     table, kinds = ck.datasets.hospital(500), ck.datasets.hospital_schema()
     codes = np.where(np.arange(500) == 77, len(table["zip"].values), table["zip"].codes).astype(np.int32)
     longer = Column(np.append(table["zip"].values, "9876543210").astype(object), codes)

@@ -1,4 +1,4 @@
-"""Persons on Spark: whole persons in every shard, guarantees counted in persons, and who they are stays at home."""
+"""Persons on Spark: whole persons in every shard, guarantees counted in persons, and their names are private."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def schema(person_rows: Any) -> ck.Schema:
     "method", [ck.Mondrian(), pytest.param(ck.Sabre(column="stay"), marks=pytest.mark.soak)], ids=["mondrian", "sabre"]
 )
 def test_shards_of_persons(spark: Any, tmp_path: Path, method: Any, person_rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Brought together in several places, cut into several shards; the oracle counts persons in the cells of the release."""
+    """Collected in several places, split into several shards; the oracle counts persons in the cells of the release."""
     monkeypatch.setattr(sharding, "SHARD", 250)
     monkeypatch.setattr(person_marks, "TOGETHER", 200)
     table, requested = visits(700, 300), schema(person_rows)
@@ -80,7 +80,7 @@ def test_shards_of_persons(spark: Any, tmp_path: Path, method: Any, person_rows:
     assert release.loss < 1.25 * here.loss
 
 
-def test_a_row_of_nobody_is_refused(spark: Any, tmp_path: Path) -> None:
+def test_a_row_without_a_person_is_refused(spark: Any, tmp_path: Path) -> None:
     table = visits(50, 20)
     codes = np.where(np.arange(50) == 30, -1, table["name"].codes).astype(np.int32)
     write_parquet(Columns({**table.columns, "name": Column(table["name"].values, codes)}, 50), tmp_path / "visits.parquet")

@@ -1,4 +1,4 @@
-"""Streams on Spark beside the same streams here: the same rows, guarantees kept in every shard, nothing lost or told twice.
+"""Streams on Spark compared with local ones: the same rows, guarantees met in every shard, nothing lost or published twice.
 
 All tests that need Spark share one session; without pyspark or Java they are skipped.
 """
@@ -67,7 +67,7 @@ def some_rows(count: int, first: int = 0) -> list[Row]:
 
 
 def come(folder: Path, rows: Sequence[Row]) -> None:
-    """One more file, which is one micro-batch; its rows stand in no order."""
+    """One more file, which is one micro-batch; its rows have no order."""
     folder.mkdir(exist_ok=True)
     number, mixed = len(list(folder.iterdir())), random.Random(5).sample(rows, len(rows))
     file = folder / f"{number}.parquet"
@@ -165,17 +165,17 @@ def assert_kept(left: Sequence[Row], rows: Sequence[Row]) -> None:
 
 
 def test_a_micro_batch_that_is_done_again_tells_the_same(spark: Any, tmp_path: Path) -> None:
-    told = defaultdict[int, list[list[Row]]](list)
+    batches = defaultdict[int, list[list[Row]]](list)
     come(tmp_path / "in", some_rows(100))
     schema = SCHEMA.model_copy(update={"sensitive": {"ill": ck.flat(), "cost": ck.numeric()}})
     for _ in range(2):
         stream = ck.KnnStream(schema, k=4, delta=30)  # a new one each time, and the secret of the first
         frame = ck.stream_on_spark(reading(spark, tmp_path / "in"), stream, tmp_path / "home", by="city", shards=2)
-        sink = frame.writeStream.foreachBatch(lambda batch, number: told[number].append(found(batch)))
+        sink = frame.writeStream.foreachBatch(lambda batch, number: batches[number].append(found(batch)))
         sink.option("checkpointLocation", str(tmp_path / "home")).trigger(availableNow=True).start().awaitTermination()
         for mark in (tmp_path / "home" / "commits").iterdir():
             mark.unlink()
-    (once, again) = told[0]
+    (once, again) = batches[0]
     assert once and same(once, again)
     kept = tmp_path / "home" / "closeknit"
     assert kept.stat().st_mode & 0o777 == 0o600 and kept.parent.stat().st_mode & 0o777 == 0o700
@@ -187,8 +187,8 @@ def test_rows_of_spark_s_own_generator(spark: Any, tmp_path: Path) -> None:
         tmp_path / "home",
         tmp_path / "out",
     )
-    told = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 60).option("numPartitions", 3).load()
-    rows = told.selectExpr("value AS nr", "pmod(value * 37, 101) AS age", "concat('i', pmod(value, 7)) AS ill")
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 60).option("numPartitions", 3).load()
+    rows = source.selectExpr("value AS nr", "pmod(value * 37, 101) AS age", "concat('i', pmod(value, 7)) AS ill")
     frame = ck.stream_on_spark(rows, ck.Castle(schema, k=4, delta=30, seed=SEED), home, order="nr")
     query = started(frame, home, out, processingTime="10 milliseconds")
     while query.isActive and not (home / "commits" / "1").exists():
@@ -237,7 +237,7 @@ def rows_that_left(out: Path) -> dict[int, int]:
 
 
 def forget(log: Path, last: int) -> None:
-    """What would stand in a log of Spark if everything had stopped with this micro-batch."""
+    """The logs of Spark if everything had stopped with this micro-batch."""
     for entry in [*log.glob("[0-9]*"), *log.glob(".[0-9]*.crc")]:
         if batch_of(entry) > last:
             entry.unlink()
@@ -299,18 +299,18 @@ def test_what_cannot_be_is_said(spark: Any, tmp_path: Path) -> None:
     refused("'seen': has no role", order=())
     refused("'when': is not in the frame", order=["seen", "when"])
     refused("each of its values is a shard", shards=3)
-    refused("says not what is cut", by=None, shards=3)
+    refused("needs a column to split", by=None, shards=3)
     refused("increasing numbers", by="age", shards=[50, 20])
     refused("need a quasi column of numbers", by="city", shards=[50, 20])
     refused("counted in rows", time="seen")
-    refused("no column of times", stream=ck.Castle(SCHEMA, k=4, delta="1s"), time="ward")
+    refused("not a column of times", stream=ck.Castle(SCHEMA, k=4, delta="1s"), time="ward")
     refused("is not a duration", time="seen", late=5)
     refused("not published", stream=STREAMS["sabre_window"]())
     assert not (tmp_path / "home").exists()
     ck.stream_on_spark(frame, castle(), tmp_path / "home", order="seen", by="ward")
-    refused("made with another k", stream=ck.Castle(SCHEMA, k=5, delta=30, models=[ck.LDiversity("ill", 2)], seed=SEED))
-    refused("one of castle, and asked is knn_stream", stream=STREAMS["knn_stream"]())
-    refused("made with another order", order=["seen", "ward"])
+    refused("has another k", stream=ck.Castle(SCHEMA, k=5, delta=30, models=[ck.LDiversity("ill", 2)], seed=SEED))
+    refused("checkpoint of castle, and knn_stream is requested", stream=STREAMS["knn_stream"]())
+    refused("has another order", order=["seen", "ward"])
     with pytest.raises(ck.BadInput, match="no stream of closeknit"):
         ck.flush_on_spark(castle(), tmp_path / "elsewhere")
 
@@ -332,7 +332,7 @@ def test_every_row_has_one_shard_and_near_rows_share_it(by: str, shards: Any) ->
         assert (places != Shards.of(schema, by, shards).places(columns, b"other")).any(), "without a tree the secret draws"
 
 
-def test_the_order_of_a_micro_batch_does_not_come_from_how_it_was_parted() -> None:
+def test_the_order_of_a_micro_batch_does_not_depend_on_partitions() -> None:
     stream, rows = STREAMS["castle"](), some_rows(50)
     operator = Operator(stream, stream.secret, Shards(SCHEMA), {}, ["nr"])
 

@@ -134,7 +134,7 @@ def test_bad_lines_are_set_aside(folder: Path) -> None:
         "not UTF-8",
         "longer than",
         "'age' holds a list",
-        "'age' is not there",
+        "'age' is not in the row",
         "'shoe' has no role",
         "too large",
     ):
@@ -171,13 +171,13 @@ def test_an_open_quote_does_not_swallow_the_stream(folder: Path) -> None:
     assert [each["line"] for each in ndjson("home/rejects")] == [21]
 
 
-def test_a_row_of_nobody_is_set_aside(folder: Path) -> None:
+def test_a_row_without_a_person_is_set_aside(folder: Path) -> None:
     write_recipe(folder, schema={**RECIPE["schema"], "identifier": [], "person": "name"})
     rows = [{**row, "name": None if i == 9 else f"p{i}"} for i, row in enumerate(ROWS)]
     Path("in.ndjson").write_bytes(as_ndjson(rows))
     result = stream("--rejects", "home/rejects")
     assert result.exit_code == 0 and "rows in 149" in result.stderr
-    assert [(each["line"], "nobody" in each["why"]) for each in ndjson("home/rejects")] == [(10, True)]
+    assert [(each["line"], "without a person" in each["why"]) for each in ndjson("home/rejects")] == [(10, True)]
 
 
 def test_late_and_repeated_positions_are_refused(folder: Path) -> None:
@@ -291,8 +291,8 @@ def test_the_certificate_tells_what_has_left(folder: Path) -> None:
     run.send(signal.SIGTERM)
     assert run.wait() == 0, run.said
     os.close(end)
-    told = json.loads(Path("out/c.json").read_text())
-    assert told["rows"] == len(ndjson("out/rows.ndjson")) < 100 and told["guarantees"][0]["met"]
+    certificate = json.loads(Path("out/c.json").read_text())
+    assert certificate["rows"] == len(ndjson("out/rows.ndjson")) < 100 and certificate["guarantees"][0]["met"]
     assert mode("out/c.json") == 0o644
     refused(stream("--counters", "nowhere/counters", output="out/b"), "nowhere/counters: there is no such file or folder")
 
@@ -342,13 +342,13 @@ def test_a_checkpoint_of_something_else_is_refused(folder: Path) -> None:
     assert stream("--checkpoint", "home/ck").exit_code == 0
     out = Path("out/rows.ndjson").read_bytes()
     write_recipe(folder, stream={"castle": {"k": 5, "delta": 40}})
-    refused(stream("--checkpoint", "home/ck"), "made with another k (4, now 5)")
+    refused(stream("--checkpoint", "home/ck"), "has another k (4, now 5)")
     write_recipe(folder, stream={"knn_stream": {"k": 4, "delta": 40}})
-    refused(stream("--checkpoint", "home/ck"), "one of castle, and asked is knn_stream")
+    refused(stream("--checkpoint", "home/ck"), "checkpoint of castle, and knn_stream is requested")
     write_recipe(folder, schema={**RECIPE["schema"], "missing": ["?"]})
-    refused(stream("--checkpoint", "home/ck"), "made with another schema")
+    refused(stream("--checkpoint", "home/ck"), "has another schema")
     write_recipe(folder, seed=8)
-    refused(stream("--checkpoint", "home/ck"), "made with another seed")
+    refused(stream("--checkpoint", "home/ck"), "has another seed")
     write_recipe(folder)
     refused(stream("--checkpoint", "home/ck", output="out/other"), "the checkpoint writes to", "rows.ndjson as NDJSON")
     Path("in.ndjson").write_bytes(as_ndjson(some_rows(150, seed=2)))
@@ -358,7 +358,7 @@ def test_a_checkpoint_of_something_else_is_refused(folder: Path) -> None:
     Path("out/rows.ndjson").write_bytes(out[:-1])
     refused(stream("--checkpoint", "home/ck"), "bytes, and the checkpoint has written")
     Path("home/ck/checkpoint").write_bytes(b"nonsense")
-    refused(stream("--checkpoint", "home/ck"), "no checkpoint of a stream")
+    refused(stream("--checkpoint", "home/ck"), "not a checkpoint of a stream")
 
 
 def test_a_stream_that_has_ended_is_left_alone(folder: Path) -> None:
@@ -376,10 +376,10 @@ def test_a_stream_that_has_ended_is_left_alone(folder: Path) -> None:
         ({"stream": {"river": {}}}, "stream 'river' is unknown; choose one of: burel_window, castle"),
         ({"stream": {"castle": {"kk": 4}}}, "stream 'castle' has no parameter 'kk'; choose one of: k, delta"),
         ({"stream": {"castle": {"k": 4, "delta": 0}}}, "delta=0 is too small"),
-        ({"stream": {"castle": {"k": 4, "delta": "soon"}}}, "delta='soon' is no delay"),
+        ({"stream": {"castle": {"k": 4, "delta": "soon"}}}, "delta='soon' is not a delay"),
         ({"stream": {"castle": 4}}, "has 4 for its parameters"),
         ({"stream": {"castle": {"k": 4}, "knn_stream": {"k": 4}}}, "cannot be read"),
-        ({"stream": {"castle": {"k": 4}, "position": 3}}, "position=3, which is no column"),
+        ({"stream": {"castle": {"k": 4}, "position": 3}}, "position=3, which is not a column"),
         ({"method": "sabre"}, "has a method and a stream"),
         ({"stream": None}, "the recipe has no stream"),
         ({"schema": {"quasi": {"age": "numeric"}}}, "is numeric without bounds"),

@@ -1,4 +1,4 @@
-"""Streams that are saved, stopped and killed: whoever goes on from a checkpoint does what would have been done anyway."""
+"""Streams that are saved, stopped and killed: a stream resumed from a checkpoint does what it would have done anyway."""
 
 from __future__ import annotations
 
@@ -156,15 +156,19 @@ def test_any_algorithm_is_found_by_its_name(tmp_path: Path) -> None:
 def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "kept"
     InOrder(SCHEMA, 3).save(file)
-    with pytest.raises(BadInput, match="one of in_order, not of castle"):
+    with pytest.raises(BadInput, match="checkpoint of in_order, not of castle"):
         Castle.load(file)
     with pytest.raises(BadInput, match="in_order, which is unknown"):
         Stream.load(file)
     whole = file.read_bytes()
     content = from_bytes(whole)
-    file.write_bytes(to_bytes({**content, "version": VERSION + 1}))
-    with pytest.raises(BadInput, match=f"has version {VERSION + 1}, and this closeknit reads version {VERSION}"):
-        InOrder.load(file)
+    newer = {**content, "version": VERSION + 1, "closeknit": "7.1"}
+    oldest = {"asked" if key == "requested" else key: content[key] for key in content if key != "closeknit"} | {"version": 1}
+    for other, version, writer in ((newer, VERSION + 1, "7.1"), (oldest, 1, "0.1")):
+        file.write_bytes(to_bytes(other))
+        says = rf"closeknit {writer} wrote this checkpoint \(version {version}\), and closeknit .* reads version {VERSION}"
+        with pytest.raises(BadInput, match=f"{says}; end this stream with closeknit {writer}, or begin a new one"):
+            InOrder.load(file)
     less = {key: value for key, value in content.items() if key != "secret"}
     for wrong in (
         b"",
@@ -176,7 +180,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
         to_bytes(less),
     ):
         file.write_bytes(wrong)
-        with pytest.raises(BadInput, match="no checkpoint of a stream"):
+        with pytest.raises(BadInput, match="not a checkpoint of a stream"):
             load(file, InOrder)
     with pytest.raises(BadInput, match="no such file"):
         load(tmp_path / "nothing", InOrder)
@@ -184,14 +188,14 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
 
 def test_nothing_in_the_file_is_run(tmp_path: Path) -> None:
     np.savez(tmp_path / "evil.npz", plain=np.array([print], dtype=object), allow_pickle=True)
-    with pytest.raises(BadInput, match="no checkpoint"):
+    with pytest.raises(BadInput, match="not a checkpoint"):
         load(tmp_path / "evil.npz", InOrder)
 
 
-def test_what_stands_beside_comes_back(tmp_path: Path) -> None:
-    beside = {"offset": 5, "names": ["a"], "none": None}
-    save(InOrder(SCHEMA, 3), tmp_path / "kept", beside)
-    assert load_with_metadata(tmp_path / "kept", InOrder)[1] == beside
+def test_metadata_comes_back(tmp_path: Path) -> None:
+    metadata = {"offset": 5, "names": ["a"], "none": None}
+    save(InOrder(SCHEMA, 3), tmp_path / "kept", metadata)
+    assert load_with_metadata(tmp_path / "kept", InOrder)[1] == metadata
 
 
 # processes that are killed ---------------------------------------------------------------------------------------------
@@ -326,7 +330,7 @@ class Consumer:
 
 
 class Clock:
-    """Goes on at every look, unevenly."""
+    """A clock that advances with every reading, unevenly."""
 
     def __init__(self, chance: random.Random, start: float) -> None:
         self.chance, self.now = chance, start
@@ -347,14 +351,14 @@ def timed_run(
     kept = CheckpointFolder(folder / "ck")
     stream: Stream = Castle(schema, k=3, delta="5s", seed=3)
     begun = kept.begun
-    beside, ticks = {}, []
+    metadata, ticks = {}, []
     if begun:
-        stream, beside, ticks = kept.load()
+        stream, metadata, ticks = kept.load()
     stream.clock = "tick"
     source, order = FileSource(folder / "in.ndjson"), ArrivalOrder(schema, None, time_column)
     run = StreamRun(stream, source, Consumer(batches, breaks_after), order, Rejects(None), clock, kept, every=40)
     if begun:
-        run.resume(beside, ticks)
+        run.resume(metadata, ticks)
     else:
         run.begin()
     try:

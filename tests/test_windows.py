@@ -1,4 +1,4 @@
-"""Windows over streams: every class near its window, nobody late, everybody once; judged by plain code of its own."""
+"""Windows over streams: every class is close to its window, no row is late, each is published once; judged independently."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def test_every_kind_of_secret_and_every_method_serve_a_window(tmp_path: Path, se
 
 
 def test_classes_that_are_written_alike_are_one_class() -> None:
-    """Strange cells make a star of their whole class, and a missing one does beside others."""
+    """A cell outside its domain makes its whole class write a star, and so does a missing cell among others."""
     schema = schema_of(TREE)
     ages = [130, 3, 200, 40, None, 3, 17, 17]
     rows = {"age": ages, "job": ["cook"] * 8, "sex": ["f"] * 8, "secret": ["flu"] * 8, "id": list(range(8))}
@@ -176,8 +176,8 @@ def test_classes_that_are_written_alike_are_one_class() -> None:
     assert groups == {frozenset(range(6)), frozenset({6, 7})}
 
 
-@pytest.mark.parametrize(("person_rows", "parted"), [("together", False), ("count-once", True)])
-def test_rows_of_a_person_stay_together_in_a_window(person_rows: Any, parted: bool) -> None:
+@pytest.mark.parametrize(("person_rows", "split"), [("together", False), ("count-once", True)])
+def test_rows_of_a_person_stay_together_in_a_window(person_rows: Any, split: bool) -> None:
     ages = random.Random(3)
     schema = ck.Schema(
         quasi={"age": ck.numeric(0, 100)},
@@ -194,7 +194,7 @@ def test_rows_of_a_person_stay_together_in_a_window(person_rows: Any, parted: bo
     for row in left:
         classes[row["tag"] // 2].add((row["window"], row["age"]))
     assert len(left) == 80 and len(set.union(*classes.values())) > 5
-    assert (max(map(len, classes.values())) > 1) == parted
+    assert (max(map(len, classes.values())) > 1) == split
 
 
 def test_a_window_without_k_persons_is_suppressed_and_counted() -> None:
@@ -204,7 +204,7 @@ def test_a_window_without_k_persons_is_suppressed_and_counted() -> None:
     assert run.left == [] and run.stream.counters.suppressed == 20
 
 
-def test_what_cannot_be_parted_leaves_with_the_classes_of_an_earlier_window() -> None:
+def test_what_cannot_be_partitioned_is_published_with_the_classes_of_an_earlier_window() -> None:
     """The second half of the stream has one person only; rows of the first half that wait leave in time all the same."""
     schema = schema_of(TREE, person=True)
     ages = [10, 10, 90, 90] * 2 + [50] * 8
@@ -217,7 +217,7 @@ def test_what_cannot_be_parted_leaves_with_the_classes_of_an_earlier_window() ->
     assert set(range(8)) <= {out["id"] for _, out in run.left}
 
 
-def test_equal_cells_of_two_windows_are_told_apart_by_their_number() -> None:
+def test_equal_cells_of_two_windows_are_distinguished_by_their_number() -> None:
     schema = schema_of(ck.numeric())
     rows = [{"age": 17, "job": "cook", "sex": "f", "secret": s, "id": i} for i, s in enumerate([1, 2, 1, 2, 8, 9, 8, 9])]
     run = Run.of(SabreWindow(schema, [ck.TCloseness("secret", 0)], omega=4, advance=4, seed=1), rows)

@@ -233,11 +233,23 @@ class Schema(Summarized, BaseModel):
             np.arange(columns.rows),
         ).sort_rows()
 
+    def flag_missing(self, values: NDArray[np.generic]) -> NDArray[np.bool_]:
+        """Which distinct values of a column are missing-value codes."""
+        flags = np.zeros(len(values), dtype=bool)
+        if not self.missing:
+            return flags
+        if values.dtype.kind not in "iuf":
+            return np.array([text in self.missing for text in texts_of(values)], dtype=bool)
+        numbers = [float(code) for code in self.missing if NUMBER_TEXT.fullmatch(code)]
+        likely = np.isin(floats := values.astype(np.float64), numbers) | ~np.isfinite(floats)
+        for i in np.flatnonzero(likely).tolist():  # the text decides: 9 is not "9.0"
+            flags[i] = texts_of(values[i : i + 1])[0] in self.missing
+        return flags
+
     def encode_column(self, column: Column, name: str, kind: Kind) -> tuple[Int32, Domain, NDArray[np.generic]]:
         """Leaf code of every row (a missing value is the last leaf), the domain, and the published value of each leaf."""
         occurs = column.counts > 0
-        missing = np.array([text in self.missing for text in texts_of(column.values)], dtype=bool)
-        used = np.flatnonzero(occurs & ~missing)
+        used = np.flatnonzero(occurs & ~self.flag_missing(column.values))
         values = column.values[used]
         try:
             domain, leaves = kind.bind(values)

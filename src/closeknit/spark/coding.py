@@ -1,8 +1,7 @@
-"""From a Spark frame to leaf codes: histograms of columns come to the driver, dictionaries go to the executors, rows stay.
+"""From a Spark frame to leaf codes: the driver gets histograms, the executors get dictionaries, and no row moves.
 
-Rows are read once and kept in packs, each with its own distinct values. These are counted of every column that is judged; the
-schema binds these few values as it would a whole table; integers then stand in their place. What the driver holds is one entry
-a different value, and no row.
+Rows are read once and kept in packs, each with its own distinct values. The driver counts these values of every judged column,
+the schema binds them as it would a whole table, and integers replace them. The driver holds one entry per distinct value.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ from closeknit.spark.packed_frame import PackedFrame
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-MOST = MOST_COMBINATIONS  # different values of all columns, or combinations of several secrets, that come to the driver
+MOST = MOST_COMBINATIONS  # distinct values of all columns, or combinations of sensitive values, that the driver holds
 NATIVE = {"string": "string", "boolean": "boolean", "date": "date", "timestamp": "date", "timestamp_ntz": "date"}
 WHOLE = ("tinyint", "smallint", "int", "bigint")
-WHO = "who"  # the person of a row: first the cell, then a number
+WHO = "who"  # the person of a row: at first the cell, later a number
 ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class ValueCounts(NamedTuple):
-    """The different values of a column, how many rows have each, and how many have none."""
+    """The distinct values of a column, the rows of each, and the rows without a value."""
 
     values: NDArray[np.generic]
     counts: NDArray[np.int64]
@@ -46,13 +45,13 @@ class ValueCounts(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """All of them."""
+        """All rows."""
         return int(self.counts.sum()) + self.none
 
 
 @dataclass(frozen=True, eq=False)
 class Combinations:
-    """The combinations of several secrets' codes that occur, in lexicographic order: each is a leaf of one flat domain.
+    """The combinations of codes of several sensitive attributes that occur, in order: each is a leaf of one flat domain.
 
     >>> flu = Domain(("flu", "gout"))
     >>> both = Combinations.of(np.array([[1, 0], [0, 1]]), np.array([3, 4]), [flu, flu])
@@ -66,7 +65,7 @@ class Combinations:
 
     @classmethod
     def of(cls, codes: NDArray[np.integer], counts: NDArray[np.int64], domains: Sequence[Domain]) -> Combinations:
-        """From each combination once, in any order; those with a suppressed part (-1) do not count."""
+        """From each combination once, in any order; those with a suppressed part (-1) are not counted."""
         shown = (codes >= 0).all(axis=1)
         leaves, counts = codes[shown].astype(np.int32), counts[shown]
         place, domain = join_secrets([(leaves[:, j], known) for j, known in enumerate(domains)])
@@ -74,7 +73,7 @@ class Combinations:
         return cls(leaves[order], np.append(counts[order], 0).astype(np.int64), domain)
 
     def place(self, codes: NDArray[np.integer]) -> NDArray[np.int32]:
-        """The combination of each row; -1 where a part of it is suppressed."""
+        """The combination of each row; -1 if a part of it is suppressed."""
         mine, known = np.zeros(len(codes), dtype=np.int64), np.zeros(len(self.codes), dtype=np.int64)
         for column, theirs in zip(codes.T, self.codes.T, strict=True):
             width = int(theirs.max(initial=0)) + 1
@@ -85,13 +84,13 @@ class Combinations:
 
 @dataclass(frozen=True, eq=False)
 class Coding:
-    """What an executor needs to know of the whole table: `head` has its domains and references, and no rows."""
+    """What an executor knows of the whole table: `head` has its domains and references, and no rows."""
 
     head: Table
-    leaves: Mapping[str, Mapping[Any, int]]  # of a column, the leaf of each raw value; None is the missing one
-    counts: Mapping[str, NDArray[np.int64]]  # of a column, how many rows have each leaf, the missing one last
+    leaves: Mapping[str, Mapping[Any, int]]  # by column: the leaf of each raw value; None is the missing one
+    counts: Mapping[str, NDArray[np.int64]]  # by column: the rows of each leaf, the missing one last
     rows: int
-    plain: Mapping[str, str]  # plain columns and what they are in Spark's words
+    plain: Mapping[str, str]  # plain columns and their Spark types
     joints: Mapping[tuple[str, ...], Combinations] = field(default_factory=dict)
     tallies: Mapping[Secret, NDArray[np.int64]] = field(default_factory=dict)  # of all rows, counted in persons
 
@@ -102,17 +101,17 @@ class Coding:
 
     @property
     def quasi_names(self) -> list[str]:
-        """Codes of quasi columns."""
+        """Columns of quasi codes."""
         return [f"q{j}" for j in range(len(self.head.schema.quasi))]
 
     @property
     def secret_names(self) -> list[str]:
-        """Codes of secrets."""
+        """Columns of sensitive codes."""
         return [f"s{j}" for j in range(len(self.head.schema.sensitive))]
 
     @property
     def plain_names(self) -> list[str]:
-        """Plain columns: p0, p1, ..., so that no name of theirs is one of these."""
+        """Plain columns: p0, p1, ..., which cannot clash with the others."""
         return [f"p{j}" for j in range(len(self.plain))]
 
     @property
@@ -122,16 +121,16 @@ class Coding:
 
     @property
     def person_names(self) -> list[str]:
-        """The person of a row, where rows have any."""
+        """The column of persons, if the schema has one."""
         return [] if self.head.schema.person is None else [WHO]
 
     @property
     def place_names(self) -> list[str]:
-        """Codes by which cuts part rows: their own, or those of their person."""
+        """Columns of the codes that cuts use: those of the row, or of its person."""
         return self.quasi_names if self.head.schema.person is None else [f"h{j}" for j in range(len(self.head.schema.quasi))]
 
     def own(self, secret: Secret) -> Histogram:
-        """A secret over all rows, as `Table.own` counts it."""
+        """The histogram of a sensitive attribute over all rows, as `Table.own`."""
         domain = self.head.secret(secret)[1] if isinstance(secret, str) else self.joints[secret].domain
         reference = self.head.references[secret]
         values = np.flatnonzero(reference).astype(np.int32)
@@ -143,7 +142,7 @@ class Coding:
         return Classes(size, size, {secret: self.own(secret) for secret in self.head.references})
 
     def add_joints(self, coded: PackedFrame, joints: Iterable[tuple[str, ...]]) -> Coding:
-        """The same that also counts these secrets as one, found in coded rows."""
+        """The same coding, with these sensitive attributes also counted together."""
         names = list(self.head.schema.sensitive)
         domains = {name: self.head.secret(name)[1] for name in names}
         same = {name: (np.arange(domain.size + 1, dtype=np.int32), domain) for name, domain in domains.items()}
@@ -153,7 +152,7 @@ class Coding:
         }
         for joint, counted in found.items():
             if counted is None:
-                right = "ask for each of them alone"
+                right = "request the guarantee for each of them separately"
                 raise BadInput(f"{' and '.join(joint)} have more than {MOST:,} combinations together", right=right)
         known = {joint: counted for joint, counted in found.items() if counted is not None}
         references: dict[Secret, NDArray[np.int64]] = dict(self.head.references)
@@ -161,7 +160,7 @@ class Coding:
         return replace(self, head=replace(self.head, references=references), joints=known)
 
     def table(self, block: Block) -> tuple[Table, NDArray[np.int64]]:
-        """Some coded rows as a table, in canonical order over the domains and references of all; and that order."""
+        """Some coded rows as a table in canonical order, with the domains and references of all rows; and that order."""
         schema, d = self.head.schema, len(self.head.schema.quasi)
         codes = codes_in(block, self.names)
         cells = cells_in(block, self.plain_names)
@@ -186,9 +185,12 @@ class Coding:
 
 
 def find_combinations(packs: PackedFrame, names: Sequence[str], secrets: Sequence[CodedSecret]) -> Combinations | None:
-    """The combinations of columns of codes that occur, and their rows; None where they are too many.
+    """The combinations of codes that occur, and their rows; None if they are too many.
 
-    `secrets`: of each column the leaf of every code, and the domain of these leaves.
+    Args:
+        packs: coded rows.
+        names: columns of codes.
+        secrets: for each column the leaf of every code, and the domain of these leaves.
     """
     found = count_combinations(packs, names, MOST)
     if found is None:
@@ -199,11 +201,10 @@ def find_combinations(packs: PackedFrame, names: Sequence[str], secrets: Sequenc
 
 
 def count_combinations(packs: PackedFrame, names: Sequence[str], most: int) -> Block | None:
-    """Codes of several columns that occur together, and their `rows`; None where these are more than `most`."""
+    """Codes of several columns that occur together, and their `rows`; None if there are more than `most`."""
     names = list(names)
-    found = (
-        sum_counts(packs.each(lambda block: count_codes(block, names)), dict.fromkeys(names, "int")).limit(most + 1).toArrow()
-    )
+    counted = sum_counts(packs.each(lambda block: count_codes(block, names)), dict.fromkeys(names, "int"))
+    found = counted.limit(most + 1).toArrow()
     return found if found.num_rows <= most else None
 
 
@@ -220,7 +221,7 @@ def count_codes(block: Block, names: Sequence[str]) -> Block:
 
 
 def hash_codes(codes: NDArray[np.int32], count: int) -> NDArray[np.int64]:
-    """A number less than `count` for each row, equal for rows of equal codes, and about as often as any other.
+    """A number below `count` for each row, the same for equal codes, and evenly distributed.
 
     >>> hash_codes(np.array([[1, 2], [1, 2]], np.int32), 5).tolist() in [[i, i] for i in range(5)]
     True
@@ -233,7 +234,7 @@ def hash_codes(codes: NDArray[np.int32], count: int) -> NDArray[np.int64]:
 
 
 def sum_counts(packs: PackedFrame, types: Types) -> DataFrame:
-    """Counted rows of all packs, added up where these columns are equal."""
+    """The counts of all packs, added up where these columns are equal."""
     from pyspark.sql import functions as F
 
     return packs.rows({**types, "rows": "bigint"}).groupBy(*types).agg(F.sum("rows").alias("rows"))
@@ -243,14 +244,14 @@ def sum_counts(packs: PackedFrame, types: Types) -> DataFrame:
 
 
 def count_values(packs: PackedFrame, names: Sequence[str]) -> dict[str, ValueCounts]:
-    """Of each column its different values and their rows."""
+    """The distinct values of each column and their rows."""
     names = list(names)
     found = _count_cells(packs, names)
     few = found.limit(MOST + 1).toArrow()
     if few.num_rows > MOST:
         place, size = max(found.groupBy("place").count().collect(), key=lambda row: row["count"])
-        right = f"at most {MOST:,} of all columns can be handled: give it a coarser kind (numeric(bins=), a shorter prefix)"
-        raise BadInput(f"has {size:,} different values", column=names[place], right=right)
+        right = f"all columns together may have {MOST:,}: give it a coarser kind (numeric(bins=), a shorter prefix)"
+        raise BadInput(f"has {size:,} distinct values", column=names[place], right=right)
     lists, cells = read_lists(few), [{} for _ in names]  # type: tuple[dict[str, list[Any]], list[dict[str | None, int]]]
     for place, cell, rows in zip(lists["place"], lists["cell"], lists["rows"], strict=True):
         cells[place][cell] = rows
@@ -258,7 +259,7 @@ def count_values(packs: PackedFrame, names: Sequence[str]) -> dict[str, ValueCou
 
 
 def count_singletons(packs: PackedFrame, names: Sequence[str]) -> dict[str, int]:
-    """How many values of each column occur in one row only; a missing cell is a value too."""
+    """The number of values of each column that occur in one row only; a missing cell is a value too."""
     from pyspark.sql import functions as F
 
     names = list(names)
@@ -287,7 +288,7 @@ def _count_block(block: Block, names: Sequence[str]) -> Block:
 
 
 def _tag_values(values: NDArray[np.generic]) -> list[str]:
-    """Values as text that tells their type: one column of all columns' values goes through Spark."""
+    """Values as text with their type: Spark gets the values of all columns as one column."""
     if values.dtype.kind == "M":
         return ["d" + str(day) for day in values.astype("datetime64[D]").astype(np.int64).tolist()]
     return [_tag(value) for value in values.tolist()]
@@ -302,7 +303,7 @@ def _tag(value: Any) -> str:
 
 
 def _read_values(cells: Mapping[str | None, int]) -> ValueCounts:
-    """In the order of their text: Spark's order is none."""
+    """Sorted by their text: the order of Spark is arbitrary."""
     there = sorted(cell for cell in cells if cell is not None)
     reads: dict[str, Any] = {"s": str, "i": int, "f": float, "b": lambda text: text == "1", "d": int}
     values = [reads[cell[0]](cell[1:]) for cell in there]
@@ -315,16 +316,16 @@ def _read_values(cells: Mapping[str | None, int]) -> ValueCounts:
 
 
 def read_packs(frame: DataFrame, schema: Schema) -> PackedFrame:
-    """The columns that are needed, as a door reads them."""
+    """The needed columns, as `io` reads them."""
     names = [*schema.quasi, *schema.sensitive, *schema.plain, *([schema.person] if schema.person else [])]
     return PackedFrame.of(frame.select(*map(quote_name, names))).each(lambda block: encode_block(cells_in(block, names)))
 
 
 def build_coding(read: PackedFrame, schema: Schema, types: Types) -> Coding:
-    """Domains, dictionaries and references of all rows; `types`: of the frame's columns in Spark's words."""
+    """Domains, dictionaries and references of all rows; `types`: the Spark types of the columns."""
     kinds = {**schema.quasi, **schema.sensitive}
     if not schema.quasi:
-        raise BadInput("the schema has no quasi column", right="name the columns by which a person could be recognised")
+        raise BadInput("the schema has no quasi column", right="name the columns that could identify a person")
     found = count_values(read, list(kinds))
     rows = next(iter(found.values())).rows
     if rows == 0:
@@ -362,14 +363,12 @@ def _bind_column(schema: Schema, name: str, column: ValueCounts) -> tuple[NDArra
 
 
 def _plain_type(kind: str) -> str:
-    """What a plain column is once a door has read it."""
-    if kind in WHOLE:
-        return "bigint"
-    return NATIVE.get(kind, "double")  # other types are refused by the door, with a sentence
+    """The Spark type of a plain column that `io` has read."""
+    return "bigint" if kind in WHOLE else NATIVE.get(kind, "double")  # `io` refuses other types
 
 
 def encode_packs(read: PackedFrame, coding: Coding) -> PackedFrame:
-    """The same rows as leaf codes, and their plain cells."""
+    """The rows as leaf codes, with their plain cells."""
     schema = coding.head.schema
     places = dict(zip(coding.names, [*schema.quasi, *schema.sensitive], strict=True))
     plain = dict(zip(coding.plain_names, schema.plain, strict=True)) | ({WHO: schema.person} if schema.person else {})
@@ -384,7 +383,7 @@ def encode_packs(read: PackedFrame, coding: Coding) -> PackedFrame:
 
 
 def leaves_in(columns: Columns, name: str, leaf_of: Mapping[Any, int]) -> NDArray[np.int32]:
-    """The leaf of each cell of a column, by its dictionary."""
+    """The leaf of each cell of a column, from its dictionary."""
     column = columns[name]
     leaves = np.array([*(leaf_of[value] for value in column.values.tolist()), leaf_of[None]], dtype=np.int32)
     return leaves[column.codes]

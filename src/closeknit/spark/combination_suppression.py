@@ -1,7 +1,6 @@
-"""Rows suppressed on Spark: a method of counted combinations says which quasi cells stay at home; the rest is read anew.
+"""Suppression on Spark: a method that works on counted combinations suppresses some of them; the other rows are read again.
 
-All that is known of the table (domains, references, written levels) is then that of the published rows alone, as if the others
-had never been there.
+Domains, references and written levels are then those of the published rows only, as if the others did not exist.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from closeknit.spark.packed_frame import PackedFrame
 def run_with_suppression(
     coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], room: int, seed: int
 ) -> tuple[Table, Outcome]:
-    """Counted combinations, and what a method finds on them that may suppress so many rows."""
+    """The counted combinations, and the outcome of a method that may suppress `room` rows of them."""
     table = replace(count_table(coding, coded, models), suppressible=room)
     return table, method.run(table, models, seed, ignore_progress)
 
 
 def drop_combinations(coding: Coding, suppressed: NDArray[np.int32]) -> Work:
-    """What takes these combinations of quasi codes out of rows as they are read; the coding still has its dictionaries."""
+    """A step that drops the rows with these quasi codes as they are read; the coding still has its dictionaries."""
     quasi, sizes = list(coding.head.schema.quasi), [domain.size + 1 for domain in coding.head.quasi_domains]
     leaves = {name: coding.leaves[name] for name in quasi}
 
@@ -45,7 +44,7 @@ def drop_combinations(coding: Coding, suppressed: NDArray[np.int32]) -> Work:
 
 
 def match_rows(rows: NDArray[np.int32], known: NDArray[np.int32], sizes: list[int]) -> NDArray[np.bool_]:
-    """Which rows of codes are among these.
+    """Which rows of codes are among `known`.
 
     >>> match_rows(np.array([[0, 1], [1, 1]], np.int32), np.array([[1, 1], [1, 0]], np.int32), [2, 2]).tolist()
     [False, True]

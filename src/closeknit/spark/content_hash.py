@@ -1,8 +1,8 @@
-"""Where sorted rows stand, and the content hash of a release that is spread over partitions.
+"""The places of sorted rows, and the content hash of a release in several partitions.
 
-Partitions of kept packs have known sizes, so each row's place in the whole is known where it lies, and blocks of the
-content hash begin and end where they do in a file. Blocks inside one partition are hashed there; of those that lie across two
-or more only their text moves; what comes to the driver is a digest a block.
+The sizes of persisted partitions are known, so each executor knows the place of its rows in the release, and blocks of the
+content hash begin and end where they do in a file. A block inside one partition is hashed there; of a block across several
+partitions only the text moves. The driver gets one digest per block.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from closeknit.spark.packed_frame import PackedFrame
 
 
 def offsets(packs: PackedFrame, name: str | None = None) -> dict[tuple[int, ...], int]:
-    """Rows before each partition of kept packs; with a column's name: of each of its numbers, by partition and number."""
+    """The rows before each partition of persisted packs; with `name`, for each number of that column, by partition and
+    number.
+    """
 
     def count_rows(block: Block) -> Block:
         numbers, rows = np.unique(numbers_in(block, name) if name else np.zeros(block.num_rows, np.int64), return_counts=True)
@@ -40,9 +42,13 @@ def offsets(packs: PackedFrame, name: str | None = None) -> dict[tuple[int, ...]
 def content_hash_of(
     packs: PackedFrame, columns_of: Callable[[Block], Columns], names: list[str], places: Mapping[tuple[int, ...], int]
 ) -> str:
-    """The content hash of kept packs in the order of their partitions.
+    """The content hash of persisted packs in the order of their partitions.
 
-    `columns_of` shows the cells of a block; `places` are the `offsets` of the packs.
+    Args:
+        packs: the rows.
+        columns_of: returns the cells of a block.
+        names: the columns.
+        places: the `offsets` of the packs.
     """
     before = packs.frame.sparkSession.sparkContext.broadcast(places)
 
@@ -59,7 +65,7 @@ def content_hash_of(
 
 
 def _pieces(columns: Columns, first: int) -> Block:
-    """Digests of the blocks that lie in these rows wholly, the text of those that may go on elsewhere."""
+    """Digests of the complete blocks in these rows, and the text of those that may continue in other partitions."""
     last = first + columns.rows
     cuts = [first, *range((first // BLOCK_ROWS + 1) * BLOCK_ROWS, last, BLOCK_ROWS), last]
     blocks, wholes, texts = [], [], []
@@ -70,9 +76,8 @@ def _pieces(columns: Columns, first: int) -> Block:
         wholes.append(digest(text) if whole else None)
         texts.append(None if whole else text)
     firsts = np.array(cuts[:-1], dtype=np.int64)
-    return texts_block(
-        {"block": np.array(blocks, np.int64), "first": firsts, "whole": wholes, "text": texts}, ("whole", "text")
-    )
+    numbers = {"block": np.array(blocks, np.int64), "first": firsts}
+    return texts_block({**numbers, "whole": wholes, "text": texts}, ("whole", "text"))
 
 
 def _join_pieces(pieces: Block) -> Block:

@@ -1,14 +1,13 @@
-"""The tree of cuts that makes shards: the space of codes is parted where every guarantee allows it, on exact counts of all
-rows.
+"""The tree of cuts that forms shards: the code space is split where every guarantee allows it, on exact counts of all rows.
 
-A level of the tree takes one pass over the rows. It counts, of every shard that is too large, the rows of each column's codes
-together with each guaranteed secret, and the box of the rows of each code. Offered are the cuts of each column next to some
-eighths of its rows and, in trees, beside the children of the node over the shard, in the order of what both sides lose. The
-first is taken whose sides both keep every guarantee as one class each, judged against the spread of the secrets over *all*
-rows.
+A level of the tree takes one pass over the rows. For every shard that is too large it counts the rows of each column's codes
+together with each guaranteed sensitive attribute, and the box of the rows of each code. The candidates are the cuts of each
+column next to some eighths of its rows and, in trees, between the children of the node over the shard, in order of the loss of
+both sides. The first cut is used whose sides, as one class each, meet every guarantee, judged against the distribution of the
+sensitive attributes over *all* rows.
 
-What comes to the driver: these counts. Codes are counted in runs, at most `STEPS` for a column and shard, fewer where shards
-and leaves of secrets are many; the runs of a shard lie between its own cuts, so they grow finer as shards grow smaller.
+The driver gets these counts. Codes are counted in runs, at most `STEPS` per column and shard, fewer if there are many shards
+and sensitive values; the runs of a shard lie between its own cuts, so they become finer as shards become smaller.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from closeknit.spark.coding import Coding
 from closeknit.spark.packed_frame import PackedFrame
 from closeknit.spark.person_marks import count_persons, histogram_like, is_tally, list_tallies, tally_leaves
 
-STEPS = 4_096  # runs of codes of a column that are counted for a cut
+STEPS = 4_096  # runs of codes of a column that are counted
 ENTRIES = 400_000  # counts of a pass, as long as there are `LEAST` runs
 LEAST = 8
 DENSE = 4_000_000  # possible counts up to which a table of all of them is used
-EIGHTHS = (2, 3, 4, 5, 6)  # of the rows: less on one side would take too many levels
+EIGHTHS = (2, 3, 4, 5, 6)  # of the rows: a smaller side would take too many levels
 ENTRY = ("shard", "place", "secret", "run", "leaf")
 SUMS = {"rows": "sum", "low": "min", "high": "max"}
 BOX = -1
@@ -47,7 +46,8 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class CutTree:
-    """Cuts of the code space: rows of node i with `code <= cut[i]` in `column[i]` go to `left[i]`, the others to the next one.
+    """Cuts of the code space: rows of node i with `code <= cut[i]` in `column[i]` belong to `left[i]`, the others to the next
+    node.
 
     >>> tree = CutTree.whole().split_shards({0: (1, 4)})
     >>> tree.shard_of(np.array([[9, 3], [0, 5]], np.int32)).tolist()
@@ -67,7 +67,7 @@ class CutTree:
         return len(self.column)
 
     def split_shards(self, cuts: dict[int, tuple[int, int]]) -> CutTree:
-        """The same with these shards cut at a code of a column; two new nodes for each, in their order."""
+        """The tree with these shards cut at a code of a column; each gets two new nodes, in order."""
         column, cut, left = (list(part) for part in (self.column.tolist(), self.cut.tolist(), self.left.tolist()))
         for node, (where, code) in cuts.items():
             column[node], cut[node], left[node] = where, code, len(column)
@@ -91,9 +91,7 @@ class CutTree:
 
 @dataclass(frozen=True, eq=False)
 class _Open:
-    """A shard that may still be cut: its rows, of each guaranteed secret the rows of every leaf, and its codes in each
-    column.
-    """
+    """A shard that may be cut: its rows, the rows of every leaf of each guaranteed attribute, and its codes per column."""
 
     rows: int
     secrets: dict[Secret, Counts]
@@ -103,7 +101,7 @@ class _Open:
 
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """A place to cut, what both sides lose together, and what it leaves on them."""
+    """A candidate cut, the loss of both sides together, and the sides."""
 
     loss: float
     column: int
@@ -112,7 +110,7 @@ class _Cut:
 
 
 def cut_tree(coding: Coding, coded: PackedFrame, models: Sequence[Model], enough: int, most: int) -> CutTree:
-    """Cuts until every shard has `enough` rows at most; one that no cut may part can have `most`."""
+    """Cut until every shard has at most `enough` rows; one without an allowed cut may have `most`."""
     tree = CutTree.whole()
     references: dict[Secret, Counts] = {
         model.column: coding.head.references[model.column] for model in models if model.column is not None
@@ -121,21 +119,21 @@ def cut_tree(coding: Coding, coded: PackedFrame, models: Sequence[Model], enough
     open_ = {0: _Open(coding.rows, references, np.zeros_like(sizes), sizes)} if coding.rows > enough else {}
     while open_:
         cuts: dict[int, _Cut] = {}
-        for node, offered in _list_cuts(coding, coded, tree, open_).items():
-            allowed = next((cut for cut in offered if _meets_models(coding, cut, models)), None)
+        for node, candidates in _list_cuts(coding, coded, tree, open_).items():
+            allowed = next((cut for cut in candidates if _meets_models(coding, cut, models)), None)
             if allowed is not None:
                 cuts[node] = allowed
             elif open_[node].rows > most:
                 _refuse(open_[node].rows, most)
-        sides = [side for cut in cuts.values() for side in cut.sides]  # in the order in which `parted` puts them
+        sides = [side for cut in cuts.values() for side in cut.sides]  # in the order of `split_shards`
         open_ = {len(tree) + i: side for i, side in enumerate(sides) if side.rows > enough}
         tree = tree.split_shards({node: (cut.column, cut.code) for node, cut in cuts.items()})
     return tree
 
 
 def _refuse(rows: int, most: int) -> None:
-    what = f"{rows:,} rows stand together in one shard, and no cut of them keeps every guarantee"
-    right = f"an executor holds at most {most:,}: ask for less, or choose sabre or burel with fill='sweep', or incognito"
+    what = f"one shard has {rows:,} rows, and no cut of it meets every guarantee"
+    right = f"an executor holds at most {most:,}: relax a guarantee, or choose sabre or burel with fill='sweep', or incognito"
     raise BadInput(what, right=right)
 
 
@@ -175,13 +173,13 @@ class _Runs:
         return (codes - self.first[shard, column]) * self.count[shard, column] // self.length[shard, column]
 
     def last_code(self, shard: int, column: int, run: int) -> int:
-        """The last code of a run; of the one before the first, the code before all."""
+        """The last code of a run; for run -1, the code before all."""
         first, length, count = (int(part[shard, column]) for part in (self.first, self.length, self.count))
         return first - (-(run + 1) * length // count) - 1
 
 
 def _list_cuts(coding: Coding, coded: PackedFrame, tree: CutTree, open_: dict[int, _Open]) -> dict[int, list[_Cut]]:
-    """Of each open shard the cuts of all columns, the best first."""
+    """The candidate cuts of each open shard, best first."""
     leaves = sum(len(counts) for counts in next(iter(open_.values())).secrets.values())
     entries = len(open_) * len(coding.quasi_names) * max(leaves, 1)
     runs = _Runs.of(list(open_.values()), min(max(ENTRIES // entries, LEAST), STEPS))
@@ -189,19 +187,19 @@ def _list_cuts(coding: Coding, coded: PackedFrame, tree: CutTree, open_: dict[in
     places = found["shard"] * len(coding.quasi_names) + found["place"]
     order = np.argsort(places, kind="stable")
     starts = np.searchsorted(places[order], np.arange(len(open_) * len(coding.quasi_names) + 1))
-    offered: dict[int, list[_Cut]] = {}
+    candidates: dict[int, list[_Cut]] = {}
     for i, (node, whole) in enumerate(open_.items()):
         cuts: list[_Cut] = []
         for j in range(len(coding.quasi_names)):
             at = i * len(coding.quasi_names) + j
             mine = order[starts[at] : starts[at + 1]]
             cuts += _cuts(coding.head, whole, runs, i, j, {name: column[mine] for name, column in found.items()})
-        offered[node] = sorted(cuts, key=lambda cut: (cut.loss, cut.column, cut.code))
-    return offered
+        candidates[node] = sorted(cuts, key=lambda cut: (cut.loss, cut.column, cut.code))
+    return candidates
 
 
 def _cuts(head: Table, whole: _Open, runs: _Runs, i: int, j: int, found: dict[str, Counts]) -> list[_Cut]:
-    """Of column j in open shard i; none where all rows stand in one run."""
+    """The cuts of column j in open shard i; none if all rows are in one run."""
     rows = np.bincount(found["run"], np.where(found["secret"] == 0, found["rows"], 0)).astype(np.int64)
     there, before = np.flatnonzero(rows), np.cumsum(rows)
     if len(there) < 2:
@@ -225,7 +223,7 @@ def _cuts(head: Table, whole: _Open, runs: _Runs, i: int, j: int, found: dict[st
 
 
 def _boxes(runs: int, columns: int, found: dict[str, Counts]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The least and the largest code of every column in each run; where it has no rows the one is above the other."""
+    """The smallest and the largest code of every column in each run; for a run without rows the smallest is the larger one."""
     low = np.full((runs, columns), np.iinfo(np.int32).max, dtype=np.int32)
     high = np.full((runs, columns), -1, dtype=np.int32)
     mine = found["secret"] == BOX
@@ -235,7 +233,7 @@ def _boxes(runs: int, columns: int, found: dict[str, Counts]) -> tuple[NDArray[n
 
 
 def _ends_of_children(domain: Domain, low: int, high: int) -> list[int]:
-    """The last code of each child of the smallest node over these codes, but for the last child."""
+    """The last code of each child, except the last one, of the smallest node over these codes."""
     if domain.tree is None:
         return []
     tree = domain.tree
@@ -259,9 +257,10 @@ def _sides(
 
 
 def _count_runs(coding: Coding, coded: PackedFrame, tree: CutTree, open_: dict[int, _Open], runs: _Runs) -> dict[str, Counts]:
-    """Rows of every open shard (by its place among these), column, secret, run and leaf; without secrets all have leaf 0.
+    """The rows of every open shard (by its place among these), column, attribute, run and leaf; without attributes the leaf
+    is 0.
 
-    As secret `BOX` the leaf is a column, and the entry has its least and its largest code among the rows of the run.
+    In an entry of the attribute `BOX` the leaf is a column, with its smallest and largest code among the rows of the run.
     """
     from pyspark.sql import functions as F
 
@@ -303,7 +302,7 @@ def _entries(shard: Counts, *others: NDArray[np.integer] | int) -> Counts:
 def _leaves(
     coding: Coding, secrets: dict[Secret, int], block: Block, mine: NDArray[np.int64]
 ) -> list[tuple[NDArray[np.int32], int]]:
-    """Of each guaranteed secret the leaf of every row, and how many leaves it has."""
+    """For each guaranteed attribute the leaf of every row, and the number of leaves."""
     names, codes = list(coding.head.schema.sensitive), codes_in(block, coding.secret_names)[mine]
     found = []
     for secret, leaves in secrets.items():
@@ -316,7 +315,7 @@ def _leaves(
 
 
 def _sums(keys: Counts, limit: int) -> tuple[Counts, Counts]:
-    """The keys that occur, and how often; all are less than `limit`."""
+    """The keys that occur, and how often; all are below `limit`."""
     if limit <= max(2 * len(keys), DENSE):
         rows = np.bincount(keys, minlength=1).astype(np.int64)
         there = np.flatnonzero(rows)

@@ -1,7 +1,7 @@
-"""The process on an executor that Python workers are copies of: what they all need is loaded here once, not in each of them.
+"""The process on an executor from which Python workers are forked: it imports once what all of them need.
 
-Spark starts it by its name, `spark.python.daemon.module`; without it workers start some seconds later, and each of their
-tasks takes more than a tenth of a second more, and that is all.
+Spark starts it by the name in `spark.python.daemon.module`. Without it workers start some seconds later, and each task takes a
+tenth of a second longer; nothing else changes.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from zipimport import zipimporter
 
 
 def prepare() -> None:
-    """Loads what workers will ask for, and spares them what Spark lets them do again with each task.
+    """Import what workers need, and avoid what Spark makes them repeat with each task.
 
-    That is a collection of garbage among all that was loaded, and reading the contents of its own archive of Python files, once
-    for each package in it that something was looked for in: it does not change while it is in use.
+    That is a garbage collection over all imported objects, and reading the contents of Spark's archive of Python files for each
+    package that was looked up in it; the archive does not change while it is in use.
     """
     import closeknit.spark.pipeline
     import closeknit.spark.stream_operator  # noqa: F401
     from closeknit.io.batches import texts_block
 
-    texts_block({"cell": ["a"]})  # Arrow loads what it knows of other libraries with its first list
+    texts_block({"cell": ["a"]})  # Arrow imports other libraries with its first list
     zipimporter.invalidate_caches = _nothing  # type: ignore[method-assign, assignment]
     gc.collect()
     gc.freeze()
 
 
 def _nothing(finder: zipimporter) -> None:
-    """No contents are read again."""
+    """Keep the contents of the archive."""
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""All rows of packs in one order: some keys tell where partitions begin, each pack is parted there, each partition is sorted.
+"""Sorting all rows of packs: sampled keys decide where partitions begin, each pack is split there, each partition is sorted.
 
-The order is that of words (codes in as few 64-bit numbers as hold them), then of plain cells, a missing one last. Rows that
-are equal in all of these may be more than a partition should hold. They are salted: of a run of equal rows in a pack each row
-has its place in the run, from 0 to 1, as the last part of its key, so that a partition may begin inside the run. Where
-partitions begin changes nothing but who does the work.
+Rows are ordered by words (codes in as few 64-bit numbers as possible), then by plain cells, missing ones last. There may be
+more equal rows than a partition should hold. So they are salted: the place of a row in a run of equal rows of a pack, from 0
+to 1, is the last part of its key, and a partition may begin inside the run. Where partitions begin does not change the
+result.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from closeknit.io.batches import Block, cells_in, read_lists, rows_at, texts_blo
 from closeknit.io.packs import pieces_of
 from closeknit.spark.packed_frame import PackedFrame
 
-KEYS = 64  # keys for each partition that are looked at
-GOLDEN = 0.6180339887498949  # its multiples are spread evenly, however many there are
+KEYS = 64  # sampled keys per partition
+GOLDEN = 0.6180339887498949  # its multiples are evenly spread, whatever their number
 
 Words = Callable[[Block], list[NDArray[np.uint64]]]
 Key = tuple[Any, ...]
 
 
 def sort_packs(packs: PackedFrame, words_of: Words, plain: Sequence[str], rows: int, count: int) -> PackedFrame:
-    """All `rows` of them, in `count` partitions that follow each other."""
+    """All `rows` of the packs, sorted over `count` partitions."""
     bounds = _bounds(packs, words_of, plain, rows, count) if count > 1 else []
 
     def split_block(block: Block) -> Iterator[tuple[int, Block]]:
@@ -60,7 +60,7 @@ class _BlockOrder:
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """Where runs of equal rows begin."""
+        """The first row of each run of equal rows."""
         fresh = np.zeros(len(self.order), dtype=bool)
         fresh[:1] = True
         for column, _ in self.columns:
@@ -71,7 +71,7 @@ class _BlockOrder:
         return len(self.order)
 
     def key(self, place: int) -> Key:
-        """The key of the row at a place of the order."""
+        """The key of the row at a place in the order."""
         run = int(np.searchsorted(self.starts, place, side="right")) - 1
         start, end = int(self.starts[run]), int(np.append(self.starts[run + 1 : run + 2], len(self))[0])
         return _key(self.words, self.plain, int(self.order[place]), (place - start) / (end - start))
@@ -83,7 +83,7 @@ def _key(words: list[NDArray[np.uint64]], plain: Sequence[Column], row: int, sal
 
 
 def _bounds(packs: PackedFrame, words_of: Words, plain: Sequence[str], rows: int, count: int) -> list[Key]:
-    """The first key of every partition but the first, found by an executor from some keys of all packs."""
+    """The first key of every partition but the first, chosen by an executor from sampled keys of all packs."""
 
     def draw_keys(block: Block) -> Block:
         wanted = min(-(-KEYS * count * block.num_rows // rows), block.num_rows)

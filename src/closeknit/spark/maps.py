@@ -1,6 +1,6 @@
-"""Plain rows of Spark that meet our code batch by batch, and what both sides have to know of each other.
+"""Plain rows of Spark in batches, and the names and types that Spark needs.
 
-`work` takes a block (an Arrow table) and gives one back, or None; `types` are its columns in Spark's words.
+`work` takes a block (an Arrow table) and returns one, or None; `types` are the Spark types of its columns.
 """
 
 from __future__ import annotations
@@ -16,28 +16,31 @@ if TYPE_CHECKING:
 Work = Callable[[Block], Block | None]
 Types = dict[str, str]
 
-FEW = 20_000  # rows that are worth a task of their own
-MANY = 1_000_000  # rows of a partition at most, where nothing holds them together
+FEW = 20_000  # rows that are worth a separate task
+MANY = 1_000_000  # the most rows of a partition, unless they must stay together
 
 
 def each_batch(frame: DataFrame, work: Work, types: Types) -> DataFrame:
-    """Rows in batches as they come: for what concerns each row alone, or is added up later."""
+    """Apply `work` to batches as they arrive: for work on single rows, or counts that are added up later."""
 
     def map_batches(batches: Iterable[Batch]) -> Iterator[Batch]:
         for batch in batches:
-            yield from _apply(work, [batch])
+            block = block_of([batch])
+            done = None if block is None else work(block)
+            if done is not None:
+                yield from batches_of(done)
 
     return frame.mapInArrow(map_batches, ddl(types))
 
 
 def partitions(frame: DataFrame, rows: int) -> int:
-    """How many partitions so many rows are worth: one for each core while there is work for it, more where there are many."""
+    """The number of partitions for so many rows: one per core if there is enough work, more if there are many rows."""
     cores = frame.sparkSession.sparkContext.defaultParallelism
     return max(min(cores, rows // FEW), -(-rows // MANY), 1)
 
 
 def ddl(types: Types) -> str:
-    """Names and types as Spark reads them.
+    """Names and types as Spark's DDL.
 
     >>> ddl({"age": "int", "a`b": "string"})
     '`age` int, `a``b` string'
@@ -46,7 +49,7 @@ def ddl(types: Types) -> str:
 
 
 def quote_name(name: str) -> str:
-    """A column's name as it must be written, whichever signs it has.
+    """A column's name, quoted for Spark.
 
     >>> quote_name("a.b")
     '`a.b`'
@@ -55,16 +58,9 @@ def quote_name(name: str) -> str:
 
 
 def partition_number() -> int:
-    """The number of the partition that is worked on; executors only."""
+    """The number of the current partition; executors only."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     assert context is not None
     return context.partitionId()
-
-
-def _apply(work: Work, batches: Iterable[Batch]) -> Iterator[Batch]:
-    block = block_of(batches)
-    done = None if block is None else work(block)
-    if done is not None:
-        yield from batches_of(done)

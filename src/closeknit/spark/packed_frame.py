@@ -1,8 +1,8 @@
-"""Rows on Spark in packs: a row of Spark is a block of many of ours, so that Spark moves and keeps few and large things.
+"""Rows on Spark in packs: a row of Spark holds a block of many rows, so that Spark moves and stores few large objects.
 
-Spark takes longer to turn rows into Arrow and back than compiled loops take to work on them. So a table's rows cross once when
-they are read and once when they are shown; in between a pack is bytes to Spark, and what sorts, counts or parts its rows is our
-own code. Steps that follow each other are done in one go.
+Converting rows to Arrow and back takes Spark longer than compiled loops take to process them. So the rows of a table are
+converted once when they are read and once when they are returned; in between a pack is bytes to Spark, and our own code sorts,
+counts and splits its rows. Consecutive steps run in one pass.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Splitter = Callable[[Block], Iterable[tuple[int, Block]]]
 
 @dataclass(frozen=True, eq=False)
 class PackedFrame:
-    """A frame, and what is done to its blocks before anything else sees them."""
+    """A frame, and the steps that are applied to its blocks when it is read."""
 
     frame: DataFrame
     source: Source
@@ -40,14 +40,14 @@ class PackedFrame:
         return cls(frame, "rows")
 
     def each(self, work: Work) -> PackedFrame:
-        """With this done to every block."""
+        """The same frame with one more step for every block."""
         return replace(self, steps=(*self.steps, work))
 
     def persist(self) -> PackedFrame:
-        """Kept by Spark as soon as it has been asked for.
+        """Let Spark store the packs when they are first computed.
 
-        Spark takes what it keeps for every frame that is made in the same way, also after a run that failed, and when the file
-        has become another one meanwhile. So this is made in a way of its own.
+        Spark reuses stored data for every frame with an equal plan, also after a failed run, and if the file has changed since.
+        So the plan gets a unique part.
         """
         own = uuid4().hex
 
@@ -57,20 +57,20 @@ class PackedFrame:
         return PackedFrame(self._pack(whole).persist(), "packs")
 
     def unpersist(self) -> None:
-        """Kept no longer."""
+        """Let Spark drop the stored packs."""
         self.frame.unpersist()
 
     def whole(self) -> PackedFrame:
         """The same packs, all of a partition as one block."""
-        assert not self.steps, "what was done to each pack is not done to all of them together"
+        assert not self.steps, "steps apply to single packs"
         return replace(self, source="partitions")
 
     def repartition(self, places_of: Callable[[Block], NDArray[np.integer]], places: int) -> PackedFrame:
-        """Rows moved to the partitions with these numbers, which are less than `places`."""
+        """Move rows to the partitions with these numbers, below `places`."""
         return self.repartition_parts(lambda block: parts_of(block, places_of(block)), places)
 
     def repartition_parts(self, parts: Splitter, places: int) -> PackedFrame:
-        """The same, where parts of a block come with the numbers of their partitions."""
+        """As `repartition`, for parts of a block with the numbers of their partitions."""
         return PackedFrame(self._pack(parts).repartitionById(places, "place"), "partitions")
 
     def rows(self, types: Types) -> DataFrame:

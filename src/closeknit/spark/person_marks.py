@@ -1,15 +1,15 @@
-"""Persons on Spark: the rows of a person are brought together once and marked; from then on persons are counted by sums.
+"""Persons on Spark: the rows of a person are collected once and marked; after that, persons are counted by sums.
 
-Rows first go where the cell of their person sends them. There the person gets a number instead of that cell, and every row of
-theirs the codes of their first row in canonical order: cuts part rows by these *places*, so none parts a person. Marks say
-which row is a person's first one, and which the first with its value of a secret. Sums of marked rows are persons, and values
-counted once a person, of anything that holds whole persons.
+A hash of the person's cell decides where their rows are collected. There a number replaces the cell, and all rows of the person
+get the codes of their first row in canonical order: cuts use these *places*, so no cut separates a person's rows. Marks say
+which row is the first of its person, and which is the first with its sensitive value. In any set of whole persons, sums of
+marked rows are the number of persons, and of values counted once per person.
 
-How many values can be given to different persons is no sum. The values of first rows are a safe count of it for cuts, since
-each has a person of its own; of all rows together only what nobody can pass is refused before the work, and classes are judged
-on their rows.
+The number of values that can be matched to different persons is not a sum. For cuts, the values of first rows are a safe count,
+since each has its own person; before the work, only guarantees that no matching can meet are refused; classes are judged on
+their rows.
 
-Numbers depend on the persons and on how many rows there are, not on partitions. They stay at home.
+The numbers depend on the persons and the number of rows, not on partitions. They are private.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from closeknit.io.batches import Block, block_from, cells_in, codes_in, encode_b
 from closeknit.spark.coding import WHO, Coding, hash_codes, sum_counts
 from closeknit.spark.packed_frame import PackedFrame
 
-TOGETHER = 1_000_000  # rows of persons that are brought to one place, about
-END = 32  # signs of a long text that tell where it goes, at its beginning and at its end
+TOGETHER = 1_000_000  # rows that are collected in one place, approximately
+END = 32  # characters at the beginning and the end of a long text that are hashed
 
-HEAD = ("", "head")  # counted like a secret: 1 where a row is its person's first
+HEAD = ("", "head")  # counted like a sensitive attribute: 1 if a row is the first of its person
 Counts = NDArray[np.int64]
 
 
 def mark_persons(packs: PackedFrame, coding: Coding, models: Sequence[Model]) -> tuple[PackedFrame, Coding]:
-    """Coded rows with numbers, places and marks, kept by Spark, and what is known of all of them counted in persons."""
+    """Coded rows with numbers, places and marks, persisted, and the coding with counts of persons."""
     count, secrets = -(-coding.rows // TOGETHER), list_diverse(models)
     shared = packs.frame.sparkSession.sparkContext.broadcast(coding)
 
@@ -60,13 +60,13 @@ def mark_persons(packs: PackedFrame, coding: Coding, models: Sequence[Model]) ->
 def _persons(block: Block, coding: Coding) -> Column:
     persons = cells_in(block, [WHO])[WHO]
     if (persons.codes < 0).any():
-        right = "fill it in: rows of nobody cannot be counted"
+        right = "fill it in: a row without a person cannot be counted"
         raise BadInput("a row has no person", column=coding.head.schema.person, right=right)
     return persons
 
 
 def person_places(persons: Column, count: int) -> NDArray[np.int64]:
-    """A number less than `count` for each row, the same for equal cells wherever they are.
+    """A number below `count` for each row, the same for equal cells in all packs.
 
     >>> names = Column(np.array(["Ann", "Bartholomew"], dtype=object), np.array([0, 1, 0], dtype=np.int32))
     >>> alone = Column(np.array(["Ann"], dtype=object), np.array([0], dtype=np.int32))
@@ -78,18 +78,18 @@ def person_places(persons: Column, count: int) -> NDArray[np.int64]:
     if kind == "O":
         known: NDArray[np.generic] = np.array([_both_ends(str(value)) for value in values.tolist()], dtype="U")
     else:
-        known = values.astype(np.float64) + 0.0 if kind == "f" else values.astype(np.int64)  # there are two zeros
+        known = values.astype(np.float64) + 0.0 if kind == "f" else values.astype(np.int64)  # 0.0 and -0.0 are equal
     signs = np.ascontiguousarray(known).view(np.int32).reshape(len(known), -1)
-    return hash_codes(signs[:, ::-1], count)[persons.codes]  # the last first: what fills up short texts changes nothing
+    return hash_codes(signs[:, ::-1], count)[persons.codes]  # reversed: the padding of short texts does not change the hash
 
 
 def _both_ends(text: str) -> str:
-    """So much of a text that one long one does not make the table of all of them wide."""
+    """The ends of a long text, so that one long text does not widen the array of all of them."""
     return text if len(text) <= 2 * END else text[:END] + text[-END:]
 
 
 def add_marks(coding: Coding, block: Block, secrets: Sequence[str]) -> Block:
-    """All rows of some persons, in canonical order, with places and marks; values of these secrets are marked once a person."""
+    """All rows of some persons in canonical order, with places and marks; values of `secrets` are marked once per person."""
     table, order = coding.table(block)
     assert table.persons is not None
     _, first, person_of = np.unique(table.persons, return_index=True, return_inverse=True)
@@ -106,45 +106,43 @@ def add_marks(coding: Coding, block: Block, secrets: Sequence[str]) -> Block:
 
 
 def _once(coding: Coding, secret: str) -> str:
-    """The column that marks the values of a secret, each once a person."""
+    """The column that marks the values of a sensitive attribute, each once per person."""
     return f"o{list(coding.head.schema.sensitive).index(secret)}"
 
 
-# Tallies: counted like secrets ------------------------------------------------------------------------------------------------
+# Tallies: counted like sensitive attributes -----------------------------------------------------------------------------------
 
 
 def first_row_tally(secret: Secret) -> tuple[str, ...]:
-    """The tally of a secret in the first rows of persons: 0 counts all other rows, and leaf i stands at i + 1."""
+    """The tally of a sensitive attribute in the first rows of persons: 0 counts all other rows, i + 1 counts leaf i."""
     return ("", "head", *parts(secret))
 
 
 def once_tally(secret: str) -> tuple[str, ...]:
-    """The tally of a secret's values, each once a person."""
+    """The tally of the values of a sensitive attribute, each once per person."""
     return ("", "once", secret)
 
 
 def is_tally(name: Secret) -> bool:
-    """Whether this is no secret, but counted like one."""
+    """Whether this names a tally rather than a sensitive attribute."""
     return name[:1] == ("",)
 
 
 def list_diverse(models: Sequence[Model]) -> list[str]:
-    """The secrets of which guarantees count persons."""
+    """The sensitive attributes whose guarantees count persons."""
     return [model.column for model in models if isinstance(model.column, str) and "persons" in model.needs]
 
 
 def list_tallies(coding: Coding, models: Sequence[Model]) -> dict[Secret, Counts]:
-    """What cuts have to count beside the secrets, and how many there are in all."""
-    names = (
-        [HEAD, *(tally for name in list_diverse(models) for tally in (first_row_tally(name), once_tally(name)))]
-        if coding.tallies
-        else []
-    )
+    """What cuts count in addition to the sensitive attributes, with the counts of all rows."""
+    if not coding.tallies:
+        return {}
+    names = [HEAD, *(tally for name in list_diverse(models) for tally in (first_row_tally(name), once_tally(name)))]
     return {name: coding.tallies[name] for name in names}
 
 
 def _tallies(coding: Coding, models: Sequence[Model]) -> dict[Secret, int]:
-    """All that are counted of all rows, and how many leaves each has."""
+    """The tallies of all rows, with their numbers of leaves."""
     names: list[Secret] = [*map(first_row_tally, coding.head.references), *map(once_tally, list_diverse(models))]
     return {HEAD: 2} | {name: len(coding.head.references[_secret(name)]) + 1 for name in names}
 
@@ -184,13 +182,13 @@ def _count_tallies(packs: PackedFrame, coding: Coding, tallies: Mapping[Secret, 
     }
 
 
-# What sums of marked rows say -------------------------------------------------------------------------------------------------
+# What follows from sums of marked rows ----------------------------------------------------------------------------------------
 
 
 def count_persons(classes: Classes, tallies: Sequence[Mapping[Secret, Counts]], surely: bool) -> Classes:
-    """Classes that hold whole persons, counted in these.
+    """Classes of whole persons, with counts of persons.
 
-    `surely`: of the values that different persons can stand for a safe count, else the most there can be.
+    `surely`: whether the number of values matched to persons is a lower bound; else it is an upper bound.
     """
     if not tallies or HEAD not in tallies[0]:
         return classes
@@ -203,7 +201,7 @@ def count_persons(classes: Classes, tallies: Sequence[Mapping[Secret, Counts]], 
         first = histogram_like(classes.histograms[name], np.stack([side[first_row_tally(name)][1:] for side in tallies]))
         for folded, known in product((False, True), repeat=2):
             view, values, heads = view_of(name, folded, known), once, first
-            if folded:  # a person with two spellings counts for both: rather too frequent than too rare
+            if folded:  # a person with two spellings counts for both: the value is then overestimated, which is safe
                 values, heads = values.fold_values() or values, heads.fold_values() or heads
             if known:
                 values, heads = values.drop_missing(), heads.drop_missing()
@@ -218,19 +216,19 @@ def _diverse_in(tallies: Mapping[Secret, Counts]) -> Iterator[str]:
 
 
 def histogram_like(like: Histogram, rows: Counts) -> Histogram:
-    """Rows of every leaf in each class, judged as another histogram of the same secret is."""
+    """A histogram from the rows of every leaf in each class, with the reference and domain of another one."""
     owner, values = np.nonzero(rows)
     starts = np.searchsorted(owner, np.arange(len(rows) + 1))
     return Histogram(starts, values.astype(np.int32), rows[owner, values], like.reference, like.domain)
 
 
 def whole_class(coding: Coding) -> Classes:
-    """All rows as one class; none of it is worse than this says."""
+    """All rows as one class, with upper bounds for the matched values."""
     return count_persons(coding.one_class(), [coding.tallies], surely=False)
 
 
 def references_of_firsts(coding: Coding) -> dict[Secret, Counts] | None:
-    """How secrets are spread over the first rows of all persons; None where rows have no persons."""
+    """The distribution of sensitive values over the first rows of all persons; None without a person column."""
     if not coding.tallies:
         return None
     return {secret: coding.tallies[first_row_tally(secret)][1:] for secret in coding.head.references}

@@ -1,10 +1,10 @@
-"""A table anonymized on Spark: coded, worked on as the method scales, written, sorted, judged. No row comes to the driver."""
+"""Anonymizing a table on Spark: encode, apply the method as it scales, write, sort, judge. No row reaches the driver."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,8 @@ from closeknit.spark.judging import Judge
 from closeknit.spark.maps import Work
 from closeknit.spark.packed_frame import PackedFrame
 from closeknit.spark.person_marks import mark_persons
-from closeknit.spark.ranking import RankedMethod, write_by_ranks
-from closeknit.spark.row_writing import Cells, render_columns, render_frame, sort_release, split_files
+from closeknit.spark.ranking import write_by_ranks
+from closeknit.spark.row_writing import Cells, WrittenPacks, render_columns, render_frame, sort_release, split_files
 from closeknit.spark.sharding import write_by_shards
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SparkOutput:
-    """Written rows, sorted and kept by Spark, and what the driver knows of their cells."""
+    """Written rows, sorted and persisted, and what the driver knows of their cells."""
 
     coding: Coding
     ordered: PackedFrame
-    places: dict[tuple[Any, ...], int]  # rows before each of its partitions
+    places: dict[tuple[Any, ...], int]  # rows before each partition
     cells: Cells
     form: Form
     notes: tuple[str, ...]
@@ -57,11 +57,11 @@ class SparkOutput:
         return render_frame(self.ordered, self.coding, self.cells)
 
     def split_files(self, as_text: bool = False) -> DataFrame:
-        """The release with a partition for each file; files end at fixed ranks, so where they end tells nothing."""
+        """The release with a partition for each file; files end at fixed ranks, which reveals nothing."""
         return render_frame(split_files(self.ordered, self.coding, self.places), self.coding, self.cells, as_text)
 
     def content_hash(self) -> str:
-        """As of the same release in a file."""
+        """The content hash of the same release in a file."""
         shared = self.ordered.frame.sparkSession.sparkContext.broadcast((self.coding, self.cells))
 
         def render_block(block: Block) -> Columns:
@@ -88,17 +88,17 @@ class SparkOutput:
 
 
 def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool) -> None:
-    """What has to see all rows in one place, or cannot be done again with the same result, says so."""
+    """Refuse what needs all rows in one place, or cannot be repeated with the same result."""
     if getattr(method, "clocked", False):
-        what = f"{method.name} by a clock cannot run on Spark: a task that is done again has to give the same"
+        what = f"{method.name} with a time limit cannot run on Spark: a repeated task must have the same result"
         raise BadInput(what, right="give proposals instead of seconds, or neither")
     if suppresses and (method.scale != "count" or getattr(form, "suppressed", "") != "removed"):
         what = (
-            "rows can be suppressed on Spark by incognito alone, and are removed: others weigh at once which ones to leave out"
+            "on Spark rows can be suppressed by incognito only, which removes them: other methods need all rows to choose them"
         )
         raise BadInput(what, right="leave suppress out, choose incognito without a form, or anonymize without an engine")
     if schema.person is not None and method.scale == "count":
-        what = f"{method.name} counts persons anew for every vector, which cannot be done on Spark: it has counted rows only"
+        what = f"{method.name} counts persons for every vector of levels, and Spark has counts of rows only"
         right = "choose another method, such as mondrian, or anonymize without an engine"
         raise BadInput(what, column=schema.person, right=right)
     if usual_form(method) != "generalized" or form.name != "generalized":
@@ -110,9 +110,14 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool
 def encode_on_spark(
     frame: DataFrame, schema: Schema, models: Sequence[Model], part: Work | None = None, keep: bool = False
 ) -> tuple[Coding, PackedFrame]:
-    """What is known of a whole frame, and its rows as codes; what was read is kept by Spark.
+    """The coding of a whole frame, and its rows as codes; the rows that were read are persisted.
 
-    `part` leaves rows out as they are read; `keep`: dictionaries are still needed.
+    Args:
+        frame: the table.
+        schema: roles and kinds of its columns.
+        models: the guarantees.
+        part: a step that drops rows as they are read.
+        keep: whether the dictionaries are needed later.
     """
     read = read_packs(frame, schema)
     read = (read if part is None else read.each(part)).persist()
@@ -134,49 +139,23 @@ def write_on_spark(
 
 
 def write_levels_on_spark(coding: Coding, coded: PackedFrame, form: Form, notes: tuple[str, ...], seed: int) -> SparkOutput:
-    """The same where the levels are known."""
-    return _sort_output(coding, coded, (write_levels(coding, coded, form, seed), form, notes, []))
+    """As `write_on_spark`, where the levels are known."""
+    return _sort_output(coding, coded, WrittenPacks(write_levels(coding, coded, form, seed), form, notes))
 
 
-def _sort_output(coding: Coding, coded: PackedFrame, way: _WriterResult) -> SparkOutput:
-    written, form, notes, kept = way
-    written = written.persist()
+def _sort_output(coding: Coding, coded: PackedFrame, result: WrittenPacks) -> SparkOutput:
+    written = result.packs.persist()
     cells = Cells.of(coding, written)
-    for packs in (coded, *kept):  # what they were written from can go
+    for packs in (coded, *result.persisted):  # the written rows are persisted now
         packs.unpersist()
     ordered = sort_release(written, coding, cells).persist()
     places = offsets(ordered)
     written.unpersist()
-    return SparkOutput(coding, ordered, places, cells, form, notes)
+    return SparkOutput(coding, ordered, places, cells, result.form, result.notes)
 
 
-def _by_shards(
-    coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
-) -> _WriterResult:
-    frame, shards = write_by_shards(coding, coded, method, models, form, seed)
-    return frame, form, (f"rows were cut into {shards} shards",) if shards > 1 else (), []
-
-
-def _by_ranks(
-    coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
-) -> _WriterResult:
-    frame, kept = write_by_ranks(coding, coded, cast(RankedMethod, method), models, form, seed)
-    return frame, form, (), [kept]
-
-
-def _by_counts(
-    coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
-) -> _WriterResult:
-    frame, outcome = write_by_counts(coding, coded, method, models, form, seed)
-    return frame, outcome.form or form, outcome.notes, []
-
-
-# written rows, the form they have, notes for the recipe, and what Spark keeps until they are sorted
-_WriterResult = tuple[PackedFrame, Form, tuple[str, ...], list[PackedFrame]]
-
-
-def _choose_writer(method: Method, coding: Coding) -> Callable[..., _WriterResult]:
-    """How a method scales; a plan that is not one of ranks, or whose ranks would part persons, is made in every shard."""
+def _choose_writer(method: Method, coding: Coding) -> Callable[..., WrittenPacks]:
+    """The writer for how a method scales; a plan without ranks, or that would separate a person's rows, runs per shard."""
     if method.scale == "count":
-        return _by_counts
-    return _by_ranks if deals_by_rank(method, coding.head.schema) else _by_shards
+        return write_by_counts
+    return write_by_ranks if deals_by_rank(method, coding.head.schema) else write_by_shards

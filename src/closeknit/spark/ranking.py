@@ -1,8 +1,8 @@
 """Methods that scale by a plan: the driver plans from histograms, and a row's class follows from its rank in its bucket.
 
-Rows are sorted by bucket, Hilbert key and cells over all partitions; how many rows of a bucket stand in each partition is
-counted, so each row knows its rank where it lies. Classes in blocks of neighbouring numbers are then repaired, cut further and
-written; which numbers share a block follows from the plan alone, so the result does not depend on partitions.
+Rows are sorted by bucket, Hilbert key and cells over all partitions. The rows of a bucket in each partition are counted, so
+each executor knows the ranks of its rows. Classes in blocks of neighbouring numbers are then repaired, cut further and
+written; which numbers share a block follows from the plan only, so the result does not depend on partitions.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from closeknit.spark.content_hash import offsets
 from closeknit.spark.frame_sorting import sort_packs
 from closeknit.spark.maps import partition_number, partitions
 from closeknit.spark.packed_frame import PackedFrame
-from closeknit.spark.row_writing import write_block
+from closeknit.spark.row_writing import WrittenPacks, write_block
 
-BLOCK = 500_000  # rows of classes that are worked on together
+BLOCK = 500_000  # rows of classes that are processed together
 
 
 class RankedMethod(Method, Protocol):
-    """A method whose plan is one of ranks."""
+    """A method whose plan assigns classes by rank."""
 
     def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
-        """The plan, from histograms of the secrets over all rows; or a refusal where its options need all rows."""
+        """The plan, from histograms of the sensitive attributes over all rows; refused if its options need all rows."""
 
 
 def write_by_ranks(
     coding: Coding, coded: PackedFrame, method: RankedMethod, models: Sequence[Model], form: Form, seed: int
-) -> tuple[PackedFrame, PackedFrame]:
-    """The written rows of all classes, and what Spark keeps for them meanwhile."""
+) -> WrittenPacks:
+    """The written rows of all classes."""
     plan = method.ranks(coding.own, coding.head.schema, models)
     per_block = max(BLOCK * plan.count // coding.rows, 1)
     shared = coded.frame.sparkSession.sparkContext.broadcast(coding)
@@ -62,11 +62,11 @@ def write_by_ranks(
     kept = _sort_rows(coding, coded, plan).persist()
     blocks = -(-plan.count // per_block)
     classed = _assign_classes(coding, kept, plan).repartition(lambda block: numbers_in(block, "class") // per_block, blocks)
-    return classed.each(write), kept
+    return WrittenPacks(classed.each(write), form, (), (kept,))
 
 
 def _sort_rows(coding: Coding, coded: PackedFrame, plan: Ranks) -> PackedFrame:
-    """Rows by bucket, then along the curve where the plan goes along it, then by all their cells."""
+    """Rows by bucket, then along the Hilbert curve if the plan uses it, then by all their cells."""
     shared = coded.frame.sparkSession.sparkContext.broadcast((coding, plan.bucket_of))
     secret, curved = plan.secret, plan.curved
     sizes = [domain.size + 1 for domain in (*coding.head.quasi_domains, *coding.head.sensitive_domains)]
@@ -89,7 +89,7 @@ def _sort_rows(coding: Coding, coded: PackedFrame, plan: Ranks) -> PackedFrame:
 
 
 def _leaves(coding: Coding, secret: Secret | None, block: Block) -> NDArray[np.int32]:
-    """What of each row the plan speaks of."""
+    """The leaf of each row for which the plan has buckets."""
     if secret is None:
         return np.zeros(block.num_rows, dtype=np.int32)
     names = list(coding.head.schema.sensitive)
@@ -98,7 +98,7 @@ def _leaves(coding: Coding, secret: Secret | None, block: Block) -> NDArray[np.i
 
 
 def _assign_classes(coding: Coding, rows: PackedFrame, plan: Ranks) -> PackedFrame:
-    """Sorted rows with the class that their ranks give them."""
+    """Sorted rows with the class of their rank."""
     shared = rows.frame.sparkSession.sparkContext.broadcast((plan, offsets(rows, "bucket")))
 
     def add_classes(block: Block) -> Block:

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 def release_frame(spark: SparkSession, data: object, csv: CsvFormat | None = None) -> DataFrame:
-    """A release in the order in which it is written: a folder's files one after the other, by their names."""
+    """A release in its written order: the files of a folder one after the other, by name."""
     frame = read_frame(spark, data, csv)
-    files = [] if is_spark_frame(data) else sorted(frame.inputFiles())  # as addresses, in which a space is %20
+    files = [] if is_spark_frame(data) else sorted(frame.inputFiles())  # as URLs, in which a space is %20
     if len(files) < 2:
         return frame
     requested = csv or (CsvFormat() if str(os.fspath(data)).rstrip("/").endswith(".csv") else None)  # type: ignore[call-overload]
@@ -43,7 +43,7 @@ def release_frame(spark: SparkSession, data: object, csv: CsvFormat | None = Non
 
 
 def count_cells(frame: DataFrame, schema: Schema) -> dict[str, ValueCounts]:
-    """The different cells of every column that is judged, and their rows."""
+    """The distinct cells of every judged column, and their rows."""
     for name in (*schema.quasi, *schema.sensitive):
         if name not in frame.columns:
             raise BadInput("is not in the release", column=name, right=suggest_name(name, frame.columns))
@@ -55,7 +55,7 @@ def count_cells(frame: DataFrame, schema: Schema) -> dict[str, ValueCounts]:
 
 
 def list_values(frame: DataFrame, found: dict[str, ValueCounts]) -> Columns:
-    """The columns of a release, of those that are judged each different value once."""
+    """The columns of a release; judged columns have each distinct value once."""
     longest = max(len(counted.values) for counted in found.values())
     nothing = Column(np.empty(0, dtype=object), np.full(longest, -1, dtype=np.int32))
     columns = {name: _once(found[name], longest) if name in found else nothing for name in frame.columns}
@@ -69,7 +69,7 @@ def _once(counted: ValueCounts, longest: int) -> Column:
 
 
 def content_hash(frame: DataFrame) -> str:
-    """As of the same release in one file."""
+    """The content hash of the same release in one file."""
     names = list(frame.columns)
     kept = PackedFrame.of(frame).each(lambda block: encode_block(cells_in(block, names))).persist()
     found = content_hash_of(kept, lambda block: cells_in(block, names), names, offsets(kept))
@@ -85,7 +85,16 @@ def measure_release(
     suppressed: int,
     found: dict[str, ValueCounts],
 ) -> Recomputation:
-    """Every guarantee, sizes and loss, judged on the cells."""
+    """Judge every guarantee on the cells, with class sizes and loss.
+
+    Args:
+        frame: the release.
+        schema: of its columns.
+        models: the guarantees.
+        joint: closeness of several sensitive attributes together, if it is measured.
+        suppressed: the number of suppressed rows.
+        found: the result of `count_cells`.
+    """
     cells = {name: Column(c.values, np.append(np.arange(len(c.values)), -1).astype(np.int32)) for name, c in found.items()}
     rows = {name: np.append(counted.counts, counted.none) for name, counted in found.items()}
     quasi = {name: without_markers(cells[name], schema.missing) for name in schema.quasi}
@@ -103,7 +112,7 @@ def measure_release(
 
 
 def _encode_frame(frame: DataFrame, found: dict[str, ValueCounts], schema: Schema) -> PackedFrame:
-    """Rows as q0, q1, ... and s0, s1, ...: the place of each cell among the column's values, -1 where it is empty."""
+    """Rows as q0, q1, ... and s0, s1, ...: the place of each cell among the values of its column, -1 if it is empty."""
     places = {
         **{f"q{j}": name for j, name in enumerate(schema.quasi)},
         **{f"s{j}": name for j, name in enumerate(schema.sensitive)},
@@ -122,7 +131,7 @@ def _encode_frame(frame: DataFrame, found: dict[str, ValueCounts], schema: Schem
 
 
 def _rows_of(frame: DataFrame, schema: Schema, worst: WorstClass) -> int:
-    """How many rows have the cells of a class."""
+    """The number of rows with the cells of a class."""
     from pyspark.sql import functions as F
 
     if set(worst.cells) != set(schema.quasi):

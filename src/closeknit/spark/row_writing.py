@@ -1,13 +1,13 @@
-"""Written rows on Spark: each block is written by the form, its cells become ranks, rows are sorted by these, and shown.
+"""Written rows on Spark: the form writes each block, cells become ranks, rows are sorted by ranks and rendered.
 
-A block holds whole classes. What the driver sees of the written rows is each column's different cells with their counts.
+A block holds whole classes. The driver gets the distinct written cells of each column with their counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,19 @@ FILE = 16 * BLOCK_ROWS  # rows of a file of a release
 KINDS = {"i": "bigint", "u": "bigint", "f": "double", "b": "boolean", "M": "date", "O": "string"}
 
 
+class WrittenPacks(NamedTuple):
+    """Written rows before they are sorted."""
+
+    packs: PackedFrame
+    form: Form
+    notes: tuple[str, ...] = ()  # for the recipe
+    persisted: tuple[PackedFrame, ...] = ()  # what the rows are computed from
+
+
 def write_block(
     coding: Coding, form: Form, block: Block, order: NDArray[np.int64], table: Table, partition: Partition, seed: int
 ) -> Block:
-    """The rows of a block as its form writes them; secrets and plain cells stay as they are."""
+    """The rows of a block as the form writes them; sensitive and plain cells are unchanged."""
     written = form.write(table, partition, seed)
     quasi = {f"q{j}": written.columns[name] for j, name in enumerate(table.schema.quasi)}
     rows = order[written.rows]
@@ -43,15 +52,15 @@ def write_block(
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The different written cells of every quasi column in canonical order, and the shown values of secrets."""
+    """The distinct written cells of every quasi column in canonical order, and the published sensitive values."""
 
     labels: Mapping[str, list[str]]  # '' is the missing cell
     counts: Mapping[str, NDArray[np.int64]]  # rows of each label
-    shown: Mapping[str, Column]  # of a secret, the value of each leaf; no value where it is missing or nobody has it
+    shown: Mapping[str, Column]  # the sensitive value of each leaf; none if it is missing or does not occur
 
     @classmethod
     def of(cls, coding: Coding, written: PackedFrame) -> Cells:
-        """Counted in written rows."""
+        """Count the cells of written rows."""
         found = count_values(written, coding.quasi_names)
         labels, counts, shown = {}, {}, {}
         schema, head = coding.head.schema, coding.head
@@ -66,13 +75,12 @@ class Cells:
         return cls(labels, counts, shown)
 
     def columns(self) -> Columns:
-        """Each written value at least once: what asks which values there are may ask it."""
+        """Columns in which each written value occurs at least once."""
         quasi = {name: label_column(labels, np.arange(len(labels), dtype=np.int32)) for name, labels in self.labels.items()}
         columns = {**quasi, **self.shown}
         longest = max(map(len, columns.values()))
-        return Columns(
-            {name: column.take(np.resize(np.arange(len(column)), longest)) for name, column in columns.items()}, longest
-        )
+        repeated = {name: column.take(np.resize(np.arange(len(column)), longest)) for name, column in columns.items()}
+        return Columns(repeated, longest)
 
 
 def _all_cells(found: ValueCounts) -> tuple[list[str], NDArray[np.int64]]:
@@ -81,13 +89,13 @@ def _all_cells(found: ValueCounts) -> tuple[list[str], NDArray[np.int64]]:
 
 
 def sort_release(written: PackedFrame, coding: Coding, cells: Cells) -> PackedFrame:
-    """Rows with the ranks of their quasi cells instead of these, sorted as a release is."""
+    """Rows in the order of a release, with ranks instead of quasi cells."""
     rank_of = {
         place: {label or None: rank for rank, label in enumerate(cells.labels[name])}
         for place, name in zip(coding.quasi_names, coding.head.schema.quasi, strict=True)
     }
     shared, kept = written.frame.sparkSession.sparkContext.broadcast(rank_of), coding.all_names[len(rank_of) :]
-    shown = [cell_order(column) for column in cells.shown.values()]  # of each leaf, where its value comes
+    shown = [cell_order(column) for column in cells.shown.values()]  # the rank of each leaf
     sizes = [*(len(ranks) for ranks in rank_of.values()), *(size for _, size in shown)]
 
     def rank_cells(block: Block) -> Block:
@@ -110,7 +118,7 @@ def _ranks(column: Column, rank_of: Mapping[str | None, int]) -> NDArray[np.int3
 
 
 def split_files(ordered: PackedFrame, coding: Coding, places: Mapping[tuple[Any, ...], int]) -> PackedFrame:
-    """Sorted rows with a partition for each `FILE` ranks; `places` are the rows before each partition."""
+    """Sorted rows with a partition per `FILE` ranks; `places` are the rows before each partition."""
     shared = ordered.frame.sparkSession.sparkContext.broadcast(places)
 
     def add_ranks(block: Block) -> Block:
@@ -126,7 +134,7 @@ def split_files(ordered: PackedFrame, coding: Coding, places: Mapping[tuple[Any,
 
 
 def render_frame(ordered: PackedFrame, coding: Coding, cells: Cells, as_text: bool = False) -> DataFrame:
-    """The release: sorted rows with labels, values and plain cells under their own names; `as_text`: as a CSV file has them."""
+    """The release: sorted rows with labels, values and plain cells; `as_text`: all cells as in a CSV file."""
     schema = coding.head.schema
     shared = ordered.frame.sparkSession.sparkContext.broadcast((coding, cells))
     types = dict.fromkeys(schema.quasi, "string")

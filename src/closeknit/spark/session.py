@@ -1,4 +1,4 @@
-"""The door to Spark: a session that is there, or one for this machine or a cluster; frames in; its errors as sentences."""
+"""Access to Spark: an active session, or a new one for this machine or a cluster; reading frames; errors as sentences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from closeknit.spark.maps import quote_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-BATCH = 65_536  # rows of an Arrow batch: kernels like them larger than Spark's 10,000
+BATCH = 65_536  # rows of an Arrow batch: kernels are faster than with Spark's 10,000
 BYTES = "64m"  # of an Arrow batch: packs are large
 MACHINE = "local[*]"
 MASTER = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.+\]|spark://[^\s/]+:\d+|yarn|k8s://\S+")
@@ -29,7 +29,7 @@ RAGGED = "MALFORMED_RECORD_IN_PARSING"
 
 
 def is_spark_frame(data: object) -> bool:
-    """Whether somebody has made a Spark frame; no pyspark is imported to find out.
+    """Whether this is a Spark frame; does not import pyspark.
 
     >>> is_spark_frame([1, 2])
     False
@@ -39,57 +39,69 @@ def is_spark_frame(data: object) -> bool:
 
 
 def session(master: str | None = None) -> SparkSession:
-    """The session that is active, or a new one at `master` (this machine, where none is named)."""
+    """The active session, or a new one.
+
+    Args:
+        master: the address of a cluster; by default the active session, or this machine.
+    """
     try:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError:
         raise BadInput("pyspark is not installed", right="pip install 'closeknit[spark]'") from None
-    if master is not None and not MASTER.fullmatch(master):  # Java would tell it in a trace
-        right = "it is local[2], local[*], spark://host:port, yarn or k8s://..."
+    if master is not None and not MASTER.fullmatch(master):  # otherwise Java prints a stack trace
+        right = "write local[2], local[*], spark://host:port, yarn or k8s://..."
         raise BadInput(f"{master!r} is not the address of a Spark cluster", right=right)
     active = SparkSession.getActiveSession()
     if active is not None and master is None:
         return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors must find the same packages
-    made = SparkSession.builder.appName("closeknit").master(master or MACHINE).config("spark.ui.showConsoleProgress", "false")
+    builder = (
+        SparkSession.builder.appName("closeknit").master(master or MACHINE).config("spark.ui.showConsoleProgress", "false")
+    )
     if (master or MACHINE).startswith("local"):
         for name in ("spark.driver.host", "spark.driver.bindAddress"):
-            made = made.config(name, "127.0.0.1")
-        made = (
-            made.config("spark.python.daemon.module", DAEMON)
+            builder = builder.config(name, "127.0.0.1")
+        builder = (
+            builder.config("spark.python.daemon.module", DAEMON)
             .config("spark.ui.enabled", "false")
             .config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 2)))
-            .config("spark.sql.adaptive.enabled", "false")  # what is shuffled here says itself how many partitions it wants
+            .config("spark.sql.adaptive.enabled", "false")  # each shuffle here names its number of partitions
         )
     try:
-        found = made.getOrCreate()
+        found = builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
         right = "install Java 17 or newer (Debian: openjdk-17-jre-headless), and check the master's address"
         raise BadInput(f"Spark does not start ({str(error).splitlines()[0]})", right=right) from None
-    found.sparkContext.setLogLevel("FATAL")  # errors come as sentences
+    found.sparkContext.setLogLevel("FATAL")  # errors are raised as sentences
     found.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH))
     found.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", BYTES)
     return found
 
 
 def read_frame(spark: SparkSession, data: Any, csv: CsvFormat | None = None) -> DataFrame:
-    """A Spark frame as it is; a path as Spark reads it: CSV with all cells as text, or Parquet; else the name of a table."""
+    """Read a table with Spark.
+
+    Args:
+        spark: the session.
+        data: a Spark frame, the path of a CSV (read as text) or Parquet file, or the name of a table.
+        csv: the format of a CSV file.
+    """
     if is_spark_frame(data):
         frame: DataFrame = data
         return frame
     if not isinstance(data, str | os.PathLike):
         right = "give a Spark frame, a path or the name of a table; or leave the engine out"
-        raise BadInput(f"a {type(data).__name__} is not what Spark reads", right=right)
+        raise BadInput(f"Spark cannot read a {type(data).__name__}", right=right)
     text = os.fspath(data)
     if csv is not None and (csv.decimal not in (None, ".") or csv.thousands):
         what = "Spark reads numbers with a decimal point and without thousands separators only"
-        raise BadInput(what, file=text, right="write the numbers so")
+        raise BadInput(what, file=text, right="convert the numbers, or anonymize without an engine")
     if csv is not None or re.search(_CSV, text):
         usual = "\t" if re.search(r"\.(tsv|tab)(\.gz)?$", text) else ","
         delimiter, encoding = (csv.delimiter or usual, csv.encoding) if csv else (usual, None)
         with translate_errors(text):
-            # whole lines, else one that is too short passes where its end is not read
+            # whole lines: otherwise a line that is too short passes if its end is not read
             frame = spark.read.option("columnPruning", "false").csv(
                 text, header=True, sep=delimiter, encoding=encoding, quote='"', escape='"', enforceSchema=False, mode="FAILFAST"
             )
@@ -99,7 +111,7 @@ def read_frame(spark: SparkSession, data: Any, csv: CsvFormat | None = None) -> 
 
 
 def _refuse_bad_bytes(frame: DataFrame) -> DataFrame:
-    """The same frame, which refuses bytes that are no UTF-8: Spark would make one sign of each, and one value of many."""
+    """A frame that refuses bytes that are not UTF-8: Spark replaces each by the same character, which merges values."""
     from pyspark.sql import functions as F
 
     def cell(name: str) -> Any:
@@ -111,22 +123,25 @@ def _refuse_bad_bytes(frame: DataFrame) -> DataFrame:
 
 
 def count_repeats(frame: DataFrame, name: str, missing: Sequence[str]) -> tuple[int, int]:
-    """Rows that repeat the identifier of another row, and all rows.
+    """The rows that repeat the identifier of another row, and all rows; missing identifiers do not repeat.
 
-    Missing identifiers are nobody's: they repeat nothing.
+    Args:
+        frame: the table.
+        name: the identifier.
+        missing: missing-value codes.
     """
     from pyspark.sql import functions as F
 
     text = F.col(quote_name(name)).cast("string")
     nothing = [*missing, *(["NaN"] if frame.schema[name].dataType.simpleString() in ("float", "double") else [])]
-    said = F.when((F.trim(text) != "") & ~text.isin(nothing), text)
-    found = frame.agg(F.count(said), F.countDistinct(said), F.count(F.lit(1))).first()
+    known = F.when((F.trim(text) != "") & ~text.isin(nothing), text)
+    found = frame.agg(F.count(known), F.countDistinct(known), F.count(F.lit(1))).first()
     filled, distinct, rows = found or (0, 0, 0)
     return filled - distinct, rows
 
 
 def find_formulas(frame: DataFrame, names: Sequence[str]) -> list[str]:
-    """Of these columns those with a text that a spreadsheet may run."""
+    """The columns among `names` with a text that a spreadsheet may execute."""
     from pyspark.sql import functions as F
 
     texts = [name for name in names if frame.schema[name].dataType.simpleString() == "string"]
@@ -135,7 +150,7 @@ def find_formulas(frame: DataFrame, names: Sequence[str]) -> list[str]:
 
 
 def is_table(text: str) -> bool:
-    """Whether this is the name of a table of Spark's catalogue rather than a path.
+    """Whether this names a table of Spark's catalogue rather than a path.
 
     >>> is_table("warehouse.patients"), is_table("patients.parquet"), is_table("hdfs:///patients")
     (True, False, False)
@@ -145,7 +160,7 @@ def is_table(text: str) -> bool:
 
 @contextmanager
 def translate_errors(file: object = None) -> Iterator[None]:
-    """What goes wrong in Spark, as a sentence instead of a trace of Java: ours where an executor said one, else Spark's."""
+    """Raise errors of Spark as one sentence: ours if an executor raised one, else that of Spark; no Java stack trace."""
     from py4j.protocol import Py4JError
     from pyspark.errors import AnalysisException, PySparkException
 
@@ -159,14 +174,14 @@ def translate_errors(file: object = None) -> Iterator[None]:
             raise _rebuild_error(*ours.groups()) from None
         if RAGGED in text:
             right = "give every row as many cells as the header; cells with line breaks can only be read from Parquet"
-            raise BadInput("a line of the CSV has not as many cells as its header", file=file, right=right) from None
+            raise BadInput("a line of the CSV does not have as many cells as its header", file=file, right=right) from None
         causes = re.findall(r"^Caused by: [\w.$]+: (.+)$", text, re.M)
-        said = causes[-1] if causes else _first_sentence(text)
-        raise BadInput(f"Spark gave up: {said}", right="its log tells more") from None
+        cause = causes[-1] if causes else _first_sentence(text)
+        raise BadInput(f"Spark failed: {cause}", right="see the log of Spark") from None
 
 
 def _rebuild_error(kind: str, words: str) -> BadInput | Unsatisfiable:
-    """An error that an executor raised, again: its words crossed from there as text."""
+    """The error that an executor raised, from its text."""
     if kind == "BadInput":
         return BadInput(words)
     requested, _, rest = words.partition(f" {Unsatisfiable.verdict}: ")
@@ -176,4 +191,4 @@ def _rebuild_error(kind: str, words: str) -> BadInput | Unsatisfiable:
 
 def _first_sentence(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
-    return lines[0].strip() if lines else "no reason was given"
+    return lines[0].strip() if lines else "it gives no reason"

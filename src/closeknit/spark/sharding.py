@@ -1,8 +1,8 @@
-"""Methods that scale by shards: the space of codes is cut until a shard fits an executor; then the same code as on one machine.
+"""Methods that scale by shards: the code space is cut until a shard fits an executor, which then runs the local code.
 
-A method that plans makes its plan for the secrets of the shard; its classes are judged against all rows, and merged where they
-break a guarantee. A shard as one class keeps all of them, so that ends. It does not suppress rows, and its seed is its own. One
-that no cut may part stays whole, and is refused when it has more than `LARGEST` rows.
+A method plans for the sensitive values of its shard; its classes are judged against all rows, and merged if they do not meet a
+guarantee. A shard as one class meets all of them, so merging ends. No rows are suppressed, and each shard has its own seed. A
+shard without an allowed cut stays whole, and is refused if it has more than `LARGEST` rows.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from closeknit.spark.coding import Coding
 from closeknit.spark.cut_tree import cut_tree
 from closeknit.spark.packed_frame import PackedFrame
 from closeknit.spark.person_marks import references_of_firsts
-from closeknit.spark.row_writing import write_block
+from closeknit.spark.row_writing import WrittenPacks, write_block
 
 SHARD = 1_000_000  # rows of a shard that is not cut further
-LARGEST = 20_000_000  # rows of a shard that an executor can be asked to hold
+LARGEST = 20_000_000  # the most rows of a shard that an executor can hold
 
 
 def write_by_shards(
     coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
-) -> tuple[PackedFrame, int]:
-    """The written rows of every shard, and how many shards there are."""
+) -> WrittenPacks:
+    """The written rows of all shards."""
     tree = cut_tree(coding, coded, models, SHARD, LARGEST)
     shared = coded.frame.sparkSession.sparkContext.broadcast((coding, tree))
     nodes = np.flatnonzero(tree.column < 0)
@@ -54,10 +54,11 @@ def write_by_shards(
 
         keep = must_keep_together(table, method)
         outcome = run_by_person(table, run, references_of_firsts(coding)) if keep else run(table)
-        partition = repair_partition(table, outcome.partition, models)  # judged here, whatever a method says of its own plan
+        partition = repair_partition(table, outcome.partition, models)  # judged here, whatever the method plans
         return write_block(coding, outcome.form or form, block, order, table, partition, own)
 
-    return coded.each(add_shards).repartition(lambda block: place_of[numbers_in(block, "shard")], shards).each(write), shards
+    packs = coded.each(add_shards).repartition(lambda block: place_of[numbers_in(block, "shard")], shards).each(write)
+    return WrittenPacks(packs, form, (f"rows were split into {shards} shards",) if shards > 1 else ())
 
 
 def _seed_of(seed: int, shard: int) -> int:

@@ -1,13 +1,13 @@
-"""Streams as a stateful operator of Structured Streaming: a shard of the rows is a stream of its own, its state is Spark's.
+"""Streams as a stateful operator of Structured Streaming: each shard of the rows is a stream whose state Spark keeps.
 
-Rows are packed to blocks of their shard, `applyInPandasWithState` hands each shard the blocks of a micro-batch with the state
-that the last one left (the bytes of a checkpoint), and what leaves is unpacked into cells. pandas carries bytes only. This
-operator was taken because it needs neither RocksDB nor protobuf, because one timer for each shard is all that a delay needs,
-and because Spark writes the time of a micro-batch into its log: one that is repeated sees the same rows, the same state and
-the same clock, and the secret in the checkpoint gives the same choices.
+Rows are packed into blocks of their shard. `applyInPandasWithState` gives each shard the blocks of a micro-batch and the state
+after the previous one (the bytes of a checkpoint), and published classes are unpacked into cells; pandas carries bytes only. We
+use this operator because it needs neither RocksDB nor protobuf, because a delay needs only one timer per shard, and because
+Spark logs the time of a micro-batch: a repeated one has the same rows, state and clock, and the secret in the checkpoint yields
+the same choices.
 
-Rows of a shard in one micro-batch have no order that would come again. They come in the order of the columns that are named
-for it, and rows that these do not part in an order that the secret draws from their content.
+The rows of a shard in one micro-batch have no reproducible order. They are sorted by the columns named for it, and equal rows
+by an order that the secret draws from their content.
 """
 
 from __future__ import annotations
@@ -36,44 +36,46 @@ from closeknit.streams.stream import Stream
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SHARD = "shard"  # beside the number of a window: windows of different shards are different windows
+SHARD = "shard"  # published with the window number: windows of different shards are different windows
 EMITTED = {"left": "binary"}
 
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """What an executor needs to go on with any shard."""
+    """What an executor needs to process any shard."""
 
-    stream: Stream  # as it begins
+    stream: Stream  # in its initial state
     secret: bytes
     shards: Shards
-    types: dict[str, str]  # of the published columns, in Spark's words
-    orders: Sequence[str] = ()  # columns by which rows of a micro-batch stand
-    event_time: bool = False  # whether rows tell the time
-    shown: Any = field(default=None)  # the types in Arrow's words
+    types: dict[str, str]  # Spark types of the published columns
+    orders: Sequence[str] = ()  # columns by which the rows of a micro-batch are sorted
+    event_time: bool = False  # whether rows have a time
+    shown: Any = field(default=None)  # the Arrow schema of these types
 
     def apply(self, frame: DataFrame, late: float) -> DataFrame:
-        """A streaming frame of what leaves; `frame` has the used columns, and those that tell order, shard and time.
+        """A streaming frame of the published rows.
 
-        Where rows tell the time, one that is `late` seconds older than the latest of an earlier micro-batch still comes.
+        Args:
+            frame: the used columns, and those for order, shard and time.
+            late: how many seconds before the latest row of an earlier micro-batch a row is still accepted, if rows have a time.
         """
         from pyspark.sql import functions as F
 
         packets = each_batch(frame, lambda block: self.shards.packets(block, self.secret, self.event_time), PACKETS)
         timeout = "ProcessingTimeTimeout" if self.stream.timed else "NoTimeout"
         if self.event_time:
-            kept = f"{round(1000 * (late + 1))} milliseconds"  # packets hold whole seconds; Spark drops what is as late as that
+            kept = f"{round(1000 * (late + 1))} milliseconds"  # packets have whole seconds, and Spark drops rows at the limit
             packets = packets.withColumn("second", F.timestamp_seconds("second")).withWatermark("second", kept)
             timeout = "EventTimeTimeout"
         left = packets.groupBy("shard").applyInPandasWithState(self.step, ddl(EMITTED), "held binary", "append", timeout)
         return self.unpack_cells(left)
 
     def unpack_cells(self, left: DataFrame) -> DataFrame:
-        """Cells of what has left."""
+        """The cells of published classes."""
         return each_batch(left, lambda block: unpack_blocks(block.column("left").to_pylist()), self.types)
 
     def step(self, key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
-        """One shard in one micro-batch: its rows come, or its time has."""
+        """Process one shard in one micro-batch: its rows arrive, or its timer expires."""
         stream = self.open_shard(str(key[0]), state.get[0] if state.exists else None)
         now = self._now(state)
         if state.hasTimedOut:
@@ -86,7 +88,7 @@ class Operator:
             yield frame_of_bytes("left", [self.pack_cells(left, str(key[0]))])
 
     def open_shard(self, shard: str, held: bytes | None) -> Stream:
-        """The stream of a shard, at its beginning or as it was left."""
+        """The stream of a shard, new or resumed from its state."""
         stream = deepcopy(self.stream, {id(self.stream.schema): self.stream.schema})
         if stream.timed:
             stream.clock = TICK
@@ -98,13 +100,15 @@ class Operator:
         return stream
 
     def pack_cells(self, left: Sequence[Columns], shard: str) -> bytes:
-        """What has left of a shard, packed in the types of all shards: where every cell is missing it has none of its own."""
+        """The published cells of a shard, packed with the types of all shards: a column of missing cells has no type."""
         written = concat_columns(left)
-        told = {SHARD: Column(np.array([shard], dtype=object), np.zeros(written.rows, np.int32))} if SHARD in self.types else {}
-        return pack_block(cast_to(block_from({**written, **told}), self.shown))
+        shards = (
+            {SHARD: Column(np.array([shard], dtype=object), np.zeros(written.rows, np.int32))} if SHARD in self.types else {}
+        )
+        return pack_block(cast_to(block_from({**written, **shards}), self.shown))
 
     def _take_rows(self, stream: Stream, block: Block, now: float) -> Iterator[Columns]:
-        """Rows come; where they tell the time, it is told to the stream before they do."""
+        """Add rows to the stream, each after a tick with its time if rows have one."""
         times = numbers_in(block, TIME).astype(np.float64) if self.event_time else np.full(block.num_rows, now)
         rows = self._order(stream, block, times)
         columns, times = cells_in(block, stream.schema.used).take(rows), times[rows]
@@ -118,7 +122,7 @@ class Operator:
             yield from (written.columns for written in stream.blocks_of(columns.take(np.arange(start, end))))
 
     def _order(self, stream: Stream, block: Block, times: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The order in which rows of a micro-batch come, however Spark has parted them."""
+        """The order of the rows of a micro-batch, whatever Spark's partitions."""
         same = _by_content(cells_in(block, stream.schema.used))
         drawn = same[stream.choice("arrival", stream.position).permutation(len(same))]
         keys = [(np.unique(times, return_inverse=True)[1].astype(np.int32), len(times))]
@@ -126,12 +130,12 @@ class Operator:
         return drawn[row_order([(codes[drawn], size) for codes, size in keys], len(drawn))]
 
     def _now(self, state: Any) -> float:
-        """Seconds; of the rows what Spark's watermark says, else the time that Spark has noted for this micro-batch."""
-        told = state.getCurrentWatermarkMs() if self.event_time else state.getCurrentProcessingTimeMs()
-        return float(told) / 1000
+        """Seconds: Spark's watermark if rows have a time, else the time that Spark logged for this micro-batch."""
+        now = state.getCurrentWatermarkMs() if self.event_time else state.getCurrentProcessingTimeMs()
+        return float(now) / 1000
 
     def _set_timer(self, stream: Stream, state: Any, now: float) -> None:
-        """Come back when the next row is due, also if none comes."""
+        """Set the timer of the shard to the time when its next row is due."""
         if (due := stream.due) is None:
             return
         if self.event_time:
@@ -141,7 +145,7 @@ class Operator:
 
 
 def _by_content(columns: Columns) -> NDArray[np.int64]:
-    """Rows in the order of their cells; rows that are equal in all of them are interchangeable."""
+    """Rows in the order of their cells; equal rows are interchangeable."""
     return row_order([_key(column) for column in columns.values()], columns.rows)
 
 

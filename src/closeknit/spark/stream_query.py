@@ -1,6 +1,6 @@
-"""A stream on Spark from what was asked for: how it begins or goes on, what it has counted so far, and how it ends.
+"""A stream on Spark: beginning or resuming it, its counters so far, and flushing it.
 
-An end is a batch job over the state that the last micro-batch left: Spark has no call for "no row will come".
+Flushing is a batch job over the state after the last micro-batch: Spark has no call for the end of a stream.
 """
 
 from __future__ import annotations
@@ -31,17 +31,30 @@ REAL = ("float", "double", "decimal")
 def begin_stream(
     frame: DataFrame,
     stream: Stream,
-    home: CheckpointLocation,
+    location: CheckpointLocation,
     shards: Shards,
     orders: Sequence[str],
     time: str | None,
     late: float,
 ) -> DataFrame:
-    """A streaming frame of what leaves; the stream begins at `home`, or goes on from there."""
+    """Begin a stream, or resume it.
+
+    Args:
+        frame: the arriving rows.
+        stream: the stream in its initial state.
+        location: its checkpoint location.
+        shards: how rows are distributed.
+        orders: columns by which the rows of a micro-batch are sorted.
+        time: the column with a row's time; None if there is none.
+        late: how many seconds late a row may be.
+
+    Returns:
+        A streaming frame of the published rows.
+    """
     _check_columns(frame, stream, shards, orders, time)
     types = _types(frame, stream, shards)
-    told = {"by": shards.by, "shards": shards.parts, "order": list(orders), "time": time, "types": types}
-    secret = home.secret_of(stream, told)
+    options = {"by": shards.by, "shards": shards.parts, "order": list(orders), "time": time, "types": types}
+    secret = location.secret_of(stream, options)
     places = [f"__order{i}" for i in range(len(orders))]
     operator = Operator(stream, secret, shards, types, places, time is not None, _arrow(types))
     chosen = [_column(name).alias(name) for name in stream.schema.used]
@@ -51,10 +64,10 @@ def begin_stream(
     return operator.apply(frame.select(*chosen), late)
 
 
-def flush_stream(stream: Stream, home: CheckpointLocation) -> DataFrame:
-    """What may still leave of every shard, once no row will come; no query goes on from here afterwards."""
-    operator = _load_operator(stream, home)
-    home.end()
+def flush_stream(stream: Stream, location: CheckpointLocation) -> DataFrame:
+    """End a stream: the rows of every shard that can still be published; no query can resume from here afterwards."""
+    operator = _load_operator(stream, location)
+    location.end()
 
     def flush_block(block: Block) -> Block | None:
         parts = []
@@ -63,12 +76,12 @@ def flush_stream(stream: Stream, home: CheckpointLocation) -> DataFrame:
             parts += [operator.pack_cells([each.columns for each in left], shard)] if left else []
         return texts_block({"left": parts}, binary=["left"]) if parts else None
 
-    return operator.unpack_cells(each_batch(_read_states(home), flush_block, EMITTED))
+    return operator.unpack_cells(each_batch(_read_states(location), flush_block, EMITTED))
 
 
-def sum_counters(stream: Stream, home: CheckpointLocation) -> Stream:
-    """A stream with the counters of all shards together, as of the last micro-batch or the end; it holds no row."""
-    operator, ended = _load_operator(stream, home), home.ended
+def sum_counters(stream: Stream, location: CheckpointLocation) -> Stream:
+    """A stream without rows that has the summed counters of all shards, after the last micro-batch or the end."""
+    operator, ended = _load_operator(stream, location), location.ended
 
     def read_counters(block: Block) -> Block:
         found = []
@@ -81,22 +94,22 @@ def sum_counters(stream: Stream, home: CheckpointLocation) -> Stream:
 
     whole = copy(stream)
     whole.counters = Counters()
-    with translate_errors(home.location):
-        for row in each_batch(_read_states(home), read_counters, EMITTED).collect():
+    with translate_errors(location.location):
+        for row in each_batch(_read_states(location), read_counters, EMITTED).collect():
             whole.counters.add(Counters(**from_bytes(bytes(row["left"]))))
     return whole
 
 
-def _load_operator(stream: Stream, home: CheckpointLocation) -> Operator:
-    kept = home.load(stream)
+def _load_operator(stream: Stream, location: CheckpointLocation) -> Operator:
+    kept = location.load(stream)
     shards = Shards(stream.schema, kept["by"], kept["shards"])
     return Operator(stream, kept["secret"], shards, kept["types"], (), kept["time"] is not None, _arrow(kept["types"]))
 
 
-def _read_states(home: CheckpointLocation) -> DataFrame:
-    """What the last finished micro-batch has left of every shard."""
-    with translate_errors(home.location):
-        frame = home.spark.read.format("statestore").load(home.location)
+def _read_states(location: CheckpointLocation) -> DataFrame:
+    """The state of every shard after the last finished micro-batch."""
+    with translate_errors(location.location):
+        frame = location.spark.read.format("statestore").load(location.location)
         return frame.selectExpr("key.shard AS shard", "value.groupState.held AS held")
 
 
@@ -106,29 +119,29 @@ def _shards_in(block: Block) -> Iterator[tuple[str, bytes]]:
 
 def _check_columns(frame: DataFrame, stream: Stream, shards: Shards, orders: Sequence[str], time: str | None) -> None:
     schema = stream.schema
-    beside = [name for name in (*orders, time, shards.by) if name is not None]
-    for name in beside:
+    other = [name for name in (*orders, time, shards.by) if name is not None]
+    for name in other:
         if name not in frame.columns:
             raise BadInput("is not in the frame", column=name, right=suggest_name(name, frame.columns))
     roles = {*schema.removed, *schema.used}
-    schema.list_needed([name for name in frame.columns if name in roles or name not in beside])
+    schema.list_needed([name for name in frame.columns if name in roles or name not in other])
     if time is not None and not stream.timed:
-        raise BadInput("the delay is counted in rows, and a column tells the time", column=time, right="leave time out")
+        raise BadInput("is the time of a row, and the delay is counted in rows", column=time, right="leave time out")
     if time is not None and not frame.schema[time].dataType.simpleString().startswith(("timestamp", *WHOLE, *REAL)):
-        raise BadInput("is no column of times", column=time, right="make it a timestamp, or seconds: to_timestamp(seen)")
+        raise BadInput("is not a column of times", column=time, right="make it a timestamp, or seconds: to_timestamp(seen)")
     if stream.scope is not None and shards.by_value and shards.by not in schema.plain:
         right = "make it plain, or cut a quasi column instead: by='age', shards=8"
-        raise BadInput("tells windows of different shards apart and is not published", column=shards.by, right=right)
+        raise BadInput("distinguishes windows of different shards and is not published", column=shards.by, right=right)
 
 
 def _types(frame: DataFrame, stream: Stream, shards: Shards) -> Types:
-    """Of the published columns: generalized cells are text; secrets and plain cells stay as they are."""
-    came = {name: frame.schema[name].dataType.simpleString() for name in stream.schema.used}
+    """Spark types of the published columns: generalized cells are text; sensitive and plain cells keep theirs."""
+    given = {name: frame.schema[name].dataType.simpleString() for name in stream.schema.used}
     types = dict.fromkeys(stream.schema.quasi, "string")
     for name, kind in stream.schema.sensitive.items():
-        number = "bigint" if came[name] in WHOLE else "double"
-        types[name] = number if kind.name == "numeric" else "date" if came[name] == "date" else "string"
-    types |= {name: "double" if came[name].startswith("decimal") else came[name] for name in stream.schema.plain}
+        number = "bigint" if given[name] in WHOLE else "double"
+        types[name] = number if kind.name == "numeric" else "date" if given[name] == "date" else "string"
+    types |= {name: "double" if given[name].startswith("decimal") else given[name] for name in stream.schema.plain}
     if stream.scope is None:
         return types
     return types | {"window": "bigint"} | ({} if shards.single or shards.by_value else {SHARD: "string"})
@@ -150,7 +163,7 @@ def _column(name: str) -> Column:
 
 
 def _sortable(frame: DataFrame, name: str) -> Column:
-    """Times by their microseconds, or by their text where they have no zone: a table of people knows days only."""
+    """Times as microseconds, or as text if they have no zone: in a table, dates have no time of day."""
     from pyspark.sql import functions as F
 
     kind = frame.schema[name].dataType.simpleString()

@@ -1,4 +1,4 @@
-"""Data that never ends: one file per stream algorithm; rows come in by `push`, `push_many` and `tick` and leave in batches."""
+"""Unbounded data: one file per stream algorithm; rows arrive by `push` and `push_many` and are published in batches."""
 
 from __future__ import annotations
 

@@ -1,28 +1,30 @@
-"""`Castle`: rows wait in clusters and leave within `delta`, in classes of at least `k` persons, at every instant of the stream.
+"""`Castle`: rows wait in clusters and are published within `delta`, in classes of at least `k` persons, at every instant.
 
-Guarantees, after every batch: each published generalization has k persons (K); what else is asked of classes, such as l values
-that l different persons carry, holds for each batch (L); a row leaves at the latest while the row `delta` positions later is
-handled (D); each row leaves once or is counted as suppressed (1); what is published covers the row (C).
+Guarantees, after every batch: each published generalization has k persons (K); every other guarantee about classes, such as l
+values of l different persons, holds for each batch (L); a row is published at the latest while the row `delta` positions later
+is handled (D); each row is published once or counted as suppressed (1); what is published covers the row (C).
 
-Source: the thesis on SABRE and BUREL, ch. 5. `eta`: most clusters open at a time; `tau`: mean loss of the last `mu` classes
-published, beyond which a row opens a cluster of its own; Omega: stored generalizations.
+Source: the thesis on SABRE and BUREL, ch. 5. `eta`: the most clusters open at a time; `tau`: mean loss of the last `mu` classes
+published, beyond which a row opens a new cluster; Omega: stored generalizations.
 
 Different from the source:
-- persons of the union are counted where clusters merge: sizes added up count a person twice (one person as a class of two);
-- merging goes on until every guarantee holds, not only k;
-- a row that was reused or suppressed leaves its cluster, which shrinks: else it is published twice, and counts for a later k;
+- when clusters merge, the persons of the union are counted: a sum of sizes counts a person twice (one person as a class of
+  two);
+- merging continues until every guarantee holds, not only k;
+- a row that is reused or suppressed is removed from its cluster: otherwise it is published twice, and counts for a later k;
 - the end of the stream merges small clusters or suppresses them: published as they are, a class may be one person;
-- reuse is off: it publishes rows alone, and tells by what it does not do (`docs/castle.md`). "held" reuses only when pending
-  rows of k persons share a stored generalization; they wait in their clusters until then, and leave as one batch;
-- a class is stored where its loss is at most tau (printed: below, so that equal losses are never stored), for `delta`
-  positions, and 10 eta at most;
-- clusters that would stay behind too few for a class, and whose oldest row expires before k more rows come, leave together with
-  the one that leaves, where the source suppresses their rows one by one;
-- a class leaves whole; `order="input"` keeps whole batches back until every older row has left, which is at most until their
-  own oldest row expires.
+- reuse is off: it publishes single rows, and what it does not reuse is informative (`docs/castle.md`). "held" reuses only when
+  pending rows of k persons share a stored generalization; they wait in their clusters until then and are published as one
+  batch;
+- a class is stored if its loss is at most tau (printed: below, so that equal losses are never stored), for `delta` positions,
+  and at most 10 eta are stored;
+- clusters that would remain too few for a class, and whose oldest row expires before k more rows arrive, are published together
+  with the expiring one; the source suppresses their rows one by one;
+- a class is published whole; `order="input"` holds whole batches until every older row is published, which is at most until
+  their own oldest row expires.
 
-Cost: eta columns for the choice of a cluster, compiled; merging eta^2 columns, splitting n^2 columns / k, once a class. Memory:
-delta + 1 rows, and eta boxes.
+Cost: eta columns for the choice of a cluster, compiled; merging eta^2 columns, splitting n^2 columns / k, once per class.
+Memory: delta + 1 rows, and eta boxes.
 """
 
 from __future__ import annotations
@@ -44,17 +46,30 @@ from closeknit.kernels.geometry.declared_axes import box_cost, boxes_of
 from closeknit.kernels.streaming.castle import NEAR, inside
 from closeknit.streams.arrivals import Arrivals, Ints
 from closeknit.streams.clusters import Clusters
-from closeknit.streams.delayed_stream import Clock, DelayedStream, Emissions
+from closeknit.streams.delayed_stream import Clock, DelayedStream
 from closeknit.streams.splitting import split_k, split_l
 from closeknit.streams.stored_boxes import Omega, StoredBox
-from closeknit.streams.stream import Emission
+from closeknit.streams.stream import Emission, Emissions
 
-MOST = 1_000_000  # clusters, or losses: room is made for all of them at once
-STORED = 10  # generalizations kept for each cluster that may be open
+MOST = 1_000_000  # clusters, or losses: memory for all of them is allocated at once
+STORED = 10  # stored generalizations per cluster that may be open
 
 
 class Castle(DelayedStream):
-    """Clusters of near rows that leave together.
+    """Clusters of near rows that are published together.
+
+    Args:
+        schema: roles and kinds of the columns; every quasi domain must be declared.
+        k: the fewest persons of a class.
+        delta: the longest delay, in rows (10_000) or as a time ("5m").
+        l: the fewest distinct values of the only sensitive column in a class.
+        eta: the most clusters open at a time.
+        mu: the number of published classes whose mean loss decides whether a row opens a new cluster.
+        reuse: False; True publishes single rows with stored generalizations; "held" reuses them for k persons only.
+        models: further guarantees about classes.
+        order: "batch" publishes a class at once; "input" holds it until all older rows are published.
+        seed: makes all choices reproducible; by default they are random.
+        clock: a function that returns seconds, or "tick"; used if `delta` is a time.
 
     >>> from closeknit.core.kinds import flat, numeric
     >>> schema = Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()}, person="name")
@@ -92,16 +107,16 @@ class Castle(DelayedStream):
         self.omega = Omega(axes, STORED * eta, self.delta)
         self.recent: deque[float] = deque(maxlen=whole("mu", mu, 1, MOST))
         self.tau = 0.0
-        self._kept_back: list[tuple[int, int, Emission]] = []  # a heap: the batch with the oldest row first
+        self._held: list[tuple[int, int, Emission]] = []  # a heap: the batch with the oldest row first
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a certificate has to say beside the guarantees."""
+        """Notes for the certificate on `reuse` and `order`."""
         alone = (
             f"reuse=True: {self.counters.reused:,} rows were published alone, with a generalization that was published before: "
-            "who knows when somebody came has one candidate, and a row that was merged was in no stored generalization"
+            "an adversary who knows when a person arrived has one candidate, and a merged row was in no stored generalization"
         )
-        ordered = "order='input': batches stand in the order of their oldest row, so the order tells which of two began earlier"
+        ordered = "order='input': batches are in the order of their oldest row, which reveals which of two began earlier"
         return (*([alone] if self.reuse is True else []), *([ordered] if self.order == "input" else []))
 
     def _oldest(self) -> int | None:
@@ -115,7 +130,7 @@ class Castle(DelayedStream):
         yield from self._release_held()
 
     def _expire_cluster(self, c: int, y: int) -> Iterator[Emissions]:
-        """EXPIRE: y, in cluster c, has to leave."""
+        """EXPIRE: y, in cluster c, must be published."""
         if self._valid([c]):
             yield from self._output(self._add_expiring([c]))
         elif (reused := self._reuse_stored(c, y)) is not None:
@@ -127,7 +142,7 @@ class Castle(DelayedStream):
             self._suppress(np.array([y]))
 
     def _merge_clusters(self, c: int) -> list[int] | None:
-        """Cluster c and as many others, each enlarging it least, as make a class; None if all of them do not."""
+        """Cluster c and as many others, each enlarging it least, as form a class; None if even all of them do not."""
         everything = list(range(len(self.clusters)))
         if self.clusters.person_count < self.k or (self.judge.grows and not self._valid(everything)):
             return None
@@ -139,7 +154,7 @@ class Castle(DelayedStream):
         return None
 
     def _add_expiring(self, numbers: list[int]) -> list[int]:
-        """These clusters and those that would stay behind too few, and expire before k more rows come."""
+        """These clusters and those that would remain too few, and expire before k more rows arrive."""
         rest = [c for c in range(len(self.clusters)) if c not in numbers]
         if self.timed or not rest or self._valid(rest):
             return numbers
@@ -148,7 +163,7 @@ class Castle(DelayedStream):
         return more if self.judge.grows or self._valid(more) else numbers
 
     def _output(self, numbers: list[int]) -> Iterator[Emissions]:
-        """OUTPUT: these clusters, as one, leave in as many classes as they can be split into."""
+        """OUTPUT: publish these clusters, merged, in as many classes as they can be split into."""
         positions = self._members(numbers)
         self.clusters.drop(numbers, self.pending)
         quasi, persons = self.pending.quasi(positions), self.pending.persons(positions)
@@ -165,27 +180,27 @@ class Castle(DelayedStream):
         yield from self._emit_in_order([Emission(positions[mine], at=self.handled) for mine in classes])
 
     def _split(self, positions: Ints) -> tuple[Ints, int]:
-        """SPLIT: the class of each row, and how many; one, where some class would not keep the guarantees."""
+        """SPLIT: the class of each row, and their number; one if some class would not meet the guarantees."""
         whole_one = np.zeros(len(positions), np.int64), 1
         persons = self.pending.persons(positions)
         if self.judge.heads(persons) < 2 * self.k:
             return whole_one
-        axes, quasi, chance = self.coder.axes, self.pending.quasi(positions), self.choice("split", int(positions[0]))
+        axes, quasi, draw = self.coder.axes, self.pending.quasi(positions), self.choice("split", int(positions[0]))
         diverse = next((model for model in self.judge.models if model.family == "diversity"), None)
         if diverse is None:
-            ways = [split_k(axes, quasi, persons, self.k, chance)]
+            splits = [split_k(axes, quasi, persons, self.k, draw)]
         else:
             values = self.pending.secrets(positions)[:, list(self.schema.sensitive).index(str(diverse.column))]
             least = ceil(fraction("l", diverse.l))  # type: ignore[attr-defined]
-            ways = split_l(axes, quasi, persons, values, self.k, least, chance)
-        return next((way for way in ways if self._all_hold(positions, *way)), whole_one)
+            splits = split_l(axes, quasi, persons, values, self.k, least, draw)
+        return next((split for split in splits if self._all_hold(positions, *split)), whole_one)
 
     def _all_hold(self, positions: Ints, class_of: Ints, count: int) -> bool:
         parts = (positions[class_of == part] for part in range(count))
         return all(self.judge(self.pending.persons(part), self.pending.secrets(part)) for part in parts)
 
     def _reuse_stored(self, c: int, y: int) -> Emission | None:
-        """y, or with "held" all who share a stored generalization with it, published with that."""
+        """y, or with "held" all rows that share a stored generalization with it, published with that."""
         if not self.reuse:
             return None
         row = self.pending.quasi(np.array([y]))[0]
@@ -205,9 +220,9 @@ class Castle(DelayedStream):
         return Emission(positions, (stored.lo, stored.hi), at=self.handled, joins=self.reuse is True)
 
     def _find_sharing(self, stored: StoredBox, y: int) -> Ints | None:
-        """Positions that may leave with a stored generalization now; None where the guarantees forbid it."""
+        """Positions that may be published with a stored generalization now; None if the guarantees forbid it."""
         if self.reuse is True:
-            if self.pending.is_pending(stored.oldest):  # kept back: nobody has seen it yet
+            if self.pending.is_pending(stored.oldest):  # held, so not published yet
                 return None
             rows = np.array([y])
             persons = np.concatenate([stored.persons, self.pending.persons(rows)])
@@ -232,7 +247,7 @@ class Castle(DelayedStream):
         yield from self._release_held()
 
     def _flush_cluster(self, c: int) -> Iterator[Emissions]:
-        """Rows that no class can take: reused where they are covered, else suppressed."""
+        """Rows that fit no class: reused if they are covered, else suppressed."""
         rows = self.clusters.members(c)
         for y in rows.tolist():
             if self.reuse is True and (reused := self._reuse_stored(c, y)) is not None:
@@ -242,7 +257,7 @@ class Castle(DelayedStream):
                 self._suppress(np.array([y]))
 
     def _valid(self, numbers: list[int]) -> bool:
-        """Whether these clusters together keep every guarantee."""
+        """Whether these clusters together meet every guarantee."""
         everything = len(numbers) == len(self.clusters)
         persons = self.clusters.person_count if everything else int(self.clusters.open.persons[numbers].sum())
         if persons < self.k:
@@ -256,7 +271,7 @@ class Castle(DelayedStream):
         return np.sort(np.concatenate([np.empty(0, np.int64), *(self.clusters.members(c) for c in numbers)]))
 
     def _remove(self, c: int, positions: Ints) -> None:
-        """REMOVE: the cluster shrinks, and is gone when it is empty."""
+        """REMOVE: shrink the cluster, and drop it if it is empty."""
         rows = self.clusters.members(c)
         if len(positions) == 1 and positions[0] == rows[0]:
             self.clusters.remove(c, rows[:1], rows[1:], self.pending)
@@ -268,21 +283,21 @@ class Castle(DelayedStream):
         return self.now if self.timed else self.handled
 
     def _emit_in_order(self, classes: list[Emission]) -> Iterator[Emissions]:
-        """At once, or with `order="input"` when every older row has left."""
+        """At once, or with `order="input"` when every older row is published."""
         if self.order == "batch":
             yield from classes if classes[0].box is not None else [classes]
         else:
             for each in classes:
-                heappush(self._kept_back, (int(each.positions[0]), 0, each))
+                heappush(self._held, (int(each.positions[0]), 0, each))
 
     def _release_held(self) -> Iterator[Emissions]:
-        while self._kept_back and self._kept_back[0][0] == self.pending.first:
-            yield replace(heappop(self._kept_back)[2], at=self.handled)
+        while self._held and self._held[0][0] == self.pending.first:
+            yield replace(heappop(self._held)[2], at=self.handled)
 
     def _state(self) -> dict[str, Any]:
-        kept = [(each.positions, each.box, each.joins) for _, _, each in self._kept_back]
-        held = {"clusters": self.clusters.state(), "omega": self.omega.state(), "recent": list(self.recent), "kept_back": kept}
-        return super()._state() | held
+        held = [(each.positions, each.box, each.joins) for _, _, each in self._held]
+        own = {"clusters": self.clusters.state(), "omega": self.omega.state(), "recent": list(self.recent), "held": held}
+        return super()._state() | own
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
@@ -290,5 +305,5 @@ class Castle(DelayedStream):
         self.omega.restore(state["omega"])
         self.recent.extend(state["recent"])
         self.tau = sum(self.recent) / len(self.recent) if self.recent else 0.0
-        for positions, box, joins in state["kept_back"]:
-            heappush(self._kept_back, (int(positions[0]), 0, Emission(positions, box, joins=joins)))
+        for positions, box, joins in state["held"]:
+            heappush(self._held, (int(positions[0]), 0, Emission(positions, box, joins=joins)))

@@ -1,7 +1,7 @@
-"""A stream on disk: pending rows, what the algorithm holds, counters, the secret and what it was made with; no history.
+"""A stream on disk: pending rows, the state of the algorithm, counters, the secret and the parameters; no history.
 
 The file is private (mode 0600): it holds raw rows and the secret from which all choices derive. It is written whole or not at
-all, and read without running anything that stands in it.
+all, and reading it runs no code.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from closeknit import __version__
 from closeknit.core.certificate import model_form
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.params import build_from_form
@@ -28,28 +29,33 @@ if TYPE_CHECKING:
     from closeknit.streams.stream import Stream
 
 MARK = "closeknit stream"
-VERSION = 1  # raised whenever the file changes, or what a stream would do with what stands in it
+VERSION = 2  # raised whenever the file changes, or what a stream does with its content
 MODE = 0o600
 
 
-def save(stream: Stream, path: str | PathLike[str], beside: Mapping[str, Any] | None = None) -> None:
-    """Write a stream down, with what others want to find `beside` it (offsets of its input and output).
+def save(stream: Stream, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
+    """Write a stream to a file.
+
+    Args:
+        stream: any stream.
+        path: the file, which is replaced.
+        metadata: plain values to store with the stream, such as offsets of its input and output.
 
     >>> import tempfile
     >>> from closeknit.core.kinds import numeric
     >>> from closeknit.streams.castle import Castle
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(Castle(Schema(quasi={"age": numeric(0, 100)}), k=2, delta=9), f"{folder}/kept", {"offset": 5})
-    ...     stream, beside = load_with_metadata(f"{folder}/kept", Castle)
-    >>> stream.k, beside
+    ...     save(Castle(Schema(quasi={"age": numeric(0, 100)}), k=2, delta=9), f"{folder}/saved", {"offset": 5})
+    ...     stream, metadata = load_with_metadata(f"{folder}/saved", Castle)
+    >>> stream.k, metadata
     (2, {'offset': 5})
     """
-    content = {**_collect_state(stream), "requested": dump_params(stream), "beside": dict(beside or {})}
-    write_whole(path, to_bytes(content), MODE)
+    content = {**_collect_state(stream), "requested": dump_params(stream), "metadata": dict(metadata or {})}
+    write_whole(path, seal(content), MODE)
 
 
 def save_state(stream: Stream) -> bytes:
-    """What a stream holds, without what it was made with: for whoever makes it anew and keeps many such states.
+    """The state of a stream without its parameters, for a caller that stores these once for many states.
 
     >>> from closeknit.core.kinds import numeric
     >>> from closeknit.streams.castle import Castle
@@ -60,24 +66,46 @@ def save_state(stream: Stream) -> bytes:
     >>> other.counters.pending, other.secret == one.secret
     (1, True)
     """
-    return to_bytes(_collect_state(stream))
+    return seal(_collect_state(stream))
 
 
 def load_state(stream: Stream, state: bytes) -> None:
-    """Go on from what `save_state` gave: `stream` is a new one, made with the same parameters."""
-    _restore_content(stream, _check_content(from_bytes(state), "the state of a stream"))
+    """Resume from what `save_state` returned; `stream` is a new one with the same parameters."""
+    _restore_content(stream, unseal(state, "the state of a stream"))
+
+
+def seal(content: Mapping[str, Any]) -> bytes:
+    """A checkpoint as bytes, with its version and the closeknit that wrote it."""
+    return to_bytes({"mark": MARK, "version": VERSION, "closeknit": __version__, **content})
+
+
+def unseal(data: bytes, path: str | PathLike[str]) -> dict[str, Any]:
+    """What `seal` was given; `path` is named in the message if this is no checkpoint, or one of another version."""
+    try:
+        content = from_bytes(data)
+    except ValueError:
+        raise _not_a_checkpoint(path) from None
+    if not isinstance(content, dict) or not (content.get("mark") == MARK or {"secret", "stream"} <= content.keys()):
+        raise _not_a_checkpoint(path)
+    if (version := content.get("version", 1)) != VERSION:
+        writer = content.get("closeknit", "0.1")  # version 1 does not name its writer
+        what = (
+            f"closeknit {writer} wrote this checkpoint (version {version}), and closeknit {__version__} reads version {VERSION}"
+        )
+        raise BadInput(
+            what, file=path, right=f"end this stream with closeknit {writer}, or begin a new one with another checkpoint"
+        )
+    return content
 
 
 def set_secret(stream: Stream, secret: bytes) -> None:
-    """A new stream whose choices derive from this secret instead of its own."""
+    """Let the choices of a new stream derive from this secret."""
     _restore_content(stream, {**_collect_state(stream), "secret": secret})
 
 
 def _collect_state(stream: Stream) -> dict[str, Any]:
     positions = stream.pending.positions()
     return {
-        "mark": MARK,
-        "version": VERSION,
         "stream": stream.name,
         "secret": stream.secret,
         "position": stream.position,
@@ -96,19 +124,21 @@ def load(path: str | PathLike[str], kind: type[Any]) -> Stream:
 
 
 def load_with_metadata(path: str | PathLike[str], kind: type[Any]) -> tuple[Stream, dict[str, Any]]:
-    """The stream, and what was written down beside it."""
-    content = _read_content(Path(path))
+    """The stream in a file, and the metadata stored with it."""
     try:
+        content = unseal(Path(path).read_bytes(), path)
         cls = _class_of(content["stream"], kind, path)
         stream = cls(**_build_value(content["requested"]))
         _restore_content(stream, content)
-        return stream, content["beside"]
+        return stream, content["metadata"]
+    except OSError as error:
+        raise explain_os_error(error, path) from None
     except (KeyError, TypeError, ValueError, AttributeError):
         raise _not_a_checkpoint(path) from None
 
 
 def dump_params(stream: Stream) -> dict[str, Any]:
-    """What a stream was made with, as plain values: schema, models and methods as a recipe writes them.
+    """The parameters of a stream as plain values: schema, models and methods as a recipe writes them.
 
     >>> from closeknit.core.kinds import numeric
     >>> from closeknit.streams.castle import Castle
@@ -119,53 +149,35 @@ def dump_params(stream: Stream) -> dict[str, Any]:
 
 
 def refuse_other(stream: Stream, requested: Stream, path: str | PathLike[str]) -> None:
-    """Refuse the stream of a checkpoint that was not made with what is asked for now."""
+    """Refuse the stream of a checkpoint if its parameters differ from those of the requested one."""
     refuse_changed(stream.name, dump_params(stream), requested, path)
 
 
 def refuse_changed(name: str, then: Mapping[str, Any], requested: Stream, path: str | PathLike[str]) -> None:
-    """The same, of a stream whose name is kept with the forms of what it was made with."""
-    right = "use the recipe that it was made with, or begin with another --checkpoint folder"
+    """As `refuse_other`, for a stream that is known by its name and the forms of its parameters."""
+    right = "use the recipe of the checkpoint, or begin with another --checkpoint folder"
     if name != requested.name:
-        raise BadInput(f"this checkpoint is one of {name}, and asked is {requested.name}", file=path, right=right)
+        raise BadInput(f"this is a checkpoint of {name}, and {requested.name} is requested", file=path, right=right)
     now = dump_params(requested)
     for name in sorted({*then, *now}):
         if then.get(name) != now.get(name):
-            told = "" if name in ("schema", "models") else f" ({then.get(name)!r}, now {now.get(name)!r})"
-            raise BadInput(f"this checkpoint was made with another {name}{told}", file=path, right=right)
-
-
-def _read_content(path: Path) -> dict[str, Any]:
-    try:
-        return _check_content(from_bytes(path.read_bytes()), path)
-    except OSError as error:
-        raise explain_os_error(error, path) from None
-    except ValueError:
-        raise _not_a_checkpoint(path) from None
-
-
-def _check_content(content: Any, path: str | PathLike[str]) -> dict[str, Any]:
-    if not isinstance(content, dict) or content.get("mark") != MARK:
-        raise _not_a_checkpoint(path)
-    if content.get("version") != VERSION:
-        what = f"this checkpoint has version {content.get('version')}, and this closeknit reads version {VERSION}"
-        raise BadInput(what, file=path, right="end the stream with the closeknit that began it, or begin another one")
-    return content
+            values = "" if name in ("schema", "models") else f" ({then.get(name)!r}, now {now.get(name)!r})"
+            raise BadInput(f"this checkpoint has another {name}{values}", file=path, right=right)
 
 
 def _not_a_checkpoint(path: str | PathLike[str]) -> BadInput:
-    return BadInput("this is no checkpoint of a stream", file=path, right="name a file that save() or --checkpoint wrote")
+    return BadInput("this is not a checkpoint of a stream", file=path, right="name a file that save() or --checkpoint wrote")
 
 
 def _class_of(name: str, kind: type[Any], path: str | PathLike[str]) -> type[Stream]:
-    if getattr(kind, "name", None) is not None:
+    if kind.name:
         if kind.name != name:
-            raise BadInput(f"this checkpoint is one of {name}, not of {kind.name}", file=path, right=f"load it as {name}")
+            raise BadInput(f"this is a checkpoint of {name}, not of {kind.name}", file=path, right=f"load it as {name}")
         return kind
-    from closeknit.streams import REGISTRY  # knows all algorithms, which know this file
+    from closeknit.streams import REGISTRY  # imports all algorithms, which import this file
 
     if name not in REGISTRY:
-        raise BadInput(f"this checkpoint is one of {name}, which is unknown", file=path, right=suggest_name(name, REGISTRY))
+        raise BadInput(f"this is a checkpoint of {name}, which is unknown", file=path, right=suggest_name(name, REGISTRY))
     return REGISTRY[name]
 
 
@@ -183,7 +195,7 @@ def _dump_value(value: Any) -> Any:
     if isinstance(value, Schema):
         return {"schema of": value.forms()}
     for kind, registry in (("model", MODELS), ("method", METHODS)):
-        if registry.get(str(getattr(value, "name", None))) is type(value):
+        if type(value) in registry.values():
             return {f"{kind} of": model_form(value)}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [_dump_value(part) for part in value]
@@ -198,9 +210,7 @@ def _build_value(form: Any) -> Any:
     }
     if isinstance(form, Mapping):
         (key, *others) = form or ("",)
-        return (
-            makers[key](form[key])
-            if key in makers and not others
-            else {name: _build_value(part) for name, part in form.items()}
-        )
+        if key in makers and not others:
+            return makers[key](form[key])
+        return {name: _build_value(part) for name, part in form.items()}
     return [_build_value(part) for part in form] if isinstance(form, list) else form

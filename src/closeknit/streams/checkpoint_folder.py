@@ -1,7 +1,7 @@
-"""The folder of a running stream: its checkpoint and, where a delay is one in seconds, the log of ticks since then.
+"""The folder of a running stream: its checkpoint and, if the delay is in seconds, the log of ticks since then.
 
-A tick changes what leaves, and no input tells when it came. So each one that matters is in the log, synced, before a batch
-that follows from it is written; after a crash the ticks are repeated from there, at the same rows.
+A tick changes what is published, and no input records it. So each tick that matters is synced to the log before a batch that
+depends on it is written; after a crash the ticks are replayed from the log, at the same rows.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ CHECKPOINT, TICKS = "checkpoint", "ticks-"
 
 
 class Tick(NamedTuple):
-    """What time it was, and where: `position` rows had been taken and `batch` batches written (None: while rows came)."""
+    """A time and its place: after `position` rows and `batch` batches (None: while rows were added)."""
 
     now: float
     position: int
     batch: int | None
-    offset: int | None = None  # of the input, for people
-    end: bool = False  # the input had ended
+    offset: int | None = None  # of the input; informative
+    end: bool = False  # whether the input had ended
 
 
 class CheckpointFolder:
-    """A private folder that one process at a time may use.
+    """A private folder for one process at a time.
+
+    Args:
+        path: the folder, which is created if it does not exist.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -55,54 +58,54 @@ class CheckpointFolder:
             raise explain_os_error(error, path) from None
         self._log: int | None = None
         self._unsynced = False
-        for left in self.path.glob(f".{CHECKPOINT}.tmp-*"):  # of a run that was killed
+        for left in self.path.glob(f".{CHECKPOINT}.tmp-*"):  # from a run that was killed
             left.unlink()
 
     @property
     def begun(self) -> bool:
-        """Whether there is something to go on from."""
+        """Whether there is a checkpoint."""
         return (self.path / CHECKPOINT).exists()
 
     def load(self) -> tuple[Stream, dict[str, Any], list[Tick]]:
-        """The stream, what was kept beside it, and the ticks since."""
-        stream, beside = load_with_metadata(self.path / CHECKPOINT, Stream)
-        if "number" not in beside:
+        """The stream, its metadata, and the ticks since the checkpoint."""
+        stream, metadata = load_with_metadata(self.path / CHECKPOINT, Stream)
+        if "number" not in metadata:
             right = "load it with load(), or choose another --checkpoint folder"
-            raise BadInput("this checkpoint tells no place of an input", file=self.path / CHECKPOINT, right=right)
-        log = self.path / f"{TICKS}{beside['number']}"
+            raise BadInput("this checkpoint has no place in an input", file=self.path / CHECKPOINT, right=right)
+        log = self.path / f"{TICKS}{metadata['number']}"
         ticks = _read_ticks(log)
         self._open(log, os.O_APPEND)
-        return stream, beside, ticks
+        return stream, metadata, ticks
 
-    def save(self, stream: Stream, beside: dict[str, Any]) -> None:
-        """A new checkpoint; the log of the one before it ends."""
-        save(stream, self.path / CHECKPOINT, beside)
+    def save(self, stream: Stream, metadata: dict[str, Any]) -> None:
+        """Write a new checkpoint and begin a new log."""
+        save(stream, self.path / CHECKPOINT, metadata)
         self._close()
         for old in self.path.glob(f"{TICKS}*"):
             old.unlink()
-        self._open(self.path / f"{TICKS}{beside['number']}", os.O_TRUNC)
+        self._open(self.path / f"{TICKS}{metadata['number']}", os.O_TRUNC)
 
     def log_tick(self, tick: Tick) -> None:
-        """Write a tick down; it is safe after `sync`."""
+        """Log a tick; it is safe after `sync`."""
         assert self._log is not None
         os.write(self._log, (json.dumps(tick._asdict()) + "\n").encode())
         self._unsynced = True
 
     def sync(self) -> None:
-        """Whatever was noted is on the disk."""
+        """Write all logged ticks to disk."""
         if self._unsynced:
             assert self._log is not None
             os.fsync(self._log)
             self._unsynced = False
 
     def close(self) -> None:
-        """Let others use the folder."""
+        """Release the folder."""
         self._close()
         os.close(self._lock)
 
     def _open(self, log: Path, how: int) -> None:
         self._log = os.open(log, os.O_WRONLY | os.O_CREAT | how, 0o600)
-        os.fsync(self._lock)  # the handle of the folder: the log's name must survive as well
+        os.fsync(self._lock)  # the descriptor of the folder: the name of the log must be on disk as well
 
     def _close(self) -> None:
         if self._log is not None:
@@ -111,7 +114,7 @@ class CheckpointFolder:
 
 
 def _read_ticks(log: Path) -> list[Tick]:
-    """Whole lines only: one that was being written when the process was killed has had no effect."""
+    """Complete lines only: one that was being written when the process was killed has had no effect."""
     if not log.exists():
         return []
     text = log.read_bytes()
@@ -121,5 +124,5 @@ def _read_ticks(log: Path) -> list[Tick]:
     try:
         return [Tick(**json.loads(line)) for line in whole.splitlines()]
     except (ValueError, TypeError):
-        right = "put it back as it was, or begin with another --checkpoint folder"
-        raise BadInput("this is no log of ticks", file=log, right=right) from None
+        right = "restore the file, or begin with another --checkpoint folder"
+        raise BadInput("this is not a log of ticks", file=log, right=right) from None

@@ -1,4 +1,4 @@
-"""Open clusters: rows that wait together, their box and persons. The arrays are those of `kernels.castle`."""
+"""Open clusters: rows that wait together, their box and persons, in the arrays of `kernels.streaming.castle`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ SMALLEST = 64
 
 
 class Clusters:
-    """At most `eta` clusters in the order of their age.
+    """At most `eta` clusters, oldest first.
+
+    Args:
+        axes: the geometry of the quasi columns.
+        columns: the number of quasi columns.
+        eta: the most clusters.
+        by_person: whether persons are counted rather than rows.
 
     >>> from closeknit.kernels.geometry.declared_axes import number_axes
     >>> rows = Arrivals(np.array([[30.0], [80.0], [30.0]]), np.array([7, 8, 7]), np.zeros((3, 0), np.int64), {})
@@ -47,12 +53,12 @@ class Clusters:
 
     @property
     def oldest(self) -> int:
-        """Number of the cluster with the oldest row."""
+        """The cluster with the oldest row."""
         return int(self.open.head[: len(self)].argmin())
 
     @property
     def head(self) -> int | None:
-        """Position of the oldest row; None where there is none."""
+        """Position of the oldest row; None if there is none."""
         return int(self.open.head[: len(self)].min()) if len(self) else None
 
     @property
@@ -61,13 +67,13 @@ class Clusters:
         return int(self.open.totals[2])
 
     def add(self, rows: Arrivals, first: int, span: tuple[int, int], tau: float) -> None:
-        """The rows `span` of a block each join the cluster that they enlarge least, or open one."""
+        """Add the rows `span` of a block: each joins the cluster that it enlarges least, or opens one."""
         head = self.head
         self._make_room(first + span[1] - (first + span[0] if head is None else head))
         arrive(self.axes, self.open, rows.quasi, rows.persons, span, first, tau)
 
     def members(self, c: int) -> Ints:
-        """Positions of the rows of a cluster, the oldest first."""
+        """Positions of the rows of a cluster, oldest first."""
         found: Ints = members(self.open, c)
         return found
 
@@ -76,12 +82,12 @@ class Clusters:
         return self.open.lo[c].copy(), self.open.hi[c].copy()
 
     def merging_order(self, c: int) -> Ints:
-        """Cluster c and then the others, each the one that enlarges what is merged so far least."""
+        """Cluster c, then each time the cluster that enlarges the merged ones least."""
         order: Ints = merging_order(self.axes, self.open.lo[: len(self)], self.open.hi[: len(self)], c)
         return order
 
     def drop(self, numbers: Sequence[int] | Ints, pending: Pending) -> None:
-        """These clusters are gone."""
+        """Remove these clusters."""
         for c in numbers:
             forget(self.open, int(c), pending.persons(self.members(int(c))))
         kept = np.ones(len(self), dtype=bool)
@@ -91,12 +97,12 @@ class Clusters:
         self.open.totals[0] = kept.sum()
 
     def hold(self, c: int, positions: Ints, pending: Pending) -> None:
-        """A cluster has these rows from now on, the oldest first."""
+        """Replace the rows of a cluster by these, oldest first."""
         forget(self.open, c, pending.persons(self.members(c)))
         refill(self.axes, self.open, c, pending.quasi(positions), pending.persons(positions), positions)
 
     def remove(self, c: int, gone: Ints, stays: Ints, pending: Pending) -> None:
-        """Of the rows of a cluster some go; its box shrinks, and without rows it is gone too."""
+        """Remove some rows of a cluster and shrink its box; drop it if none stays."""
         if len(stays) == 0:
             return self.drop([c], pending)
         forget(self.open, c, pending.persons(gone))
@@ -107,7 +113,7 @@ class Clusters:
             shrink(self.axes, self.open, c, pending.quasi(stays))
 
     def _make_room(self, span: int) -> None:
-        """Rings that are long enough for all positions between the oldest row and the youngest."""
+        """Lengthen the rings to hold all positions between the oldest row and the newest."""
         if span <= len(self.open.links):
             return
         length, old, chains = 1 << (span - 1).bit_length(), self.open, [self.members(c) for c in range(len(self))]
@@ -117,7 +123,7 @@ class Clusters:
         rehash_counts(self.open, old.who_id, old.who, old.times)
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps: who is in which cluster."""
+        """What a checkpoint keeps: the rows of each cluster."""
         return {
             "ids": self.open.ids[: len(self)].copy(),
             "ever": int(self.open.totals[1]),
@@ -125,7 +131,7 @@ class Clusters:
         }
 
     def restore(self, state: dict[str, Any], pending: Pending) -> None:
-        """Go on from what `state` gave."""
+        """Resume from what `state` returned."""
         chains = state["members"]
         if chains:
             self._make_room(max(int(chain[-1]) for chain in chains) + 1 - min(int(chain[0]) for chain in chains))

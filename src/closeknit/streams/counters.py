@@ -1,4 +1,4 @@
-"""What a stream has done so far: numbers for its owner, and those of its certificate."""
+"""What a stream has done so far: numbers for its operator, and those of its certificate."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+MINIMA = ("fewest_persons", "smallest")  # counters that are combined by a minimum, or a maximum, and not by a sum
+MAXIMA = ("largest", "delay_most", "wait_most")
+
 
 @dataclass
 class Counters:
-    """Rows in, out and suppressed, batches, delays, loss; only rows that left count towards loss and sizes.
+    """Rows in, out and suppressed, batches, delays, loss; only published rows count towards loss and sizes.
 
     >>> counters = Counters(rows_in=3)
-    >>> counters.count_class(np.array([0, 2]), np.array([5, 5]), 0.25, now=2)
+    >>> counters.count_classes(np.array([0, 2]), np.zeros(2, int), np.array([5, 5]), np.array([0.25]), now=2)
     >>> counters.rows_out, counters.fewest_persons, counters.delay_most, counters.loss
     (2, 1, 2, 0.25)
     """
@@ -25,56 +28,48 @@ class Counters:
     suppressed: int = 0
     unknown: int = 0  # cells outside the declared domains
     batches: int = 0
-    fewest_persons: int = 0  # of a batch that joined no class published before
+    fewest_persons: int = 0  # of a batch that does not extend a class published before
     smallest: int = 0  # rows of a batch
     largest: int = 0
     squares: int = 0  # of the sizes
     delay_most: int = 0  # positions
     delay_sum: int = 0
     loss_sum: float = 0.0
-    reused: int = 0  # rows that were published with a generalization that was there before, in a batch of their own
-    wait_most: float = 0.0  # seconds, where a delay is one in seconds
-    unknown_out: int = 0  # quasi cells outside the declared domains, of rows that left
-    column_losses: list[float] = field(default_factory=list)  # of each quasi column, summed over the rows that left
-    column_rows: list[int] = field(default_factory=list)  # rows that left and lost something there
-    worst: dict[int, float] = field(default_factory=dict)  # by the number of a guarantee: the worst level of a batch
+    reused: int = 0  # rows published alone, with a stored generalization
+    wait_most: float = 0.0  # seconds, if the delay is in seconds
+    unknown_out: int = 0  # quasi cells outside the declared domains, of published rows
+    column_losses: list[float] = field(default_factory=list)  # of each quasi column, summed over the published rows
+    column_rows: list[int] = field(default_factory=list)  # published rows with some loss there
+    worst: dict[int, float] = field(default_factory=dict)  # by the number of a guarantee: the worst level of a class
     vacuous: dict[int, int] = field(default_factory=dict)  # by the number of a guarantee: windows in which it excludes nothing
-    broken: int = 0  # classes that left and do not keep a guarantee: none, unless an algorithm errs
+    broken: int = 0  # published classes that do not meet a guarantee: none, unless an algorithm errs
 
     @property
     def pending(self) -> int:
-        """Rows that still wait."""
+        """Rows that are neither published nor suppressed."""
         return self.rows_in - self.rows_out - self.suppressed
 
     @property
     def loss(self) -> float:
-        """Mean loss of the rows that left; 0 before any did."""
+        """Mean loss of the published rows; 0 if there are none."""
         return self.loss_sum / self.rows_out if self.rows_out else 0.0
-
-    def count_class(self, positions: NDArray[np.integer], persons: NDArray[np.integer] | None, loss: float, now: int) -> None:
-        """A class has left while the row at position `now` was handled; without `persons`, it joins one that left before."""
-        rows = len(positions)
-        if persons is not None:
-            heads = len(np.unique(persons))
-            self.fewest_persons = heads if self.batches == 0 else min(self.fewest_persons, heads)
-        self.smallest = rows if self.batches == 0 else min(self.smallest, rows)
-        self.largest = max(self.largest, rows)
-        self.batches += 1
-        self.rows_out += rows
-        self.squares += rows * rows
-        self.delay_most = max(self.delay_most, now - int(positions.min()))
-        self.delay_sum += int((now - positions).sum())
-        self.loss_sum += rows * loss
 
     def count_classes(
         self,
         positions: NDArray[np.integer],
         class_of: NDArray[np.integer],
-        persons: NDArray[np.integer],
+        persons: NDArray[np.integer] | None,
         losses: NDArray[np.float64],
         now: int,
     ) -> None:
-        """As `left`, for many classes: `class_of` and person of each row, loss of each class.
+        """Count classes published while a position is handled.
+
+        Args:
+            positions: the positions of their rows.
+            class_of: the class of each row.
+            persons: the person of each row; None if the classes extend one published before.
+            losses: the loss of each class.
+            now: the position being handled.
 
         >>> counters = Counters(rows_in=3)
         >>> counters.count_classes(np.array([0, 2, 1]), np.array([0, 0, 1]), np.array([5, 6, 5]), np.array([0.25, 0.0]), now=2)
@@ -82,12 +77,13 @@ class Counters:
         (2, 1, 2, 3)
         """
         sizes = np.bincount(class_of)
-        order = np.lexsort((persons, class_of))
-        owner, who = class_of[order], persons[order]
-        fresh = np.append(True, (owner[1:] != owner[:-1]) | (who[1:] != who[:-1]))
-        heads, smallest = int(np.bincount(owner[fresh]).min()), int(sizes.min())
-        self.fewest_persons = heads if self.batches == 0 else min(self.fewest_persons, heads)
-        self.smallest = smallest if self.batches == 0 else min(self.smallest, smallest)
+        if persons is not None:
+            order = np.lexsort((persons, class_of))
+            owner, who = class_of[order], persons[order]
+            fresh = np.append(True, (owner[1:] != owner[:-1]) | (who[1:] != who[:-1]))
+            heads = int(np.bincount(owner[fresh]).min())
+            self.fewest_persons = heads if self.batches == 0 else min(self.fewest_persons, heads)
+        self.smallest = min(int(sizes.min()), self.smallest or len(positions))
         self.largest = max(self.largest, int(sizes.max()))
         self.batches += len(sizes)
         self.rows_out += len(positions)
@@ -97,7 +93,7 @@ class Counters:
         self.loss_sum += float(sizes @ losses)
 
     def add_losses(self, sizes: Sequence[int], costs: NDArray[np.float64], unknown: int) -> None:
-        """Classes have left: rows of each, and what each loses in every column; added up one after the other.
+        """Add the loss of published classes in every column, one class after the other.
 
         >>> counters = Counters()
         >>> counters.add_losses([2, 3], np.array([[0.5, 0.0], [1.0, 0.25]]), unknown=1)
@@ -111,11 +107,11 @@ class Counters:
         self.unknown_out += unknown
 
     def add(self, other: Counters) -> None:
-        """What another part of the same rows has counted.
+        """Add the counters of another shard of the same stream.
 
         >>> one, other = Counters(rows_in=3), Counters(rows_in=4)
-        >>> one.count_class(np.array([0, 2]), np.array([5, 6]), 0.25, now=2)
-        >>> other.count_class(np.array([0, 1, 2]), np.array([5, 5, 6]), 0.5, now=3)
+        >>> one.count_classes(np.array([0, 2]), np.zeros(2, int), np.array([5, 6]), np.array([0.25]), now=2)
+        >>> other.count_classes(np.arange(3), np.zeros(3, int), np.array([5, 5, 6]), np.array([0.5]), now=3)
         >>> one.add(other)
         >>> one.rows_in, one.rows_out, one.batches, one.smallest, one.largest, one.delay_most, one.loss
         (7, 5, 2, 2, 3, 3, 0.4)
@@ -123,22 +119,11 @@ class Counters:
         if other.batches:
             few = [(self.fewest_persons, self.smallest)] if self.batches else []
             self.fewest_persons, self.smallest = np.min([*few, (other.fewest_persons, other.smallest)], axis=0).tolist()
-        for name in (
-            "rows_in",
-            "rows_out",
-            "suppressed",
-            "unknown",
-            "batches",
-            "squares",
-            "delay_sum",
-            "loss_sum",
-            "reused",
-            "unknown_out",
-            "broken",
-        ):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("largest", "delay_most", "wait_most"):
-            setattr(self, name, max(getattr(self, name), getattr(other, name)))
+        for name, value in vars(other).items():
+            if name in MAXIMA:
+                setattr(self, name, max(getattr(self, name), value))
+            elif isinstance(value, int | float) and name not in MINIMA:
+                setattr(self, name, getattr(self, name) + value)
         for number, level in other.worst.items():
             self.add_level(number, level)
         for number, windows in other.vacuous.items():
@@ -149,9 +134,9 @@ class Counters:
             self.column_rows = np.add(self.column_rows or [0] * columns, other.column_rows).tolist()
 
     def add_level(self, number: int, level: float) -> None:
-        """The worst level of classes that left, for one guarantee: the lowest is the worst."""
+        """Record the worst level of published classes for one guarantee: the lowest is the worst."""
         self.worst[number] = min(self.worst.get(number, level), level)
 
     def record(self) -> dict[str, Any]:
-        """As plain numbers, for people and files."""
+        """The counters as plain numbers."""
         return {**asdict(self), "pending": self.pending, "loss": self.loss}

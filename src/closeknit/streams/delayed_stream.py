@@ -1,8 +1,8 @@
-"""Streams whose rows leave within a delay, in positions or in seconds, under guarantees about single classes.
+"""Streams that publish rows within a delay, in positions or in seconds, under guarantees about single classes.
 
-With a delay of `delta` positions the row at p leaves at the latest while the row at p + delta is handled. In seconds, a row
-leaves at the first push or tick that comes `delta` seconds after it or later; a push first lets leave what is due, then takes
-its row.
+With a delay of `delta` positions the row at p is published at the latest while the row at p + delta is handled. In seconds, a
+row is published at the first push or tick that is `delta` seconds after it or later; a push first publishes what is due, then
+adds its row.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from closeknit.core.classes import Classes
+from closeknit.core.combined_secrets import CodedSecret, Secret
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.model import Model, least_rows, list_models, merging_holds
 from closeknit.core.params import whole
@@ -25,18 +26,26 @@ from closeknit.core.schema import Schema, require_schema
 from closeknit.models import KAnonymity, LDiversity
 from closeknit.streams.arrivals import Arrivals, Ints
 from closeknit.streams.digests import digest_codes
-from closeknit.streams.stream import Emission, Stream, seconds
+from closeknit.streams.stream import Emissions, Stream, seconds
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 Clock = Callable[[], float]
-Emissions = Emission | list[Emission]
-TICK = "tick"  # instead of a clock: it is as late as the last tick said
+TICK = "tick"  # in place of a clock: the time of the last tick
 
 
 class DelayedStream(Stream):
-    """What `Castle` and `KnnStream` share: the delay, the clock, and who may stand in one class.
+    """What `Castle` and `KnnStream` share: the delay, the clock, and which rows may form a class.
 
-    Look-alike sensitive values count as one: what is diverse then is diverse as written, too.
+    Look-alike sensitive values count as one: a class that is diverse then is diverse as written, too.
+
+    Args:
+        schema: roles and kinds of the columns; every quasi domain must be declared.
+        k: the fewest persons of a class.
+        delta: the longest delay, in rows (10_000) or as a time ("5m").
+        l: the fewest distinct values of the only sensitive column in a class.
+        models: further guarantees about classes.
+        seed: makes all choices reproducible; by default they are random.
+        clock: a function that returns seconds, or "tick"; used if `delta` is a time.
     """
 
     folds: ClassVar[bool] = True
@@ -52,21 +61,20 @@ class DelayedStream(Stream):
         clock: Clock | str | None,
     ) -> None:
         super().__init__(schema, _list_models(schema, k, l, models), seed)
-        self.init_params = {
-            name: value for name, value in self.init_params.items() if not callable(value)
-        }  # no file holds a clock
+        storable = {name: value for name, value in self.init_params.items() if not callable(value)}  # not a clock
+        self.init_params = storable
         self.judge = Judge(schema, self.models)
         self.k = self.judge.k
         self.delta, self.timed = delay_of(delta)
         self.clock = clock if clock is not None else time.time
         if not callable(self.clock) and self.clock != TICK:
-            raise BadInput(f"clock={clock!r} is no clock", right="give a function that tells seconds, or 'tick'")
+            raise BadInput(f"clock={clock!r} is not a clock", right="give a function that returns seconds, or 'tick'")
         if not self.timed and self.delta + 1 < self.k:
             few = f"with delta={delta} at most {self.delta + 1:.0f} rows wait, fewer than k={self.k}"
             warnings.warn(f"{few}: every row will be suppressed", stacklevel=3)
-        self.now = -np.inf  # seconds; never goes back
-        self.handled = -1  # the position that is being handled
-        self._times: deque[tuple[int, float]] = deque()  # position and time of rows that may still wait
+        self.now = -np.inf  # seconds; never decreases
+        self.handled = -1  # the position being handled
+        self._times: deque[tuple[int, float]] = deque()  # position and time of rows that may be pending
 
     @abstractmethod
     def _oldest(self) -> int | None:
@@ -74,15 +82,15 @@ class DelayedStream(Stream):
 
     @abstractmethod
     def _take(self, rows: Arrivals, first: int, span: tuple[int, int]) -> None:
-        """These rows of a block wait from now on."""
+        """Let the rows `span` of a block wait; `first` is the position of the block."""
 
     @abstractmethod
     def _expire(self, y: int) -> Iterator[Emissions]:
-        """The row at position y, the oldest, has to leave now."""
+        """The row at position y, the oldest, must be published now."""
 
     @property
     def due(self) -> float | None:
-        """When the oldest row has to leave."""
+        """When the oldest row must be published."""
         if not self.timed or (y := self._oldest()) is None:
             return None
         return self._time_of(y) + self.delta
@@ -100,7 +108,7 @@ class DelayedStream(Stream):
                     yield from self._expire(y)
 
     def _until_next(self, i: int, first: int, times: list[float] | None, rows: int) -> int:
-        """How far a block can be taken before a row has to leave."""
+        """How many rows of a block can be added before a row must be published."""
         y = self._oldest()
         if times is None:
             return min(rows, (first + i if y is None else y) + int(self.delta) - first + 1)
@@ -111,12 +119,12 @@ class DelayedStream(Stream):
         if not self.timed:
             return
         self.now = max(self.now, now)
-        while (y := self._oldest()) is not None and (came := self._time_of(y)) + self.delta <= self.now:
-            self.counters.wait_most = max(self.counters.wait_most, self.now - came)
+        while (y := self._oldest()) is not None and (arrived := self._time_of(y)) + self.delta <= self.now:
+            self.counters.wait_most = max(self.counters.wait_most, self.now - arrived)
             yield from self._expire(y)
 
     def _read_clock(self, rows: int, first: int) -> list[float] | None:
-        """When each row came."""
+        """When each row arrived."""
         if not self.timed:
             return None
         times, now = [], self.now
@@ -127,7 +135,7 @@ class DelayedStream(Stream):
         return times
 
     def _time_of(self, y: int) -> float:
-        """When the oldest waiting row came; what is older is forgotten."""
+        """When the oldest pending row arrived; older times are dropped."""
         while self._times[0][0] < y:
             self._times.popleft()
         return self._times[0][1]
@@ -142,7 +150,11 @@ class DelayedStream(Stream):
 
 
 class Judge:
-    """Whether rows may stand as one class: the guarantees of a stream, asked of persons and secrets.
+    """Whether rows may form one class: the guarantees of a stream, judged on persons and sensitive values.
+
+    Args:
+        schema: roles and kinds of the columns.
+        models: the guarantees.
 
     >>> from closeknit.core.kinds import flat, numeric
     >>> schema = Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()}, person="name")
@@ -167,21 +179,19 @@ class Judge:
             return False
         if not self.models:
             return True
-        coded: dict[Any, Any] = {}
-        for name, j in self.columns:
-            coded[name] = digest_codes(secrets[:, j])
+        coded: dict[Secret, CodedSecret] = {name: digest_codes(secrets[:, j]) for name, j in self.columns}
         one = np.zeros(len(persons), dtype=np.int32)
         classes = Classes.of(one, 1, coded, persons if self.by_person else None)
         return all(bool(model.holds(classes)[0]) for model in self.models)
 
 
 def _is_distinct(model: Model) -> bool:
-    """Distinct values matched to persons only grow when classes merge, also where a person stands in both."""
-    return model.family == "diversity" and getattr(model, "kind", None) == "distinct"
+    """The number of values matched to persons only grows when classes merge, even if they share a person."""
+    return isinstance(model, LDiversity) and model.kind == "distinct"
 
 
 def _list_models(schema: Schema, k: int | None, l: int | None, models: Sequence[Model] | None) -> list[Model]:
-    """All that is asked, `k` and `l` as models."""
+    """All requested guarantees, `k` and `l` as models."""
     requested: list[Model] = [] if k is None else [KAnonymity(k)]
     if l is not None:
         if len(require_schema(schema).sensitive) != 1:
@@ -193,10 +203,10 @@ def _list_models(schema: Schema, k: int | None, l: int | None, models: Sequence[
             right = "SabreWindow and BurelWindow have the windows as one"
             raise BadInput(f"{model.name} compares with a reference, and a stream without windows has none", right=right)
         if "generalized" not in model.forms:
-            raise BadInput(f"{model.name} has no meaning for generalized rows", right="ask for k_anonymity or l_diversity")
+            raise BadInput(f"{model.name} has no meaning for generalized rows", right="request k_anonymity or l_diversity")
         if model.column is not None and model.column not in schema.sensitive:
             right = suggest_name(model.column, schema.sensitive)
-            raise BadInput("is no sensitive column", column=str(model.column), right=right)
+            raise BadInput("is not a sensitive column", column=str(model.column), right=right)
         requested.append(model)
     if not least_rows(requested):
         raise BadInput("the stream has no k", right="give k, the fewest persons of a class")
@@ -204,7 +214,10 @@ def _list_models(schema: Schema, k: int | None, l: int | None, models: Sequence[
 
 
 def delay_of(delta: int | str) -> tuple[float, bool]:
-    """The delay, and whether it is one in seconds.
+    """The delay, and whether it is in seconds.
+
+    Args:
+        delta: rows, or a time such as "5m".
 
     >>> delay_of("1.5m"), delay_of(100)
     ((90.0, True), (100, False))
@@ -213,5 +226,5 @@ def delay_of(delta: int | str) -> tuple[float, bool]:
         return whole("delta", delta, least=1), False
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*", delta)
     if not found or float(found[1]) == 0:
-        raise BadInput(f"delta={delta!r} is no delay", right="write rows (10_000) or a time: '30s', '5m', '2h'")
+        raise BadInput(f"delta={delta!r} is not a delay", right="write rows (10_000) or a time: '30s', '5m', '2h'")
     return float(found[1]) * SECONDS[found[2]], True

@@ -1,4 +1,4 @@
-"""Sensitive values of a stream, known by their digests: as leaf codes, and with one digest for those that look alike."""
+"""Sensitive values of a stream, known by their digests: as leaf codes, and with one digest for look-alike values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from closeknit.streams.arrivals import MISSING, Cells, Ints, value_text
 
 
 def digest_codes(digests: Ints) -> CodedSecret:
-    """Leaf codes of sensitive values that are known by their digests alone; a missing one is the last leaf.
+    """Leaf codes of sensitive values that are known by their digests only; a missing one is the last leaf.
 
     >>> codes, domain = digest_codes(np.array([70, MISSING, 70, 12]))
     >>> codes.tolist(), domain.size
@@ -25,7 +25,7 @@ def digest_codes(digests: Ints) -> CodedSecret:
 
 
 def fold_digests(digests: Ints, cells: Cells) -> Ints:
-    """The same digest for look-alike values; `cells` is what is shown of them.
+    """The same digest for look-alike values; `cells` are the published ones.
 
     >>> fold_digests(np.array([70, 12, 70, MISSING]), np.array(["flu", "Flu", "flu", None], dtype=object)).tolist()
     [12, 12, 12, -1]

@@ -1,14 +1,14 @@
-"""`KnnStream`: the row whose delay is over leaves with the nearest rows that wait, as one class of `k` persons.
+"""`KnnStream`: a row whose delay is over is published with the nearest pending rows, as one class of `k` persons.
 
-Guarantees the same as `Castle`, without clusters and without `eta`, `tau` and `mu`, and never publishes a row alone.
+Gives the same guarantees as `Castle`, without clusters, `eta`, `tau` and `mu`, and never publishes a single row.
 
 Source: our own variant of CASTLE (the thesis on SABRE and BUREL, ch. 5), after the idea of gathering near rows at expiry.
-When y expires: the nearest row of each of the k - 1 nearest other persons; where diversity is asked, besides the nearest rows
-with values that are not there yet, of new persons first, until the guarantees hold; and where new values alone do not help, the
-nearest rows of each value in turn. At the end a class that would leave behind fewer than a class takes all. Rows are sorted
-before they leave, so that y does not stand out.
+When y expires: the nearest row of each of the k - 1 nearest other persons; if diversity is requested, then the nearest rows
+with values that the class does not have yet, of new persons first, until the guarantees hold; and if new values alone do not
+help, the nearest rows of each value in turn. At the end, a class takes all rows if fewer than a class would remain. Rows are
+sorted before they are published, so that y cannot be recognised.
 
-Cost: delta columns for each class. Memory: delta + 1 rows.
+Cost: delta columns per class. Memory: delta + 1 rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,16 @@ from closeknit.streams.stream import Emission
 
 
 class KnnStream(DelayedStream):
-    """A row and its neighbours.
+    """A row and its nearest neighbours.
+
+    Args:
+        schema: roles and kinds of the columns; every quasi domain must be declared.
+        k: the fewest persons of a class.
+        delta: the longest delay, in rows (10_000) or as a time ("5m").
+        l: the fewest distinct values of the only sensitive column in a class.
+        models: further guarantees about classes.
+        seed: makes all choices reproducible; by default they are random.
+        clock: a function that returns seconds, or "tick"; used if `delta` is a time.
 
     >>> from closeknit.core.kinds import flat, numeric
     >>> schema = Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()}, person="name")
@@ -57,7 +66,7 @@ class KnnStream(DelayedStream):
         return first if first <= self.handled and first < self.pending.end else None
 
     def _take(self, rows: Arrivals, first: int, span: tuple[int, int]) -> None:
-        """All that waits is pending already."""
+        """Nothing to do: the rows are pending already."""
 
     def _expire(self, y: int) -> Iterator[Emission]:
         waiting = self._waiting()
@@ -70,12 +79,12 @@ class KnnStream(DelayedStream):
     def _end(self) -> Iterator[Emission]:
         while len(waiting := self._waiting()) and self._holds(waiting):
             rows = self._gather_rows(waiting, 0)
-            rest = waiting if rows is None else np.delete(waiting, rows)
-            enough = rows is not None and (len(rest) == 0 or self._holds(rest))
-            yield Emission(waiting[rows] if enough and rows is not None else waiting, at=self.handled)
+            if rows is not None and len(remaining := np.delete(waiting, rows)) and not self._holds(remaining):
+                rows = None
+            yield Emission(waiting if rows is None else waiting[rows], at=self.handled)
 
     def _gather_rows(self, waiting: Ints, y: int) -> Ints | None:
-        """Of the waiting rows y and those that leave with it, ascending; None where no choice keeps the guarantees."""
+        """y and the waiting rows published with it, ascending; None if no choice meets the guarantees."""
         persons, secrets = self.pending.persons(waiting), self.pending.secrets(waiting)
         if self.judge.heads(persons) < self.k or (self.judge.grows and not self.judge(persons, secrets)):
             return None
@@ -98,17 +107,16 @@ class KnnStream(DelayedStream):
         return nearest[np.sort(first)]
 
     def _next_value(self, nearest: Ints, chosen: Ints, persons: Ints, secrets: Ints) -> int | None:
-        """The nearest row with a value that is not there yet, rather of a person who is not there yet."""
+        """The nearest row with a value that is not chosen yet, if possible of a person who is not chosen yet."""
         for _, j in self.judge.columns:
             fresh = nearest[~np.isin(secrets[nearest, j], secrets[chosen, j])]
-            strangers = fresh[~np.isin(persons[fresh], persons[chosen])]
-            for found in (strangers, fresh):
-                if len(found):
-                    return int(found[0])
+            others = fresh[~np.isin(persons[fresh], persons[chosen])]
+            if len(fresh):
+                return int((others if len(others) else fresh)[0])
         return None
 
     def _take_in_turn(self, nearest: Ints, persons: Ints, secrets: Ints) -> Ints | None:
-        """The nearest rows, each value in its turn, twice as many each time, until they keep the guarantees."""
+        """The nearest rows, each value in turn, twice as many each time, until they meet the guarantees."""
         values = secrets[nearest, self.judge.columns[0][1]]
         by_value = np.argsort(values, kind="stable")
         ranked = values[by_value]
@@ -127,6 +135,6 @@ class KnnStream(DelayedStream):
         return self.judge(self.pending.persons(positions), self.pending.secrets(positions))
 
     def _waiting(self) -> Ints:
-        """Rows that came so far; of a block some may be still to come."""
+        """Rows up to the one being handled; a block may have more."""
         positions = self.pending.positions()
         return positions[: int(np.searchsorted(positions, self.handled, side="right"))]

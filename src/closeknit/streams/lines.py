@@ -1,4 +1,4 @@
-"""Bytes as rows: lines with their numbers and offsets, and a reader each for NDJSON and CSV. A bad line costs no other line."""
+"""Bytes as rows: lines with their numbers and offsets, and readers for NDJSON and CSV. A bad line affects no other line."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from closeknit.io.names import check_names
 from closeknit.io.ndjson import BOM, BadLine, row_of
 
 LONGEST = 1 << 20  # bytes of a line, and of a CSV record of several lines
-MOST_LINES = 1000  # of a CSV record: an open quote must not swallow the rest of the stream
+MOST_LINES = 1000  # of a CSV record: an open quote must not swallow the remaining stream
 SHOWN = 200  # characters of a bad line that are kept
 
 
 class Line(NamedTuple):
-    """A line without its end; None where it was too long to be kept."""
+    """A line without its line break; None if it is too long."""
 
     number: int
     text: bytes | None
@@ -31,7 +31,7 @@ class Line(NamedTuple):
 
 
 class ArrivedRow(NamedTuple):
-    """A row, and where it stood."""
+    """A row and its place in the input."""
 
     row: dict[str, Any]
     line: int
@@ -39,7 +39,7 @@ class ArrivedRow(NamedTuple):
 
 
 class RejectedLine(NamedTuple):
-    """A line that is no row of this stream, and why."""
+    """A line that is not a row of this stream, and why."""
 
     line: int
     why: str
@@ -47,7 +47,11 @@ class RejectedLine(NamedTuple):
 
 
 class Lines:
-    r"""Cuts bytes as they come; what is left of an unfinished line waits, up to the longest that a line may be.
+    r"""Splits arriving bytes into lines; an unfinished line waits, up to the greatest length of a line.
+
+    Args:
+        offset: the offset in the input of the first byte.
+        number: the number of lines before it.
 
     >>> lines = Lines()
     >>> [line.text for line in lines.cut(b"a\nb")], [line[:2] for line in lines.cut(b"c\n")]
@@ -55,11 +59,11 @@ class Lines:
     """
 
     def __init__(self, offset: int = 0, number: int = 0) -> None:
-        self.offset, self.number = offset, number  # behind the last whole line, and how many there were
+        self.offset, self.number = offset, number  # after the last whole line, and the number of lines
         self._rest, self._dropped = b"", 0
 
     def cut(self, data: bytes, last: bool = False) -> list[Line]:
-        """The lines that are whole now; with `last` also one that has no end."""
+        """The lines that are complete now; with `last` also one without a line break."""
         *pieces, self._rest = (self._rest + data).split(b"\n")
         lines = [self._line(piece, 1) for piece in pieces]
         if last and (self._rest or self._dropped):
@@ -81,15 +85,15 @@ class Lines:
 class Rows(Protocol):
     """Turns lines into rows."""
 
-    known: dict[str, Any]  # what the head of the input told, for whoever begins in the middle
-    held: list[Line]  # lines that are not a whole row yet
+    known: dict[str, Any]  # header and delimiter, for a reader that begins in the middle
+    held: list[Line]  # lines that are not a complete row yet
 
     def read(self, lines: list[Line], last: bool = False) -> Iterator[ArrivedRow | RejectedLine]:
-        """Rows and refusals in the order of the lines; `last` says that no line follows."""
+        """Rows and rejected lines in order; `last`: no line follows."""
 
 
 class NdjsonRows:
-    r"""Each line an object.
+    r"""A row per line, as a JSON object.
 
     >>> [type(found).__name__ for found in NdjsonRows().read(Lines().cut(b'{"age": 41}\n{"age": }\n\n'))]
     ['ArrivedRow', 'RejectedLine']
@@ -100,7 +104,7 @@ class NdjsonRows:
         self.held: list[Line] = []
 
     def read(self, lines: list[Line], last: bool = False) -> Iterator[ArrivedRow | RejectedLine]:
-        """An empty line is nothing."""
+        """Skip empty lines."""
         for line in lines:
             if line.text is not None and not line.text.strip():
                 continue
@@ -113,7 +117,12 @@ class NdjsonRows:
 
 
 class CsvRows:
-    r"""A header, then records; a quoted cell may go over several lines. Of a bad record only the first line is refused.
+    r"""A header, then records; a quoted cell may span several lines. Of a bad record only the first line is rejected.
+
+    Args:
+        format: delimiter, quote, encoding and number signs.
+        known: the header and delimiter, if reading begins in the middle.
+        check: refuses a wrong header.
 
     >>> rows = CsvRows(CsvFormat())
     >>> [found[0] for found in rows.read(Lines().cut(b'age,sex\n41,"f\n30,m\n31,f,f\n32,"m\nn"\n'), last=True)]
@@ -124,21 +133,18 @@ class CsvRows:
         self, format: CsvFormat, known: dict[str, Any] | None = None, check: Callable[[Sequence[str]], None] | None = None
     ) -> None:
         usual = replace(PLAIN, delimiter=None, thousands="." if format.decimal == "," else "")
-        points, format = (
-            format.thousands != "",
-            format.fill_defaults(usual),
-        )  # rows come one by one: nothing can be detected of them
+        points, format = format.thousands != "", format.fill_defaults(usual)  # rows arrive one by one: nothing is detected
         self._encoding, self._pair = format.encoding or "utf-8", (format.decimal or ".", format.thousands or "")
         if self._encoding.lower().startswith(("utf-16", "utf16", "utf-32", "utf32")):
-            right = "give UTF-8, or an encoding of one byte a sign"
-            raise BadInput(f"a stream in {self._encoding} cannot be cut into lines", right=right)
+            right = "give UTF-8, or an encoding with one byte per character"
+            raise BadInput(f"a stream in {self._encoding} cannot be split into lines", right=right)
         self.known, self._format, self._check = dict(known or {}), format, check or (lambda names: None)
         self._refuse_points = points and self._pair[0] == ","
         self._quote = format.quote.encode() if format.quote else None
         self.held: list[Line] = []
 
     def read(self, lines: list[Line], last: bool = False) -> Iterator[ArrivedRow | RejectedLine]:
-        """A record that is not whole waits for more lines."""
+        """An incomplete record waits for more lines."""
         todo = deque(lines)
         while todo or (last and self.held):
             if todo:
@@ -184,7 +190,7 @@ class CsvRows:
         return {name: cell or None for name, cell in zip(header, cells, strict=True)}
 
     def _number(self, cell: str) -> str:
-        """Numbers in plain digits; a point that no reading explains costs the line."""
+        """Numbers in plain digits; a line with an ambiguous point is rejected."""
         if self._refuse_points and (both := stray_point(cell, self._pair[1])):
             raise BadLine(f"{both}, and this stream has decimal commas")
         return plain_number_text(cell, *self._pair)
@@ -194,7 +200,7 @@ class CsvRows:
             return next(records([text], delimiter, self._format.quote or None, strict=True), [""]) or [""]
         except csv.Error as error:
             after = "expected after" in str(error)
-            why = "a quoted cell goes on after its closing quote" if after else "a quoted cell is never closed"
+            why = "a quoted cell continues after its closing quote" if after else "a quoted cell is never closed"
             raise BadLine("a cell is too long" if "limit" in str(error) else why) from None
 
     def _read_header(self, text: str) -> None:
@@ -209,5 +215,5 @@ class CsvRows:
 
 
 def reject_line(line: Line, why: str) -> RejectedLine:
-    """A line set aside, with as much of it as helps to find it."""
+    """A rejected line, with its beginning."""
     return RejectedLine(line.number, why, (line.text or b"")[:SHOWN].decode("utf-8", "replace"))

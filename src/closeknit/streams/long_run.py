@@ -1,7 +1,7 @@
-"""The long run: how secrets were spread over all that came, the older the less it counts; and closeness to that.
+"""The long run: the distribution of sensitive values over all rows, older rows with less weight; and closeness to it.
 
-A window in which everybody has the same secret is close to itself, whatever it tells. A second guarantee asks that a class is
-also near what the stream has shown over a long time. These counts stay at home.
+A window in which all rows have the same sensitive value is close to itself, whatever it reveals. A second guarantee requires a
+class to be close to the stream over a long time, too. These counts are private.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from closeknit.core.model import Model
 from closeknit.streams.arrivals import Arrivals, Ints
 from closeknit.streams.window_tables import secret_codes
 
-UNIT = 256  # a row that has just come; whole numbers keep every verdict exact
+UNIT = 256  # weight of a new row; whole numbers keep every verdict exact
 
 
 @dataclass(frozen=True, eq=False)
 class LongRun:
-    """A guarantee of closeness whose reference is the long run: counted under a name of its own, beside the window's.
+    """A guarantee of closeness whose reference is the long run, counted under its own name next to that of the window.
 
     >>> import closeknit as ck
     >>> LongRun(ck.TCloseness("disease", 0.4)).describe(None)
@@ -45,12 +45,12 @@ class LongRun:
 
     @property
     def secret(self) -> str:
-        """Whose long run."""
+        """The sensitive attribute."""
         return str(self.model.column)
 
     @property
     def column(self) -> tuple[str, str]:
-        """No column has an empty name, so nothing else is called so."""
+        """A name of its own: no column has an empty name."""
         return ("", self.secret)
 
     @property
@@ -59,7 +59,7 @@ class LongRun:
         return self.model.requested
 
     def describe(self, domain: Domain | None) -> str:
-        """The guarantee, and what is compared with what."""
+        """The guarantee and its reference."""
         return f"{self.model.describe(domain)}, to the long run"
 
     def refuse(self, classes: Classes) -> None:
@@ -83,7 +83,11 @@ class LongRun:
 
 
 class DecayedCounts:
-    """Counts of one secret that fade: with each block of rows what came before loses the share `1 / memory`.
+    """Decaying counts of one sensitive attribute: each block of rows reduces the older weights by the share `1 / memory`.
+
+    Args:
+        kind: the kind of the attribute.
+        memory: the number of blocks after which a weight has fallen to about a third.
 
     >>> from closeknit.core.kinds import flat
     >>> counts = DecayedCounts(flat(), memory=2)
@@ -95,10 +99,10 @@ class DecayedCounts:
 
     def __init__(self, kind: Kind, memory: int) -> None:
         self.kind, self.memory = kind, memory
-        self.weights: dict[int, list[Any]] = {}  # by digest: what is left of its rows, and what is shown of it
+        self.weights: dict[int, list[Any]] = {}  # by digest: the weight of its rows, and the published value
 
     def add(self, digests: Ints, cells: NDArray[np.object_]) -> None:
-        """A block of rows has come."""
+        """Add a block of rows."""
         faded = {key: [left * (self.memory - 1) // self.memory, cell] for key, (left, cell) in self.weights.items()}
         self.weights = {key: entry for key, entry in faded.items() if entry[0] > 0}
         found, first, counts = np.unique(digests, return_index=True, return_counts=True)
@@ -106,12 +110,12 @@ class DecayedCounts:
             self.weights.setdefault(key, [0, cell])[0] += UNIT * rows
 
     def encode(self, digests: Ints) -> CodedSecret:
-        """Rows in the domain of the long run; all of them are part of it."""
+        """Codes of rows in the domain of the long run, which includes them."""
         keys, codes, domain = self._bind_values()
         return codes[np.searchsorted(keys, digests)], domain
 
     def reference(self) -> Ints:
-        """What is left of every leaf."""
+        """The weight of every leaf."""
         keys, codes, domain = self._bind_values()
         left = np.array([self.weights[key][0] for key in keys.tolist()], dtype=np.int64)
         counts = np.zeros(domain.size + 1, dtype=np.int64)
@@ -126,6 +130,6 @@ class DecayedCounts:
 
 
 def add_secrets(rows: Arrivals, names: list[str], counts: dict[str, DecayedCounts], kept: NDArray[np.bool_]) -> None:
-    """Add a block of rows to the counts of every secret; rows that count nowhere are left out."""
+    """Add the `kept` rows of a block to the counts of every sensitive attribute."""
     for name, decayed in counts.items():
         decayed.add(rows.secrets[kept, names.index(name)], rows.cells[name][kept])

@@ -1,4 +1,4 @@
-"""Plain values as JSON beside numeric arrays: what a checkpoint may hold, read back exactly, and never as code.
+"""Plain values as JSON and numeric arrays: what a checkpoint may hold, read back exactly, without running code.
 
 >>> arrays = []
 >>> packed = pack({"last": (0.1, None), "codes": np.array([3, 1]), 7: {"Ann", "Bob"}}, arrays)
@@ -15,7 +15,6 @@ import io
 import json
 import zipfile
 from collections import deque
-from collections.abc import Callable
 from datetime import date
 from fractions import Fraction
 from hashlib import sha256
@@ -28,11 +27,15 @@ from closeknit.streams.arrivals import Arrivals
 
 Arrays = list[NDArray[Any]]
 DIGEST = sha256().digest_size
-TAG = "$"  # marks a mapping that stands for something which JSON does not have
+TAG = "$"  # marks a mapping that represents a value that JSON does not have
+NAMES = {kind: kind.__name__.lower() for kind in (bytes, date, Fraction, tuple, set, deque)} | {
+    frozenset: "set",
+    Arrivals: "rows",
+}
 
 
 def to_bytes(value: Any) -> bytes:
-    """One file: a digest of what follows, the JSON and the arrays, each under its number.
+    """One file: a digest of the content, then the JSON and the numbered arrays.
 
     >>> from_bytes(to_bytes([1, np.array([2.5])]))
     [1, array([2.5])]
@@ -47,10 +50,10 @@ def to_bytes(value: Any) -> bytes:
 
 
 def from_bytes(data: bytes) -> Any:
-    """What `to_bytes` was given; anything else is a ValueError."""
+    """The value that `to_bytes` was given; any other bytes raise ValueError."""
     digest, data = data[:DIGEST], data[DIGEST:]
-    if sha256(data).digest() != digest:  # compiled code trusts what stands in it
-        raise ValueError("the content is not the one that was written")
+    if sha256(data).digest() != digest:  # compiled code trusts the content
+        raise ValueError("the content was changed")
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays = [file[f"a{i}"] for i in range(len(file.files) - 1)]
@@ -60,7 +63,7 @@ def from_bytes(data: bytes) -> Any:
 
 
 def pack(value: Any, arrays: Arrays) -> Any:
-    """JSON of a value; arrays are put aside and numbered."""
+    """The JSON of a value; arrays are appended to `arrays` and replaced by their numbers."""
     if value is None or isinstance(value, bool | int | float | str):
         return value.item() if isinstance(value, np.generic) else value
     if isinstance(value, np.generic):
@@ -75,7 +78,7 @@ def pack(value: Any, arrays: Arrays) -> Any:
 
 
 def unpack(packed: Any, arrays: Arrays) -> Any:
-    """The value again."""
+    """The value of what `pack` returned."""
     if isinstance(packed, list):
         return [unpack(part, arrays) for part in packed]
     if not isinstance(packed, dict):
@@ -94,31 +97,17 @@ def unpack(packed: Any, arrays: Arrays) -> Any:
     parts = unpack(of, arrays)
     if kind == "cells":
         return _cells(parts)
-    made: dict[str, Callable[[Any], Any]] = {
-        "dict": dict,
-        "tuple": tuple,
-        "set": set,
-        "deque": lambda pair: deque(pair[0], maxlen=pair[1]),
-    }
-    return Arrivals(**parts) if kind == "rows" else made[kind](parts)
+    if kind == "deque":
+        return deque(parts[0], maxlen=parts[1])
+    return Arrivals(**parts) if kind == "rows" else {"dict": dict, "tuple": tuple, "set": set}[kind](parts)
 
 
 def _name_of(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return "cells" if value.dtype == object else "array"
-    names = {
-        bytes: "bytes",
-        date: "date",
-        Fraction: "fraction",
-        tuple: "tuple",
-        set: "set",
-        frozenset: "set",
-        deque: "deque",
-        Arrivals: "rows",
-    }
-    if type(value) not in names:
+    if type(value) not in NAMES:
         raise TypeError(f"a checkpoint cannot hold a value of type {type(value).__name__}")
-    return names[type(value)]
+    return NAMES[type(value)]
 
 
 def _content(kind: str, value: Any, arrays: Arrays) -> Any:

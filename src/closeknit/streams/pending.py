@@ -1,4 +1,4 @@
-"""Rows that came and have not left, by their position in the stream: a ring that grows where the delay is one in seconds."""
+"""Pending rows by their position in the stream: a ring, which grows if the delay is in seconds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pending:
     """
 
     def __init__(self) -> None:
-        self.first = self.end = 0  # positions: the oldest that may be here, and the next to come
+        self.first = self.end = 0  # positions: the oldest that may be pending, and the next one
         self._here = np.zeros(SMALLEST, dtype=bool)
         self._rows: Arrivals | None = None
 
@@ -34,41 +34,32 @@ class Pending:
         return int(self._here.sum())
 
     def add(self, rows: Arrivals, first: int) -> None:
-        """Rows with consecutive positions, the next ones to come."""
-        if self.first == self.end:  # nothing is here
+        """Add the next rows; `first` is the position of the first one."""
+        if self.first == self.end:  # empty
             self.first = self.end = first
         self._make_room(first + len(rows) - self.first, rows)
-        assert self._rows is not None and first == self.end
-        slots: Any = np.arange(first, first + len(rows)) & (len(self._here) - 1)
-        if len(rows) == 1:  # a slice costs a tenth of a list of places
-            slots = slice(int(slots[0]), int(slots[0]) + 1)
-        self._here[slots] = True
-        for mine, new in zip(_arrays(self._rows), _arrays(rows), strict=True):
-            mine[slots] = new
+        assert first == self.end
+        self._store(np.arange(first, first + len(rows)), rows)
         self.end = first + len(rows)
 
     def take(self, positions: NDArray[np.integer]) -> Arrivals:
         """The rows at these positions."""
-        assert self._rows is not None
-        return self._rows.take(positions & (len(self._here) - 1))
+        return self._ring.take(positions & (len(self._here) - 1))
 
     def quasi(self, positions: NDArray[np.integer]) -> Reals:
-        """Their quasi-identifiers alone."""
-        assert self._rows is not None
-        return self._rows.quasi[positions & (len(self._here) - 1)]
+        """Only their quasi-identifiers."""
+        return self._ring.quasi[positions & (len(self._here) - 1)]
 
     def persons(self, positions: NDArray[np.integer]) -> Ints:
-        """Their persons alone."""
-        assert self._rows is not None
-        return self._rows.persons[positions & (len(self._here) - 1)]
+        """Only their persons."""
+        return self._ring.persons[positions & (len(self._here) - 1)]
 
     def secrets(self, positions: NDArray[np.integer]) -> Ints:
-        """Their secrets alone."""
-        assert self._rows is not None
-        return self._rows.secrets[positions & (len(self._here) - 1)]
+        """Only the digests of their sensitive values."""
+        return self._ring.secrets[positions & (len(self._here) - 1)]
 
     def drop(self, positions: NDArray[np.integer]) -> None:
-        """These have left."""
+        """Remove these rows."""
         self._here[positions & (len(self._here) - 1)] = False
         while self.first < self.end and not self._here[self.first & (len(self._here) - 1)]:
             ahead = np.arange(self.first, min(self.first + SMALLEST, self.end))
@@ -76,29 +67,38 @@ class Pending:
             self.first += int(np.argmax(here)) if here.any() else len(ahead)
 
     def is_pending(self, position: int) -> bool:
-        """Whether the row at a position has not left."""
+        """Whether the row at a position is pending."""
         return self.first <= position < self.end and bool(self._here[position & (len(self._here) - 1)])
 
     def positions(self, first: int = 0, end: int | None = None) -> Ints:
-        """All that are here, the oldest first; between two positions where these are given, the second one not included."""
+        """Positions of all pending rows, oldest first; from `first` up to but not including `end`."""
         span = np.arange(max(first, self.first), self.end if end is None else min(end, self.end))
         return span[self._here[span & (len(self._here) - 1)]]
 
     def restore(self, positions: Ints, rows: Arrivals | None, first: int, end: int) -> None:
-        """Rows of a checkpoint, into an empty ring; none where all had left."""
+        """Fill an empty ring with the rows of a checkpoint; None if there are none."""
         assert len(self) == 0
         if rows is not None:
             self.first = self.end = first
             self._make_room(end - first, rows)
-            assert self._rows is not None
-            slots = positions & (len(self._here) - 1)
-            self._here[slots] = True
-            for mine, kept in zip(_arrays(self._rows), _arrays(rows), strict=True):
-                mine[slots] = kept
+            self._store(positions, rows)
         self.first, self.end = first, end
 
+    def _store(self, positions: Ints, rows: Arrivals) -> None:
+        slots: Any = positions & (len(self._here) - 1)
+        if len(slots) == 1:  # a slice is ten times cheaper than an index array
+            slots = slice(int(slots[0]), int(slots[0]) + 1)
+        self._here[slots] = True
+        for mine, new in zip(_arrays(self._ring), _arrays(rows), strict=True):
+            mine[slots] = new
+
+    @property
+    def _ring(self) -> Arrivals:
+        assert self._rows is not None
+        return self._rows
+
     def _make_room(self, span: int, like: Arrivals) -> None:
-        """A ring at least as long as the span of positions that it has to hold."""
+        """Lengthen the ring to hold this span of positions."""
         length = max(len(self._here), SMALLEST, 1 << (span - 1).bit_length())
         if self._rows is not None and length == len(self._here):
             return

@@ -1,4 +1,4 @@
-"""A server of Redis as the connector sees it: its address, commands and raw answers, and what it refuses in one sentence."""
+"""A Redis server: its address, commands and raw answers, and its errors as one sentence."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from closeknit.core.errors import BadInput, suggest_name
 
-ANSWER = 30.0  # seconds after which a server that says nothing is given up
+ANSWER = 30.0  # seconds to wait for an answer
 OPTIONS = {"in": ("group", "consumer", "count", "field", "end"), "out": ("field",)}
 EXAMPLE = "redis://localhost:6379/0/people?group=closeknit&consumer=one"
 
 
 @dataclass(frozen=True)
 class RedisAddress:
-    """A stream in a database of a server, and what its address asks for.
+    """A stream in a database of a server, and the options of its address.
 
     >>> place = RedisAddress.of("redis://ann:secret@localhost/0/people?group=g&consumer=c", "in")
     >>> str(place), place.port, place.options
@@ -38,23 +38,28 @@ class RedisAddress:
     options: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, url: str, way: str) -> RedisAddress:
-        """Read an address; `way` is "in" or "out"."""
-        right = "write " + (EXAMPLE if way == "in" else EXAMPLE.partition("?")[0])
+    def of(cls, url: str, direction: str) -> RedisAddress:
+        """Read an address.
+
+        Args:
+            url: as `redis://localhost:6379/0/people?group=closeknit&consumer=one`.
+            direction: "in" or "out".
+        """
+        right = "write " + (EXAMPLE if direction == "in" else EXAMPLE.partition("?")[0])
         parts = urlsplit(url)
         shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         try:
             host, port = parts.hostname or "localhost", parts.port or 6379
         except ValueError:
-            raise BadInput(f"{shown} has a port that is none", right=right) from None
+            raise BadInput(f"{shown} has an invalid port", right=right) from None
         db, _, key = parts.path.removeprefix("/").partition("/")
         if not (db.isascii() and db.isdigit()) or not key:
             raise BadInput(f"{shown} names no database and stream", right=right)
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         for name in options:
-            if name not in OPTIONS[way]:
-                raise BadInput(f"{shown} has '{name}' behind its ?", right=suggest_name(name, OPTIONS[way]))
-        for name in ("group", "consumer") if way == "in" else ():
+            if name not in OPTIONS[direction]:
+                raise BadInput(f"{shown} has the unknown option '{name}'", right=suggest_name(name, OPTIONS[direction]))
+        for name in ("group", "consumer") if direction == "in" else ():
             if not options.get(name):
                 raise BadInput(f"{shown} names no {name}", right=right)
         count = options.get("count", "1")
@@ -68,9 +73,13 @@ class RedisAddress:
 
 
 class Server:
-    """A connection that answers as Redis does, in bytes and lists, whatever the version of the client makes of them.
+    """A connection whose answers are those of Redis, in bytes and lists, whatever the version of the client.
 
-    An answer that got lost may have had its effect. So nothing is asked twice: whoever is cut off starts again at a checkpoint.
+    A command whose answer is lost may have had its effect. So no command is repeated: a stream that is cut off resumes from its
+    checkpoint.
+
+    Args:
+        place: the address of a stream on the server.
 
     >>> Server(RedisAddress("localhost", 1, 0, "people"))
     Traceback (most recent call last):
@@ -101,20 +110,17 @@ class Server:
             return self.client.execute_command(*words)
 
     def groups(self) -> list[dict[str, Any]]:
-        """Those that read the stream."""
-        return (
-            [as_record(one) for one in self.ask("XINFO", "GROUPS", self.place.key)]
-            if self.ask("EXISTS", self.place.key)
-            else []
-        )
+        """The groups that read the stream."""
+        known = self.ask("EXISTS", self.place.key)
+        return [as_record(one) for one in self.ask("XINFO", "GROUPS", self.place.key)] if known else []
 
     def close(self) -> None:
-        """No more is asked."""
+        """End the connection."""
         self.client.close()
 
 
 def client_library() -> Any:
-    """The module `redis`, which comes with an extra.
+    """The module `redis`, which an extra installs.
 
     >>> client_library().__name__
     'redis'
@@ -128,7 +134,7 @@ def client_library() -> Any:
 
 
 def as_record(answer: list[Any]) -> dict[str, Any]:
-    """Names and values that come in turn.
+    """A mapping from alternating names and values.
 
     >>> as_record([b"name", b"g", b"pending", 0])
     {'name': 'g', 'pending': 0}
@@ -139,25 +145,25 @@ def as_record(answer: list[Any]) -> dict[str, Any]:
 
 @contextmanager
 def translate_errors(place: RedisAddress) -> Iterator[None]:
-    """What a server refuses, said as one sentence.
+    """Turn an error of the server into one sentence.
 
     >>> with translate_errors(RedisAddress("localhost", 6379, 0, "people")):
     ...     raise client_library().ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value")
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: redis://localhost:6379/0/people: this key holds no stream; choose another one
+    closeknit.core.errors.BadInput: redis://localhost:6379/0/people: this key is not a stream; choose another one
     """
     errors = client_library().exceptions
     try:
         yield
     except (errors.AuthenticationError, errors.NoPermissionError) as error:
         right = "write redis://user:password@..., or put the password into REDISCLI_AUTH"
-        raise BadInput(f"Redis does not let us in ({error})", file=place, right=right) from None
+        raise BadInput(f"Redis refuses the login ({error})", file=place, right=right) from None
     except (errors.ConnectionError, errors.TimeoutError) as error:
-        right = "start one, or correct the address; a stream that ran goes on from its checkpoint"
+        right = "start one, or correct the address; the stream resumes from its checkpoint"
         raise BadInput(f"no Redis answers there ({error})", file=place, right=right) from None
     except errors.WatchError:
-        raise BadInput("somebody else writes to this stream", file=place, right="choose another one") from None
+        raise BadInput("another process writes to this stream", file=place, right="choose another one") from None
     except errors.RedisError as error:
         if "WRONGTYPE" in str(error):
-            raise BadInput("this key holds no stream", file=place, right="choose another one") from None
-        raise BadInput(f"Redis refuses it ({error})", file=place, right="ask whoever runs it") from None
+            raise BadInput("this key is not a stream", file=place, right="choose another one") from None
+        raise BadInput(f"Redis refuses a command ({error})", file=place, right="ask the administrator of the server") from None

@@ -1,4 +1,4 @@
-"""Where batches go. A sink writes them, says what stands for good, and can go back to that: all that a connector has to do."""
+"""Outputs of a stream. A sink writes batches, marks what is safe, and can return to a mark."""
 
 from __future__ import annotations
 
@@ -18,26 +18,31 @@ Mark = dict[str, Any]
 
 
 class Sink(Protocol):
-    """A connector for what goes out."""
+    """A connector for published batches."""
 
     def write(self, number: int, batch: Columns) -> None:
-        """One batch; after a restart a number may come again, with the same rows."""
+        """Write a batch; after a restart a number may be written again, with the same rows."""
 
     def mark(self) -> Mark:
-        """Everything written is safe; plain values by which `seek` knows it."""
+        """Make everything written safe; plain values from which `seek` finds this place again."""
 
     def seek(self, mark: Mark) -> None:
-        """What was written behind the mark will be written again: take it back where that can be done."""
+        """Return to a mark: later batches will be written again, so remove them if possible."""
 
     def empty(self) -> None:
-        """A new stream begins: nothing of an older one may stay."""
+        """Begin a new stream: remove what an older one wrote."""
 
     def close(self) -> None:
-        """No more is written."""
+        """Release the output."""
 
 
 class FileSink:
-    r"""Rows at the end of a file, one below the other. Going back cuts the file: each row stands there exactly once.
+    r"""Rows appended to a file. Returning to a mark truncates it, so the file has each row exactly once.
+
+    Args:
+        path: the file.
+        csv: whether to write CSV instead of NDJSON.
+        mode: the permissions of the file.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -56,17 +61,17 @@ class FileSink:
         try:
             self._handle = os.open(self.path, os.O_WRONLY | os.O_CREAT, mode)
             if not stat.S_ISREG(os.fstat(self._handle).st_mode):
-                raise BadInput("this is no file that rows can be put into", file=path, right="choose another name")
+                raise BadInput("this is not a regular file", file=path, right="choose another name")
             os.fchmod(self._handle, mode)
         except OSError as error:
             raise explain_os_error(error, path) from None
 
     def write(self, number: int, batch: Columns) -> None:
-        """As `Sink` says; the number does not stand in the file."""
+        """As `Sink`; the number is not written."""
         self.write_bytes(csv_bytes(batch, self._offset == 0) if self._csv else ndjson_bytes(batch))
 
     def write_bytes(self, data: bytes) -> None:
-        """Put this at the end."""
+        """Append bytes."""
         try:
             _write_all(self._handle, data)
         except OSError as error:
@@ -74,22 +79,22 @@ class FileSink:
         self._offset += len(data)
 
     def mark(self) -> Mark:
-        """As `Sink` says: the length of the file, on the disk."""
+        """As `Sink`: the length of the file on disk."""
         os.fsync(self._handle)
         return {"path": self.path, "offset": self._offset, "csv": self._csv}
 
     def seek(self, mark: Mark) -> None:
-        """As `Sink` says."""
-        right = "name the output that the checkpoint was made with, or begin with another --checkpoint folder"
+        """As `Sink`."""
+        right = "name the output of the checkpoint, or begin with another --checkpoint folder"
         if (mark.get("path"), mark.get("csv")) != (self.path, self._csv):
             raise BadInput(f"the checkpoint writes to {describe_mark(mark)}", file=self.path, right=right)
         if (there := os.fstat(self._handle).st_size) < mark["offset"]:
             what = f"the file has {there:,} bytes, and the checkpoint has written {mark['offset']:,}"
-            raise BadInput(what, file=self.path, right="put it back as it was, or begin with another --checkpoint folder")
+            raise BadInput(what, file=self.path, right="restore the file, or begin with another --checkpoint folder")
         self._cut(mark["offset"])
 
     def empty(self) -> None:
-        """Begin anew."""
+        """As `Sink`."""
         self._cut(0)
 
     def _cut(self, offset: int) -> None:
@@ -97,12 +102,16 @@ class FileSink:
         self._offset = os.lseek(self._handle, offset, os.SEEK_SET)
 
     def close(self) -> None:
-        """As `Sink` says."""
+        """As `Sink`."""
         os.close(self._handle)
 
 
 class PipeSink:
-    r"""Standard output or a named pipe: a line for each batch with its number, so that whoever reads can drop repeats.
+    r"""Standard output or a named pipe: a line for each batch with its number, so that the reader can drop repeats.
+
+    Args:
+        handle: the file descriptor.
+        csv: whether to write CSV instead of NDJSON.
 
     >>> import tempfile
     >>> with tempfile.TemporaryFile() as file:
@@ -116,33 +125,36 @@ class PipeSink:
         self._handle, self._csv, self._begun = os.dup(handle), csv, False
 
     def write(self, number: int, batch: Columns) -> None:
-        """As `Sink` says."""
+        """As `Sink`."""
         rows = ",".join(lines_of(batch))
         data = csv_bytes(batch, not self._begun) if self._csv else f'{{"batch":{number},"rows":[{rows}]}}\n'.encode()
         self._begun = True
         _write_all(self._handle, data)
 
     def mark(self) -> Mark:
-        """As `Sink` says; what went into a pipe is gone."""
+        """As `Sink`; a pipe has no place to return to."""
         return {"path": None}
 
     def seek(self, mark: Mark) -> None:
-        """As `Sink` says: batches behind the mark come once more."""
+        """As `Sink`: batches after the mark are written again."""
         if mark.get("path") is not None:
             right = "name that file as output, or begin with another --checkpoint folder"
             raise BadInput(f"the checkpoint writes to {describe_mark(mark)}, not to a pipe", right=right)
-        _write_all(self._handle, b"\n")  # the end of a line that was torn when the process was killed
+        _write_all(self._handle, b"\n")  # ends a line that was incomplete when the process was killed
 
     def empty(self) -> None:
-        """As `Sink` says: nothing stays in a pipe."""
+        """As `Sink`: nothing to remove."""
 
     def close(self) -> None:
-        """As `Sink` says."""
+        """As `Sink`."""
         os.close(self._handle)
 
 
 class Rejects:
-    r"""Lines that were no rows: kept in a private file if there is one.
+    r"""Rejected lines, in a private file if a path is given.
+
+    Args:
+        path: the file, or None.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -156,28 +168,28 @@ class Rejects:
         self._file = None if path is None else FileSink(path, mode=0o600)
 
     def write(self, line: int, why: str, text: str) -> None:
-        """One line: its number, the reason, and how it begins."""
+        """Write a rejected line: its number, the reason, and its beginning."""
         if self._file is not None:
             self._file.write_bytes((json.dumps({"line": line, "why": why, "text": text}, ensure_ascii=False) + "\n").encode())
 
     def mark(self) -> Mark:
-        """As a sink."""
+        """As `Sink`."""
         return {"path": None} if self._file is None else self._file.mark()
 
     def seek(self, mark: Mark) -> None:
-        """As a sink; a file that was not asked for before begins here."""
+        """As `Sink`; a file that the checkpoint does not have begins here."""
         if self._file is not None and mark.get("path") is not None:
             self._file.seek(mark)
         else:
             self.empty()
 
     def empty(self) -> None:
-        """Begin anew."""
+        """As `Sink`."""
         if self._file is not None:
             self._file.empty()
 
     def close(self) -> None:
-        """As a sink."""
+        """As `Sink`."""
         if self._file is not None:
             self._file.close()
 
@@ -192,7 +204,7 @@ def ndjson_bytes(batch: Columns) -> bytes:
 
 
 def csv_bytes(batch: Columns, header: bool) -> bytes:
-    """The canonical text, with or without its header.
+    """The canonical CSV text, with or without its header.
 
     >>> csv_bytes(Columns.of({"age": [30]}), header=False)
     b'30\\n'
@@ -208,7 +220,7 @@ def _write_all(handle: int, data: bytes) -> None:
 
 
 def describe_mark(mark: Mark) -> str:
-    """Where a mark was made.
+    """The output of a mark, for a message.
 
     >>> describe_mark({"path": "rows.csv", "offset": 0, "csv": True}), describe_mark({"path": None})
     ('rows.csv as CSV', 'a pipe')

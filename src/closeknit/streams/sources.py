@@ -1,4 +1,4 @@
-"""Where rows come from. A source gives blocks, says where it stands, and can go back there: all that a connector has to do."""
+"""Inputs of a stream. A source returns blocks of rows, marks its place, and can return to a mark."""
 
 from __future__ import annotations
 
@@ -16,41 +16,48 @@ from closeknit.io.csv import CsvFormat
 from closeknit.io.faults import explain_os_error
 from closeknit.streams.lines import ArrivedRow, CsvRows, Lines, NdjsonRows, RejectedLine, Rows
 
-CHUNK = 1 << 16  # bytes that are read at once: memory does not grow with the speed of the writer
-REREAD = 1 << 12  # bytes before an offset by which an input is known again
+CHUNK = 1 << 16  # bytes read at once: memory does not grow with the speed of the writer
+REREAD = 1 << 12  # bytes before an offset by which an input is recognised
 Mark = dict[str, Any]
 Check = Callable[[Sequence[str]], None]
 
 
 @dataclass(frozen=True)
 class Block:
-    """What came at once: rows in their order, and lines that are none."""
+    """Rows that arrived together, in order, and rejected lines."""
 
     rows: list[ArrivedRow] = field(default_factory=list)
     refused: list[RejectedLine] = field(default_factory=list)
 
 
 class Source(Protocol):
-    """A connector for what comes in."""
+    """A connector for arriving rows."""
 
     def read(self, wait: float | None) -> Block | None:
-        """What came; an empty block where nothing came for `wait` seconds (None: for ever) or a signal did; None at the end."""
+        """The next rows; an empty block after `wait` seconds of silence (None: no limit) or a signal; None at the end."""
 
     def mark(self) -> Mark:
-        """Plain values by which `seek` finds the place behind all that `read` gave."""
+        """Plain values from which `seek` finds the place after all rows that `read` returned."""
 
     def commit(self) -> None:
-        """The last mark is in a checkpoint: what stands before it will not be asked for again."""
+        """The last mark is in a checkpoint: rows before it will not be read again."""
 
     def seek(self, mark: Mark) -> None:
-        """Go on there; an input that is not the same is refused."""
+        """Resume at a mark; refuse another input."""
 
     def close(self) -> None:
-        """No more is read."""
+        """Release the input."""
 
 
 class FileSource:
-    r"""A file, a named pipe or (path None) standard input, as NDJSON or CSV.
+    r"""A file, a named pipe or standard input, as NDJSON or CSV.
+
+    Args:
+        path: the file or pipe; None for standard input.
+        csv: the format of a CSV input; None for NDJSON.
+        wake: a file descriptor that ends waiting when it becomes readable.
+        replay: after a restart, whether a pipe sends all rows again (True) or only the remaining ones (False).
+        check: refuses a wrong header.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -66,13 +73,11 @@ class FileSource:
         path: str | PathLike[str] | None,
         csv: CsvFormat | None = None,
         wake: int | None = None,
-        again: bool | None = None,
+        replay: bool | None = None,
         check: Check | None = None,
     ) -> None:
-        """`csv` None means NDJSON; `wake` is a handle that ends waiting when something can be read from it; `again` says
-        whether a pipe that is taken up again tells everything from its start, or goes on; `check` refuses a wrong header."""
         self.name = "standard input" if path is None else str(path)
-        self._csv, self._again, self._check = csv, again, check
+        self._csv, self._replay, self._check = csv, replay, check
         try:
             self._handle = os.dup(0) if path is None else os.open(path, os.O_RDONLY | os.O_NONBLOCK)
             if stat.S_ISDIR(os.fstat(self._handle).st_mode):
@@ -84,10 +89,10 @@ class FileSource:
             if handle is not None:
                 self._poll.register(handle, select.POLLIN | select.POLLHUP)
         self._lines, self._rows, self._ended = Lines(), self._reader({}), False
-        self._end, self._recent = 0, b""  # how much was read, and the last of it
+        self._end, self._recent = 0, b""  # bytes read, and the last of them
 
     def read(self, wait: float | None) -> Block | None:
-        """As `Source` says."""
+        """As `Source`."""
         if self._ended:
             return None
         ready = dict(self._poll.poll(None if wait is None else max(int(wait * 1000), 0)))
@@ -102,8 +107,8 @@ class FileSource:
         return None if self._ended and not block.rows and not block.refused else block
 
     def mark(self) -> Mark:
-        """As `Source` says: the offset behind the last row, and a digest of what stands before it."""
-        unfinished = self._rows.held[:1]  # is read again
+        """As `Source`: the offset after the last row, and a digest of the bytes before it."""
+        unfinished = self._rows.held[:1]  # will be read again
         offset = unfinished[0].start if unfinished else self._lines.offset
         number = unfinished[0].number - 1 if unfinished else self._lines.number
         tail = self._recent[: max(len(self._recent) - (self._end - offset), 0)][-REREAD:]
@@ -116,10 +121,10 @@ class FileSource:
         }
 
     def commit(self) -> None:
-        """As `Source` says: a file stays as it is."""
+        """As `Source`: a file does not change."""
 
     def seek(self, mark: Mark) -> None:
-        """As `Source` says."""
+        """As `Source`."""
         if "offset" not in mark:
             right = "name that as input, or begin with another --checkpoint folder"
             raise BadInput(f"the checkpoint reads from {mark.get('path')}", file=self.name, right=right)
@@ -128,22 +133,22 @@ class FileSource:
             return
         if self._seekable():
             os.lseek(self._handle, offset - before, os.SEEK_SET)
-        elif self._again is None:
+        elif self._replay is None:
             what = f"a pipe cannot be wound forward, and the checkpoint has read {offset:,} bytes of the input"
             right = "give --pipe replay if the sender repeats all rows, or --pipe resume if it sends only the remaining ones"
             raise BadInput(what, file=self.name, right=right)
-        if not self._seekable() and self._again:
+        if not self._seekable() and self._replay:
             self._skip(offset - before)
-        if self._seekable() or self._again:
+        if self._seekable() or self._replay:
             self._remember(self._exactly(before))
             if hashlib.sha256(self._recent).hexdigest() != mark["digest"]:
-                right = "give the same input again, or begin with another --checkpoint folder"
+                right = "give the same input, or begin with another --checkpoint folder"
                 raise BadInput("this is not the input that the checkpoint has read", file=self.name, right=right)
         self._end = offset
         self._lines, self._rows = Lines(offset, mark["lines"]), self._reader(mark["known"])
 
     def close(self) -> None:
-        """As `Source` says."""
+        """As `Source`."""
         os.close(self._handle)
 
     def _reader(self, known: Mark) -> Rows:

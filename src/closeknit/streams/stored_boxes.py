@@ -1,4 +1,4 @@
-"""Generalizations that were published and may be used again: CASTLE's Omega."""
+"""Published generalizations that may be reused: CASTLE's Omega."""
 
 from __future__ import annotations
 
@@ -15,18 +15,23 @@ from closeknit.streams.arrivals import Ints, Reals
 
 @dataclass(eq=False)
 class StoredBox:
-    """A published box, since when it is known, and who was published with it."""
+    """A published box and the rows published with it."""
 
     lo: Reals
     hi: Reals
-    since: float  # position or seconds
+    since: float  # when it was published: a position, or seconds
     persons: Ints
     secrets: Ints
-    oldest: int = -1  # position of the oldest row of its class: while that is pending, the class is not published
+    oldest: int = -1  # position of the oldest row of its class: while it is pending, the class is not published
 
 
 class Omega:
-    """The youngest `most` of them, none older than `age`.
+    """The newest stored boxes.
+
+    Args:
+        axes: the geometry of the quasi columns.
+        most: the most boxes.
+        age: the greatest age of a box, in positions or seconds.
 
     >>> from closeknit.kernels.geometry.declared_axes import number_axes
     >>> omega = Omega(number_axes([100.0]), most=2, age=10)
@@ -43,12 +48,12 @@ class Omega:
         self.all: deque[StoredBox] = deque()
 
     def store(self, stored: StoredBox, now: float) -> None:
-        """One more; the oldest make room."""
+        """Add a box; the oldest ones are dropped if there are too many."""
         self.all.append(stored)
         self._forget(now)
 
     def covering(self, row: Reals, now: float) -> list[StoredBox]:
-        """Those that cover a row, the oldest first."""
+        """The boxes that cover a row, oldest first."""
         self._forget(now)
         if not self.all:
             return []
@@ -65,5 +70,5 @@ class Omega:
         return [(each.lo, each.hi, each.since, each.persons, each.secrets, each.oldest) for each in self.all]
 
     def restore(self, state: list[Any]) -> None:
-        """Go on from what `state` gave."""
+        """Resume from what `state` returned."""
         self.all = deque(StoredBox(*each) for each in state)

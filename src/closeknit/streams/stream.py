@@ -1,8 +1,9 @@
-"""`Stream`: what all stream algorithms share. Rows get positions, wait, and leave in whole classes; these are written here.
+"""`Stream`: what all stream algorithms share. Rows get positions, wait, and are published in whole classes, written here.
 
-An algorithm says which rows leave together (`_arrive`, `_due`, `_end` give `Emission`s); it never writes. A class leaves as one
-batch, its rows in the order of their written cells, so that neither arrival nor person shows. All choices derive from a secret
-of 256 bits that is drawn once and kept in the checkpoint, and from what is decided: unpredictable outside, the same on replay.
+An algorithm decides which rows are published together (`_arrive`, `_due`, `_end` yield `Emission`s); it never writes. A class
+is published as one batch, its rows in the order of their written cells, which reveals neither arrival nor person. All choices
+derive from a 256-bit secret, drawn once and kept in the checkpoint, and from the decision at hand: unpredictable to others,
+and the same on replay.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import inspect
 import secrets as operating_system
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -30,7 +31,7 @@ from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import WrittenTable
 from closeknit.io.files import read
 from closeknit.io.frames import to_frame
-from closeknit.kernels.geometry.declared_axes import box_cost, box_costs, boxes_of
+from closeknit.kernels.geometry.declared_axes import box_costs, boxes_of
 from closeknit.streams.arrivals import Arrivals, Coder, Ints, Reals
 from closeknit.streams.batch_writing import write_classes
 from closeknit.streams.checkpoint import load, save
@@ -38,55 +39,71 @@ from closeknit.streams.counters import Counters
 from closeknit.streams.pending import Pending
 from closeknit.streams.rolling_certificate import build_certificate, count_classes
 
-BLOCK = 4096  # rows of a frame that are taken at once: memory does not grow with the frame
+BLOCK = 4096  # rows of a frame that are processed at once: memory does not grow with the frame
 BASE = frozenset({"schema", "models", "secret", "coder", "pending", "counters", "position", "ended", "init_params", "_names"})
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Emission:
-    """A class that leaves now: the positions of its rows, and the box that is written (theirs where none is given)."""
+    """A class to be published now.
+
+    Args:
+        positions: the positions of its rows.
+        box: the lower and upper ends that are written; by default those of its rows.
+        window: the window whose guarantees it meets, which is published.
+        at: the position that is being handled; by default that of the last row.
+        joins: whether it extends a class that was published before.
+    """
 
     positions: Ints
     box: tuple[Reals, Reals] | None = None
-    window: int | None = None  # the guarantee's scope, published
-    at: int | None = None  # the position that is being handled; left out, that of the last row that came
-    joins: bool = False  # a class that was published before
+    window: int | None = None
+    at: int | None = None
+    joins: bool = False
+
+
+Emissions = Emission | list[Emission]
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Of a stream whose guarantees compare with a part of it: how the certificate speaks of that."""
+    """How a certificate describes guarantees that compare with a part of the stream.
 
-    text: str  # follows the guarantee
-    note: str  # follows what the guarantees cover
-    why: str  # nobody else can tell
+    Args:
+        text: follows each guarantee.
+        note: follows the note on what the guarantees cover.
+        why: why a recipient cannot recompute them.
+    """
 
-
-@dataclass(frozen=True, eq=False)
-class _PendingWrite:
-    """A class that has left `pending` and is not written yet."""
-
-    leaving: Emission
-    lo: Reals
-    hi: Reals
+    text: str
+    note: str
+    why: str
 
 
 class Stream(ABC):
-    """The contract: `push`, `push_many`, `tick`, `flush`, `save`, `load`. Whoever needs each batch apart asks `batches_of`,
-    `batches_due` and `batches_at_end`."""
+    """Base class of stream algorithms: `push`, `push_many`, `tick`, `flush`, `save`, `load`, and a rolling `certificate`.
 
-    name: ClassVar[str]
-    timed: bool = False  # whether `tick` matters: a delay in seconds counts from the last tick before a row came
-    clock: Any = None  # of a timed stream: what tells the time of a row; "tick" is the last tick
-    init_params: Mapping[str, Any]  # what it was made with; kept with the checkpoint
+    A subclass defines `_arrive` and `_end`; every other hook has a default. `batches_of`, `batches_due` and `batches_at_end`
+    return one batch at a time.
+
+    Args:
+        schema: roles and kinds of the columns; every quasi domain must be declared.
+        models: the requested guarantees.
+        seed: makes all choices reproducible; by default the secret is random.
+    """
+
+    name: ClassVar[str] = ""
+    timed: bool = False  # whether `tick` matters: a delay in seconds counts from the last tick before a row arrived
+    clock: Any = None  # of a timed stream: a function that returns seconds, or "tick" for the last tick
+    init_params: Mapping[str, Any]  # kept in the checkpoint
     scope: Scope | None = None
-    folds: ClassVar[bool] = False  # whether its rows know sensitive values by what they fold to
-    extra_models: Sequence[Model] = ()  # guarantees beside `models`, counted at home
+    folds: ClassVar[bool] = False  # whether look-alike sensitive values count as one
+    extra_models: Sequence[Model] = ()  # further guarantees, measured privately
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
         stream = super().__new__(cls)
-        if args or params:  # a copy is made without any
+        if args or params:  # a copy has neither
             stream.init_params = inspect.signature(cls.__init__).bind(stream, *args, **params).arguments
             stream.init_params.pop("self", None)
         return stream
@@ -101,65 +118,90 @@ class Stream(ABC):
         self.counters = Counters()
         self.position = 0  # of the next row
         self.ended = False
-        self._names: tuple[str, ...] | None = None  # of the last row that was pushed
+        self._names: tuple[str, ...] | None = None  # columns of the last row pushed
 
     def push(self, row: Mapping[str, Any]) -> list[Row]:
-        """One row comes; the rows that leave now."""
+        """Add one row.
+
+        Args:
+            row: a cell for each column of the schema; None where it is missing.
+
+        Returns:
+            The rows that are published now.
+        """
         if not isinstance(row, Mapping) or (names := tuple(row)) != self._names:
             _check_names(self.schema, row)
             self._names = names
         self._refuse_ended()
-        left = self._emit_all(self._accept(self.coder.encode_row(row, self.position)))
-        return _as_rows(self._write_classes(left).columns) if left else []
+        classes = self._emit_all(self._accept(self.coder.encode_row(row, self.position)))
+        return _as_rows(self._write_classes(classes).columns) if classes else []
 
     @property
     def due(self) -> float | None:
-        """When the next row has to leave, in seconds; None where none waits or no time tells."""
+        """When the next row must be published, in seconds; None if no row waits or the delay is counted in rows."""
         return None
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a certificate has to say beside the guarantees."""
+        """Notes for the certificate in addition to the guarantees."""
         return ()
 
     @property
     def certificate(self) -> Certificate:
-        """What holds for all rows that have left so far."""
+        """What holds for all rows published so far."""
         return build_certificate(self)
 
     def push_many(self, frame: Any) -> Any:
-        """All rows of a frame come, one after the other; a frame of the rows that leave."""
+        """Add all rows of a table, one after the other.
+
+        Args:
+            frame: a table of pandas, polars or Arrow, or `Columns`.
+
+        Returns:
+            The rows that are published, as a table of the same library.
+        """
         columns = read(frame, None, self.schema.list_needed)
         whole_frame = self._join_batches(block.columns for block in self.blocks_of(columns))
         return whole_frame if isinstance(frame, Columns) else to_frame(whole_frame, frame, text=self.schema.quasi)
 
     def tick(self, now: float) -> list[Row]:
-        """Time has come; the rows whose delay is over leave, also when no row comes."""
+        """Advance the clock, also if no row arrives.
+
+        Args:
+            now: the time in seconds.
+
+        Returns:
+            The rows whose delay is over.
+        """
         return _as_rows(self._join_batches(self.batches_due(now)))
 
     def flush(self) -> list[Row]:
-        """The stream has ended; what may still leave, leaves, and the rest is suppressed."""
+        """End the stream.
+
+        Returns:
+            The rows that can still be published; the remaining ones are suppressed.
+        """
         self._refuse_ended()
         return _as_rows(self._join_batches(block.columns for block in self.blocks_at_end()))
 
     def blocks_of(self, columns: Columns) -> Iterator[WrittenTable]:
-        """As `push_many`, block by block, and the position of each row that leaves: that stays at home."""
+        """As `push_many`, block by block, with the position of each published row, which is private."""
         self._refuse_ended()
         meanings = self.coder.meanings(columns)
         for a in range(0, columns.rows, BLOCK):
             rows = meanings.rows(a, min(a + BLOCK, columns.rows), self.position)
-            if left := self._emit_all(self._accept(rows)):
-                yield self._write_classes(left)
+            if classes := self._emit_all(self._accept(rows)):
+                yield self._write_classes(classes)
 
     def blocks_at_end(self) -> Iterator[WrittenTable]:
-        """As `flush`, in the same way."""
+        """As `flush`, with the position of each published row, which is private."""
         self._refuse_ended()
-        if left := self._emit_all(self._end()):
-            yield self._write_classes(left)
+        if classes := self._emit_all(self._end()):
+            yield self._write_classes(classes)
         self._close()
 
     def batches_of(self, columns: Columns) -> Iterator[Columns]:
-        """As `push_many`, batch by batch. Rows that are refused leave the stream as it was."""
+        """As `push_many`, batch by batch. If a row is refused, the stream is unchanged."""
         self._refuse_ended()
         yield from self._batches(self._accept(self.coder.encode(columns, self.position)))
 
@@ -175,69 +217,88 @@ class Stream(ABC):
         self._close()
 
     def save(self, path: str | PathLike[str]) -> None:
-        """A private file from which `load` goes on as if nothing had happened; it appears whole or not at all."""
+        """Write a private checkpoint, whole or not at all.
+
+        Args:
+            path: the file, from which `load` resumes.
+        """
         save(self, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """The stream that was saved; a file of another algorithm or version is refused."""
+        """Resume from a checkpoint; a file of another algorithm or version is refused.
+
+        Args:
+            path: a file that `save` wrote.
+        """
         stream = load(path, cls)
         assert isinstance(stream, cls)
         return stream
 
-    # what an algorithm says ------------------------------------------------------------------------------------------
+    # what an algorithm defines -----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _arrive(self, rows: Arrivals, first: int) -> Iterable[Emission | list[Emission]]:
-        """Rows came (they are pending already); what leaves because of each of them, in order; a list leaves at once."""
+    def _arrive(self, rows: Arrivals, first: int) -> Iterable[Emissions]:
+        """Rows arrived, the first at position `first`, and are pending; yield what each makes publishable, in order.
+
+        Classes in one list are published at once.
+        """
 
     @abstractmethod
-    def _end(self) -> Iterable[Emission | list[Emission]]:
-        """No row will come."""
+    def _end(self) -> Iterable[Emissions]:
+        """No more rows arrive; yield what can still be published."""
 
-    def _due(self, now: float) -> Iterable[Emission | list[Emission]]:
-        """The time is now; nothing to do where a delay is counted in rows."""
+    def _due(self, now: float) -> Iterable[Emissions]:
+        """The time is `now`; yield the classes that are due. By default none: the delay is counted in rows."""
         return ()
 
     def _state(self) -> dict[str, Any]:
-        """What a checkpoint keeps of the algorithm beside pending rows, counters, secret: numbers, texts, bytes, dates, None,
-        arrays, and lists, tuples, sets and dicts of them. Left as it is: whatever `self` has that `Stream` does not know.
-        Say less where something can be made again (and then make it in `_restore`), never more than the delay bounds."""
+        """What a checkpoint keeps of the algorithm in addition to pending rows, counters and secret.
+
+        Numbers, texts, bytes, dates, None, arrays, and lists, tuples, sets and dicts of them. By default all attributes that
+        `Stream` does not define. Return less where `_restore` can derive the rest; the size must be bounded by the delay.
+        """
         return {name: value for name, value in vars(self).items() if name not in BASE}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `_state` gave: called on a new stream made with the same parameters, after its pending rows, counters
-        and secret have been put back."""
+        """Resume from `_state`, in a new stream with the same parameters, pending rows, counters and secret."""
         for name, value in state.items():
             setattr(self, name, value)
-
-    # what it may use ---------------------------------------------------------------------------------------------------
 
     def recheck_models(
         self, rows: Arrivals, positions: Ints, class_of: NDArray[np.integer], windows: Ints | None
     ) -> dict[Model, bool]:
-        """After a whole stream: which guarantees that compare with a part of it are kept by these classes of its rows."""
+        """After a whole stream: for guarantees that compare with a part of it, whether the published classes meet them.
+
+        Args:
+            rows: all rows of the stream.
+            positions: the published ones.
+            class_of: the class of each published row.
+            windows: the window of each published row.
+        """
         return {}
 
+    # what it may use ---------------------------------------------------------------------------------------------------
+
     def _suppress(self, positions: Ints) -> None:
-        """These rows never leave; they are counted."""
+        """Count these rows as suppressed and forget them."""
         self.counters.suppressed += len(positions)
         if len(positions):
             self.pending.drop(positions)
 
     def choice(self, *what: object) -> np.random.Generator:
-        """Random numbers for one decision, from the secret and what is decided."""
+        """Random numbers for one decision, from the secret and the decision at hand."""
         text = "/".join(str(part) for part in what)
         return np.random.default_rng(np.frombuffer(hashlib.sha256(self.secret + text.encode()).digest(), dtype=np.uint64))
 
-    # how it is written -------------------------------------------------------------------------------------------------
+    # how classes are written -------------------------------------------------------------------------------------------
 
     def _refuse_ended(self) -> None:
         if self.ended:
-            raise BadInput("the stream has ended", right="nothing can be pushed after flush(); begin another one")
+            raise BadInput("the stream has ended", right="nothing can be pushed after flush(); begin a new stream")
 
-    def _accept(self, rows: Arrivals) -> Iterable[Emission | list[Emission]]:
-        """Rows get their positions and wait."""
+    def _accept(self, rows: Arrivals) -> Iterable[Emissions]:
+        """Give rows their positions and hand them to the algorithm."""
         first = self.position
         self.pending.add(rows, first)
         self.position += len(rows)
@@ -248,58 +309,49 @@ class Stream(ABC):
     def _join_batches(self, batches: Iterable[Columns]) -> Columns:
         return concat_columns(list(batches) or [self._empty()])
 
-    def _batches(self, leaving: Iterable[Emission | list[Emission]]) -> Iterator[Columns]:
-        return (self._write_classes([one]).columns for each in leaving for one in self._emit(each))
+    def _batches(self, emissions: Iterable[Emissions]) -> Iterator[Columns]:
+        return (self._write_classes([one]).columns for each in emissions for one in self._emit(each))
 
-    def _emit_all(self, leaving: Iterable[Emission | list[Emission]]) -> list[_PendingWrite]:
-        return [one for each in leaving for one in self._emit(each)]
+    def _emit_all(self, emissions: Iterable[Emissions]) -> list[Emission]:
+        return [one for each in emissions for one in self._emit(each)]
 
-    def _emit(self, leaving: Emission | list[Emission]) -> list[_PendingWrite]:
-        return [self._emit_one(leaving)] if isinstance(leaving, Emission) else self._emit_many(leaving)
-
-    def _emit_many(self, classes: list[Emission]) -> list[_PendingWrite]:
-        """As one after the other, but quicker; each is written as the box of its rows."""
+    def _emit(self, emitted: Emissions) -> list[Emission]:
+        """Count classes and remove them from `pending` before the algorithm is asked for the next one."""
+        classes = [emitted] if isinstance(emitted, Emission) else emitted
         if not classes:
             return []
         rows = np.concatenate([each.positions for each in classes])
         class_of = np.repeat(np.arange(len(classes)), [len(each.positions) for each in classes])
         lo, hi = boxes_of(self.pending.quasi(rows), class_of, len(classes))
+        for i, each in enumerate(classes):
+            lo[i], hi[i] = each.box or (lo[i], hi[i])
         at = self.position - 1 if classes[0].at is None else classes[0].at
-        losses = box_costs(self.coder.axes, lo, hi)
-        self.counters.count_classes(rows, class_of, self.pending.persons(rows), losses, at)
+        persons, losses = self.pending.persons(rows), box_costs(self.coder.axes, lo, hi)
+        self.counters.count_classes(rows, class_of, None if classes[0].joins else persons, losses, at)
         self.pending.drop(rows)
-        return [_PendingWrite(*each) for each in zip(classes, lo, hi, strict=True)]
+        return [replace(each, box=box) for each, box in zip(classes, zip(lo, hi, strict=True), strict=True)]
 
     def _close(self) -> None:
         self._suppress(self.pending.positions())
         self.ended = True
 
-    def _emit_one(self, leaving: Emission) -> _PendingWrite:
-        """A class is counted and waits no more before the next one is asked for."""
-        rows, at = leaving.positions, self.position - 1 if leaving.at is None else leaving.at
-        lo, hi = leaving.box or (side[0] for side in boxes_of(self.pending.quasi(rows), np.zeros(len(rows), np.int64), 1))
-        loss = float(box_cost(self.coder.axes, lo, hi))
-        self.counters.count_class(rows, None if leaving.joins else self.pending.persons(rows), loss, at)
-        self.pending.drop(rows)
-        return _PendingWrite(leaving, lo, hi)
-
-    def _write_classes(self, left: Sequence[_PendingWrite]) -> WrittenTable:
-        """Their cells: they stay in the ring until the next rows come."""
-        positions = np.concatenate([each.leaving.positions for each in left])
-        rows, sizes = self.pending.take(positions), [len(each.leaving.positions) for each in left]
-        lo, hi = np.stack([each.lo for each in left]), np.stack([each.hi for each in left])
-        count_classes(self, rows, sizes, lo, hi, [each.leaving.joins for each in left])
-        found = write_classes(self.coder, rows, sizes, lo, hi, [each.leaving.window for each in left])
-        return WrittenTable(found.columns, positions[found.rows])
+    def _write_classes(self, classes: Sequence[Emission]) -> WrittenTable:
+        """The cells of counted classes, whose rows stay in the ring until the next rows arrive."""
+        positions, sizes = np.concatenate([each.positions for each in classes]), [len(each.positions) for each in classes]
+        rows, boxes = self.pending.take(positions), [each.box for each in classes if each.box is not None]
+        lo, hi = (np.stack(side) for side in zip(*boxes, strict=True))
+        count_classes(self, rows, sizes, lo, hi, [each.joins for each in classes])
+        written = write_classes(self.coder, rows, sizes, lo, hi, [each.window for each in classes])
+        return WrittenTable(written.columns, positions[written.rows])
 
     def _empty(self) -> Columns:
         return Columns({name: Column(np.empty(0, dtype=object), np.empty(0, np.int32)) for name in self.schema.published}, 0)
 
 
 def _refuse(schema: Schema) -> None:
-    """What a stream cannot serve."""
+    """Refuse a schema that a stream cannot serve."""
     if not require_schema(schema).quasi:
-        raise BadInput("the schema has no quasi column", right="name the columns by which a person could be recognised")
+        raise BadInput("the schema has no quasi column", right="name the columns that could identify a person")
     for name in schema.quasi:
         if name in schema.sensitive:
             raise BadInput("is quasi and sensitive", column=name, right="give it one role")
@@ -308,7 +360,7 @@ def _refuse(schema: Schema) -> None:
             right = "make it quasi, sensitive or identifier, or name it in allow_unique: in a stream a timestamp is a position"
             raise BadInput("is plain in a stream", column=name, right=right)
     if "window" in schema.published:
-        raise BadInput("is the name of the window's number", column="window", right="give the column another name")
+        raise BadInput("is the name of the window number", column="window", right="rename the column")
 
 
 def _derive_secret(seed: int) -> bytes:
@@ -316,13 +368,13 @@ def _derive_secret(seed: int) -> bytes:
 
 
 def seconds(now: float) -> float:
-    """A time that somebody tells."""
+    """A time in seconds, checked."""
     try:
-        if isfinite(told := float(now)):
-            return told
+        if isfinite(time := float(now)):
+            return time
     except (TypeError, ValueError, OverflowError):
         pass
-    raise BadInput(f"{now!r} is no time", right="give seconds, as time.time() does")
+    raise BadInput(f"{now!r} is not a time", right="give seconds, as time.time() does")
 
 
 def _check_names(schema: Schema, row: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A stream as a recipe asks for it: `stream: {castle: {k: 100, delta: 10000}, position: number, time: seen}`."""
+"""A stream as a recipe requests it: `stream: {castle: {k: 100, delta: 10000}, position: number, time: seen}`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ from closeknit.streams import REGISTRY
 from closeknit.streams.stream import Stream
 
 COLUMN_KEYS = ("position", "time")
-OTHER_PARAMS = ("self", "schema", "models", "seed", "clock")  # parameters that stand elsewhere in a recipe, or in none
+OTHER_PARAMS = ("self", "schema", "models", "seed", "clock")  # parameters that a recipe has elsewhere, or not at all
 
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """An algorithm by its name, its parameters, and the columns that tell a row's position and time, if any.
+    """A stream algorithm and its parameters.
+
+    Args:
+        name: the algorithm.
+        params: its parameters.
+        position: the column with a row's position; None if there is none.
+        time: the column with a row's time; None if there is none.
 
     >>> StreamRequest.of({"castle": {"k": 100, "delta": 10000}, "position": "number"})
     StreamRequest(name='castle', params={'k': 100, 'delta': 10000}, position='number', time=None)
@@ -35,7 +41,11 @@ class StreamRequest:
 
     @classmethod
     def of(cls, form: Any) -> StreamRequest:
-        """From what stands under the key `stream`."""
+        """From the value of the key `stream`.
+
+        Args:
+            form: the name of an algorithm, or a mapping with its parameters.
+        """
         right = f"write {{castle: {{k: 100, delta: 10000}}}}; known are: {', '.join(sorted(REGISTRY))}"
         form = {form: {}} if isinstance(form, str) else form
         if not isinstance(form, Mapping) or len(names := [key for key in form if key not in COLUMN_KEYS]) != 1:
@@ -48,13 +58,19 @@ class StreamRequest:
             raise BadInput(f"stream '{name}' has {params!r} for its parameters", right="write {parameter: value}")
         for key in COLUMN_KEYS:
             if not isinstance(form.get(key), str | None):
-                raise BadInput(f"stream has {key}={form[key]!r}, which is no column", right="name a column of the rows")
+                raise BadInput(f"stream has {key}={form[key]!r}, which is not a column", right="name a column of the rows")
         requested = cls(name, {str(key): value for key, value in params.items()}, *(form.get(key) for key in COLUMN_KEYS))
         requested._check_names()
         return requested
 
     def build(self, schema: Schema, models: Sequence[Model], seed: int | None) -> Stream:
-        """The stream, at its beginning. Its clock is `tick`: whoever runs it says what time it is."""
+        """A new stream, whose clock is `tick`.
+
+        Args:
+            schema: roles and kinds of the columns.
+            models: the guarantees.
+            seed: makes all choices reproducible.
+        """
         cls = REGISTRY[self.name]
         takes = inspect.signature(cls.__init__).parameters
         if models and "models" not in takes:
@@ -70,7 +86,7 @@ class StreamRequest:
         for name in (self.position, self.time):
             if name is not None and name in schema.plain:
                 right = "leave the column without a role: it is read, but must not be published"
-                raise BadInput("tells position or time, and is plain", column=name, right=right)
+                raise BadInput("is the position or time of a row, and is plain", column=name, right=right)
         return stream
 
     def _check_names(self) -> None:

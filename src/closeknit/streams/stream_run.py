@@ -1,7 +1,7 @@
-"""Source -> stream -> sink, so that a kill at any instant loses nothing and repeats nothing that can be taken back.
+"""Source -> stream -> sink: a process killed at any instant loses no row and repeats no batch that can be removed.
 
-A checkpoint names a place of the input, a place of the output and the state between them, at one instant. What is done after
-it is done again after a kill, in the same way: positions, batch numbers and choices come out the same.
+A checkpoint has a place in the input, a place in the output and the state between them, at one instant. Work after it is
+replayed after a kill, with the same positions, batch numbers and choices.
 """
 
 from __future__ import annotations
@@ -21,12 +21,28 @@ from closeknit.streams.sinks import Rejects, Sink
 from closeknit.streams.sources import Block, Source
 from closeknit.streams.stream import Stream
 
-PATIENCE = 0.2  # seconds of silence after which a stream with a delay in seconds is told the time
+PATIENCE = 0.2  # seconds of silence after which a stream with a delay in seconds gets a tick
 
 
 @dataclass
 class StreamRun:
-    r"""One run of a stream. `go` works until the input ends or `stopping` says so, and tells which it was.
+    r"""One run of a stream, begun with `begin` or `resume`.
+
+    Args:
+        stream: the stream.
+        source: its input.
+        sink: its output.
+        order: which rows are accepted.
+        rejects: where rejected lines are written.
+        clock: returns the time in seconds.
+        folder: where checkpoints are written; None for none.
+        every: rows between checkpoints.
+        strict: whether a rejected line ends the run.
+        stopping: whether the run should stop.
+        watch: called with the run after each block, and with True after each checkpoint.
+        number: the number of the last checkpoint.
+        batches: the number of the last batch written.
+        set_aside: the number of rejected lines.
 
     >>> import tempfile, time
     >>> from pathlib import Path
@@ -52,12 +68,12 @@ class StreamRun:
     rejects: Rejects
     clock: Callable[[], float]
     folder: CheckpointFolder | None = None
-    every: int = 100_000  # rows between checkpoints
+    every: int = 100_000
     strict: bool = False
     stopping: Callable[[], bool] = lambda: False
-    watch: Callable[[StreamRun, bool], None] = lambda run, kept: None  # told after each block, and after each checkpoint
-    number: int = 0  # of the checkpoint
-    batches: int = 0  # written; the number of the last one
+    watch: Callable[[StreamRun, bool], None] = lambda run, saved: None
+    number: int = 0
+    batches: int = 0
     set_aside: int = 0
     _replay: deque[Tick] = field(default_factory=deque)
     _now: float = 0.0
@@ -65,24 +81,31 @@ class StreamRun:
     _offset: int | None = None  # of the input
 
     def begin(self) -> None:
-        """A new stream: the first checkpoint stands before anything is written."""
+        """Begin a new stream: the first checkpoint is saved before anything is written."""
         if self.folder is not None:
             self._save_checkpoint()
         self.sink.empty()
         self.rejects.empty()
 
-    def resume(self, beside: dict[str, Any], ticks: Sequence[Tick]) -> None:
-        """Go back to where a checkpoint was made; `ticks` came after it."""
-        self.source.seek(beside["source"])
-        self.sink.seek(beside["sink"])
-        self.rejects.seek(beside["rejects"])
-        self.order.last = beside["last"]
-        self.number, self.batches, self.set_aside = beside["number"], beside["batches"], beside["set_aside"]
-        self._now = beside["now"]
+    def resume(self, metadata: dict[str, Any], ticks: Sequence[Tick]) -> None:
+        """Return to a checkpoint.
+
+        Args:
+            metadata: what was stored with the stream.
+            ticks: the ticks since then.
+        """
+        for place, name in ((self.source, "source"), (self.sink, "sink"), (self.rejects, "rejects")):
+            place.seek(metadata[name])
+        self.order.last, self._now = metadata["last"], metadata["now"]
+        self.number, self.batches, self.set_aside = metadata["number"], metadata["batches"], metadata["rejected"]
         self._replay, self._saved_at = deque(ticks), self.stream.position
 
     def run(self) -> bool:
-        """True if the input has ended and all has left; False if it was stopped, and waits in its checkpoint."""
+        """Process the input.
+
+        Returns:
+            True if the input has ended and the stream is flushed; False if the run was stopped and saved a checkpoint.
+        """
         while not self.stream.ended:
             if self.stopping() and self.folder is not None:
                 self._save_checkpoint()
@@ -112,7 +135,7 @@ class StreamRun:
 
     def _push_by_clock(self, rows: list[ArrivedRow]) -> None:
         while rows:
-            self._repeat_ticks()
+            self._replay_ticks()
             count = len(rows)
             if self._replay:
                 count = min(count, self._replay[0].position - self.stream.position)
@@ -120,7 +143,7 @@ class StreamRun:
                 self._tick(self._time())
             self._push(rows[:count])
             rows = rows[count:]
-        self._repeat_ticks()
+        self._replay_ticks()
 
     def _push(self, rows: list[ArrivedRow]) -> None:
         if not rows:
@@ -132,23 +155,23 @@ class StreamRun:
         except BadInput as bad:
             if self.stream.position != before:
                 raise
-            if len(rows) == 1:  # which was not taken
+            if len(rows) == 1:
                 self._reject_line(RejectedLine(rows[0].line, str(bad), ""))
             for found in rows if len(rows) > 1 else ():
                 self._push([found])
 
-    def _repeat_ticks(self) -> None:
-        """Ticks of the log that came at this row."""
+    def _replay_ticks(self) -> None:
+        """Replay the logged ticks of this row."""
         while self._replay and self._replay[0].position <= self.stream.position and not self._replay[0].end:
             tick = self._replay.popleft()
             if tick.position < self.stream.position or tick.batch not in (None, self.batches):
                 logged, found = (tick.position, tick.batch), (self.stream.position, self.batches)
                 what = f"the log of ticks has row and batch {logged}, the stream has {found}"
-                raise BadInput(what, right="give the same input again")
+                raise BadInput(what, right="give the same input")
             self._tick(tick.now, noted=True)
 
     def _tick(self, now: float, silent: bool = False, noted: bool = False) -> None:
-        """Tell the time; `noted` says that it will be known again after a crash, `silent` that no row hangs on it."""
+        """Advance the time; `noted`: it is known again after a crash; `silent`: no row depends on it."""
         counters, self._now = self.stream.counters, now
         tick = Tick(now, self.stream.position, self.batches, self._offset)
         before = counters.suppressed, self.batches
@@ -163,7 +186,7 @@ class StreamRun:
             self.folder.log_tick(tick)
 
     def _emit(self, batches: Iterable[Columns], cause: Tick | None = None) -> None:
-        """Write batches; the time that made them leave, where no input tells it, is safe before the first one."""
+        """Write batches; a time that caused them and is not in the input is logged before the first one."""
         if cause is not None and self._by_clock and not self._replay:
             batches = self._log_first(batches, cause)
         for batch in batches:
@@ -190,31 +213,31 @@ class StreamRun:
         self.rejects.write(bad.line, bad.why, bad.text)
 
     def _finish(self) -> None:
-        self._repeat_ticks()
+        self._replay_ticks()
         end = Tick(self._now, self.stream.position, None, self._offset, end=True)
         self._emit(self.stream.batches_at_end(), end)
         if self.folder is not None:
             self._save_checkpoint()
 
     def _save_checkpoint(self) -> None:
-        """A checkpoint, after all that it tells of is safe."""
+        """Save a checkpoint, after everything before it is safe."""
         assert self.folder is not None
         self.number += 1
-        beside = {
+        metadata = {
             "number": self.number,
             "source": self.source.mark(),
             "sink": self.sink.mark(),
             "rejects": self.rejects.mark(),
             "batches": self.batches,
             "last": self.order.last,
-            "set_aside": self.set_aside,
+            "rejected": self.set_aside,
             "now": self._now,
         }
-        self.folder.save(self.stream, beside)
+        self.folder.save(self.stream, metadata)
         self.source.commit()
         self._saved_at = self.stream.position
         self.watch(self, True)
 
     def _time(self) -> float:
-        """Never earlier than it was, also after a restart."""
+        """The time, which never decreases, also after a restart."""
         return max(self._now, self.clock())

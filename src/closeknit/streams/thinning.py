@@ -1,8 +1,8 @@
-"""The last rows of a stream that keep no guarantee together: one row after the other is left out until the rest does.
+"""The last rows of a stream, if they do not meet the guarantees together: rows are dropped until the remaining ones do.
 
-Each time the row goes whose leaving brings the rest nearest to what is asked; of rows with the same secrets the oldest.
-Of many different secrets only those with the largest surplus are tried, and of many rows several go at once: up to `TRIED`
-secrets and `STEPS` rows this is the plain greedy choice.
+Each step drops the row whose removal brings the others nearest to the guarantees; among rows with the same sensitive values,
+the oldest. If there are many sensitive values only those with the largest surplus are tried, and of many rows several are
+dropped at once: up to `TRIED` values and `STEPS` rows this is the plain greedy choice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ Ints = NDArray[np.int64]
 
 
 def thin_rows(table: Table, models: Sequence[Model]) -> Ints:
-    """The rows of a table that are left when the guarantees hold for them as one class; none where they never do.
+    """The rows of a table that remain when they meet the guarantees as one class; none if they never do.
+
+    Args:
+        table: the rows; their numbers are positions in the stream.
+        models: the guarantees.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
@@ -39,7 +43,7 @@ def thin_rows(table: Table, models: Sequence[Model]) -> Ints:
         step = -(-len(rows) // STEPS)
         kinds, kind_of = np.unique(codes[rows], axis=0, return_inverse=True)
         if len(names) == 0:
-            return rows[:0]  # fewer rows never mend what does not speak of secrets
+            return rows[:0]  # fewer rows never help a guarantee without a sensitive attribute
         worst = _choose_removal(table, names, about, kinds, kind_of.ravel())
         rows = np.delete(rows, np.flatnonzero(kind_of.ravel() == worst)[:step])
     return np.sort(rows)
@@ -51,14 +55,14 @@ def _holds(table: Table, models: Sequence[Model]) -> bool:
 
 
 def _choose_removal(table: Table, names: list[Secret], models: Sequence[Model], kinds: NDArray[np.int32], kind_of: Ints) -> int:
-    """Which combination of secrets loses a row."""
+    """The combination of sensitive values that loses a row."""
     counts = np.bincount(kind_of, minlength=len(kinds))
     surplus = np.zeros(len(kinds))
     for place, name in enumerate(names):
         domain = table.secret(name)[1]
         reference = table.references.get(name, table.count_values(name).reference)
-        held = np.bincount(kinds[:, place], weights=counts, minlength=domain.size + 1)
-        surplus += (held / counts.sum() - reference / max(reference.sum(), 1))[kinds[:, place]]
+        present = np.bincount(kinds[:, place], weights=counts, minlength=domain.size + 1)
+        surplus += (present / counts.sum() - reference / max(reference.sum(), 1))[kinds[:, place]]
     tried = np.sort(np.argsort(-surplus, kind="stable")[:TRIED])
     after = counts - (np.arange(len(kinds)) == tried[:, None])  # [tried, kinds]
     sizes = after.sum(axis=1)
@@ -73,7 +77,7 @@ def _choose_removal(table: Table, names: list[Secret], models: Sequence[Model], 
 
 
 def _histogram(table: Table, name: Secret, values: NDArray[np.int32], after: Ints) -> Histogram:
-    """One secret in every class that is tried."""
+    """One sensitive attribute in every class that is tried."""
     domain = table.secret(name)[1]
     codes, place = np.unique(values, return_inverse=True)
     dense = np.zeros((len(after), len(codes)), dtype=np.int64)

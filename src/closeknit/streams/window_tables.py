@@ -1,16 +1,15 @@
-"""The rows of a window that still wait, as a static `Table` whose classes are judged against all rows of that window.
+"""The pending rows of a window as a static `Table` whose classes are judged against all rows of that window.
 
-Quasi cells come from the arrived positions: numbers that occur are the leaves of a number column, declared trees keep their
-leaves, texts stand in their order. What a domain does not know counts as missing here and is written as `*` by the stream.
-Secrets are bound to the values of the whole window, so that the ground distance is the window's and never that of the rows
-that happen to wait. Where a guarantee has no place for a missing secret (an ordered distance), rows without one count nowhere.
+The leaves of a numeric column are the numbers that occur; declared trees keep their leaves; texts are in their order. A value
+outside its domain counts as missing here, and the stream writes it as `*`. Sensitive attributes are bound to the values of the
+whole window, so that the ground distance is that of the window, not of the rows that happen to wait. If a guarantee does not
+define a missing sensitive value (an ordered distance), rows without one are not counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,19 +32,23 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """Rows that wait, as a table (its `rows` are their positions), and which of their cells no domain knows."""
+    """Pending rows as a table (its `rows` are their positions), and which cells are outside their domains."""
 
     table: Table
-    strange: Flags  # [n, d]
+    outside: Flags  # [n, d]
+
+    def take(self, rows: Ints) -> Waiting:
+        """These rows."""
+        return Waiting(self.table.take(rows), self.outside[rows])
 
     def merge_alike(self, partition: Partition) -> Partition:
-        """Classes in the order of what is written of them; classes that are written alike are one."""
+        """Classes in the order of their written cells; classes with equal cells are merged."""
         table, count = self.table, partition.count
         lo, hi = boxes(table.quasi, partition.class_of, count)
         keys = []
         for j, domain in enumerate(table.quasi_domains):
             star = np.zeros(count, dtype=bool)
-            star[partition.class_of[self.strange[:, j]]] = True
+            star[partition.class_of[self.outside[:, j]]] = True
             if domain.tree is not None:
                 keys.append(np.where(star, 0, domain.tree.cover(lo[:, j], hi[:, j])))
                 continue
@@ -57,7 +60,13 @@ class Waiting:
 
 
 class WindowTables:
-    """Makes them for one stream.
+    """Builds the tables of one stream.
+
+    Args:
+        schema: roles and kinds of the columns.
+        coder: what the numbers of the rows mean.
+        joints: sensitive attributes that are also counted together.
+        required: sensitive attributes without which a row is not counted.
 
     >>> import closeknit as ck
     >>> schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"ill": ck.flat()})
@@ -65,33 +74,33 @@ class WindowTables:
     >>> window = coder.encode(Columns.of({"age": [30, 41, 130], "ill": ["flu", "flu", "gout"]}), first=0)
     >>> tables = WindowTables(schema, coder, (), ())
     >>> waiting = tables.waiting(tables.secrets(window), window.take(np.array([1, 2])), np.array([1, 2]), first=0)
-    >>> waiting.table.quasi.tolist(), waiting.strange.tolist(), waiting.table.one_class().histograms["ill"].reference.tolist()
+    >>> waiting.table.quasi.tolist(), waiting.outside.tolist(), waiting.table.one_class().histograms["ill"].reference.tolist()
     ([[0], [1]], [[False], [True]], [2, 1, 0])
     """
 
-    def __init__(self, schema: Schema, coder: Coder, joints: Sequence[tuple[str, ...]], placed: Collection[str]) -> None:
+    def __init__(self, schema: Schema, coder: Coder, joints: Sequence[tuple[str, ...]], required: Collection[str]) -> None:
         self.schema, self.coder, self.joints = schema, coder, joints
-        self.repartition = tuple(placed)  # secrets of which a missing one has no place in what is asked
+        self.required = tuple(required)
         self._numerals: tuple[str, ...] = ()
 
     def flag_missing(self, rows: Arrivals) -> Flags:
-        """Rows that what is asked has no place for."""
+        """Rows that are not counted, because a required value is missing."""
         found = np.zeros(len(rows), dtype=bool)
-        for name in self.repartition:
+        for name in self.required:
             found |= np.array([cell is None for cell in rows.cells[name].tolist()], dtype=bool)
         return found
 
     def secrets(self, window: Arrivals) -> dict[Secret, CodedSecret]:
-        """Every secret of a whole window, and those that are counted as one; -1 in rows that count nowhere."""
+        """Every sensitive attribute of a whole window, and those counted together; -1 in rows that are not counted."""
         coded: dict[Secret, CodedSecret] = {}
-        away = self.flag_missing(window)
+        dropped = self.flag_missing(window)
         for j, (name, kind) in enumerate(self.schema.sensitive.items()):
             codes, domain = secret_codes(kind, window.secrets[:, j], window.cells[name])
-            coded[name] = np.where(away, -1, codes).astype(np.int32), domain
+            coded[name] = np.where(dropped, -1, codes).astype(np.int32), domain
         return coded | {names: join_secrets([coded[name] for name in names]) for names in self.joints}
 
     def waiting(self, window: dict[Secret, CodedSecret], rows: Arrivals, positions: Ints, first: int) -> Waiting:
-        """The table of these rows, in the order of their cells; the window begins at position `first`."""
+        """The table of these rows in canonical order; `window` is coded from position `first` on."""
         quasi = [self._quasi(rows, j) for j in range(rows.quasi.shape[1])]
         secrets = {name: (codes[positions - first], domain) for name, (codes, domain) in window.items()}
         keys = [(codes, domain.size + 1) for codes, domain in (*quasi, *secrets.values())]
@@ -125,30 +134,28 @@ class WindowTables:
             rank = np.argsort(np.argsort(np.array([str(text) for text in texts]), kind="stable"))
             domain, where = self._flat(len(found)), rank[where]
         else:
-            kind: Any = self.schema.quasi[name]
-            step = self.coder.steps.get(name)
-            domain = Domain(self._names(len(found)), None, found, kind.bounds, step, snap=step is not None)
+            domain = self.coder.bind_numbers(name, found, self._names(len(found)))
         codes = np.full(len(places), domain.size, dtype=np.int32)
         codes[there] = where
         return codes, domain
 
     def _names(self, count: int) -> tuple[str, ...]:
-        """Names of so many leaves: what is written of them, the stream writes."""
+        """Names for so many leaves; they are never published."""
         if count > len(self._numerals):
             self._numerals = tuple(f"{i:07}" for i in range(2 * count))
         return self._numerals[:count]
 
     def _flat(self, count: int) -> Domain:
-        """So many values that are equal or not."""
+        """A domain of so many values without a tree."""
         return flat().bind(np.array(self._names(count), dtype=object))[0]
 
 
 def secret_codes(kind: Kind, digests: Ints, cells: Cells) -> CodedSecret:
-    """Leaf codes of secrets that are shown as `cells`, over the domain of those that occur."""
+    """Leaf codes of sensitive values published as `cells`, over the domain of those that occur."""
     _, first, where = np.unique(digests, return_index=True, return_inverse=True)
     shown = Columns.of({"": cells[first].tolist()})[""]
     domain, leaves = kind.bind(shown.values)
-    leaf_of = np.append(leaves, np.int32(domain.size))  # the last entry serves the missing one
+    leaf_of = np.append(leaves, np.int32(domain.size))  # the last entry is the missing one
     return leaf_of[shown.codes][where].astype(np.int32), domain
 
 

@@ -1,24 +1,24 @@
-"""Windows: rows leave in classes that are close to a window of the stream, whichever static method parts them.
+"""Windows: rows are published in classes that are close to a window of the stream, by any static method.
 
 Guarantees. Every class lies in one window: `omega` rows that begin at a multiple of `advance`, or the last `omega` rows of a
-stream that has ended. There it keeps every model with all rows of that window, published or not, as the reference: with
-t-closeness this is (omega, t)-closeness. The window's number is published with each row; two classes with the same cells
-are classes of their own where their windows differ. The row at position p has left or was suppressed when
-`floor(p / advance) * advance + omega + advance` rows have come. Each row leaves once, or is suppressed and counted.
+stream that has ended. It meets every model with all rows of that window, published or not, as the reference: with t-closeness
+this is (omega, t)-closeness. The window number is published with each row; two classes with the same cells are different
+classes if their windows differ. The row at position p is published or suppressed when
+`floor(p / advance) * advance + omega + advance` rows have arrived. Each row is published once, or suppressed and counted.
 
 Source: the thesis on SABRE and BUREL, ch. 6.
 
 Different from the source:
-- classes are judged directly and exactly against the window, so no budget is set aside for the distance D between what waits
-  and the window, and the step is taken for D <= t (as printed, t = 0 never lets a row out);
-- the ground distance is that of the window, never that of the rows that wait (as printed, classes miss t);
-- any models and any static method that makes classes may serve a window; what it returns is judged again, merged where it
-  breaks a guarantee, and replaced by one class of all that waits where nothing else helps;
-- k counts persons; where a window cannot keep it, what expires leaves with the classes of an earlier window or is suppressed;
-- a stream may end (as printed, its last rows never leave): the last `omega` rows are a window;
-- `long_run=t` asks of each class to be near the long run too: a homogeneous window is close to itself.
+- classes are judged directly and exactly against the window, so no budget is reserved for the distance D between the pending
+  rows and the window, and the step is taken for D <= t (as printed, t = 0 never publishes a row);
+- the ground distance is that of the window, not of the pending rows (as printed, classes do not meet t);
+- a window accepts any models and any static method that returns classes; these are judged again, merged if they do not meet a
+  guarantee, and replaced by one class of all pending rows if nothing else helps;
+- k counts persons; if a window cannot meet it, expiring rows are published with the classes of an earlier window or suppressed;
+- a stream may end (as printed, its last rows are never published): the last `omega` rows are a window;
+- `long_run=t` requires each class to be close to the long run too: a homogeneous window is close to itself.
 
-Cost: of memory `omega + advance` rows; of time the method's on the rows that wait, about once for every row.
+Cost: memory for `omega + advance` rows; the time of the method on the pending rows, about once per row.
 """
 
 from __future__ import annotations
@@ -54,11 +54,21 @@ from closeknit.streams.stream import Emission, Scope, Stream
 from closeknit.streams.thinning import thin_rows
 from closeknit.streams.window_tables import Waiting, WindowTables
 
-MEMORY = 10  # windows after which a row counts about a third in the long run
+MEMORY = 10  # windows after which a row has about a third of its weight in the long run
 
 
 class Windowed(Stream):
     """Any static method in windows of `omega` rows that move on by `advance`.
+
+    Args:
+        method: a method of generalized cells, its name, or its form in a recipe.
+        schema: roles and kinds of the columns; every quasi domain must be declared.
+        models: the guarantees, each judged against the window.
+        omega: rows of a window.
+        advance: rows by which the window moves; `omega` is a multiple of it.
+        seed: makes all choices reproducible; by default they are random.
+        k: the fewest persons of a class.
+        long_run: the largest distance of a class from the long run; by default it is not limited.
 
     >>> import closeknit as ck
     >>> schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"ill": ck.flat()})
@@ -88,47 +98,44 @@ class Windowed(Stream):
             right = "windows begin at multiples of advance: choose omega as one of them"
             raise BadInput(f"omega={omega} is not a multiple of advance={advance}", right=right)
         self.method: Method = take("method", method, METHODS, "run")
-        if "method" in self.init_params:
-            self.init_params = {
-                **self.init_params,
-                "method": self.method,
-            }  # a checkpoint keeps the method, however it was written
+        if "method" in self.init_params:  # a checkpoint keeps the method, whatever its form
+            self.init_params = {**self.init_params, "method": self.method}
         _check(self.method, schema, requested)
         self.extra_models = _long_runs(requested, long_run)
-        # the long run has look-alike values of its own, which may not be in the window
+        # the long run may have look-alike values that are not in the window
         folded = (LongRun(fold_model(long_run.model)) for long_run in self.extra_models)
         self.judges: tuple[Model, ...] = (*requested, *self.extra_models, *folded)
         self.scope = Scope(
             f", to its window of {self.omega:,} rows",
             f", in windows of {self.omega:,} rows that move on by {self.advance:,}, or fewer at the end; a window that is"
             " homogeneous is close to itself",
-            "its reference, all rows of its window, stays at home",
+            "its reference, all rows of its window, is private",
         )
-        self.recent = Pending()  # secrets of all rows from `start` on, also of those that left
+        self.recent = Pending()  # sensitive values of all rows from `start` on, published or not
         self.start = 0  # of the window
-        self.held: list[Ints] = []  # classes of the last window that was parted, not yet out
+        self.held: list[Ints] = []  # classes of the last window that was partitioned, not yet published
         self.held_window = 0
-        self.cases = [0, 0, 0]  # how often each happened
+        self.cases = [0, 0, 0]  # how often each of the three cases occurred
         self._prepare()
 
     def _prepare(self) -> None:
-        """What follows from what was asked."""
-        placed = [name for model in self.judges for name in _without_missing(model, self.schema)]
-        self.tables = WindowTables(self.schema, self.coder, joints(self.models), dict.fromkeys(placed))
+        """Derive tables and counts from the guarantees."""
+        required = [name for model in self.judges for name in _without_missing(model, self.schema)]
+        self.tables = WindowTables(self.schema, self.coder, joints(self.models), dict.fromkeys(required))
         memory = MEMORY * self.omega // self.advance
         names = [model.secret for model in self.judges if isinstance(model, LongRun)]
         self.decayed = {name: DecayedCounts(self.schema.sensitive[name], memory) for name in names}
         self.decayed_to = 0
 
-    # How rows come and leave ----------------------------------------------------------------------------------------------
+    # How rows arrive and are published -------------------------------------------------------------------------------------
 
     def _arrive(self, rows: Arrivals, first: int) -> Iterator[list[Emission]]:
         at, end = first, first + len(rows)
         while at < end:
             due = self.start + self.omega + self.advance
-            upto = min(end, due)
-            self._remember(rows.take(np.arange(at - first, upto - first)), at)
-            at = upto
+            stop = min(end, due)
+            self._remember(rows.take(np.arange(at - first, stop - first)), at)
+            at = stop
             if at == due:
                 yield from self._step(self.start + self.advance, at - 1)
                 self.recent.drop(np.arange(self.start, self.start + self.advance))
@@ -140,7 +147,7 @@ class Windowed(Stream):
         self._suppress(first + np.flatnonzero(self.tables.flag_missing(rows)))
 
     def _step(self, expires: int, at: int) -> Iterator[list[Emission]]:
-        """Rows before position `expires` have to go; the row at position `at` is the last that came."""
+        """Rows before position `expires` must be published; the row at position `at` arrived last."""
         self._remember_long(self.start + self.omega)
         if len(self.pending.positions(self.start, expires)) == 0:  # case 1
             self.cases[0] += 1
@@ -174,12 +181,12 @@ class Windowed(Stream):
             classes = self._split_window(cut, self.position, window, thin=True)
         yield _build_emissions(classes or [], window, at)
 
-    # Who leaves together ----------------------------------------------------------------------------------------------------
+    # Which rows are published together -------------------------------------------------------------------------------------
 
     def _split_window(self, first: int, end: int, window: int, thin: bool = False) -> list[Ints] | None:
-        """The rows of a window that wait, in classes that keep every guarantee there, oldest first; None where there are none.
+        """The pending rows of a window in classes that meet every guarantee there, oldest first; None if there are none.
 
-        `thin`: rows are left out until the rest keeps them.
+        `thin`: drop rows until the remaining ones meet them.
         """
         positions = self.pending.positions(first, end)
         if len(positions) == 0:
@@ -187,8 +194,7 @@ class Windowed(Stream):
         waiting = self._waiting(positions, first, end)
         judges = with_folded(self.judges, waiting.table)
         if thin:
-            kept = thin_rows(waiting.table, judges)
-            waiting = Waiting(waiting.table.take(kept), waiting.strange[kept])
+            waiting = waiting.take(thin_rows(waiting.table, judges))
         table, one = waiting.table, Partition(np.zeros(len(waiting.table), dtype=np.int32), 1)
         if len(table) == 0 or find_broken_classes(table, one, judges).any():
             return None
@@ -201,14 +207,14 @@ class Windowed(Stream):
         return [rows[start:end] for start, end in pairwise([0, *ends])]
 
     def _count_vacuous(self, classes: Classes) -> None:
-        """A window in which a guarantee excludes nothing is counted and noted: to stop there would itself disclose."""
+        """Count windows in which a guarantee excludes nothing; to stop there would itself disclose something."""
         for i, model in enumerate(self.models):
             found = find_stand_alone(model, classes, least_rows(self.models))
             if found is not None and found.vacuous:
                 self.counters.vacuous[i] = self.counters.vacuous.get(i, 0) + 1
 
     def _partition(self, waiting: Waiting, window: int, one: Partition, judges: Sequence[Model]) -> Partition:
-        """What the method makes of it, with the rows of a person together, merged where it breaks a guarantee."""
+        """The classes of the method, the rows of a person together, merged if they do not meet a guarantee."""
         table, seed = waiting.table, int(self.choice("window", window).integers(2**63))
         keep = must_keep_together(table, self.method)
 
@@ -217,15 +223,14 @@ class Windowed(Stream):
 
         try:
             outcome = run_by_person(table, run) if keep else run(table)
-        except Unsatisfiable:  # of its kind of partition there is none; one class of all that waits holds
+        except Unsatisfiable:  # the method has no such partition; one class of all pending rows meets the guarantees
             return one
         return repair_partition(table, outcome.partition, judges)
 
     def _waiting(self, positions: Ints, first: int, end: int) -> Waiting:
         secrets = self.tables.secrets(self.recent.take(np.arange(first, end)))
         canonical = self.tables.waiting(secrets, self.pending.take(positions), positions, first)
-        ties = canonical.table.tie_order(int(self.choice("ties", first).integers(2**63)))
-        waiting = Waiting(canonical.table.take(ties), canonical.strange[ties])
+        waiting = canonical.take(canonical.table.tie_order(int(self.choice("ties", first).integers(2**63))))
         if not self.decayed:
             return waiting
         table, names = waiting.table, list(self.schema.sensitive)
@@ -234,10 +239,10 @@ class Windowed(Stream):
         for name, counts in self.decayed.items():
             secrets_too["", name] = counts.encode(digests[:, names.index(name)])
             references["", name] = counts.reference()
-        return Waiting(replace(table, joints=secrets_too, references=references), waiting.strange)
+        return Waiting(replace(table, joints=secrets_too, references=references), waiting.outside)
 
     def _remember_long(self, end: int) -> None:
-        """All rows before a position are part of the long run, block by block."""
+        """Add all rows before a position to the long run, block by block."""
         while self.decayed and self.decayed_to < end:
             block = np.arange(self.decayed_to, min(self.decayed_to + self.advance, end))
             rows = self.recent.take(block)
@@ -247,8 +252,8 @@ class Windowed(Stream):
     def recheck_models(
         self, rows: Arrivals, positions: Ints, class_of: NDArray[np.integer], windows: Ints | None
     ) -> dict[Model, bool]:
-        """Every class once more against its window, of all rows that came; closeness to the long run is not repeated."""
-        held = dict.fromkeys((model for model in self.models if model.column is not None), True)
+        """Judge every class again, against its window of all rows; closeness to the long run is not judged again."""
+        met = dict.fromkeys((model for model in self.models if model.column is not None), True)
         assert windows is not None
         for window in np.unique(windows).tolist():
             whole = window * self.advance + self.omega <= len(rows)
@@ -260,12 +265,12 @@ class Windowed(Stream):
             references = {name: np.bincount(codes[codes >= 0], minlength=d.size + 1) for name, (codes, d) in secrets.items()}
             persons = None if self.schema.person is None else rows.persons[positions[mine]]
             classes = Classes.of(renumbered.astype(np.int32), len(numbers), coded, persons, references)
-            for model in held:
-                alone = [model, *([fold_model(model)] if isinstance(model.column, str) else [])]
-                held[model] &= all(bool(judge.holds(classes).all()) for judge in alone)
-        return held
+            for model in met:
+                judges = [model, *([fold_model(model)] if isinstance(model.column, str) else [])]
+                met[model] &= all(bool(judge.holds(classes).all()) for judge in judges)
+        return met
 
-    # What stays ---------------------------------------------------------------------------------------------------------------
+    # What a checkpoint keeps -----------------------------------------------------------------------------------------------
 
     def _empty(self) -> Columns:
         cells = dict(super()._empty())
@@ -285,7 +290,7 @@ class Windowed(Stream):
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._prepare()  # digests have another key now
+        self._prepare()  # the secret keys the digests
         self.start, self.held, self.held_window = state["start"], state["held"], state["held_window"]
         self.cases, self.decayed_to = state["cases"], state["decayed_to"]
         first, end = state["span"]
@@ -299,45 +304,44 @@ def _build_emissions(classes: Iterable[Ints], window: int, at: int) -> list[Emis
 
 
 def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
-    """Refuse what has no meaning in a window before the first row comes."""
+    """Refuse a request that has no meaning in a window before the first row arrives."""
     if usual_form(method) != "generalized":
-        raise BadInput(f"{method.name} does not make classes of generalized cells", right="choose another, such as Mondrian()")
+        raise BadInput(f"{method.name} does not write generalized cells", right="choose another method, such as Mondrian()")
     if not models:
-        raise BadInput("no guarantee was asked for", right="give at least one model, such as TCloseness(column, 0.2)")
+        raise BadInput("no guarantee is requested", right="give at least one model, such as TCloseness(column, 0.2)")
     for model in models:
         for name in parts(model.column):
             if name not in schema.sensitive:
                 right = suggest_name(name, schema.sensitive)
-                raise BadInput(f"{model.name} is asked for a column that is not sensitive", column=name, right=right)
+                raise BadInput(f"{model.name} is requested for a column that is not sensitive", column=name, right=right)
         if isinstance(model.column, tuple) and model.family != "closeness":
-            right = "ask for it of each column alone, or for t_closeness of them together"
-            raise BadInput(f"{model.name} cannot speak of {render_secret(model.column)}", right=right)
+            right = "request it for each column separately, or t_closeness of them together"
+            raise BadInput(f"{model.name} cannot cover {render_secret(model.column)}", right=right)
         if "generalized" not in model.forms or "release" in model.needs:
-            raise BadInput(f"{model.name} has no meaning in a window", right="ask for a guarantee about classes")
+            raise BadInput(f"{model.name} has no meaning in a window", right="request a guarantee about classes")
     if method.plans_for != "any" and all(model.family != method.plans_for for model in models):
         right = "add one, or choose Windowed(Mondrian(), ...), which serves any guarantee"
-        raise BadInput(f"{method.name} plans for a guarantee of {method.plans_for}, and none was asked", right=right)
+        raise BadInput(f"{method.name} plans for a guarantee of {method.plans_for}, and none is requested", right=right)
 
 
 def _long_runs(models: Sequence[Model], limit: Number | None) -> list[LongRun]:
-    """Closeness to the long run of every secret that a guarantee speaks of, in the distance that is asked for it."""
+    """Closeness to the long run of every sensitive attribute that a guarantee covers, in the requested distance."""
     if limit is None:
         return []
     number("long_run", limit, least=0, most=1)
     distances: dict[str, str | None] = {}
     for model in models:
         for name in parts(model.column):
-            distance = getattr(model, "distance", None) if isinstance(model.column, str) else None
+            distance = model.distance if isinstance(model, TCloseness) and isinstance(model.column, str) else None
             distances[name] = distances.get(name) or distance
     if not distances:
-        raise BadInput(
-            "long_run was given, and no guarantee speaks of a secret", right="leave it out, or ask for a t_closeness"
-        )
+        right = "leave it out, or request t_closeness"
+        raise BadInput("long_run is given, and no guarantee covers a sensitive attribute", right=right)
     return [LongRun(TCloseness(name, limit, distance)) for name, distance in distances.items()]
 
 
 def _without_missing(model: Model, schema: Schema) -> list[str]:
-    """The secret, if the guarantee has no place for a missing one; a guarantee that its kind cannot carry at all is refused."""
+    """The sensitive attribute, if the guarantee does not define a missing value; refuse a guarantee its kind cannot have."""
     inner = model.model if isinstance(model, LongRun) else model
     if not isinstance(inner.column, str):
         return []
