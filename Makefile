@@ -12,7 +12,7 @@ APT_SECONDS := $(if $(filter true,$(CI)),900,150)
 SUBJECT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint redis java chromium bench rivals experiments docs constraints clean
+.PHONY: help demo test soak lint redis java chromium bench rivals experiments schemas docs map constraints clean
 
 help:            ## this list
 	@awk -F ':.*## *' '/^[a-z]+:.*##/ { printf "%-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,8 +59,14 @@ experiments: .venv/ready   ## what the sources measured, run again on the public
 
 rivals: .venv-rivals/ready   ## the environment of other tools that bench compares with
 
-docs: .venv/ready   ## docs/ as a site in site/
-	@$(BIN)/mkdocs build --quiet --strict --site-dir site
+schemas: .venv/ready   ## the JSON Schemas in src/closeknit/schemas, from the records in the code
+	@$(BIN)/python -m closeknit.api.json_schemas
+
+docs: .venv/ready   ## docs/ and the API reference as a site in site/; a warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir site
+
+map: .venv/ready   ## draw the package graph into docs/pictures/
+	@$(BIN)/python tools/package_map.py
 
 constraints:     ## renew constraints.txt from a fresh environment
 	@rm -rf .venv-pins && $(PYTHON) -m venv .venv-pins

@@ -12,7 +12,7 @@ import closeknit as ck
 import steps
 import tables
 from closeknit.api.recipe import build_from_form, recipe_forms
-from closeknit.core.certifying import certify
+from closeknit.core.measurement import Measurement
 from closeknit.core.method import Method, usual_form
 from closeknit.core.model import Model
 from closeknit.forms import REGISTRY as FORMS
@@ -112,10 +112,8 @@ def certificate(release: ck.Release, models: list[Model]) -> ck.Certificate:
     """The certificate alone: classes regrouped from the written cells, guarantees and loss measured, the content hashed."""
     made = release.certificate
     reading = ck.generalized().read(release.columns, ck.Schema.from_forms(made.columns))
-    again = certify(
-        reading, models, version=made.closeknit, form=made.form, suppressed=made.suppressed, home=None, notes=made.notes
-    )
-    return again.model_copy(update={"content_sha256": content_hash(release.columns)})
+    measured = Measurement.of(reading, models, suppressed=made.suppressed)
+    return measured.certify(reading.schema, made.form, made.notes, content_hash(release.columns))
 
 
 def _report_times(section: Section, times: clock.Times, requested: list[Request], floor: Floor) -> None:

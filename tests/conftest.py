@@ -14,10 +14,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import settings
 
 from closeknit.api import anonymize, compare
+from closeknit.core.columns import Columns
+from closeknit.io.ndjson import lines_of
+from closeknit.io.parquet import table_from_columns
 
 CI = os.environ.get("CI") == "true"
 LARGE = "large version: runs under `make soak`"
@@ -149,3 +153,15 @@ def modes_bind() -> Iterator[None]:
     yield
     sets[0] = had
     assert libc.capset(header, sets) == 0
+
+
+def write_ndjson(columns: Columns, path: Path) -> None:
+    """Write a table as NDJSON."""
+    path.write_text("".join(line + "\n" for line in lines_of(columns)), encoding="utf-8")
+
+
+def write_ipc(columns: Columns, path: Path) -> None:
+    """Write a table as an Arrow file."""
+    table = table_from_columns(columns)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)

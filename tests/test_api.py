@@ -140,7 +140,7 @@ def test_secret_of_months_is_published_in_months() -> None:
 @pytest.mark.parametrize(
     ("models", "said"),
     [
-        ([], "no guarantee was asked for"),
+        ([], "no guarantee is requested"),
         ([ck.KAnonymity(2), ck.TCloseness("age", 0.2)], "column 'age'.*not sensitive.*disease"),
         ([ck.KAnonymity(2), ck.TCloseness("disease", 0.2, "ordered")], "column 'disease'.*ordered distance"),
         ([ck.KAnonymity(2), ck.TCloseness("nowhere", 0.2)], "nowhere"),
@@ -166,7 +166,7 @@ def test_impossible_is_unsatisfiable_and_not_an_empty_frame(models: list[Any]) -
             ck.Schema(quasi={"age": ck.numeric(), "sex": ck.flat()}, sensitive={"disease": ck.flat()}),
             "column 'sex'.*not in the table",
         ),
-        (ck.Schema(sensitive={"disease": ck.flat()}, plain=["age"]), "no quasi column"),
+        (ck.Schema(sensitive={"disease": ck.flat()}, plain=["age"]), "no quasi-identifier"),
         (
             ck.Schema(quasi={"age": ck.numeric(), "disease": ck.flat()}, sensitive={"disease": ck.flat()}),
             "quasi and as sensitive",
@@ -228,7 +228,7 @@ def test_plain_column_may_be_allowed_to_identify() -> None:
 
 def test_constant_secret_is_a_loud_warning() -> None:
     cells = Columns.of({"age": [1, 2, 3, 4], "disease": ["flu"] * 4})
-    with pytest.warns(UserWarning, match="column 'disease': every row has the same secret"):
+    with pytest.warns(UserWarning, match="column 'disease': every row has the same value"):
         ck.anonymize(cells, PLAIN, [ck.KAnonymity(2)], seed=SEED)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -18,8 +18,7 @@ import closeknit as ck
 from closeknit.api.publishing import list_notes
 from closeknit.api.recipe import models_from
 from closeknit.cli.commands import app
-from closeknit.core.certifying import class_sizes, judge, loss_record
-from closeknit.core.loss import measure_loss
+from closeknit.core.measurement import Measurement
 from closeknit.core.schema import Schema
 from closeknit.core.strict_json import json_text
 from closeknit.io.canonical import content_hash
@@ -131,7 +130,7 @@ def test_a_tree_that_contains_itself_is_refused(folder: Path) -> None:
 
 
 def test_a_second_list_of_models_does_not_replace_the_first(folder: Path) -> None:
-    assert "'models' stands there twice" in refused(run(yaml.safe_dump(RECIPE) + "models:\n- k_anonymity: {k: 1}\n"))
+    assert "'models' occurs twice" in refused(run(yaml.safe_dump(RECIPE) + "models:\n- k_anonymity: {k: 1}\n"))
 
 
 def test_bounds_that_yaml_reads_as_text_are_numbers(folder: Path) -> None:
@@ -206,6 +205,8 @@ def forged(folder: Path, rows: list[list[str]], columns: dict[str, Any], models:
         csv.writer(out, lineterminator="\n").writerows([schema.published, *rows])
     cells = read(file)
     reading = ck.generalized().read(cells, schema)
+    measured = Measurement.of(reading, requested).certify(schema, {"generalized": {}}).model_dump(mode="json")
+    stated = {key: measured[key] for key in ("guarantees", "classes", "loss")}
     certificate: dict[str, Any] = {
         "format": 2,
         "closeknit": "0",
@@ -213,9 +214,7 @@ def forged(folder: Path, rows: list[list[str]], columns: dict[str, Any], models:
         "columns": columns,
         "rows": len(rows),
         "suppressed": 0,
-        "guarantees": [guarantee.model_dump(mode="json") for guarantee in judge(reading, requested)],
-        "classes": class_sizes(reading, max(model.least_size for model in requested)).model_dump(),
-        "loss": loss_record(measure_loss(cells, schema)).model_dump(mode="json"),
+        **stated,
         "notes": list_notes(schema, requested, ck.generalized(), 0),
         "content_sha256": content_hash(cells),
     }
@@ -246,7 +245,7 @@ def test_secrets_finer_than_what_they_are_judged_on_are_found(tmp_path: Path, ki
     rows = [[age, secret] for age, secret in zip(["[1, 2]", "[1, 2]", "[3, 4]", "[3, 4]"], secrets, strict=True)]
     columns = {"quasi": {"age": "numeric"}, "sensitive": {"pay": kind}}
     found = forged(tmp_path, rows, columns, [{"k_anonymity": {"k": 2}}, {"t_closeness": {"column": "pay", "t": 0}}])
-    assert found.exit_code == 1 and "says more than" in found.output
+    assert found.exit_code == 1 and "is more precise than" in found.output
 
 
 def test_markers_in_a_certificate_do_not_join_classes(tmp_path: Path) -> None:

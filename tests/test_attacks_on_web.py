@@ -16,7 +16,8 @@ import pytest
 
 from closeknit.core.errors import BadInput
 from closeknit.web import access, http_server, peers
-from closeknit.web.body_limits import STRANGER
+from closeknit.web.body_limits import ANONYMOUS
+from closeknit.web.case_tasks import draft_of
 from closeknit.web.cases import Case
 from closeknit.web.desk.draft import read_draft
 from closeknit.web.desk.table_preview import Limits
@@ -54,10 +55,10 @@ FORM, TEXT = "multipart/form-data; boundary=x", "application/x-www-form-urlencod
 def test_a_stranger_sends_no_more_than_a_token(tmp_path: Path, kind: str) -> None:
     """The form for the token is open to everybody: a gigabyte in it would stand on the disk, or in memory."""
     with client_of(team(tmp_path / "home", at_once=0), {"origin": HERE}) as client:
-        told = {"content-type": kind, "content-length": str(STRANGER + 1)}
+        told = {"content-type": kind, "content-length": str(ANONYMOUS + 1)}
         assert client.post("/login", content=never(), headers=told).status_code == 413
         assert (
-            client.post("/login", content=iter([b"token=" + b"x" * STRANGER]), headers={"content-type": kind}).status_code
+            client.post("/login", content=iter([b"token=" + b"x" * ANONYMOUS]), headers={"content-type": kind}).status_code
             == 413
         )
 
@@ -93,8 +94,13 @@ def test_a_client_that_takes_nothing_is_cut_off(tmp_path: Path, monkeypatch: pyt
 def test_a_page_that_takes_long_stands_in_nobodys_way(desk: tuple[Any, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Forms of any fields are worked on beside the loop in which all others are answered."""
     client, at = desk
-    seen = []
-    monkeypatch.setattr(guarantees_step, "check_started", lambda case: seen.append(threading.current_thread()))
+    seen: list[threading.Thread] = []
+
+    def watched(case: Case) -> dict[str, Any]:
+        seen.append(threading.current_thread())
+        return draft_of(case)
+
+    monkeypatch.setattr(guarantees_step, "draft_of", watched)
     client.post(f"{at}/guarantees", data={"model": "k_anonymity", "k": "2"})
 
     async def loop() -> threading.Thread:
@@ -175,7 +181,7 @@ def test_a_recipe_that_is_taken_breaks_no_page(desk: tuple[Any, str], more: str)
     [
         (SCHEMA.replace("numeric", "{intervals: {lo: 0, hi: 100000, width: 1}}") + "models: []", "choose at most 10,000"),
         (SCHEMA.replace("numeric", "{tree: {a: [b, c]}, edges: [[0, 1], x]}") + "models: []", "are no pairs"),
-        (SCHEMA + 'models: []\nnotes: ["\\ud800"]', "half of a sign"),
+        (SCHEMA + 'models: []\nnotes: ["\\ud800"]', "lone surrogate"),
     ],
     ids=["intervals", "edges", "surrogate"],
 )

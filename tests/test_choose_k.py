@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import closeknit as ck
 from closeknit.api import choosing_k
 from closeknit.api.choosing_k import MOST, choose_k
-from closeknit.core.certifying import judge
 from closeknit.core.choice import Choice, scores
 from closeknit.core.columns import Columns
+from closeknit.core.measurement import judge
 from closeknit.datasets import hospital, hospital_schema
 from closeknit.forms.release_reading import reading_of
 from conftest import examples
@@ -138,7 +138,7 @@ def test_k_ends_at_the_number_of_rows_and_many_are_thinned() -> None:
 def test_a_refused_candidate_is_told_and_never_chosen() -> None:
     found = choose_k(*table([10, 20, 30, 40]), ks=[2, 9], seed=SEED)
     assert found.k == 2 and found.candidates[1].score is None
-    assert "k = 9 made no release: k-anonymity, k = 9 cannot be kept" in str(found)
+    assert "k = 9 has no release: k-anonymity, k = 9 cannot be met" in str(found)
     with pytest.raises(ck.Unsatisfiable, match="any of these k"):
         choose_k(*table([10, 20, 30, 40]), ks=[9], seed=SEED)
 
@@ -154,7 +154,7 @@ def test_other_guarantees_are_kept() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, "the schema has several secrets; name one with column="),
+        ({}, "the schema has several sensitive columns; name one with column="),
         ({"column": "age"}, "column that is not sensitive"),
         ({"column": "disease", "alpha": 2}, "alpha=2 is out of range"),
         ({"column": "disease", "ks": [0]}, "k=0 is too small"),

@@ -245,7 +245,7 @@ def test_bad_place_for_the_release(folder: Path, place: str) -> None:
 def test_mark_of_a_broken_run_is_named(folder: Path) -> None:
     recipe = write_recipe(folder)
     (folder / "out.private").mkdir()
-    refused(closeknit("anonymize", recipe, "-o", "out"), 2, "out.private", "broken run", "--force")
+    refused(closeknit("anonymize", recipe, "-o", "out"), 2, "out.private", "a run was interrupted", "--force")
     assert closeknit("anonymize", recipe, "-o", "out", "--force").exit_code == 0
 
 
@@ -282,7 +282,7 @@ def test_audit_says_what_is_wrong(folder: Path) -> None:
 def test_audit_by_recipe_of_a_table_that_breaks_it(folder: Path) -> None:
     recipe = write_recipe(folder)
     found = closeknit("audit", "t.csv", "--recipe", recipe)
-    assert found.exit_code == 1 and "broken" in found.stdout
+    assert found.exit_code == 1 and "not met" in found.stdout
     refused(closeknit("audit", "t.csv"), 2, "t.csv", "--certificate", "--recipe")
     refused(closeknit("audit", "t.csv", "--certificate", recipe), 2, "recipe.yaml")
 

@@ -89,7 +89,7 @@ def test_printed_table_is_aligned_and_says_what_is_meant(comparison: Comparison)
     for name in ("loss", "(1)", "(2)", "classes", "suppressed", "joint", "seconds", "MB"):
         place = heading.index(name)
         assert all(line[place - 1] == " " and line[place] != " " for line in lines), name
-    assert refusals.startswith("burel made no release: ")
+    assert refusals.startswith("burel has no release: ")
 
 
 def test_how_a_level_is_said() -> None:
@@ -142,12 +142,12 @@ def test_left_out_methods_are_those_that_serve() -> None:
 def test_guarantees_that_no_method_keeps_are_rows() -> None:
     found = ck.compare(hospital(30), hospital_schema(), [ck.KAnonymity(31)], ["stack_and_deal", "mondrian"])
     assert not found.ok and found.best is None
-    assert [row.reason.split(":")[0] for row in found.methods if row.reason] == ["k-anonymity, k = 31 cannot be kept"] * 2
+    assert [row.reason.split(":")[0] for row in found.methods if row.reason] == ["k-anonymity, k = 31 cannot be met"] * 2
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no models": ({"models": []}, "no guarantee was asked for"),
-    "a column that is not sensitive": ({"models": [ck.LDiversity("age", 2)]}, "column 'age': l_diversity is asked"),
+    "no models": ({"models": []}, "no guarantee is requested"),
+    "a column that is not sensitive": ({"models": [ck.LDiversity("age", 2)]}, "column 'age': l_diversity is requested"),
     "an unknown method": ({"methods": ["sabre", "sabble"]}, "method 'sabble' is unknown; did you mean 'sabre'"),
     "a method unlike any": ({"methods": ["arx"]}, "method 'arx' is unknown; choose one of: .*burel, .*stack_and_deal"),
     "an unknown parameter": ({"methods": [{"sabre": {"fil": "knn"}}]}, "has no parameter 'fil'; did you mean 'fill'"),
@@ -258,7 +258,13 @@ def standing(folder: Path) -> set[str]:
 def test_folder_is_private_and_holds_record_lines_and_picture(recipe: Path) -> None:
     shown = closeknit(recipe, "--methods", "stack_and_deal,burel", "-o", "compare.private/")
     assert shown.exit_code == 0, shown.output
-    for part in ("stack_and_deal", "sabre(fill=sweep)", "(2) t-closeness of disease", "burel made no release", "stays at home"):
+    for part in (
+        "stack_and_deal",
+        "sabre(fill=sweep)",
+        "(2) t-closeness of disease",
+        "burel has no release",
+        "private, do not share",
+    ):
         assert part in shown.stdout, part
     folder = recipe.parent / "compare.private"
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -267,13 +273,13 @@ def test_folder_is_private_and_holds_record_lines_and_picture(recipe: Path) -> N
         "comparison.csv": 0o600,
         "comparison.svg": 0o600,
     }
-    assert "t of disease reached (smaller is safer)" in (folder / "comparison.svg").read_text(encoding="utf-8")
+    assert "t of disease measured (smaller is safer)" in (folder / "comparison.svg").read_text(encoding="utf-8")
     read = Comparison.from_json((folder / "comparison.json").read_text(encoding="utf-8"))
     lines = list(csv.DictReader((folder / "comparison.csv").read_text(encoding="utf-8").splitlines()))
     assert [line["method"] for line in lines] == [row.name for row in read.methods]
     assert read.best and read.best.loss and float(lines[0]["loss"]) == read.best.loss.a
     assert lines[-1]["reason"] == read.methods[-1].reason and lines[-1]["loss"] == ""
-    assert f"reached: {read.guarantees[1]}" in lines[0]
+    assert f"measured: {read.guarantees[1]}" in lines[0]
     assert standing(recipe.parent) == {"compare.private"}
 
 
@@ -292,7 +298,7 @@ def test_recipe_method_first_and_json(recipe: Path) -> None:
 def test_status_1_where_no_method_keeps_the_guarantees(recipe: Path) -> None:
     recipe.write_text(recipe.read_text(encoding="utf-8").replace("k: 3", "k: 500"), encoding="utf-8")
     shown = closeknit(recipe, "--methods", "stack_and_deal", "-o", "c")
-    assert shown.exit_code == 1 and "sabre(fill=sweep) made no release: k-anonymity, k = 500 cannot be kept" in shown.stdout
+    assert shown.exit_code == 1 and "sabre(fill=sweep) has no release: k-anonymity, k = 500 cannot be met" in shown.stdout
     assert standing(recipe.parent) == {"c"}
 
 

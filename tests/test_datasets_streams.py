@@ -40,7 +40,7 @@ def test_baskets_have_the_length_asked_for(mean_length: int) -> None:
     assert table["pid"].cells() == sorted(table["pid"].cells()), "a basket is not torn"
 
 
-def test_every_item_stands_beside_its_person() -> None:
+def test_every_item_is_next_to_its_person() -> None:
     people = Columns.of({"age": [30, 41, 30, 52], "sex": ["f", "m", None, "f"]})
     table = ck.datasets.with_baskets(people, mean_length=5)
     for i in range(table.rows):

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import closeknit as ck
+from closeknit.api.recipe import Recipe
 from closeknit.api.suggestion import suggest
 from closeknit.core.columns import Columns
 from closeknit.core.dates import LEVELS, Date, date
@@ -70,10 +71,10 @@ def test_formats_that_are_said(format: str, raw: str) -> None:
     ("cells", "index", "words"),
     [
         (["03/04/2024", "05/06/2024"], 0, "2024-04-03 with the day first and 2024-03-04 with the month first"),
-        (["01/01/2024", "05.06.2024"], 1, "written in another way than '01/01/2024'"),
+        (["01/01/2024", "05.06.2024"], 1, "has another format than '01/01/2024'"),
         (["20/01/1959", "01/20/1959"], 1, "in another order than '20/01/1959'"),
-        (["2024-03-17", "20.01.1959"], 1, "written in another way than '2024-03-17'"),
-        (["20.01.1959", "1959-01-20"], 1, "written in another way than '20.01.1959'"),
+        (["2024-03-17", "20.01.1959"], 1, "has another format than '2024-03-17'"),
+        (["20.01.1959", "1959-01-20"], 1, "has another format than '20.01.1959'"),
         (["20.01.1959", "30.02.1959"], 1, "'30.02.1959' is not a date"),
         (["20.01.1959", "soon"], 1, "'soon' is not a date"),
     ],
@@ -152,12 +153,12 @@ def test_suggest_writes_the_format_and_asks_where_it_cannot_know(tmp_path: Path,
     assert guess.kind == "date" and not guess.sure and "with the day first" in guess.reason
     write_csv(unclear, tmp_path / "t.csv")
     (tmp_path / "r.yaml").write_text(suggest(unclear).to_recipe("t.csv"), encoding="utf-8")
-    recipe = ck.api.recipe.Recipe.read(tmp_path / "r.yaml")
-    with pytest.raises(BadInput, match=r"column 'born', row 9.*say which: format"):
+    recipe = Recipe.read(tmp_path / "r.yaml")
+    with pytest.raises(BadInput, match=r"column 'born', row 9.*choose one: format"):
         ck.api.run(recipe)
     forms = yaml.safe_load((tmp_path / "r.yaml").read_text(encoding="utf-8"))
     forms["schema"]["quasi"]["born"] = {"date": {"format": "%d/%m/%Y"}}
-    assert ck.api.recipe.Recipe.of(forms).schema.quasi["born"] == ck.date(format="%d/%m/%Y")
+    assert Recipe.of(forms).schema.quasi["born"] == ck.date(format="%d/%m/%Y")
 
 
 def test_a_stream_reads_iso_dates_or_those_of_its_format() -> None:

@@ -228,7 +228,7 @@ def test_table_1_is_cut_as_printed() -> None:
 def test_four_rows_of_one_disease_are_refused() -> None:
     t = Sliceable([(1,), (2,), (3,), (4,)], ["hiv"] * 4, [[0]])
     for weight in ("size", "paper"):
-        with pytest.raises(Unsatisfiable, match="2-diverse slicing cannot be kept: the whole table as one bucket reaches 1;"):
+        with pytest.raises(Unsatisfiable, match="2-diverse slicing cannot be met: the whole table as one bucket reaches 1;"):
             t.cut(Fraction(2), weight, True, 1)
 
 

@@ -78,7 +78,7 @@ def test_existing_folders_are_refused(tmp_path: Path) -> None:
         save(tmp_path)
     assert marks(tmp_path) == pair("old")
     (tmp_path / "out").rename(tmp_path / "elsewhere")
-    with pytest.raises(BadInput, match=r"out\.private: .*the mark of a broken run"):
+    with pytest.raises(BadInput, match=r"out\.private: .*an earlier run was interrupted"):
         save(tmp_path)
     save(tmp_path, "new", force=True)
     assert pair("new").items() <= marks(tmp_path).items()
@@ -137,8 +137,8 @@ def test_a_failing_rename_brings_the_old_pair_back(
 def test_bad_places(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     for public, private, sentence in [
-        ("a", "a", "must stand apart"),
-        ("a", "a/b", "must stand apart"),
+        ("a", "a", "must be separate"),
+        ("a", "a/b", "must be separate"),
         ("none/a", "b", "does not exist"),
         ("file", "b", "not a folder"),
     ]:

@@ -1,4 +1,4 @@
-"""Frames and Parquet: typed in, the same types out, built anew; what was removed travels nowhere."""
+"""Frames and Parquet: typed input, the same types in the output, new frames without removed values."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "NUL in Arrow": (pa.table({"x": pa.array(["a", "b\0c"]).dictionary_encode()}), "column 'x', row 2: a cell holds a NUL"),
     "NUL in a name": (pl.DataFrame({"x": [1], "y\0": [2]}), "the name of column 2 holds a NUL character"),
     "duration": (pd.DataFrame({"x": pd.to_timedelta([1], unit="D")}), "column 'x': cells of type duration"),
-    "twice": (pd.DataFrame([[1, 2]], columns=["x", "x"]), "column 'x': the name stands at columns 1 and 2"),
+    "twice": (pd.DataFrame([[1, 2]], columns=["x", "x"]), "column 'x': columns 1 and 2 have this name"),
     "unnamed": (pd.DataFrame([[1, 2]]), "column 1 is named 0, which is not text"),
     "no columns": (pd.DataFrame(), "the table has no columns"),
     "a list": ([1, 2], "a list is not a table"),
@@ -224,7 +224,7 @@ def test_times_of_day_become_iso_text_in_the_time_of_their_zone(of: Any) -> None
 
 def test_refused_parquet(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_bytes(b"PAR1 nothing PAR1")
-    with pytest.raises(BadInput, match="not a whole Parquet file"):
+    with pytest.raises(BadInput, match="not a complete Parquet file"):
         read(tmp_path / "x.parquet")
     with pytest.raises(BadInput, match="no such file"):
         read(tmp_path / "y.parquet")

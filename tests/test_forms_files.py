@@ -82,7 +82,7 @@ def test_an_audit_finds_a_part_that_says_something_else(tmp_path: Path) -> None:
     honest = part.read_text(encoding="utf-8")
     part.write_text(honest.replace("gout", "flu", 1), encoding="utf-8")
     found = ck.audit(out / "release.csv", certificate=out / "certificate.json")
-    assert not found.ok and any("sensitive.csv says something else" in finding for finding in found.findings)
+    assert not found.ok and any("sensitive.csv differs from" in finding for finding in found.findings)
     part.unlink()
     assert ck.audit(out / "release.csv", certificate=out / "certificate.json").ok, "whoever has only the table can check it"
     certificate = json.loads((out / "certificate.json").read_text(encoding="utf-8"))
@@ -149,7 +149,7 @@ def test_a_parquet_table_gives_parquet_parts(tmp_path: Path) -> None:
     assert ck.audit(tmp_path / "out" / "release.parquet", certificate=tmp_path / "out" / "certificate.json").ok
     (tmp_path / "out" / "slice_2.parquet").write_bytes((tmp_path / "out" / "slice_1.parquet").read_bytes())
     found = ck.audit(tmp_path / "out" / "release.parquet", certificate=tmp_path / "out" / "certificate.json")
-    assert any("slice_2.parquet says something else" in finding for finding in found.findings)
+    assert any("slice_2.parquet differs from" in finding for finding in found.findings)
 
 
 def test_a_copy_of_a_release_saves_the_same_files(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_by_the_command_line(tmp_path: Path, form: Any) -> None:
     [
         ({"sliced": {"columns": [["age", "town", "sex", "disease"]]}}, "one group"),
         ({"sliced": {"columns": [["age", "disease"], ["town", "sex", "disease"]]}}, "two groups"),
-        ({"sliced": {"columns": "age"}}, "no list of groups"),
+        ({"sliced": {"columns": "age"}}, "not a list of groups"),
         ({"sliced": {"groups": []}}, "no parameter 'groups'"),
         ("permuted", "is sensitive and flat"),
         ("anatomized", "'anatomized' is unknown"),
@@ -215,4 +215,4 @@ def test_a_tampered_part_is_found_by_the_command_line(tmp_path: Path) -> None:
     part = tmp_path / "copy" / "quasi.csv"
     part.write_text(part.read_text(encoding="utf-8").replace(",f", ",m", 1), encoding="utf-8")
     result = closeknit("audit", tmp_path / "copy" / "release.csv")
-    assert result.exit_code == 1 and "quasi.csv says something else" in result.output
+    assert result.exit_code == 1 and "quasi.csv differs from" in result.output

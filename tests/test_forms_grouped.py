@@ -76,7 +76,7 @@ def of_people(bucket: int, *group: str) -> Counter[Any]:
 def test_table_1b_generalized() -> None:
     shown = written(ck.generalized())
     classes = {
-        ("[22, 52]", "*", "4790*"): ["bronchitis", "dyspepsia", "flu", "flu"],  # the source prints [20-52], as nobody is 20
+        ("[22, 52]", "*", "4790*"): ["bronchitis", "dyspepsia", "flu", "flu"],  # the source prints [20-52], but no row has 20
         ("[54, 64]", "*", "4730*"): ["dyspepsia", "dyspepsia", "flu", "gastritis"],
     }
     assert rows_of(shown, [*QUASI, DISEASE]) == [(*cells, value) for cells, values in classes.items() for value in values]
@@ -117,7 +117,7 @@ def test_table_1f_as_printed() -> None:
     ]
 
 
-def test_what_is_seen_of_a_secret_is_its_bucket_and_what_stands_beside_it() -> None:
+def test_an_adversary_sees_the_bucket_and_the_known_cells_of_the_group() -> None:
     columns, schema = table_1()
     table = schema.encode(columns)
     form = ck.sliced([["age", "sex"], ["zip", DISEASE]])
@@ -131,7 +131,7 @@ def test_what_is_seen_of_a_secret_is_its_bucket_and_what_stands_beside_it() -> N
 
 
 def test_the_judge_of_whole_releases_knows_the_numbers_of_the_source() -> None:
-    """p(t,s) of Table 1(f), and a release of unequal buckets that is 2-diverse as printed and tells a value with 3/5."""
+    """p(t,s) of Table 1(f), and a release of unequal buckets that is 2-diverse as printed and discloses a value with 3/5."""
     _, schema = table_1()
     form = {"sliced": {"columns": [["age", "sex"], ["zip", DISEASE]]}}
     shown = view(written(ck.sliced(**form["sliced"])), schema, form)
@@ -187,15 +187,15 @@ def test_permuted_numbers_stand_in_order_inside_their_bucket() -> None:
     ("form", "roles", "says"),
     [
         (ck.sliced([[*QUASI, DISEASE]]), {}, "one group"),
-        (ck.sliced([["age", "sex", DISEASE], ["zip", DISEASE]]), {}, "'disease': stands in two groups"),
-        (ck.sliced([["age", "sex"], ["age", "zip", DISEASE]]), {}, "'age': stands in two groups"),
+        (ck.sliced([["age", "sex", DISEASE], ["zip", DISEASE]]), {}, "'disease': is in two groups"),
+        (ck.sliced([["age", "sex"], ["age", "zip", DISEASE]]), {}, "'age': is in two groups"),
         (ck.sliced([["age", "sex"], [DISEASE]]), {}, "'zip': is in no group"),
         (
             ck.sliced([["age", "sex"], [DISEASE]]),
             {"quasi": {"age": ck.numeric(), "sex": ck.flat()}, "plain": ["zip"]},
             "'zip': is plain and in no group",
         ),
-        (ck.sliced([["age", "sex", "wage"], ["zip", DISEASE]]), {}, "'wage': stands in a group and is not published"),
+        (ck.sliced([["age", "sex", "wage"], ["zip", DISEASE]]), {}, "'wage': is in a group but not published"),
         (ck.sliced(number="age"), {}, "'age': is a column of the table"),
         (ck.bucketized(number=DISEASE), {}, "'disease': is a column of the table"),
         (ck.sliced(levels={DISEASE: 1}), {}, "'disease': has a level and is sensitive"),
@@ -241,12 +241,12 @@ def test_a_guarantee_about_secrets_that_nothing_joins_is_refused() -> None:
     both = ck.TCloseness((DISEASE, "wage"), 0.9)
     apart = [["age", "wage"], ["sex", "zip", DISEASE]]
     for form in ("multiset", {"sliced": {"columns": apart}}):
-        with pytest.raises(ck.BadInput, match="disease and wage together: they stand in different groups"):
+        with pytest.raises(ck.BadInput, match="disease and wage together: they are in different groups"):
             ck.anonymize(columns, schema, [both], ck.Mondrian(), form=form)
     release = ck.anonymize(columns, schema, [both, ck.TCloseness("wage", 0.9)], ck.Mondrian(), form="bucketized")
     assert release.certificate.ok and release.certificate.joint is not None
     alone = ck.anonymize(columns, schema, [ck.TCloseness("wage", 0.9)], ck.Mondrian(), form="multiset")
-    assert alone.certificate.joint is None, "nobody can measure what is not joined"
+    assert alone.certificate.joint is None, "unlinked attributes have no joint distance"
     for made in (release, alone):
         assert ck.audit(made.columns, certificate=made.certificate).ok
 
@@ -324,6 +324,7 @@ class Remembering:
 
     requested: ClassVar[str] = "nothing"
     least_size: ClassVar[int] = 0
+    higher_is_safer: ClassVar[bool] = True
 
     def describe(self, domain: Any) -> str:
         return "remembering"
@@ -334,7 +335,7 @@ class Remembering:
 
 
 @pytest.mark.parametrize("columns", [[["age", "sex"], ["zip", DISEASE]], [["age"], ["sex"], ["zip"], [DISEASE]]])
-def test_at_home_it_is_known_what_each_row_looks_like(columns: list[list[str]]) -> None:
+def test_the_data_owner_knows_the_profile_of_each_row(columns: list[list[str]]) -> None:
     """The known part of every original row, in the codes in which the release is seen."""
     raw, schema = table_1()
     table, shown = schema.encode(raw), []
@@ -350,8 +351,8 @@ def test_at_home_it_is_known_what_each_row_looks_like(columns: list[list[str]]) 
 
 def test_rows_without_a_bucket_are_not_written() -> None:
     for form in (ck.bucketized(), ck.multiset(), ck.sliced([["age", "sex"], ["zip", DISEASE]])):
-        nobody = written(form, [-1] * 8)
-        assert nobody.rows == 0 and list(nobody) == ["bucket", *QUASI, DISEASE]
+        empty = written(form, [-1] * 8)
+        assert empty.rows == 0 and list(empty) == ["bucket", *QUASI, DISEASE]
         some = written(form, [-1, -1, -1, -1, 0, 0, 0, 0])
         assert rows_of(some, ["bucket"]) == [("1",)] * 4 and "bronchitis" not in some[DISEASE].values.tolist()
 

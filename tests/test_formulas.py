@@ -162,7 +162,7 @@ def test_a_formula_in_a_release_that_is_said_to_be_escaped_is_found(tmp_path: Pa
     file.write_text(file.read_text().replace("'=HYPERLINK", "=HYPERLINK"))
     forged = release.certificate.model_copy(update={"content_sha256": content_hash(read(file))})
     assert ck.audit(file, certificate=forged).findings == (f"{NOTES[0]}, which are not escaped",)
-    with pytest.raises(ck.BadInput, match="its content is not what its certificate speaks of"):
+    with pytest.raises(ck.BadInput, match="its content differs from what its certificate states"):
         load_release(tmp_path / "out")
 
 
@@ -175,7 +175,7 @@ def test_a_formula_in_a_release_that_is_said_to_be_escaped_is_found(tmp_path: Pa
             lambda: ck.audit("a.csv", certificate=released(True).certificate, engine="spark"),
             "audited on Spark; audit it without",
         ),
-        (lambda: unescape_columns(Columns.of({"=x": [1], "'=x": [2]})), "column '=x': is there escaped and as it was"),
+        (lambda: unescape_columns(Columns.of({"=x": [1], "'=x": [2]})), "column '=x': occurs twice, escaped and not escaped"),
         (lambda: Recipe.of({"data": "a.csv", "schema": {}, "models": [], "escape_formulas": "perhaps"}), "escape_formulas"),
     ],
 )

@@ -70,7 +70,7 @@ def test_refusals_are_rows_with_their_sentence(curves: Frontier) -> None:
     refused = [point for point in curves.points if point.name == "burel"]
     assert not any(point.ok or point.front for point in refused)
     assert all(point.reason and "likeness" in point.reason and point.level is None and not point.measured for point in refused)
-    assert str(curves).count("burel at 0.2 made no release: burel plans for") == 1
+    assert str(curves).count("burel at 0.2 has no release: burel plans for") == 1
     with pytest.raises(ck.BadInput) as refusal:
         ck.anonymize(hospital(ROWS), hospital_schema(), MODELS, ck.Burel())
     assert refused[0].reason and refused[0].reason.split(";")[0] == str(refusal.value).split(";")[0]
@@ -79,7 +79,7 @@ def test_refusals_are_rows_with_their_sentence(curves: Frontier) -> None:
 def test_an_impossible_value_is_a_row() -> None:
     found = ck.frontier(hospital(30), hospital_schema(), [ck.KAnonymity(4)], "mondrian", vary={"k": [2, 31]}, seed=SEED)
     assert [point.ok for point in found.points] == [True, False]
-    assert "cannot be kept" in str(found.points[1].reason)
+    assert "cannot be met" in str(found.points[1].reason)
 
 
 def test_what_is_not_guaranteed_is_measured_all_the_same() -> None:
@@ -144,7 +144,7 @@ def test_the_strictest_looking_guarantee_is_varied() -> None:
         ({"t": [0.2], "k": [3]}, MODELS, "cannot be read"),
         ({"t": [0.2, 7]}, MODELS, "t=7 is out of range"),
         ("c", [ck.LDiversity("disease", 2, kind="recursive", c=2)], "no usual grid for 'c'"),
-        (None, [], "no guarantee was asked for"),
+        (None, [], "no guarantee is requested"),
     ],
 )
 def test_what_cannot_be_varied_is_said(vary: Any, models: Any, sentence: str) -> None:
@@ -221,7 +221,7 @@ def test_folder_is_private_and_the_picture_is_a_picture(curves: Frontier, tmp_pa
         "stack_and_deal",
         "sabre(fill=knn)",
         "loss (General Loss Metric A)",
-        "t of disease reached (smaller is safer)",
+        "t of disease measured (smaller is safer)",
     ):
         assert part in text, part
     with pytest.raises(ck.BadInput, match="exists already"):
@@ -256,7 +256,13 @@ def closeknit(*words: object) -> Any:
 def test_command_prints_and_saves(recipe: Path) -> None:
     shown = closeknit(recipe, "--vary", "t=0.3,0.4", "--methods", "incognito", "-o", "f.private/")
     assert shown.exit_code == 0, shown.output
-    for part in ("varied: t of disease", "mondrian", "incognito", "stays at home", "f.private/  frontier.json, frontier.csv"):
+    for part in (
+        "varied: t of disease",
+        "mondrian",
+        "incognito",
+        "private, do not share",
+        "f.private/  frontier.json, frontier.csv",
+    ):
         assert part in shown.stdout, part
     read_back = Frontier.from_json((recipe.parent / "f.private" / "frontier.json").read_text(encoding="utf-8"))
     again = frontier_recipe(Recipe.read(recipe), ["incognito"], vary={"t": [0.3, 0.4]})
@@ -275,7 +281,7 @@ def test_command_gives_json_and_its_status(recipe: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--vary", "t="], "--vary 't=' cannot be read; write values with commas between: t=0.1,0.2"),
+        (["--vary", "t="], "--vary 't=' cannot be read; separate values by commas: t=0.1,0.2"),
         (["--vary", "t=high"], "t='high' is not a finite number"),
         (["--vary", "k=2.5"], "k=2.5 is not a whole number"),
         (["--match", "price"], "match='price' is not measured here"),

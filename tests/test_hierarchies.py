@@ -85,7 +85,7 @@ def test_a_name_may_go_on_over_several_levels(tmp_path: Path) -> None:
         ("a;b;*\nb;b;*\n", ["row 1", "'b'", "level 1", "leaf"]),
         ("a;*\nb\n", ["row 2", "'b'", "no level above"]),
         ("a;*;all\n", ["row 1", "level 1", "'*'"]),
-        ('"a;*\n', ["no CSV"]),
+        ('"a;*\n', ["not CSV"]),
         (b"a;*\n\xff;*\n", ["byte 4", "utf-8"]),
     ],
 )
@@ -355,7 +355,7 @@ def test_a_tree_from_data_shows_only_what_occurs(nested: dict[str, Any], data: s
 
 
 def test_groups_of_a_sensitive_tree_from_data_are_named_by_written_values() -> None:
-    """`balanced` names a group by its ends, `c` and `f` here, whom nobody published has."""
+    """`balanced` names a group by its ends, `c` and `f` here, which no published row has."""
     shown = Hierarchy.balanced("abcdef", 3, from_data=True).publish_kind(["a", "b", "d"], sensitive=True)
     assert isinstance(shown, Hierarchy) and shown.nested == {STAR: {"a..b": {"a": None, "b": None}, "d": {"d": None}}}
     tree = Hierarchy({"A": ["a", "b"], "C": ["a..b", "c"]}, from_data=True)  # a name that is a value elsewhere is changed
@@ -396,7 +396,7 @@ def test_quantiles_of_a_secret_are_published_with_gaps_and_keep_their_order() ->
     hierarchy = Hierarchy.quantiles(range(100), bins=10)
     home, _ = hierarchy.bind(np.array([95.0, 3.0, 42.0]))
     shown = hierarchy.publish_kind(home.texts, sensitive=True)
-    stranger, codes = shown.bind(texts(*home.texts))
-    assert stranger.texts == home.texts and codes.tolist() == [0, 1, 2] and not stranger.declared
-    assert stranger.numbers is not None and home.numbers is not None
-    assert stranger.numbers.tolist() == home.numbers.tolist()
+    recipient, codes = shown.bind(texts(*home.texts))
+    assert recipient.texts == home.texts and codes.tolist() == [0, 1, 2] and not recipient.declared
+    assert recipient.numbers is not None and home.numbers is not None
+    assert recipient.numbers.tolist() == home.numbers.tolist()

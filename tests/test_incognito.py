@@ -177,7 +177,7 @@ def test_a_stranger_reads_the_release_back() -> None:
 # Withholding --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:.*every row has the same secret")
+@pytest.mark.filterwarnings("ignore:.*every row has the same value")
 @settings(max_examples=examples(40))
 @given(requests(most_rows=20), st.sampled_from([0.0, 0.1, 0.3]))
 def test_what_is_certified_is_what_was_found(request: tuple[Any, ...], share: float) -> None:
@@ -276,7 +276,7 @@ def test_a_large_lattice_is_refused_with_its_size_and_the_columns_that_make_it()
 def test_what_no_vector_keeps_is_refused() -> None:
     rows = [{"sex": "f", "blood": "A"}] * 5
     table = encoded(rows, {"sex": AXES["sex"]}, [1], ["blood"])
-    with pytest.raises(ck.Unsatisfiable, match="at most 4 rows cannot be kept: none of the 1 vectors"):
+    with pytest.raises(ck.Unsatisfiable, match="at most 4 rows cannot be met: none of the 1 vectors"):
         Incognito().run(table, [Narrow(4)], 0, ignore_progress)
 
 

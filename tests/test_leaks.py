@@ -33,7 +33,7 @@ from closeknit.core.kind_forms import kind_form
 from closeknit.core.kinds import Numeric
 from closeknit.core.table import Partition
 from closeknit.io.files import read, write_csv
-from closeknit.release import Release
+from closeknit.release import LocalRelease
 from conftest import examples
 
 SEED = 271828182845904523536028747135266249775
@@ -51,7 +51,7 @@ for folder in sorted(Path('.').iterdir()):
 """
 
 
-def released(table: Case, data: object = None, seed: int = SEED) -> Release:
+def released(table: Case, data: object = None, seed: int = SEED) -> ck.Release:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         source = table.columns if data is None else data
@@ -147,7 +147,7 @@ def test_values_below_a_written_node_do_not_show(below: str, tmp_path: Path) -> 
         data = Columns.of({"q": values, "ill": ["x", "y", "x", "y"]})
         partition = Partition.of(np.array([0, 0, 1, 1])[(table := schema.encode(data)).rows])
         columns, certificate = publish_table(table, partition, [ck.KAnonymity(2)], ck.generalized(levels={"q": level}))
-        Release(columns, certificate).save(folder := tmp_path / str(len(written)), report=False)
+        LocalRelease(columns, certificate).save(folder := tmp_path / str(len(written)), report=False)
         written.append(bytes_in(folder))
     assert written[0] == written[1]
 
@@ -235,7 +235,7 @@ def test_suppressed_rows_leave_no_byte(tmp_path: Path) -> None:
         cells["ward"][row] = "Suppressed-ward"
     coded = table.schema.encode(Columns.of(cells))
     columns, certificate = publish_table(coded, Partition.of(class_of[coded.rows]), [ck.KAnonymity(8)], ck.generalized())
-    release = Release(columns, certificate, partition=class_of.astype(np.int32), recipe={"seed": SEED})
+    release = LocalRelease(columns, certificate, partition=class_of.astype(np.int32), recipe={"seed": SEED})
     assert certificate.suppressed == 8 and columns.rows == 32
     release.save(tmp_path / "csv")
     release.save(tmp_path / "parquet", "parquet")

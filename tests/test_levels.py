@@ -77,7 +77,7 @@ def test_a_cell_is_the_whole_node_though_a_tighter_one_would_do() -> None:
 
 @pytest.mark.parametrize(
     ("levels", "word"),
-    [([2], "mapping"), ({"age": -1}, "age"), ({"age": 1.5}, "age"), ({"ward": 0}, "ward"), ({"sex": 9}, "from 0 to 1")],
+    [([2], "mapping"), ({"age": -1}, "age"), ({"age": 1.5}, "age"), ({"ward": 0}, "ward"), ({"sex": 9}, "are 0 to 1")],
 )
 def test_wrong_levels_are_refused(levels: Any, word: str) -> None:
     table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))

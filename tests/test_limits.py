@@ -64,9 +64,9 @@ def refused(ask: Any, said: str) -> None:
 @pytest.mark.parametrize("case", REQUESTED)
 def test_certificates_schemas_and_recipes_share_the_limits(made: ck.Release, tmp_path: Path, case: str) -> None:
     column, kind, said = REQUESTED[case]
-    told = json.loads(made.certificate.to_json())
-    told["columns"]["sensitive"][column] = kind
-    claimed = ck.Certificate.model_validate(told)
+    stated = json.loads(made.certificate.to_json())
+    stated["columns"]["sensitive"][column] = kind
+    claimed = ck.Certificate.model_validate(stated)
     refused(lambda: ck.audit(made.columns, certificate=claimed), said)
     refused(lambda: ck.attack(made.columns, certificate=claimed), said)
     kinds = {"icd": "flat", "wage": "numeric", column: kind}
@@ -79,9 +79,9 @@ def test_certificates_schemas_and_recipes_share_the_limits(made: ck.Release, tmp
 def test_lists_of_a_certificate_are_limited(made: ck.Release, tmp_path: Path, key: str) -> None:
     made.save(tmp_path / "out", report=False)
     file = tmp_path / "out" / "certificate.json"
-    told = json.loads(file.read_text("utf-8"))
-    told[key] = told[key][:1] * 20_000
-    file.write_text(json.dumps(told), "utf-8")
+    stated = json.loads(file.read_text("utf-8"))
+    stated[key] = stated[key][:1] * 20_000
+    file.write_text(json.dumps(stated), "utf-8")
     refused(lambda: ck.audit(tmp_path / "out"), rf"certificate\.json: .*key '{key}'.* at most")
 
 

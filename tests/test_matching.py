@@ -53,7 +53,7 @@ def test_a_target_out_of_reach_is_a_row() -> None:
     assert (
         not other.ok
         and other.met is False
-        and other.reason == (f"no setting from 0.001 to 1 that was tried comes to the target {other.target:.4g}")
+        and other.reason == (f"no setting tried from 0.001 to 1 reaches the target {other.target:.4g}")
     )
 
 

@@ -79,11 +79,11 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a choice misspelled": (lambda: ck.Sabre(fill="hilber"), "fill='hilber' is unknown; did you mean 'hilbert'"),
     "a model of another column": (
         lambda: ck.anonymize(TABLE, SCHEMA, [ck.TCloseness("Disease", 0.5)]),
-        "column 'Disease': t_closeness is asked for a column that is not sensitive; did you mean 'disease'?",
+        "column 'Disease': t_closeness is requested for a column that is not sensitive; did you mean 'disease'?",
     ),
     "a group of another column": (
         lambda: ck.anonymize(TABLE, SCHEMA, [ck.LDiversity("disease", 2)], form=ck.sliced([["agee"], ["sex", "disease"]])),
-        "column 'agee': stands in a group and is not published; did you mean 'age'?",
+        "column 'agee': is in a group but not published; did you mean 'age'?",
     ),
     "a stacked column misspelled": (
         lambda: ck.anonymize(TABLE, SCHEMA, MODELS, ck.StackAndDeal(column="diseases")),

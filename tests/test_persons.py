@@ -1,4 +1,4 @@
-"""Persons with several rows: they stay together or are counted once, guarantees about them are attested, nobody is named."""
+"""Persons with several rows: they stay together or are counted once, guarantees about them are attested, no person is named."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from closeknit.api.recipe import Recipe
 from closeknit.checks.naive_cells import group_rows
 from closeknit.cli.commands import app
 from closeknit.core.columns import Columns
-from closeknit.io.files import write_csv, write_ndjson, write_parquet
-from conftest import examples
+from closeknit.io.files import write_csv, write_parquet
+from conftest import examples, write_ndjson
 
 SEED = 2**99
 
@@ -115,11 +115,11 @@ def test_guarantees_in_persons_are_attested(tmp_path: Path) -> None:
     assert not found.ok and found.findings == () and found.status == "met as far as it can be checked"
     assert [guarantee.status for guarantee in found.guarantees] == ["not checkable", "not checkable", "recomputed"]
     assert [guarantee.attested for guarantee in found.guarantees] == [True, True, False]
-    assert str(found).splitlines()[-1].startswith("holds as far as it can be checked (attested, as measured by the data owner")
+    assert str(found).splitlines()[-1].startswith("met as far as it can be checked (attested, as measured by the data owner")
     claimed = json.loads((tmp_path / "out" / "certificate.json").read_text(encoding="utf-8"))
     claimed["guarantees"][1]["met"] = False
     found = ck.audit(tmp_path / "out", certificate=ck.Certificate.from_json(json.dumps(claimed)))
-    assert found.status == "not met" and "its certificate says that it is not met" in found.findings[0]
+    assert found.status == "not met" and "its certificate states that it is not met" in found.findings[0]
 
 
 def test_attested_guarantee_cannot_be_passed_off_as_recomputable() -> None:
@@ -173,8 +173,8 @@ def test_classes_an_adversary_sees_hold_k_persons() -> None:
 
 
 def identified(**roles: Any) -> ck.Schema:
-    told = {"quasi": {"age": ck.numeric(), "sex": ck.flat()}, "sensitive": {"disease": ck.flat()}}
-    return ck.Schema(**{**told, **roles})
+    usual = {"quasi": {"age": ck.numeric(), "sex": ck.flat()}, "sensitive": {"disease": ck.flat()}}
+    return ck.Schema(**{**usual, **roles})
 
 
 def test_counting_rows_of_visits_makes_classes_of_few_persons() -> None:
@@ -246,15 +246,18 @@ def test_missing_identifiers_do_not_repeat_each_other(nothing: str | None) -> No
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("roles", "message"),
     [
-        ({"person": "name", "rows_are_persons": True}, "column 'name': is the person, and rows_are_persons is declared too"),
+        (
+            {"person": "name", "rows_are_persons": True},
+            "column 'name': is the person column, and rows_are_persons is declared too",
+        ),
         ({"rows_are_persons": "yes"}, "schema, key 'rows_are_persons': input should be a valid boolean"),
     ],
 )
-def test_what_contradicts_itself_is_refused(told: dict[str, Any], said: str) -> None:
-    with pytest.raises(ck.BadInput, match=said):
-        identified(**told)
+def test_what_contradicts_itself_is_refused(roles: dict[str, Any], message: str) -> None:
+    with pytest.raises(ck.BadInput, match=message):
+        identified(**roles)
 
 
 def test_an_identifier_of_another_type_says_how_it_need_not_be_read() -> None:
@@ -266,10 +269,10 @@ def test_an_identifier_of_another_type_says_how_it_need_not_be_read() -> None:
 
 def test_a_stream_notes_that_identifiers_were_not_checked() -> None:
     unchecked = "every row was counted as a person of its own; whether an identifier repeats was not checked"
-    told = identified(identifier=["name"], quasi={"age": ck.numeric(0, 100), "sex": ck.flat()})
-    assert unchecked in ck.Castle(told, k=2, delta=3).certificate.notes
+    schema = identified(identifier=["name"], quasi={"age": ck.numeric(0, 100), "sex": ck.flat()})
+    assert unchecked in ck.Castle(schema, k=2, delta=3).certificate.notes
     whole = Columns.of({**PAIRS, "name": [*"abcd"]})
-    assert unchecked not in ck.replay(ck.Castle(told, k=2, delta=3), whole).certificate.notes
+    assert unchecked not in ck.replay(ck.Castle(schema, k=2, delta=3), whole).certificate.notes
 
 
 def test_identifiers_leave_no_trace(tmp_path: Path) -> None:
@@ -290,7 +293,7 @@ def test_exact_duplicates_are_counted_for_the_owner_only(tmp_path: Path) -> None
     assert "2 input rows repeat another row exactly" in made.stderr and "repeat another" not in made.stdout
     private, public = (tmp_path / folder for folder in ("out.private", "out"))
     assert json.loads((private / "report.json").read_text())["duplicates"] == 2
-    assert "2 of those that came in repeat another row" in (private / "report.html").read_text()
+    assert "2 input rows repeat another row" in (private / "report.html").read_text()
     said = "".join(file.read_text() for file in public.iterdir())
     assert "duplicate" not in said and "repeat another" not in said
 

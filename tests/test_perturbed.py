@@ -15,8 +15,8 @@ import pytest
 import closeknit as ck
 from closeknit.api.recipe import Recipe
 from closeknit.core.certificate import Certificate
-from closeknit.core.certifying import estimates
 from closeknit.core.columns import Columns
+from closeknit.core.measurement import estimate_values
 from closeknit.core.reading import Reading
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.forms import Perturbed
@@ -62,41 +62,41 @@ def reading(made: ck.Release, form: Perturbed) -> Reading:
 def test_a_release_from_saving_to_audit(tmp_path: Path) -> None:
     made = release(people(400))
     made.save(tmp_path / "out")
-    told = json.loads((tmp_path / "out" / "certificate.json").read_text())
-    assert told["form"] == {"perturbed": {"retain": 0.5}}
-    size, bound = told["guarantees"]
+    stated = json.loads((tmp_path / "out" / "certificate.json").read_text())
+    assert stated["form"] == {"perturbed": {"retain": 0.5}}
+    size, bound = stated["guarantees"]
     assert (size["status"], bound["status"], bound["met"]) == ("recomputable", "attested", True)
     assert bound["measured"] is None and "cannot be seen" in bound["why"] and "gamma = 6" in bound["text"]
     assert "probability 0.5" in (tmp_path / "out" / "README.txt").read_text()
-    assert str(SEED) not in json.dumps(told)
+    assert str(SEED) not in json.dumps(stated)
     audit = ck.audit(tmp_path / "out" / "release.csv", certificate=tmp_path / "out" / "certificate.json")
     assert [guarantee.status for guarantee in audit.guarantees] == ["recomputed", "not checkable"]
     assert not audit.ok and audit.findings == () and audit.status == "met as far as it can be checked"
     (level,) = made.private_record().levels
     assert (level.requested, level.measured, level.rows) == ("<= 6", 6.0, None), "the private report shows what was measured"
-    assert "What was measured for attested guarantees" in (tmp_path / "out.private" / "report.html").read_text(encoding="utf-8")
-    assert "What was measured for attested" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Levels of attested guarantees" in (tmp_path / "out.private" / "report.html").read_text(encoding="utf-8")
+    assert "Levels of attested" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "not checkable  bounded posterior of disease" in str(audit)
 
 
-def test_a_law_that_breaks_the_guarantee_is_found_by_a_stranger() -> None:
+def test_a_law_that_breaks_the_guarantee_is_found_by_an_audit() -> None:
     made = release()
     forged = made.certificate.model_copy(update={"form": {"perturbed": {"retain": 0.9}}})
     audit = ck.audit(made.columns, certificate=forged)
-    assert audit.guarantees[1].status == "broken" and audit.guarantees[1].exact == "46"
+    assert audit.guarantees[1].status == "not met" and audit.guarantees[1].exact == "46"
 
 
 def test_changed_estimates_are_found() -> None:
     made = release()
-    told = made.certificate.estimates["disease"]
-    for changed in ({**told, "flu": (1.0, 1.0, 1.0)}, {k: v for k, v in told.items() if k != "gout"}, {}):
+    stated = made.certificate.estimates["disease"]
+    for changed in ({**stated, "flu": (1.0, 1.0, 1.0)}, {k: v for k, v in stated.items() if k != "gout"}, {}):
         forged = made.certificate.model_copy(update={"estimates": {"disease": changed} if changed else {}})
         assert any("estimate of disease" in finding for finding in ck.audit(made.columns, certificate=forged).findings)
 
 
 @dataclass(frozen=True)
 class Peeking(ck.Mondrian):
-    """A method that tells what it saw."""
+    """A method that records what it sees."""
 
     seen: ClassVar[list[list[int]]] = []
 
@@ -167,8 +167,8 @@ def test_the_bound_is_refused_in_other_forms(form: Any) -> None:
         (ck.numeric(), list(range(240)), "is sensitive and numeric; perturb categories"),
         (ck.prefix(), ["120", "121"] * 120, "is sensitive and prefix"),
         (ck.date(), ["2024-01-02", "2024-02-03"] * 120, "is sensitive and date"),
-        (ck.flat(), VALUES[:4] * 60, "read off the data"),
-        (ck.Hierarchy.from_nested(VALUES, from_data=True), VALUES[:4] * 60, "read off the data"),
+        (ck.flat(), VALUES[:4] * 60, "not declared"),
+        (ck.Hierarchy.from_nested(VALUES, from_data=True), VALUES[:4] * 60, "not declared"),
     ],
     ids=["numeric", "prefix", "date", "flat", "made from data"],
 )
@@ -178,7 +178,7 @@ def test_other_secrets_are_refused(kind: Any, cells: list[Any], sentence: str) -
 
 
 def test_the_bound_of_values_read_off_the_data_is_refused_before_any_work() -> None:
-    """Somebody who knows that nobody else has gout would know whose the written gout is: no gamma bounds that."""
+    """An adversary who knows that no one else has gout would know whose gout is written: no gamma bounds that."""
     classes = schema(ck.flat()).encode(Columns.of(people())).one_class()
     with pytest.raises(ck.BadInput, match="known to be somebody's; declare all of them"):
         ck.PosteriorBound("disease", 6).refuse(classes)
@@ -194,7 +194,7 @@ def test_persons_with_several_rows_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("columns", "sentence"),
-    [(["age"], "not sensitive"), (["x"], "not sensitive"), ([], "none"), (["disease"] * 2, "twice"), ("disease", "no list")],
+    [(["age"], "not sensitive"), (["x"], "not sensitive"), ([], "none"), (["disease"] * 2, "twice"), ("disease", "not a list")],
 )
 def test_columns_that_cannot_be_perturbed_are_named(columns: Any, sentence: str) -> None:
     with pytest.raises(ck.BadInput, match=sentence):
@@ -224,7 +224,7 @@ def test_secrets_change_quasi_cells_do_not() -> None:
     true = dict(zip(plain.rows.tolist(), plain.columns["disease"].cells(), strict=True))
     kept = sum(written[row] == true[row] for row in true)
     assert abs(kept - 2000 * 0.6) < 5 * np.sqrt(2000 * 0.6 * 0.4)
-    assert set(written.values()) == set(VALUES), "a declared value that nobody has is drawn too"
+    assert set(written.values()) == set(VALUES), "a declared value without rows is drawn too"
 
 
 def test_lists_of_values_have_what_is_written_and_the_declared_domain() -> None:
@@ -235,7 +235,7 @@ def test_lists_of_values_have_what_is_written_and_the_declared_domain() -> None:
 
 
 @pytest.mark.parametrize("leaves", [[1, 2, 3], [1, 2, "unknown"]])
-def test_values_that_nobody_has_are_written_as_what_they_are(leaves: list[Any]) -> None:
+def test_values_without_rows_are_written_as_what_they_are(leaves: list[Any]) -> None:
     """Codes 1 and 2 occur as numbers; 3 does not, and must not be written as 0."""
     kind = ck.Hierarchy.from_nested(leaves)
     made = release(people(disease=[1, 2] * 120), what=schema(kind), models=[ck.PosteriorBound("disease", 4)])
@@ -246,18 +246,18 @@ def test_values_that_nobody_has_are_written_as_what_they_are(leaves: list[Any]) 
 def test_missing_secrets_need_their_place_in_the_law() -> None:
     cells = people()
     cells["disease"][::9] = [None] * len(cells["disease"][::9])
-    with pytest.raises(ck.BadInput, match=r"column 'disease': has missing secrets.*missing=True"):
+    with pytest.raises(ck.BadInput, match=r"column 'disease': has missing values.*missing=True"):
         release(cells)
     made = release(cells, ck.perturbed(0.5, missing=True), [ck.PosteriorBound("disease", 7)])  # one value more
     assert None in made.columns["disease"].cells() and "" in made.certificate.estimates["disease"]
     assert not ck.audit(made.columns, certificate=made.certificate).findings
     with pytest.raises(ck.Unsatisfiable):
         release(cells, ck.perturbed(0.5, missing=True), [ck.PosteriorBound("disease", 6)])
-    nobody = release(form=ck.perturbed(0.5, missing=True), models=[ck.PosteriorBound("disease", 7)])
-    assert None in nobody.columns["disease"].cells(), "where nobody is missing an empty cell must not tell that somebody is"
+    complete = release(form=ck.perturbed(0.5, missing=True), models=[ck.PosteriorBound("disease", 7)])
+    assert None in complete.columns["disease"].cells(), "an empty cell must not disclose that a value is missing"
 
 
-def test_nothing_kept_tells_nothing() -> None:
+def test_nothing_retained_discloses_nothing() -> None:
     made = release(form=ck.perturbed(0), models=[ck.PosteriorBound("disease", 1)])
     assert made.certificate.ok and made.certificate.estimates == {}
     other = people()
@@ -271,10 +271,10 @@ def test_nothing_kept_tells_nothing() -> None:
 def test_estimates_are_those_of_the_written_cells() -> None:
     form, cells = ck.perturbed(0.5), people(5000)
     made = release(cells, form)
-    told = made.certificate.estimates["disease"]
-    assert list(told) == VALUES and made.certificate.estimates == estimates(reading(made, form))
+    stated = made.certificate.estimates["disease"]
+    assert list(stated) == VALUES and made.certificate.estimates == estimate_values(reading(made, form))
     written = Counter(made.columns["disease"].cells())
-    for value, (count, error, possible) in told.items():
+    for value, (count, error, possible) in stated.items():
         assert count == pytest.approx((written[value] - 5000 * 0.5 / 5) / 0.5)
         assert abs(count - cells["disease"].count(value)) < 5 * error and possible >= 0
     assert Certificate.from_json(made.certificate.to_json()) == made.certificate

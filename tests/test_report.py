@@ -146,7 +146,7 @@ def test_attested_guarantees_tell_only_that_they_hold() -> None:
     record, home = made.public_record(), made.private_record()
     assert [told.guarantee.status for told in record.guarantees] == ["attested", "attested"]
     assert [told.guarantee.measured for told in record.guarantees] == [None, None]
-    assert "not told" in Page(made.report()).said and "at least 3 people" in record.guarantees[0].means
+    assert "not disclosed" in Page(made.report()).said and "at least 3 people" in record.guarantees[0].means
     assert [level.requested for level in home.levels] == [">= 3", ">= 2"]
     assert home.levels[0].measured == home.levels[0].persons >= 3 and home.levels[0].rows == 2 * home.levels[0].persons
     assert "persons in the worst class" not in made.report() and "persons in the worst class" in made.report(private=True)
@@ -197,7 +197,7 @@ def test_a_release_without_its_original_says_so(release: ck.Release) -> None:
     assert copy.report() == release.report()
     home = copy.private_record()
     assert home.sample is None and home.queries == () and home.input_rows is None and home.recipe == {}
-    assert "came without the table it was made of" in Page(copy.report(private=True)).said
+    assert "The original table is not available" in Page(copy.report(private=True)).said
     assert SEED.to_bytes(16, "big") not in pickle.dumps(release) and str(SEED).encode() not in pickle.dumps(release)
 
 
@@ -240,7 +240,7 @@ def test_frontier_is_shown_on_the_private_page_alone(release: ck.Release) -> Non
     found = Frontier(closeknit="0.1.0", rows=200, seed=7, guarantees=("t",), measures=(t,), points=points)
     page = release.report(private=True, frontier=found)
     asks_nobody(page)
-    assert "What other settings would cost" in page and "<b>mondrian" not in page and "0.3000" in Page(page).said
+    assert "Loss of other settings" in page and "<b>mondrian" not in page and "0.3000" in Page(page).said
     assert "was not computed" in release.report(private=True) and "was not computed" not in page
 
 
@@ -284,7 +284,7 @@ def test_what_was_changed_is_refused(release: ck.Release, tmp_path: Path) -> Non
     assert load_release(tmp_path / "out").report() == load_release(file).report() == release.report()
     lines = file.read_text("utf-8").splitlines()
     file.write_text("\n".join([lines[0], lines[2], lines[1], *lines[3:]]) + "\n", encoding="utf-8")
-    with pytest.raises(ck.BadInput, match="not what its certificate speaks of"):
+    with pytest.raises(ck.BadInput, match="its content differs from what its certificate states"):
         load_release(tmp_path / "out")
     file.unlink()
     with pytest.raises(ck.BadInput, match=r"has a certificate\.json and no release"):
@@ -303,6 +303,6 @@ def test_what_cannot_be_compared_is_said(release: ck.Release, monkeypatch: pytes
     monkeypatch.setattr("closeknit.release.private.with_original", refused)
     home = release.private_record()
     assert home.findings == () and home.sample is not None
-    assert any("Attacks that need the original could not be made" in sentence for sentence in home.missing)
+    assert any("Attacks that need the original could not be computed" in sentence for sentence in home.missing)
     release.save(tmp_path / "out")
     assert "cannot be compared &lt;here&gt;" in (tmp_path / "out.private" / "report.html").read_text("utf-8")

@@ -67,7 +67,7 @@ def test_the_command_makes_both_pages_anew(tmp_path: Path) -> None:
     assert len(then) == 4
     for words in ([out], [out / "release.csv"], [out, "--private", home / "recipe.yaml"]):
         same = command(*words)
-        assert same.exit_code == 0 and same.stdout.count("says the same") == 2, same.output
+        assert same.exit_code == 0 and same.stdout.count("unchanged") == 2, same.output
     for file in then:
         file.unlink()
     assert command(out).exit_code == command(out, "--private", home / "recipe.yaml").exit_code == 0

@@ -65,7 +65,7 @@ def test_suppressed_rows_are_as_if_they_had_never_been_there(spark: Any, tmp_pat
     there = ck.anonymize(tmp_path / "table.parquet", schema, models, ck.Incognito(), **requested, engine="spark")
     assert here.certificate.suppressed > 0 and max(map(len, here.columns["zip"].cells())) == 5
     assert there.certificate == here.certificate
-    with pytest.raises(ck.BadInput, match="incognito brings its own form"):
+    with pytest.raises(ck.BadInput, match="incognito has its own form"):
         ck.anonymize(
             tmp_path / "table.parquet",
             schema,

@@ -295,7 +295,7 @@ def test_what_cannot_be_is_said(spark: Any, tmp_path: Path) -> None:
 
     with pytest.raises(ck.BadInput, match="cannot read back"):
         ck.stream_on_spark(frame, castle(), tmp_path / "my home")
-    refused("no streaming frame", frame=spark.range(3))
+    refused("not a streaming frame", frame=spark.range(3))
     refused("'seen': has no role", order=())
     refused("'when': is not in the frame", order=["seen", "when"])
     refused("each of its values is a shard", shards=3)
@@ -304,7 +304,7 @@ def test_what_cannot_be_is_said(spark: Any, tmp_path: Path) -> None:
     refused("need a quasi column of numbers", by="city", shards=[50, 20])
     refused("counted in rows", time="seen")
     refused("no column of times", stream=ck.Castle(SCHEMA, k=4, delta="1s"), time="ward")
-    refused("is no time", time="seen", late=5)
+    refused("is not a duration", time="seen", late=5)
     refused("not published", stream=STREAMS["sabre_window"]())
     assert not (tmp_path / "home").exists()
     ck.stream_on_spark(frame, castle(), tmp_path / "home", order="seen", by="ward")

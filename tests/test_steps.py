@@ -46,7 +46,7 @@ def step_of(values: list[float]) -> Any:
 
 
 @pytest.mark.parametrize("method", [None, ck.Mondrian(), ck.Incognito(), ck.Microaggregation()])
-def test_no_true_decimal_is_printed_and_nobody_is_singled_out(method: Any) -> None:
+def test_no_true_decimal_is_printed_and_no_one_is_singled_out(method: Any) -> None:
     table, schema = floats(300)
     release = ck.anonymize(table, schema, [ck.KAnonymity(6)], method, seed=SEED)
     for name in ("x", "y"):

@@ -129,8 +129,8 @@ def test_bad_lines_are_set_aside(folder: Path) -> None:
     for why in (
         "not JSON",
         "not a JSON object",
-        "'age' stands there twice",
-        "NaN is no number",
+        "'age' occurs twice",
+        "NaN is not a number",
         "not UTF-8",
         "longer than",
         "'age' holds a list",
@@ -256,21 +256,31 @@ def test_a_signal_with_a_checkpoint_saves_and_does_not_flush(folder: Path, numbe
     assert run.said.startswith("stopped; rows in 100, ") and "pending 0" not in run.said
     assert 0 < len(ndjson("out/rows.ndjson")) < 100
     assert mode("home/ck") == 0o700 and mode("home/ck/checkpoint") == 0o600
-    again = stream("--checkpoint", "home/ck", input="pipe")  # a pipe tells nothing of where it stands
-    refused(again, "a pipe cannot be wound forward", "--pipe again", "--pipe goes-on")
-    run, end = fed(folder, ROWS[100:], 150, "--checkpoint", folder / "home" / "ck", "--pipe", "goes-on")
+    restarted = stream("--checkpoint", "home/ck", input="pipe")  # a pipe does not know its position
+    refused(restarted, "a pipe cannot be wound forward", "--pipe replay", "--pipe resume")
+
+    run, end = fed(folder, ROWS[100:], 150, "--checkpoint", folder / "home" / "ck", "--pipe", "resume")
     os.close(end)
     assert run.wait() == 0, run.said
     assert Path("out/rows.ndjson").read_bytes() == Path("out/whole.ndjson").read_bytes()
 
 
-def test_a_pipe_that_tells_everything_again(folder: Path) -> None:
+@pytest.mark.parametrize(
+    "given, says",
+    [("again", "'again' is now called 'replay'"), ("goes-on", "write --pipe resume"), ("resmue", "did you mean 'resume'?")],
+)
+def test_other_names_of_what_a_pipe_does_are_refused(folder: Path, given: str, says: str) -> None:
+    result = stream("--pipe", given)
+    assert result.exit_code == 2 and says in " ".join(result.stderr.split()), result.stderr
+
+
+def test_a_pipe_that_replays_from_the_start(folder: Path) -> None:
     assert stream(output="out/whole.ndjson").exit_code == 0
     run, end = fed(folder, ROWS[:100], 100, "--checkpoint", folder / "home" / "ck")
     run.send(signal.SIGTERM)
     assert run.wait() == 0
     os.close(end)
-    run, end = fed(folder, ROWS, 150, "--checkpoint", folder / "home" / "ck", "--pipe", "again")
+    run, end = fed(folder, ROWS, 150, "--checkpoint", folder / "home" / "ck", "--pipe", "replay")
     os.close(end)
     assert run.wait() == 0, run.said
     assert Path("out/rows.ndjson").read_bytes() == Path("out/whole.ndjson").read_bytes()
@@ -321,10 +331,10 @@ def test_what_stands_there_is_not_replaced(folder: Path) -> None:
 
 def test_what_is_private_stays_out_of_the_folder_of_the_output(folder: Path) -> None:
     for option in ("--rejects", "--counters", "--checkpoint"):
-        refused(stream(option, "out/private"), f"out/private: {option} lies in the folder of the output")
+        refused(stream(option, "out/private"), f"out/private: {option} is in the folder of the output")
         Path("link").unlink(missing_ok=True)
         Path("link").symlink_to("out")
-        refused(stream(option, "link/deep/private"), "lies in the folder of the output")
+        refused(stream(option, "link/deep/private"), "is in the folder of the output")
     assert os.listdir("out") == []
 
 
@@ -355,7 +365,7 @@ def test_a_stream_that_has_ended_is_left_alone(folder: Path) -> None:
     assert stream("--checkpoint", "home/ck").exit_code == 0
     out = Path("out/rows.ndjson").read_bytes()
     result = stream("--checkpoint", "home/ck")
-    assert result.exit_code == 0 and "has ended" in result.stderr
+    assert result.exit_code == 0 and "had ended before" in result.stderr
     assert Path("out/rows.ndjson").read_bytes() == out
 
 
@@ -386,16 +396,16 @@ def test_bad_places(folder: Path) -> None:
     refused(stream(input="nothing.ndjson"), "nothing.ndjson: there is no such file")
     refused(stream(input="home", output="out/b"), "home: this is a folder")
     Path("in.ndjson.gz").write_bytes(b"")
-    refused(stream(input="in.ndjson.gz", output="out/c"), "a packed file has no places to go back to")
+    refused(stream(input="in.ndjson.gz", output="out/c"), "a stream cannot resume within a compressed file")
     refused(stream(output="nowhere/rows"), "nowhere/rows: there is no such file or folder")
     os.mkfifo("pipe")
-    refused(stream("--checkpoint", "home/ck", "--output-format", "csv", output="pipe"), "cannot tell a repeated batch")
+    refused(stream("--checkpoint", "home/ck", "--output-format", "csv", output="pipe"), "cannot mark a batch that is repeated")
 
 
 def test_a_recipe_of_a_stream_is_none_of_a_table(folder: Path) -> None:
     write_recipe(folder, data="in.ndjson")
     result = CliRunner().invoke(app, ["anonymize", "recipe.yaml", "-o", "release"])
-    refused(result, "the recipe is one of the stream 'castle', not of a table", "closeknit stream")
+    refused(result, "the recipe describes the stream 'castle', not a table", "closeknit stream")
 
 
 def test_the_recipe_may_name_the_input(folder: Path) -> None:

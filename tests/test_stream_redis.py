@@ -130,7 +130,7 @@ def test_a_signal_saves_and_stops_and_the_rest_follows(
     assert run.wait() == 0, run.said
     assert server.batches(key) == expected
     run = started(server, tmp_path, key, input=f"{key}-in")
-    assert run.wait() == 0 and "it has ended before" in run.said
+    assert run.wait() == 0 and "had ended before" in run.said
 
 
 def test_time_goes_on_while_nothing_comes(server: Server, key: str, tmp_path: Path) -> None:
@@ -353,10 +353,12 @@ def test_what_cannot_be_is_refused(server: Server, key: str, tmp_path: Path) -> 
     refused(tmp_path, ["-i", server.people(key), *ck], f"/0/{key}: this key holds no stream")
     shutil.rmtree(tmp_path / "ck")
     refused(tmp_path, ["-i", people, "-o", server.url(key), *ck], f"/0/{key}: this key holds no stream")
-    refused(tmp_path, ["-i", people, "-o", server.url("people"), *ck], "it holds something already", "use --force")
+    refused(tmp_path, ["-i", people, "-o", server.url("people"), *ck], "it is not empty", "use --force")
     refused(tmp_path, ["-i", people], "name a private folder with --checkpoint")
-    refused(tmp_path, ["-i", people, "--input-format", "csv", *ck], "rows from redis have no format of a file")
-    refused(tmp_path, ["-i", people, "-o", server.url(f"{key}-o"), "--output-format", "csv", *ck], "cannot go to redis as CSV")
+    refused(tmp_path, ["-i", people, "--input-format", "csv", *ck], "rows from redis have no file format")
+    refused(
+        tmp_path, ["-i", people, "-o", server.url(f"{key}-o"), "--output-format", "csv", *ck], "cannot be sent to redis as CSV"
+    )
     assert server.client.xlen("people") == 702 and not server.client.exists(f"{key}-o")
 
 

@@ -61,7 +61,7 @@ class Tags(HTMLParser):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_small_and_tells_no_seed_and_no_person(shown: dict[str, Any], name: str) -> None:
+def test_it_is_small_and_shows_no_seed_and_no_person(shown: dict[str, Any], name: str) -> None:
     text, page = repr(shown[name]), shown[name]._repr_html_()
     assert len(text.splitlines()) < 20 and len(page) < 5000
     for secret in (str(SEED), "Ann"):

@@ -25,7 +25,7 @@ from closeknit.core.table import Partition, Table
 from closeknit.kernels.geometry.boxes import flat_scales, partition_loss
 from closeknit.kernels.geometry.outliers import savings
 from closeknit.methods import REGISTRY
-from closeknit.release import Release
+from closeknit.release import LocalRelease
 from closeknit.search.suppression import without_outliers
 from conftest import examples
 
@@ -169,7 +169,7 @@ def test_suppressed_rows_are_written_as_asked(suppressed: str, tmp_path: Path) -
         secrets = sorted(str(row[2]) for row in stars)
         assert secrets == (["*"] * 6 if suppressed == "hidden" else sorted(str(wage) for wage in made["wage"][:6]))
         assert any("6 rows were suppressed" in note for note in certificate.notes)
-    release = Release(columns, certificate, partition=np.zeros(60, dtype=np.int32), recipe={"seed": SEED})
+    release = LocalRelease(columns, certificate, partition=np.zeros(60, dtype=np.int32), recipe={"seed": SEED})
     for format in ("csv", "parquet"):
         release.save(tmp_path / format, format, report=False)
         assert ck.audit(tmp_path / format / f"release.{format}", certificate=tmp_path / format / "certificate.json").ok

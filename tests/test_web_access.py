@@ -185,7 +185,7 @@ def test_faults_are_logged_without_cells(
 
     monkeypatch.setattr(client.app.state.cases, "list_owned", broken)  # type: ignore[attr-defined]
     assert client.get("/api/jobs?name=gout").json() == {
-        "error": "something went wrong in the server; nothing of your table is in this message"
+        "error": "the server failed; this message contains nothing of your table"
     }
     assert "ValueError" in caplog.text and "gout" not in caplog.text
 
@@ -193,8 +193,8 @@ def test_faults_are_logged_without_cells(
 @pytest.mark.parametrize(
     "text,mode,sentence",
     [
-        ("ann: " + "a" * 24, 0o640, "others may read it"),
-        ("ann: short", 0o600, "the token of ann is short"),
+        ("ann: " + "a" * 24, 0o640, "other users can read it"),
+        ("ann: short", 0o600, "the token of ann is too short"),
         ("ann " + "a" * 24, 0o600, "row 1: this is not a line"),
         ("../x: " + "a" * 24, 0o600, "this is not a line"),
         (f"ann: {'a' * 24}\nann: {'b' * 24}", 0o600, "row 2: this is not a line"),

@@ -107,7 +107,7 @@ def guarantee(page: Any, key: str, **values: str) -> None:
 
 
 def compare(page: Any, *names: str) -> None:
-    page.click("summary:has-text('Which methods')")
+    page.click("summary:has-text('Options of the comparison')")
     for box in page.locator("input[name=name]").all():
         box.set_checked(box.get_attribute("value") in names)
     page.fill("#sample", "400")
@@ -171,8 +171,8 @@ def legible(page: Any) -> None:
 
 def test_the_whole_way_on_the_built_in_table(visitor: Any, tmp_path: Path) -> None:
     page = visitor
-    page.click("text=Take the built-in")
-    page.click("text=Yes, say what the columns are")
+    page.click("text=Use the built-in")
+    page.click("text=Yes, continue to the roles")
     no_guarantee_is_lost(page)
     several_at_once(page)
 
@@ -189,15 +189,15 @@ def test_the_whole_way_on_the_built_in_table(visitor: Any, tmp_path: Path) -> No
     assert page.locator(".levels td:has-text('young')").count() == 0
 
     onward(page, "text=Back to all columns")
-    onward(page, "text=On to the guarantees")
+    onward(page, "text=Continue to the guarantees")
     page.wait_for_selector("text=are unique today")
-    assert "shared by 1 row" in page.inner_text("#requested-0"), "an example from this very table"
+    assert "shared by 1 row" in page.inner_text("#requested-0"), "an example from this table"
     guarantee(page, "requested-0", k="8")
     guarantee(page, "requested-1", t="0.3")
     assert page.inner_text("#requested-1-head").startswith("t-closeness of disease, t = 0.3")
-    assert page.locator("a:text-is('On to the methods')").count() == 0, "charge is sensitive and has no guarantee"
+    assert page.locator("a:text-is('Continue to the methods')").count() == 0, "charge is sensitive and has no guarantee"
     page.check("input[name=sure]")
-    onward(page, "text=Confirm, and on to the methods")
+    onward(page, "text=Confirm and continue to the methods")
     compare(page, "mondrian", "incognito")
     point = page.locator("svg.frontier a[aria-label^=incognito]")
     point.focus()
@@ -207,7 +207,7 @@ def test_the_whole_way_on_the_built_in_table(visitor: Any, tmp_path: Path) -> No
     page.wait_for_selector("#chosen h3:has-text('incognito')")
     page.go_back()
     page.wait_for_selector("#chosen h3:has-text('mondrian')")
-    page.click("text=Make the release with mondrian")
+    page.click("text=Anonymize with mondrian")
     page.wait_for_selector("text=is met, but risks remain")
     assert "No guarantee protects charge" in page.inner_text("section[aria-labelledby=risks-head]")
     boxes = [page.locator(place).bounding_box()["y"] for place in ("#risks-head", "#download-release")]
@@ -222,23 +222,23 @@ def test_the_whole_way_on_the_built_in_table(visitor: Any, tmp_path: Path) -> No
 def test_the_whole_way_on_adult(visitor: Any, tmp_path: Path, data_folder: Path) -> None:
     page = visitor
     dropped(page, data_folder / "adult" / "adult.csv.gz")
-    page.click("text=Look at it")
-    page.click("text=Yes, say what the columns are")
+    page.click("button:text-is('Upload')")
+    page.click("text=Yes, continue to the roles")
     for column in ("fnlwgt", "capital-gain", "capital-loss"):
         role(page, column, "drop")
     page.click("a[aria-label='Hierarchy of hours-per-week: numeric']")
     page.click("a:text-is('quantiles')")
-    page.wait_for_selector("text=So it would read")
+    page.wait_for_selector("caption:text-is('Preview')")
     page.fill("#build-bins", "4")
     onward(page, "text=Use it")
     onward(page, "text=Back to all columns")
-    onward(page, "text=On to the guarantees")
+    onward(page, "text=Continue to the guarantees")
     page.wait_for_selector("text=are unique today")
     guarantee(page, "requested-0", k="10")
     guarantee(page, "requested-1", t="0.25")
-    onward(page, "text=On to the methods")
+    onward(page, "text=Continue to the methods")
     compare(page, "mondrian")
-    page.click("text=Make the release with mondrian")
+    page.click("text=Anonymize with mondrian")
     page.wait_for_selector("#verdict")
     audited(page, tmp_path)
 
@@ -249,15 +249,15 @@ def test_the_main_way_needs_no_script(visitor: Any, tmp_path: Path) -> None:
     rows = "".join(f"{20 + i % 40},{'fm'[i % 2]},{('flu', 'gout', 'burn')[i % 3]}\n" for i in range(120))
     (tmp_path / "people.csv").write_text("age,sex,disease\n" + rows, encoding="utf-8")
     page.set_input_files("#table", tmp_path / "people.csv")
-    page.click("text=Look at it")
-    page.click("text=Yes, say what the columns are")
+    page.click("button:text-is('Upload')")
+    page.click("text=Yes, continue to the roles")
     page.get_by_role("combobox", name="sex").select_option("plain")
     onward(page, "tr:has(#role-1) button")
     assert page.locator("#role-1").input_value() == "plain"
-    onward(page, "text=On to the guarantees")
-    onward(page, "text=On to the methods")  # when the count is over
+    onward(page, "text=Continue to the guarantees")
+    onward(page, "text=Continue to the methods")  # when the count is over
     page.click("text=Choose a method without comparing")
     page.check("input[value=mondrian][type=radio]")
-    page.click("button:has-text('Make the release')")
+    page.click("button:has-text('Anonymize')")
     page.wait_for_selector("#verdict")
     audited(page, tmp_path)

@@ -6,7 +6,7 @@ import gzip
 import json
 import xml.etree.ElementTree as ET
 from collections import Counter
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ from closeknit.api.recipe import models_from
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.schema import Schema
-from closeknit.io.files import write_ndjson, write_parquet
+from closeknit.io.files import write_parquet
 from closeknit.models import REGISTRY
 from closeknit.web.desk import choices, draft, guarantees, protection, roles, table_preview
 from closeknit.web.desk.chart import frontier_svg
 from closeknit.web.desk.table_preview import csv_format, open_table
-from conftest import examples
+from conftest import examples, write_ndjson
 
 HOSPITAL = ck.datasets.hospital(300)
 DRAFT: dict[str, Any] = ck.datasets.hospital_recipe("table.csv")
@@ -38,6 +38,11 @@ def test_a_draft_comes_back_from_its_text() -> None:
     again = draft.read_draft(draft.draft_text(DRAFT))
     assert again == DRAFT
     assert draft.recipe_of(again).schema == ck.datasets.hospital_schema()
+
+
+def test_digits_with_leading_zeros_are_no_numbers_in_a_preview() -> None:
+    (zips,) = table_preview.preview_table(Columns.of({"zip": ["01303", "12680"]})).columns
+    assert (zips.type, zips.low, zips.high) == ("text", None, None)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +105,7 @@ def test_every_door_gives_the_same_look(tmp_path: Path) -> None:
         ("t.csv", b"a,b\n1\n", "row 1"),
         ("t.csv", b"\xff\xfe\x00", "encoding"),
         ("t.parquet", b"PAR1 no", "my table"),
-        ("t.csv.gz", gzip.compress(b"a,b\n" + b"1,1\n" * 5000, mtime=0), "unpacks to more"),
+        ("t.csv.gz", gzip.compress(b"a,b\n" + b"1,1\n" * 5000, mtime=0), "decompresses to more"),
         ("t.csv.gz", b"\x1f\x8bdamaged", "gzip"),
         ("t.exe", b"a", "suffix"),
     ],
@@ -132,7 +137,7 @@ def test_looking_at_a_file_gives_a_draft_that_runs(tmp_path: Path) -> None:
     told = json.loads(json.dumps(roles.list_suggestions(cells, guess)))
     rows = roles.role_rows(cells, draft.start_draft(guess, path.name), told)
     assert [row.role for row in rows] == [row.suggested for row in rows] and all(row.reason for row in rows)
-    assert all(row.fault is None for row in rows) and json.dumps(table_preview.preview_table(cells).record())
+    assert all(row.fault is None for row in rows) and json.dumps(asdict(table_preview.preview_table(cells)))
 
 
 # Roles.
@@ -290,7 +295,7 @@ def test_todays_levels_are_those_of_an_audit_of_the_raw_table() -> None:
             assert offered.today.level == told.measured
             checked += 1
     assert checked == 1 + 4 * 2
-    record = json.loads(json.dumps(found.record()))
+    record = json.loads(json.dumps(asdict(found)))
     assert all(offered["example"] and offered["sentence"] for offered in record["offered"])
 
 
@@ -344,9 +349,9 @@ def test_the_comparison_measures_what_snapping_costs() -> None:
 
 
 def test_a_chosen_point_is_what_the_draft_then_makes(points: choices.Choices) -> None:
-    again = choices.Choices.read(json.loads(json.dumps(points.record())))
+    again = choices.Choices.read(json.loads(json.dumps(asdict(points))))
     assert again == points and points.best is not None
-    recipe = draft.recipe_of(choices.choose_point(DRAFT, json.loads(json.dumps(points.record()))["points"][points.best]))
+    recipe = draft.recipe_of(choices.choose_point(DRAFT, json.loads(json.dumps(asdict(points)))["points"][points.best]))
     release = ck.anonymize(HOSPITAL, recipe.schema, recipe.models, recipe.method, seed=2**70)
     assert recipe.method.name == points.points[points.best].name and release.certificate.ok
     refused = points.points[-1]
@@ -376,7 +381,7 @@ def test_a_sample_takes_whole_persons_and_the_same_rows_again() -> None:
 
 
 def test_the_picture_is_links_and_nothing_that_runs(points: choices.Choices) -> None:
-    evil = choices.Choices.read({**points.record(), "level": "<script>alert(1)</script>\"'&"})
+    evil = choices.Choices.read({**asdict(points), "level": "<script>alert(1)</script>\"'&"})
     svg = frontier_svg(evil, lambda point: f'?a=1&point={point.number}"><script>', chosen=0)
     assert "<script" not in svg and "style=" not in svg and "http" not in svg and " on" not in svg.replace(" on the grey", "")
     root = ET.fromstring(svg)
@@ -390,5 +395,5 @@ def test_the_picture_is_links_and_nothing_that_runs(points: choices.Choices) -> 
     assert all(0 < x < box[2] and 0 < y < box[3] for x, y in places)
     by_loss = [place[0] for place, _ in sorted(zip(places, shown, strict=True), key=lambda pair: pair[1].loss or 0)]
     assert by_loss == sorted(by_loss)
-    none = choices.Choices.read({**points.record(), "points": points.record()["points"][-1:]})
+    none = choices.Choices.read({**asdict(points), "points": asdict(points)["points"][-1:]})
     assert "there is no release to show" in frontier_svg(none, lambda point: "?")

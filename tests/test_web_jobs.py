@@ -51,6 +51,22 @@ def running(client: TestClient, id: str) -> int:
     return int(process.pid)
 
 
+def test_unknown_keys_are_refused_with_the_nearest_known_one(tmp_path: Path) -> None:
+    with client_of(team(tmp_path / "home", at_once=0)) as client:
+        id = begin(client)
+        for place, body, says in (
+            ("compare", {"metods": ["knit"]}, "there is no key 'metods'; did you mean 'methods'?"),
+            ("attack", {"Runs": 3}, "there is no key 'Runs'; did you mean 'runs'?"),
+        ):
+            answer = client.post(f"/api/jobs/{id}/{place}", json=body)
+            assert (answer.status_code, answer.json()) == (422, {"error": says})
+        answer = client.post("/api/jobs", files=job_files(), data={"reprot": "false"})
+        assert (answer.status_code, answer.json()) == (422, {"error": "there is no key 'reprot'; did you mean 'report'?"})
+        answer = client.post("/api/jobs", files={"table": job_files()["table"]})
+        assert (answer.status_code, answer.json()) == (422, {"error": "the field 'recipe' is missing; add it"})
+        assert len(client.get("/api/jobs").json()) == 1, "what is refused leaves nothing"
+
+
 def test_whole_way(tmp_path: Path) -> None:
     """Job, certificate, report, both archives, attack, audit; then nothing is left of it."""
     with client_of(team(tmp_path / "home", idle=1)) as client:

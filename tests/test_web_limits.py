@@ -48,7 +48,7 @@ def test_declared_body_over_the_limit_is_refused_unread(client: TestClient) -> N
     headers = {"content-length": "50001", "content-type": "multipart/form-data"}
     answer = client.post("/api/jobs", content=body(), headers=headers)
     assert answer.status_code == 413 and answer.headers["connection"] == "close"
-    assert answer.json() == {"error": "that is more than this server takes at once: 50,000 bytes"}
+    assert answer.json() == {"error": "the request is larger than this server accepts: 50,000 bytes"}
     assert left(client) == []
 
 
@@ -170,15 +170,15 @@ def parquet(rows: int, columns: int = 3) -> bytes:
 @pytest.mark.parametrize(
     "content,name,sentence",
     [
-        (bomb(MANY), "people.csv.gz", "people.csv.gz: it unpacks to more than 100,000 bytes"),
-        (bomb(MANY), "people.csv", "people.csv: it unpacks to more than 100,000 bytes"),  # whatever it is called
+        (bomb(MANY), "people.csv.gz", "people.csv.gz: it decompresses to more than 100,000 bytes"),
+        (bomb(MANY), "people.csv", "people.csv: it decompresses to more than 100,000 bytes"),  # whatever it is called
         (MANY.encode(), "people.csv", "people.csv: the table has 20,000 rows; at most 1,000 are taken"),
         (parquet(20_000), "people.parquet", "people.parquet: the table has 20,000 rows"),
         (parquet(2, 30), "people.parquet", "people.parquet: the table has 30 columns"),
         ((",".join(f"c{i}" for i in range(30)) + "\n").encode() * 2, "people.csv", "people.csv: the table has 30 columns"),
         (b"PK\x03\x04" + b"\x00" * 100, "people.csv", "people.csv"),
         (b"\x1f\x8b\x08\x00broken", "people.csv.gz", "people.csv.gz: the gzip data is damaged"),
-        (b"not parquet", "people.parquet", "people.parquet: this is not a whole Parquet file"),
+        (b"not parquet", "people.parquet", "people.parquet: this is not a complete Parquet file"),
         (b"", "people.csv", "people.csv"),
     ],
     ids=[
@@ -219,8 +219,8 @@ def test_zip_is_not_unpacked(tmp_path: Path) -> None:
         ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "the recipe refers to itself"),
         ("schema: [", "the recipe: is not valid YAML"),
         ("!!python/object/apply:os.system ['true']", "the recipe: is not valid YAML"),
-        ({"schema": RECIPE["schema"], "stream": {"castle": {"k": 2}}}, "the recipe is one of the stream"),
-        ({**RECIPE, "models": [{"k_anonymity": {"k": 50}}]}, "k-anonymity, k = 50 cannot be kept"),
+        ({"schema": RECIPE["schema"], "stream": {"castle": {"k": 2}}}, "the recipe describes the stream"),
+        ({**RECIPE, "models": [{"k_anonymity": {"k": 50}}]}, "k-anonymity, k = 50 cannot be met"),
         ("[" * 4000, "the recipe: is not valid YAML"),
         (
             {**RECIPE, "schema": {"quasi": {"age": {"numeric": {"lo": 0, "hi": 99, "bins": 10**9}}, "sex": "flat"}}},
@@ -276,7 +276,7 @@ def test_certificate_with_more_bins_than_anybody_needs_is_refused() -> None:
 def test_uploads_of_one_owner_at_the_same_time_are_limited(tmp_path: Path) -> None:
     with client_of(team(tmp_path / "home", at_once=0, uploads=0, text=100)) as client:
         answer = client.post("/api/jobs", files=job_files())
-        assert answer.status_code == 429 and "too many uploads" in answer.json()["error"]
+        assert answer.status_code == 429 and "too many of your uploads" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("data", ["/etc/passwd", {"path": "/etc/passwd", "delimiter": ","}, "../other/table.csv"])

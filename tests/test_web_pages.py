@@ -185,16 +185,16 @@ def test_no_method_is_chosen_before_every_attribute_has_a_guarantee_or_a_confirm
     before = draft_of(case)
     sent(client, f"{at}/guarantees/1/remove")
     shown = client.get(f"{at}/guarantees").text
-    assert "Without a guarantee: disease" in shown and ">On to the methods<" not in shown
+    assert "Without a guarantee: disease" in shown and ">Continue to the methods<" not in shown
     for place, form in (("/methods", {"do": "all"}), ("/release", {"method": "mondrian"})):
         answer = client.post(at + place, data=form)
         assert answer.status_code == 422 and "no guarantee protects disease" in answer.text
-    assert "tick the box if you want this" in client.post(f"{at}/guarantees/confirm").text
+    assert "tick the box to confirm" in client.post(f"{at}/guarantees/confirm").text
     sent(client, f"{at}/guarantees", propose="disease")
     assert draft_of(case)["models"] == [{"k_anonymity": {"k": 3}}, {"t_closeness": {"column": "disease", "t": 0.2}}]
     sent(client, f"{at}/undo")
     sent(client, f"{at}/guarantees/confirm", sure="yes")
-    assert ">On to the methods<" in client.get(f"{at}/guarantees").text
+    assert ">Continue to the methods<" in client.get(f"{at}/guarantees").text
     assert "confirmed" not in client.get(f"{at}/recipe.yaml").text, "no recipe has it"
     for _ in range(2):
         sent(client, f"{at}/undo")
@@ -241,7 +241,7 @@ def test_a_recipe_goes_out_and_comes_in_again(desk: tuple[Any, str, Any]) -> Non
 def test_another_form_has_other_guarantees_and_methods(desk: tuple[Any, str, Any]) -> None:
     client, at, case = desk
     before = draft_of(case)
-    assert "only in a release that is written as" in client.get(f"{at}/guarantees").text
+    assert "applies only to a release of the form" in client.get(f"{at}/guarantees").text
     sent(client, f"{at}/form", form="sliced")
     assert "k_anonymity has no meaning" in client.get(f"{at}/guarantees").text
     sent(client, f"{at}/undo")
@@ -262,6 +262,51 @@ def test_ranges_of_whole_numbers_are_snapped_by_a_tick(desk: tuple[Any, str, Any
     assert draft_of(case) == before
 
 
+def test_options_of_the_recipe_are_set_by_ticks(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+    for name in ("escape_formulas", "allow_vacuous"):
+        sent(client, f"{at}/options", **{name: "yes"})
+        assert {key for key in draft_of(case) if key not in before} == {name} and draft_of(case)[name] is True
+        assert f'name="{name}" value="yes" checked aria-describedby="{name}-means"' in client.get(f"{at}/guarantees").text
+        assert "has changed since" in client.get(f"{at}/release").text
+        assert ("have changed since" in client.get(f"{at}/methods").text) == (name == "allow_vacuous")
+        sent(client, f"{at}/options")
+        assert draft_of(case) == before
+    assert "checked" not in client.get(f"{at}/guarantees").text.partition('id="options"')[2].partition("</form>")[0]
+
+
+def test_a_vacuous_guarantee_is_refused_unless_it_is_allowed(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+    vacuous = {"key": "requested-1", "model": "t_closeness", "place": "1", "column": "disease", "t": "1"}
+    refused = client.post(f"{at}/guarantees", data=vacuous)
+    assert refused.status_code == 422 and "is vacuous" in refused.text
+    sent(client, f"{at}/options", allow_vacuous="yes")
+    sent(client, f"{at}/guarantees", **vacuous)
+    sent(client, f"{at}/methods", do="all", name="mondrian")
+    done(client.app, case)
+    assert "Anonymize with mondrian" in client.get(f"{at}/methods").text
+    while draft_of(case) != before:
+        sent(client, f"{at}/undo")
+
+
+def test_an_identifier_that_repeats_is_declared_by_a_tick(desk: tuple[Any, str, Any]) -> None:
+    client, at, case = desk
+    before = draft_of(case)
+    sent(client, f"{at}/roles/0", role="identifier")
+    assert 'role="alert"' in client.get(f"{at}/roles").text
+    sent(client, f"{at}/persons", rows_are_persons="yes")
+    shown = client.get(f"{at}/roles").text
+    assert draft_of(case)["schema"]["rows_are_persons"] is True and 'role="alert"' not in shown
+    assert 'name="rows_are_persons" value="yes" checked' in shown
+    sent(client, f"{at}/roles/0", role="person")
+    assert "rows_are_persons" not in draft_of(case)["schema"], "a person column says it instead"
+    assert "rows_are_persons" not in client.get(f"{at}/roles").text
+    while draft_of(case) != before:
+        sent(client, f"{at}/undo")
+
+
 def test_work_is_shown_and_can_be_cancelled(desk: tuple[Any, str, Any]) -> None:
     client, at, case = desk
     before = draft_of(case)
@@ -273,7 +318,7 @@ def test_work_is_shown_and_can_be_cancelled(desk: tuple[Any, str, Any]) -> None:
     assert "hx-get" in client.get(f"{at}/tasks/{task.number}").text
     sent(client, f"{at}/tasks/{task.number}/cancel")
     assert tasks.status(case).state == "cancelled"
-    assert "this was cancelled" in client.get(f"{at}/methods").text
+    assert "the task was cancelled" in client.get(f"{at}/methods").text
     assert client.get(f"{at}/tasks/{task.number}").headers["hx-refresh"] == "true"
     while draft_of(case) != before:
         sent(client, f"{at}/undo")
@@ -283,6 +328,8 @@ def test_an_address_that_takes_forms_leads_to_their_page(desk: tuple[Any, str, A
     client, at, _ = desk
     for place, page in (
         ("/suppress", "/guarantees"),
+        ("/options", "/guarantees"),
+        ("/persons", "/roles"),
         ("/missing", "/roles"),
         ("/columns/1/tree", "/columns/1"),
         ("/format", ""),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -24,13 +23,14 @@ def test_the_page_of_a_release_says_what_its_files_say(tmp_path: Path) -> None:
     assert [kept.met for kept in found.guarantees] == [True, True] and found.sample is not None
     assert [attack.risk for attack in found.attacks] == sorted((attack.risk for attack in found.attacks), reverse=True)
     assert any(attack.needs_original for attack in found.attacks) and not all(attack.needs_original for attack in found.attacks)
-    assert {"recipe.yaml", "classes.csv"} <= {file.name for file in found.stays} and not set(found.leaves) & set(found.stays)
+    assert {"recipe.yaml", "classes.csv"} <= {file.name for file in found.private_files}
+    assert not set(found.public_files) & set(found.private_files)
     high = [attack for attack in found.attacks if attack.risk >= result.HIGH]
     assert (
         len(found.warnings) == len(high) + len(protection.list_unprotected(DRAFT))
         and "No guarantee protects" in found.warnings[0]
     )
-    assert str(tmp_path) not in json.dumps(found.record()) and "patients.csv" in found.command
+    assert str(tmp_path) not in repr(found) and "patients.csv" in found.command
     for file in (tmp_path / "out.private").iterdir():
         file.unlink()
     assert result.result(tmp_path / "out").sample is None

@@ -58,7 +58,7 @@ def head(server: Server, *lines: str) -> bytes:
 
 def test_upload_over_the_limit_is_refused_before_it_comes(server: Server) -> None:
     answer = sent(server, head(server, "Content-Length: 99000000"))
-    assert answer.startswith(b"HTTP/1.1 413") and b"more than this server takes" in answer
+    assert answer.startswith(b"HTTP/1.1 413") and b"larger than this server accepts" in answer
 
 
 def test_upload_without_a_length_is_cut_off(server: Server) -> None:
@@ -192,12 +192,12 @@ def test_folder_of_a_killed_page_goes_with_the_next_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words,sentence",
     [
-        (["--host", "0.0.0.0"], "would travel to 0.0.0.0 in the clear"),
+        (["--host", "0.0.0.0"], "would be sent to 0.0.0.0 unencrypted"),
         (["--tls-cert", "c.pem"], "a TLS certificate and its key belong together"),
         (["--tls-cert", "c.pem", "--tls-key", "k.pem"], "c.pem: there is no such file"),
         (["--host", "192.0.2.1", "--behind-proxy"], "give it with --name"),
         (["--task-minutes", "0"], "--task-minutes"),
-        (["--port", "1", "--host", "192.0.2.1", "--behind-proxy", "--name", "a.example"], "cannot listen at 192.0.2.1, port 1"),
+        (["--port", "1", "--host", "192.0.2.1", "--behind-proxy", "--name", "a.example"], "cannot listen on 192.0.2.1, port 1"),
     ],
 )
 def test_serve_is_refused(tmp_path: Path, words: list[str], sentence: str) -> None:
@@ -222,7 +222,7 @@ def test_one_server_a_folder(tmp_path: Path) -> None:
     ):
         pass
     (tmp_path / "open").mkdir(mode=0o755)
-    with pytest.raises(BadInput, match="others may look into this folder"), workspaces.open_workspace(tmp_path / "open"):
+    with pytest.raises(BadInput, match="other users can read this folder"), workspaces.open_workspace(tmp_path / "open"):
         pass
 
 

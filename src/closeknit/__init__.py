@@ -1,6 +1,6 @@
-"""closeknit publishes tables about people under guarantees that anybody can check.
+"""closeknit publishes tables about people under privacy guarantees that anyone can verify.
 
-The names below load on first use, so that `import closeknit` costs next to nothing.
+The names below are imported on first use, so that `import closeknit` is fast.
 
 >>> import closeknit as ck
 >>> ck.KAnonymity(6).k
@@ -65,62 +65,24 @@ if TYPE_CHECKING:
     from closeknit.release import Release
     from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
 
-_HOME = {
-    "Anatomy": "closeknit.methods",
-    "BadInput": "closeknit.core.errors",
-    "BetaLikeness": "closeknit.models",
-    "BurelWindow": "closeknit.streams",
-    "Castle": "closeknit.streams",
-    "Certificate": "closeknit.core.certificate",
-    "CloseknitError": "closeknit.core.errors",
-    "DeltaDisclosure": "closeknit.models",
-    "DiverseSlicing": "closeknit.models",
-    "Hierarchy": "closeknit.core.hierarchy",
-    "KAnonymity": "closeknit.models",
-    "KnnStream": "closeknit.streams",
-    "LDiversity": "closeknit.models",
-    "Release": "closeknit.release",
-    "Schema": "closeknit.core.schema",
-    "StackAndDeal": "closeknit.methods",
-    "Sabre": "closeknit.methods",
-    "SabreWindow": "closeknit.streams",
-    "Slicing": "closeknit.methods",
-    "Burel": "closeknit.methods",
-    "FcmDraw": "closeknit.methods",
-    "Fragmentation": "closeknit.methods",
-    "PcaDraw": "closeknit.methods",
-    "Microaggregation": "closeknit.methods",
-    "Incognito": "closeknit.methods",
-    "Knit": "closeknit.methods",
-    "Mondrian": "closeknit.methods",
-    "PosteriorBound": "closeknit.models",
-    "TCloseness": "closeknit.models",
-    "Unsatisfiable": "closeknit.core.errors",
-    "Windowed": "closeknit.streams",
-    "anonymize": "closeknit.api",
-    "attack": "closeknit.api",
-    "audit": "closeknit.api",
-    "choose_k": "closeknit.api",
-    "compare": "closeknit.api",
-    "date": "closeknit.core.dates",
-    "flat": "closeknit.core.kinds",
-    "frontier": "closeknit.api",
-    "generalized": "closeknit.forms",
-    "sliced": "closeknit.forms",
-    "permuted": "closeknit.forms",
-    "perturbed": "closeknit.forms",
-    "multiset": "closeknit.forms",
-    "bucketized": "closeknit.forms",
-    "numeric": "closeknit.core.kinds",
-    "prefix": "closeknit.core.kinds",
-    "replay": "closeknit.api",
-    "flush_on_spark": "closeknit.api",
-    "run": "closeknit.api",
-    "stream_on_spark": "closeknit.api",
-    "certificate_on_spark": "closeknit.api",
-    "suggest": "closeknit.api",
+_NAMES = {
+    "closeknit.api": "anonymize attack audit choose_k compare frontier replay run suggest "
+    "certificate_on_spark flush_on_spark stream_on_spark",
+    "closeknit.core.certificate": "Certificate",
+    "closeknit.core.dates": "date",
+    "closeknit.core.errors": "BadInput CloseknitError Unsatisfiable",
+    "closeknit.core.hierarchy": "Hierarchy",
+    "closeknit.core.kinds": "flat numeric prefix",
+    "closeknit.core.schema": "Schema",
+    "closeknit.forms": "bucketized generalized multiset permuted perturbed sliced",
+    "closeknit.methods": "Anatomy Burel FcmDraw Fragmentation Incognito Knit Microaggregation Mondrian PcaDraw Sabre "
+    "Slicing StackAndDeal",
+    "closeknit.models": "BetaLikeness DeltaDisclosure DiverseSlicing KAnonymity LDiversity PosteriorBound TCloseness",
+    "closeknit.release": "Release",
+    "closeknit.streams": "BurelWindow Castle KnnStream SabreWindow Windowed",
 }
-_ROOMS = ("attacks", "datasets", "metrics")
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
+_PACKAGES = ("attacks", "datasets", "metrics")
 
 __all__ = [
     "Anatomy",
@@ -183,11 +145,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
-    if name not in _HOME:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 

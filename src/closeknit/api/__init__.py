@@ -1,5 +1,5 @@
-"""The verbs: `anonymize` a table, `compare` methods on it, draw the `frontier` of privacy and loss, `choose_k`, `audit` a
-release made by anyone, `attack` it, `suggest` what the columns are, `replay` a table as a stream."""
+"""The functions of the toolkit: `anonymize` a table, `compare` methods, compute the `frontier` of privacy and loss, `choose_k`,
+`audit` and `attack` a release, `suggest` roles and kinds of columns, `replay` a table as a stream."""
 
 from closeknit.api.anonymizing import anonymize, run, suggest
 from closeknit.api.attacking import AttackReport, attack

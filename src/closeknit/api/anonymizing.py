@@ -1,4 +1,4 @@
-"""`anonymize` a table, `run` a recipe, `suggest` what the columns are."""
+"""`anonymize` a table, `run` a recipe, `suggest` roles and kinds of the columns."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from closeknit.forms import REGISTRY as FORMS
 from closeknit.io.csv import CsvFormat
 from closeknit.io.files import kind_of, part_files, read_with_format
 from closeknit.io.parquet import parquet_types
-from closeknit.release import Origin, Release
+from closeknit.release import LocalRelease, Origin, Release
 from closeknit.search.persons import must_keep_together, run_by_person
 from closeknit.search.repair import repair_partition
 from closeknit.search.suppression import without_outliers
@@ -69,56 +69,54 @@ def anonymize(
     engine: str | None = None,
     master: str | None = None,
 ) -> Release:
-    """A certified release of a frame or file, or `Unsatisfiable`; nothing is written.
+    """Return a certified release of a table; nothing is written to disk.
 
-    `models`, `method` and `form` are instances, or written as in a recipe: `{"k_anonymity": {"k": 4}}`, `"mondrian"`.
-    `escape_formulas` writes an apostrophe in front of text that a spreadsheet would run. A guarantee that
-    excludes nothing on this table is refused as vacuous; `allow_vacuous` notes it in the certificate instead. `engine="spark"`
-    leaves the rows on Spark, at the cluster `master`; so does a Spark frame.
+    Models, method and form are instances, or written as in a recipe: `{"k_anonymity": {"k": 4}}`, `"mondrian"`.
 
+    Args:
+        data: A frame (pandas, polars, Arrow, Spark), a mapping of columns, or the path of a file.
+        schema: Role, kind and hierarchy of each column.
+        models: The guarantees to meet.
+        method: The algorithm that assigns rows to equivalence classes; default: the usual one of the form.
+        suppress: Largest share of rows that may be suppressed, from 0 to 1.
+        form: How the release is written; default: the usual one of the method.
+        seed: Makes the release reproducible; default: 128 random bits.
+        csv: Format of a CSV file; what it leaves open is detected.
+        escape_formulas: Write an apostrophe in front of text that a spreadsheet would execute.
+        allow_vacuous: Note a guarantee that excludes nothing on this table instead of refusing it.
+        progress: Called with the current step and the share of the work done.
+        engine: "local", or "spark", which keeps the rows on Spark; a Spark frame implies it.
+        master: Address of the Spark cluster; default: this machine.
+
+    Raises:
+        Unsatisfiable: A guarantee cannot be met.
+        BadInput: The table or the request is wrong.
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital(200)
     >>> schema = ck.datasets.hospital_schema()
     >>> ck.anonymize(table, schema, [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)]).certificate.ok
     True
     """
-    requested, tell = form_of(form), progress or ignore_progress
+    requested, progress = form_of(form), progress or ignore_progress
     method = usual_method(requested) if method is None else method_of(method)
     number("suppress", suppress, least=0, most=1)
     choice("escape_formulas", escape_formulas, (True, False))
     choice("allow_vacuous", allow_vacuous, (True, False))
     models = check_guarantees(require_schema(schema), models_from(models), method, requested)
     seed = _seed(seed)
-    on_spark = wants_spark(data, engine, master)
-    if on_spark and escape_formulas:
-        raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
-    if on_spark:
-        described = _data_form(data, True, csv.form(csv) if csv else {})
-        shape = requested or build_from_form("form", usual_form(method), FORMS)
-        return anonymize_on_spark(
-            data,
-            schema,
-            models,
-            method,
-            shape,
-            seed,
-            suppress=suppress,
-            allow_vacuous=allow_vacuous,
-            master=master,
-            csv=csv,
-            described=described,
-            tell=tell,
-        )
-    tell("reading", 0.0)
+    if wants_spark(data, engine, master):
+        options = {"suppress": suppress, "allow_vacuous": allow_vacuous, "master": master, "csv": csv, "tell": progress}
+        return _on_spark(data, schema, models, method, requested, seed, escape_formulas, options)
+    progress("reading", 0.0)
     columns, found = read_table(data, csv, schema)
     described = _data_form(data, False, found.form(csv) if found else {})
-    tell("encoding", 0.1)
+    progress("encoding", 0.1)
     table = replace(schema.encode(columns), allow_vacuous=allow_vacuous)
-    done = release_table(table, models, method, suppress=suppress, form=requested, seed=seed, tell=tell)
+    done = release_table(table, models, method, suppress=suppress, form=requested, seed=seed, progress=progress)
     parquet = described is not None and kind_of(data) == ".parquet"
     partition = _by_input_row(done.table, done.partition)
     flags = {"escape_formulas": escape_formulas, "allow_vacuous": allow_vacuous}
-    return Release(
+    return LocalRelease(
         done.columns,
         done.certificate.with_escapes() if escape_formulas else done.certificate,
         partition=partition,
@@ -132,16 +130,33 @@ def anonymize(
     )
 
 
+def _on_spark(
+    data: Any,
+    schema: Schema,
+    models: Sequence[Model],
+    method: Method,
+    form: Form | None,
+    seed: int,
+    escape_formulas: bool,
+    options: dict[str, Any],
+) -> Release:
+    if escape_formulas:
+        raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
+    described = _data_form(data, True, options["csv"].form(options["csv"]) if options["csv"] else {})
+    shape = form or build_from_form("form", usual_form(method), FORMS)
+    return anonymize_on_spark(data, schema, models, method, shape, seed, described=described, **options)
+
+
 @dataclass(frozen=True)
 class ReleaseResult:
-    """What became of a coded table: who stands with whom, what is written of it, and the certificate of that."""
+    """The release of a coded table: its partition, the written columns and their certificate."""
 
     table: Table
     partition: Partition
     columns: Columns
     certificate: Certificate
     form: Form
-    method: Method  # that repeats it
+    method: Method  # repeats the release
     notes: tuple[str, ...]
 
 
@@ -153,11 +168,11 @@ def release_table(
     suppress: float = 0.0,
     form: Form | None = None,
     seed: int = 0,
-    tell: Progress = ignore_progress,
+    progress: Progress = ignore_progress,
 ) -> ReleaseResult:
-    """The part of `anonymize` between the doors: many settings may be tried on a table that is read and coded once.
+    """Run `anonymize` without reading and encoding, so that many settings can be tried on one coded table.
 
-    `models` are all that is guaranteed, as `check_guarantees` gives them.
+    `models` are all guarantees, as `check_guarantees` returns them.
     """
     usual = build_from_form("form", usual_form(method), FORMS)
     table = _preprocess(form or usual, table, seed)
@@ -167,23 +182,23 @@ def release_table(
     table = replace(table, suppressible=math.floor(number("suppress", suppress, least=0, most=1) * len(table)))
     required = with_folded(models, table)
     check_request(table, required, method)
-    outcome = _outcome(table, required, method, seed, tell)
+    outcome = _outcome(table, required, method, seed, progress)
     shape = choose_form(outcome.form, form, usual, method)
-    tell("writing", 0.8)
+    progress("writing", 0.8)
     partition, columns, certificate = _best(table, models, required, outcome, shape, method, seed)
-    tell("done", 1.0)
+    progress("done", 1.0)
     return ReleaseResult(table, partition, columns, certificate, shape, outcome.repeat or method, tuple(outcome.notes))
 
 
 def check_guarantees(schema: Schema, models: Sequence[Model], method: Method, form: Form | None) -> list[Model]:
-    """All that is guaranteed, the method's own too; refused where it has no meaning for these columns in this form."""
+    """Return all guarantees, including the method's own; those without a meaning here are refused."""
     models = list_guarantees(method, schema, models)
     check_models(schema, models, form or build_from_form("form", usual_form(method), FORMS))
     return models
 
 
 def _preprocess(form: Form, table: Table, seed: int) -> Table:
-    """The table as a method may see it: what a form does to secrets it does first, so that no class tells of true ones."""
+    """Return the table as the method sees it: a form that replaces sensitive values does so first."""
     before: Callable[[Table, int], Table] | None = getattr(form, "before", None)
     return before(table, seed) if before else table
 
@@ -191,10 +206,13 @@ def _preprocess(form: Form, table: Table, seed: int) -> Table:
 def run(
     recipe: Recipe | str | PathLike[str], progress: Progress | None = None, engine: str | None = None, master: str | None = None
 ) -> Release:
-    """The release that a recipe describes; `recipe` is the path of its file, or what was read from it.
+    """Return the release that a recipe describes.
 
-    `progress` is called with what is done and the share of the work done so far; `engine` and `master` as in `anonymize`.
-
+    Args:
+        recipe: The path of a recipe file, or a `Recipe`.
+        progress: Called with the current step and the share of the work done.
+        engine: "local" or "spark", as in `anonymize`.
+        master: Address of the Spark cluster, as in `anonymize`.
     >>> import tempfile, closeknit as ck
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "people.csv").write_text("age\\n30\\n31\\n40\\n42\\n", encoding="utf-8")
@@ -204,16 +222,12 @@ def run(
     True
     """
     recipe = recipe if isinstance(recipe, Recipe) else Recipe.read(recipe)
-    if recipe.data_path is None:
-        raise BadInput("the recipe names no data", right="add the key data with the path of the table")
     return anonymize(
-        recipe.data_path,
+        recipe.source,
         recipe.schema,
         recipe.models,
         recipe.method,
-        suppress=recipe.suppress,
-        form=recipe.form,
-        seed=recipe.seed,
+        **recipe.options,
         csv=recipe.csv,
         escape_formulas=recipe.escape_formulas,
         allow_vacuous=recipe.allow_vacuous,
@@ -224,8 +238,11 @@ def run(
 
 
 def suggest(data: Any, csv: CsvFormat | None = None) -> Suggestion:
-    """A guess at kinds, roles and hierarchies of a table's columns, each with its reason.
+    """Suggest role, kind and hierarchy of each column, with the reason.
 
+    Args:
+        data: A frame, a mapping of columns, or the path of a file.
+        csv: Format of a CSV file; what it leaves open is detected.
     >>> import closeknit as ck
     >>> ck.suggest(ck.datasets.hospital(500)).reasons["age"].kind
     'numeric'
@@ -238,12 +255,12 @@ def _seed(seed: int | None) -> int:
     if seed is None:
         return secrets.randbits(128)
     if whole("seed", seed, least=0) < SHORT_SEED:
-        warnings.warn("the seed is short and can be guessed; leave it out to have one drawn", stacklevel=3)
+        warnings.warn("the seed is short and can be guessed; leave it out for a random one", stacklevel=3)
     return seed
 
 
 def _data_form(data: Any, on_spark: bool, csv: dict[str, Any]) -> dict[str, Any] | None:
-    """Where the table came from, as a recipe says it; None for a frame."""
+    """Return the source of the table as in a recipe; None for a frame."""
     if not isinstance(data, str | PathLike):
         return None
     from closeknit.spark.session import is_table
@@ -253,11 +270,11 @@ def _data_form(data: Any, on_spark: bool, csv: dict[str, Any]) -> dict[str, Any]
     return {**({"table": text} if on_spark and is_table(text) else named), **csv}
 
 
-def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, tell: Progress) -> Outcome:
-    """The method's outcome, with the rows of one person together, repaired where a guarantee does not hold yet."""
+def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, progress: Progress) -> Outcome:
+    """Run the method with the rows of one person together, and repair its outcome if a guarantee is not met yet."""
 
     def work(part: Table) -> Outcome:
-        return method.run(part, models, seed, tell)
+        return method.run(part, models, seed, progress)
 
     outcome = run_by_person(table, work) if must_keep_together(table, method) else work(table)
     return outcome if outcome.settled else replace(outcome, partition=repair_partition(table, outcome.partition, models))
@@ -266,10 +283,10 @@ def _outcome(table: Table, models: Sequence[Model], method: Method, seed: int, t
 def _best(
     table: Table, models: Sequence[Model], required: Sequence[Model], outcome: Outcome, form: Form, method: Method, seed: int
 ) -> tuple[Partition, Columns, Certificate]:
-    """What is released: the method's outcome, or what loses less where rows may be suppressed, each certified as written.
+    """Return the outcome with the least loss: the method's own, or one with suppressed rows; each is certified as written.
 
-    A method that brings its own form suppresses for itself; of any other the outliers of its classes are left out, and the
-    rest stays as it is (and is repaired), or the method works on it again.
+    A method with its own form suppresses rows itself. For any other one the outliers of its classes are suppressed, and the
+    remaining classes are repaired, or the method runs again on the remaining rows.
     """
     best = (outcome.partition, *publish_table(table, outcome.partition, models, form, seed))
     if table.suppressible == 0 or outcome.form is not None:
@@ -280,16 +297,16 @@ def _best(
         return best
     for partition in (lambda: trimmed, lambda: _rerun_method(table, kept, required, method, seed)):
         try:
-            mended = repair_partition(table, partition(), required)
-            found = (mended, *publish_table(table, mended, models, form, seed))
-        except (Unsatisfiable, BadInput):  # the rest alone cannot keep what the whole can, or a plain value stands alone
+            repaired = repair_partition(table, partition(), required)
+            found = (repaired, *publish_table(table, repaired, models, form, seed))
+        except (Unsatisfiable, BadInput):  # the remaining rows cannot meet a guarantee, or have a unique plain value
             continue
         best = found if found[2].loss.a < best[2].loss.a else best
     return best
 
 
 def _rerun_method(table: Table, kept: NDArray[np.int64], models: Sequence[Model], method: Method, seed: int) -> Partition:
-    """The method's classes of these rows alone."""
+    """Run the method on these rows only."""
     class_of = np.full(len(table), -1, dtype=np.int32)
     rest = replace(table.take(kept), suppressible=0)
     class_of[kept] = _outcome(rest, models, method, seed, ignore_progress).partition.class_of

@@ -1,4 +1,4 @@
-"""`attack`: what a release still gives away, to a stranger and to those who know more, worst first."""
+"""`attack`: the disclosure risk of a release, for recipients and for adversaries who know more, worst first."""
 
 from __future__ import annotations
 
@@ -37,18 +37,17 @@ from closeknit.release.release_paths import certificate_file, read_certificate, 
 NEEDS = {
     "candidate rows": "the original rows: give them, or the recipe that names them",
     "matching buckets": "the original rows: give them, or the recipe that names them",
-    "singling out": "the original rows, likewise",
-    "delta presence": "a population, likewise",
-    "population linkage": "a population: a list with the quasi-identifiers of all who may be in the table",
+    "singling out": "the original rows: give them, or the recipe that names them",
+    "delta presence": "a population: a list with the quasi-identifiers of all persons who may be in the table",
+    "population linkage": "a population: a list with the quasi-identifiers of all persons who may be in the table",
     "intersection": "another release of the same people, and their quasi-identifiers",
     "row join": "another release of the same people",
-    "minimality": "the recipe with its method and seed, to run it again",
+    "minimality": "the recipe with its method and seed, to rerun it",
 }
 
 
 class AttackReport(Document):
-    """What was found, worst first, and what could not be tried. With anything but the release in it, it stays at home.
-
+    """The results of attacks, worst first, and the attacks that could not run. Private, unless only the release was used.
     >>> print(AttackReport(closeknit="0.1.0", rows=4, findings=(), untried=("minimality needs the recipe",)))
     nothing was found in 4 rows
     not tried: minimality needs the recipe
@@ -63,11 +62,11 @@ class AttackReport(Document):
 
     @property
     def risk(self) -> float:
-        """That of the worst finding."""
+        """The risk of the worst finding."""
         return self.findings[0].risk if self.findings else 0.0
 
     def summary(self) -> Summary:
-        """What was found, worst first."""
+        """Return the findings as a table, worst first."""
         title = f"Attacks on {self.rows:,} rows: the highest risk is {self.risk:.3f}"
         return findings_summary(title, self.findings, [f"not tried: {reason}" for reason in self.untried])
 
@@ -90,18 +89,29 @@ def attack(
     seed: int = 0,
     csv: CsvFormat | None = None,
 ) -> AttackReport:
-    """Try every attack for which there is what it needs.
+    """Run every attack whose requirements are given.
 
-    `release` and `other` are releases, files with their certificate next to them, or public folders with both. A `recipe`
-    brings the original table, its schema, and the method with its seed: with it the method is run again, `runs` times
-    (minimality). `baskets` are sensitive attributes whose cells have several items.
+    Args:
+        release: A release, its file with the certificate next to it, or its public folder.
+        original: The original table; its rows are compared with the release.
+        schema: The schema of the original table.
+        population: A list of all persons who may be in the table, with their quasi-identifiers.
+        other: Another release of the same people, given like `release`.
+        recipe: The private recipe: it provides the original table, its schema, and the method with its seed.
+        certificate: The certificate of the release, if it is not next to the file.
+        baskets: Sensitive attributes whose cells list several items.
+        runs: How often the minimality attack reruns the method; default: by the size of the table.
+        seed: Seed of the attacks that draw random samples.
+        csv: Format of CSV files; what it leaves open is detected.
 
+    Returns:
+        The findings, worst first, and the attacks that could not run. Private, unless only the release was used.
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
     >>> release = ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.StackAndDeal())
     >>> found = ck.attack(release, original=table, schema=schema)
     >>> [each.risk for each in found.findings if each.attack == "candidate_rows"], found.untried[0]
-    ([0.2], 'minimality needs the recipe with its method and seed, to run it again')
+    ([0.2], 'minimality needs the recipe with its method and seed, to rerun it')
     """
     published, baskets = load_published(release, certificate, csv), _check_baskets(baskets)
     requested = Recipe.read(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
@@ -122,15 +132,15 @@ def attack(
         )
         reasons += [again] if isinstance(again, str) else []
         if rerun is not None and not reading.retained and all(each.attack != "minimality" for each in found):
-            reasons.append("minimality: there is no secret to be dealt, or the classes are too large for it")
+            reasons.append("minimality: the method does not use a sensitive attribute, or the classes are too large")
         if reading.retained:
-            reasons.append("intersection and minimality of a perturbed secret: anybody may have any value")
+            reasons.append("intersection and minimality of a perturbed attribute: any person may have any value")
     else:
         missing.append("minimality")
         found += with_population(published, people, schema) if people is not None else []
         found += with_other(published, theirs, people, schema) if theirs is not None else []
     if theirs is not None and all(each.attack != "row_join" for each in found):
-        reasons.append("row join: the releases have no rows of sensitive or plain cells that belong together in both")
+        reasons.append("row join: the releases share no rows of sensitive or plain cells")
     untried = [*reasons, *(f"{attack} needs {NEEDS[attack]}" for attack in missing)]
     return AttackReport(
         closeknit=__version__, rows=published.columns.rows, findings=tuple(worst_first(found)), untried=tuple(untried)
@@ -140,7 +150,7 @@ def attack(
 def _find_available(
     reading: Reading, table: Columns | None, population: Columns | None, other: Published | None
 ) -> dict[str, bool]:
-    """Which attacks have what they need, of those that have a meaning here."""
+    """Return the attacks that apply here, and whether their requirements are given."""
     given = {
         "delta presence": population is not None,
         "intersection": other is not None and table is not None,
@@ -154,7 +164,7 @@ def _find_available(
 
 
 def load_published(release: Any, certificate: Any = None, csv: CsvFormat | None = None) -> Published:
-    """A release as it is, or read from a file with its certificate, which must be the one of these cells.
+    """Return a release as it is, or read from a file with its certificate, which must match its cells.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
@@ -167,23 +177,22 @@ def load_published(release: Any, certificate: Any = None, csv: CsvFormat | None 
     release = release_file(release)
     if certificate is None:
         if not isinstance(release, str | PathLike):
-            raise BadInput(f"{type(release).__name__} is no release", right="give a Release, or a file and its certificate")
+            raise BadInput(f"{type(release).__name__} is not a release", right="give a Release, or a file and its certificate")
         certificate = certificate_file(release)
     claimed = read_certificate(certificate)
     columns = read_written(release, csv)
     if content_hash(columns) != claimed.content_sha256:
-        what, file = (
-            "the content is not what its certificate speaks of",
-            release if isinstance(release, str | PathLike) else None,
-        )
-        raise BadInput(what, file=file, right="attack the file as it was certified; 'closeknit audit' says what differs")
+        file = release if isinstance(release, str | PathLike) else None
+        right = "give the file that was certified; 'closeknit audit' reports what differs"
+        raise BadInput("the content does not match its certificate", file=file, right=right)
     return TextRelease(unescape_columns(columns) if claimed.escape_formulas else columns, claimed)
 
 
 def _check_baskets(baskets: Any) -> list[str]:
     given = [baskets] if isinstance(baskets, str) else baskets
     if not isinstance(given, list | tuple):
-        raise BadInput(f"baskets={baskets!r} is no list of columns", right="name secrets whose cells have several items")
+        right = "name sensitive columns whose cells list several items"
+        raise BadInput(f"baskets={baskets!r} is not a list of columns", right=right)
     return list(given)
 
 
@@ -195,7 +204,7 @@ def _original(
     certificate: Certificate,
     shared: Sequence[str],
 ) -> Columns | None:
-    """Columns of the schema, and those that another release shares; refused where it cannot be the table of this release."""
+    """Return the columns of the schema and those that another release shares; a table of another release is refused."""
     if original is None and (recipe is None or recipe.data_path is None):
         return None
     if schema is None:
@@ -207,14 +216,14 @@ def _original(
     )
     rows = certificate.rows + certificate.suppressed
     if columns.rows != rows:
-        what = f"the original table has {columns.rows:,} rows, and the release speaks of {rows:,}"
+        what = f"the original table has {columns.rows:,} rows, but the release was computed from {rows:,}"
         file = source if isinstance(source, str | PathLike) else None
-        raise BadInput(what, file=file, right="give the table that the release was made of, or its recipe")
+        raise BadInput(what, file=file, right="give the table of this release, or its recipe")
     return columns
 
 
 def _population(population: Any, reading: Reading, schema: Schema | None, csv: CsvFormat | None) -> Columns:
-    """Read, and refused with the name of its file where a cell is not what the schema says."""
+    """Read a population; a cell that does not fit the schema is refused with the name of the file."""
     columns, raw = read(population, csv), raw_schema(reading, schema)
     for name in [name for name in raw.quasi if name in columns]:
         try:
@@ -226,22 +235,20 @@ def _population(population: Any, reading: Reading, schema: Schema | None, csv: C
 
 
 def _prepare_rerun(published: Published, table: Columns, requested: Recipe | None) -> tuple[Rerun, NDArray[np.int32]] | str:
-    """How to make such a release of another table, and the class of each row; or why that cannot be done."""
+    """Return a function that repeats the release for another table, and the class of each row; or why that is impossible."""
     if requested is None:
         return f"minimality needs {NEEDS['minimality']}"
     recipe, schema = requested, requested.schema.model_copy(update={"identifier": ()})  # these were not even read
     if recipe.stream is not None:
-        return "minimality of a stream: it draws from a secret that stays in its checkpoint"
+        return "minimality of a stream: its randomness comes from the private key in its checkpoint"
     if recipe.seed is None:
         return "minimality needs the seed of the release: the recipe in its private folder has it"
 
     def run(columns: Columns) -> Any:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # on tables that nobody has
+            warnings.simplefilter("ignore")  # these tables are hypothetical
             own = Columns({name: columns[name] for name in schema.used}, columns.rows)  # without those of another release
-            return anonymize(
-                own, schema, recipe.models, recipe.method, suppress=recipe.suppress, form=recipe.form, seed=recipe.seed
-            )
+            return anonymize(own, schema, recipe.models, recipe.method, **recipe.options)
 
     def rerun(columns: Columns) -> Columns | None:
         try:
@@ -251,9 +258,9 @@ def _prepare_rerun(published: Published, table: Columns, requested: Recipe | Non
         return cells
 
     try:
-        made = run(table)
+        repeated = run(table)
     except CloseknitError as error:
-        return f"minimality: the recipe makes no release of this table ({error})"
-    if content_hash(made.columns) != content_hash(published.columns):
-        return "minimality: the recipe makes another release of this table, so it is not the one that made this"
-    return rerun, made.partition
+        return f"minimality: the recipe gives no release of this table ({error})"
+    if content_hash(repeated.columns) != content_hash(published.columns):
+        return "minimality: the recipe gives another release of this table, so it is not the recipe of this one"
+    return rerun, repeated.partition

@@ -1,4 +1,4 @@
-"""`audit`: every guarantee of a release made by anyone, recomputed from its cells alone."""
+"""`audit`: every guarantee of any release, recomputed from its cells alone."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from closeknit.core.certificate import Certificate, Guarantee
 from closeknit.core.certifying import list_unprotected
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.formats import FORMAT
 from closeknit.core.formulas import formula_notes, unescape_columns
 from closeknit.core.look_alikes import look_alike_notes
 from closeknit.core.model import Model, joints
@@ -38,8 +39,7 @@ from closeknit.io.csv import CsvFormat
 from closeknit.io.files import read_written
 from closeknit.release.release_paths import certificate_file, read_certificate, release_file
 
-FIRST = "0.1."  # versions whose releases have another order of rows, and fewer notes
-PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate says of its columns
+PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate has of its columns
 
 
 def audit(
@@ -54,15 +54,22 @@ def audit(
     engine: str | None = None,
     master: str | None = None,
 ) -> Audit:
-    """Recompute every guarantee of a release made by anyone, from its cells alone.
+    """Recompute every guarantee of any release, from its cells alone.
 
-    `engine="spark"` leaves the rows on Spark, at the cluster `master`; so does a Spark frame.
+    Give the certificate of the release, or a schema and models. Without either, the certificate next to the file is
+    read. A certificate also claims the form of a release (order, bytes, notes); without one, a form that is not
+    canonical is only noted.
 
-    Either say what the columns are and what is to be checked (`schema`, `models`, the `form` unless cells are generalized, and
-    whether formulas are escaped), or give the certificate that came with it. Of a file without either the certificate next to
-    it is read; `data` may also be the public folder that holds both. Then the folder must have nothing else in it.
-
-    A certificate also claims the form of a release (order, bytes, notes); without one a form that is not canonical is noted.
+    Args:
+        data: a frame, a file, or the public folder of a release, which must have nothing else in it.
+        schema: the published columns, where there is no certificate.
+        models: the guarantees to check, where there is no certificate.
+        certificate: the certificate or its path.
+        form: how the cells are written, where there is no certificate and they are not generalized.
+        escape_formulas: whether formulas are escaped, where there is no certificate.
+        csv: how a CSV file is written, where closeknit did not write it.
+        engine: "spark" leaves the rows on Spark; so does a Spark frame.
+        master: the address of a Spark cluster.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(200), ck.datasets.hospital_schema(), [ck.KAnonymity(4)])
@@ -97,18 +104,18 @@ def audit(
     findings += find_finer_secrets(columns, schema)
     if claimed:
         found = _find_in_files(data, parts, claimed, certificate, in_folder)
-        findings += [*_identity(seen.rows, content, claimed), *differences(seen, claimed), *found]
-        faults += find_note_faults(claimed, columns, shape, formulas)
-    canonical = claimed is not None and not claimed.closeknit.startswith(FIRST)
+        findings += [*_identity(seen.certificate.rows, content, claimed), *differences(seen, claimed), *found]
+    canonical = claimed is not None and claimed.format == FORMAT  # earlier formats had other orders of rows and other notes
+    faults += find_note_faults(claimed, columns, shape, formulas) if claimed and canonical else []
     unchecked += [] if canonical else [f"the form is not canonical: {fault}" for fault in faults]
     return Audit(
         guarantees=tuple(_check_guarantees(seen, models, schema, persons, claimed)),
         findings=tuple(findings + faults if canonical else findings),
-        rows=seen.rows,
-        classes=seen.classes,
-        joint=seen.joint,
+        rows=seen.certificate.rows,
+        classes=seen.certificate.classes,
+        joint=seen.certificate.joint,
         notes=tuple(_remarks(seen, schema, models) + formulas + unchecked),
-        loss=seen.loss,
+        loss=seen.certificate.loss,
     )
 
 
@@ -132,7 +139,7 @@ def _refuse_empty(written: Columns) -> Columns:
 def _find_in_files(
     data: Any, parts: Mapping[str, Columns], claimed: Certificate, certificate: object, in_folder: bool
 ) -> list[str]:
-    """Faults of the files of a release, of its certificate where that is one, and of their folder where it is theirs alone."""
+    """Faults of the files of a release, of its certificate where that is a file, and of a folder that is theirs alone."""
     found = [*find_file_faults(data, claimed), *find_part_faults(data, parts, claimed)]
     found += find_json_faults(Path(certificate)) if isinstance(certificate, str | PathLike) else []
     return [*found, *find_inventory_faults(data, parts, claimed)] if in_folder else found
@@ -144,11 +151,11 @@ def _check_guarantees(
     """Each guarantee as it was recomputed, or why it cannot be and whether the certificate attests it."""
     attested = [guarantee for guarantee in claimed.guarantees if guarantee.status == "attested"] if claimed else []
     in_persons = {guarantee.text for guarantee in attested if not guarantee.why}
-    there = zip(seen.guarantees, models, strict=True)
+    there = zip(seen.certificate.guarantees, models, strict=True)
     checked = [_check_guarantee(guarantee, model, schema, persons, in_persons) for guarantee, model in there]
     if claimed and len(checked) == len(claimed.guarantees):
         then = zip(checked, claimed.guarantees, models, strict=True)
-        checked = [found if "release" in model.needs else _mark_uncheckable(found, said) for found, said, model in then]
+        checked = [found if "release" in model.needs else _mark_uncheckable(found, stated) for found, stated, model in then]
     return [
         found.mark_attested({guarantee.text for guarantee in attested}, claimed.notes if claimed else ()) for found in checked
     ]
@@ -157,7 +164,7 @@ def _check_guarantees(
 def _read_release(
     columns: Columns, schema: Schema, models: Sequence[Model], shape: Form, suppressed: int
 ) -> tuple[list[str], Recomputation, bool]:
-    """What is found in a release that lies here, what is wrong with its columns, and whether it tells of persons."""
+    """What is wrong with the columns of a local release, its recomputation, and whether it has persons."""
     findings = _check_columns(columns, schema, shape.added)
     heads = columns[schema.person].codes.astype(np.int64) if schema.person and schema.person in columns else None
     persons = None if heads is None else dict.fromkeys(schema.published, heads)
@@ -177,7 +184,7 @@ def _remarks(seen: Recomputation, schema: Schema, models: Sequence[Model]) -> li
 
 
 def _ground_notes(seen: Recomputation, models: Sequence[Model]) -> list[str]:
-    """Where a distance counts values that nobody has: many of them make every distance small."""
+    """Where a distance counts values that do not occur: many of them make every distance small."""
     notes = []
     for name in dict.fromkeys(model.column for model in models if model.family == "closeness" and model.column):
         domain, reference = seen.references[name]
@@ -203,24 +210,24 @@ def _check_columns(columns: Columns, schema: Schema, added: Sequence[str]) -> li
 
 
 def _identity(rows: int, content: str, claimed: Certificate) -> list[str]:
-    """Whether this is the release that the certificate speaks of: its rows and its content."""
+    """Whether this is the release of the certificate: its rows and its content."""
     findings = [
         f"the certificate has the key '{key}' under columns, which a certificate never has"
         for key in claimed.columns  # markers of missing values would join cells that differ
         if key not in PUBLISHED
     ]
     if rows != claimed.rows:
-        findings.append(f"the release has {rows:,} rows, its certificate says {claimed.rows:,}")
+        findings.append(f"the release has {rows:,} rows, its certificate states {claimed.rows:,}")
     if content != claimed.content_sha256:
         findings.append("the content differs from what was certified: its content hash is another one")
     for file in claimed.files:
         if file.rows != claimed.rows:
-            findings.append(f"the certificate says {claimed.rows:,} rows, and {file.rows:,} of its file {file.name}")
+            findings.append(f"the certificate states {claimed.rows:,} rows, and {file.rows:,} of its file {file.name}")
     return findings
 
 
 def _mark_uncheckable(found: CheckedGuarantee, claimed: Guarantee) -> CheckedGuarantee:
-    """What was compared with something that stays at home cannot be recomputed, whatever the release as a whole says."""
+    """A guarantee whose reference is private cannot be recomputed, whatever the release as a whole shows."""
     if claimed.status != "attested" or not claimed.why or claimed.requested != found.requested:
         return found
     return CheckedGuarantee(text=claimed.text, requested=claimed.requested, status="not checkable", why=claimed.why)

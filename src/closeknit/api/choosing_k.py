@@ -1,17 +1,17 @@
-"""`choose_k`: which k to ask for, where nobody has asked: small classes lose little and tell much, large ones the reverse.
+"""`choose_k`: proposes a k if none is required: small classes lose little and disclose much, large ones the reverse.
 
-Source: the dissertation on methods to achieve t-closeness, ch. 6 (a plan there). For k = 2..l, with l distinct secrets, the
-table is partitioned; T_k is the largest distance of a class, I_k the loss; taken is the k of the least
-C = alpha T_k + (1 - alpha) I_k.
+Source: the dissertation on methods to achieve t-closeness, ch. 6 (a plan there). For k = 2..l, with l distinct sensitive
+values, the table is partitioned; T_k is the largest distance of a class, I_k the loss; the k with the least
+C = alpha T_k + (1 - alpha) I_k is chosen.
 
 Different from the source:
-- T and I are scaled to [0, 1] over the candidates (a series that does not change is 0): of an ordered secret I grows faster
-  than T falls, so that the unscaled C picks one of the smallest k; `scaled=False` shows it;
-- of equal C the larger k is taken; k ends at min(l, n); with many secrets `MOST` values of k are looked at, spread evenly in
-  their logarithm; with less than two secrets or rows there is nothing to choose, and all rows are one class;
-- the plainer rule, where a limit is known: `t=0.2` takes the least loss with T_k <= t.
+- T and I are scaled to [0, 1] over the candidates (a constant series is 0): for an ordered attribute I grows faster than T
+  falls, so that the unscaled C picks one of the smallest k; `scaled=False` shows it;
+- of equal C the larger k is chosen; k ends at min(l, n); with many values `MOST` candidates are tried, evenly spaced in their
+  logarithm; with less than two values or rows there is nothing to choose, and all rows are one class;
+- a simpler rule, if a limit is known: `t=0.2` chooses the least loss with T_k <= t.
 
-Cost: one release for each candidate, in several processes where the table is large.
+Cost: one release for each candidate, in several processes if the table is large.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from closeknit.io.csv import CsvFormat
 from closeknit.methods import StackAndDeal
 from closeknit.models import KAnonymity, TCloseness
 
-MOST = 50  # candidates that are looked at where none are given
+MOST = 50  # default number of candidates
 
 
 def choose_k(
@@ -64,11 +64,23 @@ def choose_k(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Choice:
-    """The k that weighs closeness (`alpha`) against loss (`1 - alpha`) best, or with `t` the one of least loss within it.
+    """Choose the k with the best balance of closeness and loss, or the one with the least loss within a limit of t.
 
-    `models`: guarantees besides; `method`: Stack & Deal if left out, stacking this secret; `column`: the secret whose
-    distance counts, where there are several; `ks`: candidates.
-
+    Args:
+        data: A frame, a mapping of columns, or the path of a file.
+        schema: Role, kind and hierarchy of each column.
+        models: Guarantees that every candidate must meet too.
+        method: The method to try; default: Stack & Deal on this sensitive attribute.
+        column: The sensitive attribute whose distance counts, if there are several.
+        alpha: Weight of the closeness, from 0 to 1; the loss has the weight `1 - alpha`.
+        t: A limit; the k with the least loss within it is chosen, and `alpha` is not used.
+        ks: Candidates; default: from 2 to the number of distinct sensitive values.
+        scaled: Whether closeness and loss are scaled to [0, 1] over the candidates.
+        distance: Distance between sensitive values, as in `TCloseness`.
+        seed: Seed of all releases; default: random.
+        csv: Format of a CSV file; what it leaves open is detected.
+        jobs: Number of processes; default: one per core if the table is large.
+        progress: Called with the current step and the share of the work done.
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(120), ck.datasets.hospital_schema()
     >>> found = ck.choose_k(table, schema, column="disease", ks=[2, 4, 8], method="mondrian")
@@ -109,14 +121,15 @@ def _secret(schema: Schema, column: str | None) -> str:
         return next(iter(schema.sensitive))
     if column is None:
         right = "name one with column=" if schema.sensitive else "name one under sensitive"
-        raise BadInput("the schema has several secrets" if schema.sensitive else "the schema has no secret", right=right)
+        many = "several sensitive columns" if schema.sensitive else "no sensitive column"
+        raise BadInput(f"the schema has {many}", right=right)
     if not isinstance(column, str):
-        raise BadInput(f"column={column!r} is not one secret", right="name one of " + ", ".join(schema.sensitive))
+        raise BadInput(f"column={column!r} is not one column", right="name one of " + ", ".join(schema.sensitive))
     return column
 
 
 def _check_candidates(ks: Iterable[int] | None) -> list[int] | None:
-    """Candidates that were given."""
+    """Return the given candidates, sorted."""
     if ks is None:
         return None
     given = sorted({whole("k", k, least=1) for k in ks}) if isinstance(ks, Iterable) else []
@@ -126,7 +139,7 @@ def _check_candidates(ks: Iterable[int] | None) -> list[int] | None:
 
 
 def _candidates(table: Table, secret: str) -> list[int]:
-    """2..min(l, n), or some of them."""
+    """Return 2..min(l, n), or some of them."""
     values = int((table.one_class().histograms[secret].reference > 0).sum())
     most = min(values, len(table))
     if most - 1 <= MOST:
@@ -137,31 +150,31 @@ def _candidates(table: Table, secret: str) -> list[int]:
 def _choose_candidate(
     ks: Sequence[int], tried: Sequence[TrialResult], alpha: Fraction, limit: TCloseness | None, scaled: bool
 ) -> tuple[tuple[Candidate, ...], int]:
-    """The candidates with what they came to, and the best of them; of equally good ones the largest."""
+    """Return the candidates with their results, and the best k; of equally good ones the largest."""
     found = {
         k: (t, Fraction(one.loss))
         for k, one in zip(ks, tried, strict=True)
         if one.loss is not None and (t := one.exact(0)) is not None
     }
     if not found:
-        raise Unsatisfiable("a release with any of these k", str(tried[0].reason), "try other ks, or ask for less besides")
-    weighed: dict[int, Fraction] = {}
+        raise Unsatisfiable("a release with any of these k", str(tried[0].reason), "try other ks, or request less in models")
+    weighted: dict[int, Fraction] = {}
     if limit is None:
         ts, losses = zip(*found.values(), strict=True)
-        ranked = weighed = dict(zip(found, scores(ts, losses, alpha, scaled), strict=True))
+        ranked = weighted = dict(zip(found, scores(ts, losses, alpha, scaled), strict=True))
     else:
         ranked = _within(found, limit)
     candidates = tuple(
-        Candidate(k=k, t=one.level(0), loss=one.loss, score=float(weighed[k]) if k in weighed else None, reason=one.reason)
+        Candidate(k=k, t=one.level(0), loss=one.loss, score=float(weighted[k]) if k in weighted else None, reason=one.reason)
         for k, one in zip(ks, tried, strict=True)
     )
     return candidates, min(ranked, key=lambda k: (ranked[k], -k))
 
 
 def _within(found: dict[int, tuple[Fraction, Fraction]], limit: TCloseness) -> dict[int, Fraction]:
-    """The losses of those that keep the limit."""
-    kept = {k: loss for k, (t, loss) in found.items() if t <= fraction("t", limit.t)}
-    if not kept:
+    """Return the losses of those within the limit."""
+    within = {k: loss for k, (t, loss) in found.items() if t <= fraction("t", limit.t)}
+    if not within:
         measured = f"the nearest of these k reaches {float(min(t for t, _ in found.values())):.6g}"
-        raise Unsatisfiable(limit.describe(None), measured, "try larger ks, or ask for the guarantee itself in models")
-    return kept
+        raise Unsatisfiable(limit.describe(None), measured, "try larger ks, or request the guarantee itself in models")
+    return within

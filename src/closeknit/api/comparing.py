@@ -1,4 +1,4 @@
-"""`compare` methods: the same table, the same guarantees, the same seed; what each reaches, loses and costs."""
+"""`compare` methods: measured level, loss and cost of each on the same table, with the same guarantees and seed."""
 
 from __future__ import annotations
 
@@ -56,11 +56,21 @@ def compare(
     allow_vacuous: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
-    """What each method makes of a table: one row each, by loss; a method that refuses is a row with its reason.
+    """Compare methods on a table: one row each, by loss; a method that refuses gets a row with its reason.
 
-    `methods`: instances, names, or as a recipe writes them; left out, every method that serves such guarantees.
-    `allow_vacuous` as in `anonymize`, which with the comparison's seed makes any of the releases again.
+    `anonymize` with the comparison's seed repeats any of the releases.
 
+    Args:
+        data: A frame, a mapping of columns, or the path of a file.
+        schema: Role, kind and hierarchy of each column.
+        models: The guarantees to meet.
+        methods: Instances, names, or as in a recipe; default: every method that can meet such guarantees.
+        suppress: Largest share of rows that may be suppressed, from 0 to 1.
+        form: How the releases are written; default: the usual one of each method.
+        seed: Seed of all methods; default: random.
+        csv: Format of a CSV file; what it leaves open is detected.
+        allow_vacuous: Note a guarantee that excludes nothing instead of refusing it.
+        progress: Called with the current step and the share of the work done.
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(200), ck.datasets.hospital_schema()
     >>> models = [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)]
@@ -68,13 +78,13 @@ def compare(
     >>> [row.ok for row in comparison.methods], comparison.methods[-1].name
     ([True, True, False], 'burel')
     """
-    requested, tell, models = form_of(form), progress or ignore_progress, models_from(models)
+    requested, progress, models = form_of(form), progress or ignore_progress, models_from(models)
     name = requested.name if requested else GENERALIZED
     rivals = build_methods(list_methods(models, name) if methods is None else methods)
     number("suppress", suppress, least=0, most=1)
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
     check_models(require_schema(schema), models, requested or build_from_form("form", usual_form(rivals[0]), FORMS))
-    tell("reading", 0.0)
+    progress("reading", 0.0)
     columns, _ = read_table(data, csv, schema)
     schema = schema.model_copy(update={"identifier": ()})  # they are checked and dropped
     with deduplicate_warnings():
@@ -82,8 +92,8 @@ def compare(
         run = _Run(
             columns, schema, models, {"suppress": suppress, "form": requested, "seed": seed, "allow_vacuous": allow_vacuous}
         )
-        rows = [run.row(method, _scale_progress(tell, method, i, len(rivals))) for i, method in enumerate(rivals)]
-    tell("done", 1.0)
+        rows = [run.row(method, _scale_progress(progress, method, i, len(rivals))) for i, method in enumerate(rivals)]
+    progress("done", 1.0)
     rows.sort(key=lambda row: math.inf if row.loss is None else row.loss.a)
     return Comparison(
         closeknit=__version__,
@@ -96,19 +106,15 @@ def compare(
 
 
 def compare_recipe(recipe: Recipe, methods: MethodSpecs | None = None, progress: Progress | None = None) -> Comparison:
-    """The recipe's method and others, on its table and under its guarantees."""
-    if recipe.data_path is None:
-        raise BadInput("the recipe names no data", right="add the key data with the path of the table")
+    """Compare the recipe's method with others, on its table and under its guarantees."""
     name = recipe.form.name if recipe.form else usual_form(recipe.method)
     others = list_methods(recipe.models, name) if methods is None else methods
     return compare(
-        recipe.data_path,
+        recipe.source,
         recipe.schema,
         recipe.models,
         [recipe.method, *others],
-        suppress=recipe.suppress,
-        form=recipe.form,
-        seed=recipe.seed,
+        **recipe.options,
         csv=recipe.csv,
         allow_vacuous=recipe.allow_vacuous,
         progress=progress,
@@ -116,24 +122,24 @@ def compare_recipe(recipe: Recipe, methods: MethodSpecs | None = None, progress:
 
 
 def list_methods(models: Sequence[Model], form: str = GENERALIZED) -> list[str]:
-    """Names of the methods that can work under such guarantees and publish in such a form.
+    """Return the names of the methods that can meet such guarantees and publish in such a form.
 
     >>> from closeknit.models import BetaLikeness
     >>> "burel" in list_methods([BetaLikeness("disease", 2)]), "sabre" in list_methods([BetaLikeness("disease", 2)])
     (True, False)
     """
     families = {"any", *(model.family for model in list_models(models))}
-    forms = {form, GENERALIZED}  # classes made for ranges can be written in any form
+    forms = {form, GENERALIZED}  # classes of a generalizing method can be written in any form
     return [name for name, method in REGISTRY.items() if method.plans_for in families and usual_form(method) in forms]
 
 
 def save_comparison(comparison: Comparison, folder: str | PathLike[str], force: bool = False) -> None:
-    """`comparison.json`, `comparison.csv` and the picture `comparison.svg` in a private folder, whole or not at all."""
+    """Write `comparison.json`, `comparison.csv` and `comparison.svg` to a private folder, all or nothing."""
     save_with_chart(FILES, comparison, comparison.records(), draw_chart(comparison), folder, force)
 
 
 def draw_chart(comparison: Comparison) -> str:
-    """Each method's loss against the level of the guarantee that protects most and that has a level, as SVG for a page."""
+    """Draw each method's loss against the level of the strictest guarantee that has one, as SVG for a page."""
     rows = [row for row in comparison.methods if row.loss]
     known = [i for i, _ in enumerate(comparison.measures) if any(row.measured[i].level is not None for row in rows)]
     place = min(known, key=lambda i: strictness(comparison.measures[i].parameter), default=None)
@@ -145,31 +151,31 @@ def draw_chart(comparison: Comparison) -> str:
         {"method": row.name, "level": level, "loss": loss, "front": on}
         for row, level, loss, on in zip(rows, levels, losses, front, strict=True)
     ]
-    title = f"{head.name} reached against loss, {len(rows)} methods"
+    title = f"{head.name} measured against loss, {len(rows)} methods"
     return frontier_svg(points, level=head.name, higher_is_safer=head.higher_is_safer, title=title)
 
 
 def save_with_chart(
     names: tuple[str, str, str],
-    paper: Document,
+    document: Document,
     records: list[dict[str, Any]],
-    picture: str,
+    chart: str,
     folder: str | PathLike[str],
     force: bool,
 ) -> None:
-    """A record as JSON, as flat CSV and as a picture, in a private folder, whole or not at all."""
+    """Write a record as JSON, as flat CSV and as a chart to a private folder, all or nothing."""
     cells = Columns.of({name: [record[name] for record in records] for name in records[0]})
 
     def write(new: Path) -> None:
-        write_inside(new / names[0], paper.to_json().encode())
+        write_inside(new / names[0], document.to_json().encode())
         write_inside(new / names[1], canonical_blocks(cells))
-        write_inside(new / names[2], standalone(picture))
+        write_inside(new / names[2], standalone(chart))
 
     save_private(Path(folder), write, force, names.__contains__)
 
 
 def build_methods(requested: MethodSpecs) -> list[Method]:
-    """Each method once, in the order asked for; names and what a recipe writes are made.
+    """Return each method once, in the given order, built from instances, names or forms of a recipe.
 
     >>> [method.name for method in build_methods(["sabre", "mondrian", "sabre"])]
     ['sabre', 'mondrian']
@@ -185,9 +191,9 @@ def build_methods(requested: MethodSpecs) -> list[Method]:
 
 
 def check_comparison(table: Table, models: Sequence[Model], rivals: Sequence[Method]) -> tuple[str, ...]:
-    """The guarantees in words; a request that no method could serve is refused before any of them works."""
+    """Return the guarantees in words; a request that no method could serve is refused before any of them runs."""
     table = table.join_secrets(joints(models))
-    with contextlib.suppress(Unsatisfiable):  # each method says so in its row
+    with contextlib.suppress(Unsatisfiable):  # each method reports it in its row
         check_request(table, models, next((method for method in rivals if method.serves_both), rivals[0]))
     histograms = table.one_class().histograms
     return tuple(model.describe(histograms[model.column].domain if model.column else None) for model in models)
@@ -195,48 +201,48 @@ def check_comparison(table: Table, models: Sequence[Model], rivals: Sequence[Met
 
 @dataclass(frozen=True)
 class _Run:
-    """One table and what is asked of it, given to each method in turn."""
+    """One table and the request, passed to each method in turn."""
 
     columns: Columns
     schema: Schema
     models: Sequence[Model]
     options: dict[str, Any]
 
-    def row(self, method: Method, tell: Progress) -> MethodResult:
+    def row(self, method: Method, progress: Progress) -> MethodResult:
         form = {method.name: json.loads(json.dumps(spec(method), default=str))}
-        tell("loading", 0.0)
+        progress("loading", 0.0)
         self._warm_up(method)
         with Meter() as meter:
             try:
-                found: Certificate | CloseknitError = self._certificate(self.columns, method, tell)
+                found: Certificate | CloseknitError = self._certificate(self.columns, method, progress)
             except CloseknitError as refusal:
                 found = refusal
         if isinstance(found, CloseknitError):
             return MethodResult(method=form, ok=False, seconds=meter.seconds, megabytes=meter.megabytes, reason=str(found))
-        requested = found.guarantees[: len(self.models)]  # what a method guarantees besides stands after them
+        requested = found.guarantees[: len(self.models)]  # the method's own guarantees follow them
         return MethodResult.of(form, found.model_copy(update={"guarantees": requested}), meter.seconds, meter.megabytes)
 
     def _warm_up(self, method: Method) -> None:
-        """Few rows spread over the table: loading compiled code is no part of what a method costs."""
+        """Run on a few rows first: loading compiled code is not part of a method's cost."""
         few = few_rows(self.columns.rows, self.models)
         with warnings.catch_warnings(), contextlib.suppress(CloseknitError):
-            warnings.simplefilter("ignore")  # few rows may well have one secret only
+            warnings.simplefilter("ignore")  # a few rows may have only one sensitive value
             self._certificate(self.columns.take(few), method, ignore_progress)
 
-    def _certificate(self, columns: Columns, method: Method, tell: Progress) -> Certificate:
-        return anonymize(columns, self.schema, self.models, method, progress=tell, **self.options).certificate
+    def _certificate(self, columns: Columns, method: Method, progress: Progress) -> Certificate:
+        return anonymize(columns, self.schema, self.models, method, progress=progress, **self.options).certificate
 
 
-def _scale_progress(tell: Progress, method: Method, place: int, count: int) -> Progress:
-    """One method's progress as a part of the whole."""
-    return lambda what, share: tell(f"{method.name}: {what}", (place + share) / count)
+def _scale_progress(progress: Progress, method: Method, place: int, count: int) -> Progress:
+    """Return the progress of one method as a part of the whole."""
+    return lambda what, share: progress(f"{method.name}: {what}", (place + share) / count)
 
 
 @contextlib.contextmanager
 def deduplicate_warnings() -> Iterator[None]:
-    """Methods that look at one table have the same to say of it."""
-    with warnings.catch_warnings(record=True) as told:
+    """Issue each warning once, although every method would issue it for the same table."""
+    with warnings.catch_warnings(record=True) as issued:
         warnings.simplefilter("always")
         yield
-    for category, text in dict.fromkeys((warning.category, str(warning.message)) for warning in told):
+    for category, text in dict.fromkeys((warning.category, str(warning.message)) for warning in issued):
         warnings.warn(text, category, stacklevel=4)

@@ -1,4 +1,4 @@
-"""Progress while kernels are compiled: once per installation, so that the first call does not look frozen."""
+"""Progress while kernels are compiled, which happens once per installation, so that the first call does not look frozen."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ COMPILING = "compiling (once), {} of {}"
 
 
 @contextmanager
-def with_compiling(tell: Progress) -> Iterator[Progress]:
-    """Pass progress on to `tell`; while kernels are compiled, report that instead of the phase.
-
-    :param tell: receives what is being done and the share that is done
+def with_compiling(report: Progress) -> Iterator[Progress]:
+    """Yield a callback that passes progress on to `report`; while kernels are compiled, `report` gets that instead.
 
     >>> with with_compiling(lambda what, share: print(what, share)) as progress:
     ...     progress("dealing", 0.5)
@@ -28,12 +26,12 @@ def with_compiling(tell: Progress) -> Iterator[Progress]:
         nonlocal at
         at = (what, share)
         if not compiling:
-            tell(what, share)
+            report(what, share)
 
     def report_compiling(begun: int, known: int) -> None:
         nonlocal compiling
         compiling = begun > 0
-        tell(COMPILING.format(begun, known) if compiling else at[0], at[1])
+        report(COMPILING.format(begun, known) if compiling else at[0], at[1])
 
     with watch_compiling(report_compiling):
         yield phase

@@ -1,18 +1,18 @@
-"""`match_level`: turn a method's parameter until its release has a given level or loss, so that two methods are compared
-where they are equal in one respect.
+"""`match_level`: varies a method's parameter until its release has a given level or loss, so that two methods can be compared
+at the same level or loss.
 
 Source: the thesis on SABRE and BUREL, sec. 4.4.1 (face to face: the same t, or the same loss).
 
-The parameter is bisected. What a release comes to is not monotone in what was asked (a heuristic may do better with less room),
-so the bisection may miss a nearer setting: every setting it tries is remembered, and the nearest one on the right side is the
-answer. The number of runs is bounded. A setting that is refused counts as too strict.
+The parameter is bisected. The measured level is not monotone in the requested one (a heuristic may do better with less room),
+so bisection may miss a nearer setting: every setting tried is remembered, and the nearest one on the right side is returned.
+The number of runs is bounded. A setting that is refused counts as too strict.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from closeknit.core.params import choice, whole
@@ -20,15 +20,15 @@ from closeknit.core.params import choice, whole
 T = TypeVar("T")
 RUNS = 14
 TOLERANCE = 0.01  # of the target
-DIGITS = 4  # of a parameter that was found
+DIGITS = 4  # significant digits of the parameter
 
 
 @dataclass(frozen=True)
 class MatchResult(Generic[T]):
-    """The setting found: its value, what was made of it, what that comes to, whether that is near enough, and runs needed."""
+    """The setting found: its value, its result, the level of that, whether it is near enough, and the number of runs."""
 
     value: float
-    made: T
+    result: T
     level: float
     met: bool
     runs: int
@@ -47,12 +47,19 @@ def match_level(
     tolerance: float = TOLERANCE,
     whole_numbers: bool = False,
 ) -> MatchResult[T] | None:
-    """The setting between `strict` and `loose` (both above 0) that comes nearest to `target` without passing it.
+    """Return the setting that comes nearest to a target without passing it; None if no setting tried is on the right side.
 
-    `run(value)` makes a release, `level` says what it comes to (None where it was refused). `side`: "below" where at most the
-    target is right, "above" where at least it. `rises`: whether levels grow from strict to loose, as a reached t does and a
-    loss does not. None where no setting tried is on the right side.
-
+    Args:
+        run: Computes a release with a value of the parameter.
+        level: Returns the level of a release; None if it was refused.
+        target: The level to reach.
+        strict: The strictest value, above 0.
+        loose: The loosest value, above 0.
+        side: "below" if the level must be at most the target, "above" if at least.
+        rises: Whether levels grow from strict to loose, as a measured t does and a loss does not.
+        runs: Largest number of runs.
+        tolerance: Share of the target within which the search stops.
+        whole_numbers: Whether the parameter is a whole number.
     >>> found = match_level(lambda t: t, lambda t: t * 0.8, 0.2, strict=0.01, loose=1.0)
     >>> found.met, 0.198 <= found.level <= 0.2, found.runs <= 14
     (True, True, True)
@@ -65,9 +72,9 @@ def match_level(
     choice("side", side, ("below", "above"))
     whole("runs", runs, least=1)
     search = _Search(run, level, target, side == "below", tolerance)
-    looser_is_nearer = rises == (side == "below")  # on the right side: does loosening come nearer to the target?
+    looser_is_nearer = rises == (side == "below")  # of settings on the right side
     near_end, far_end = (loose, strict) if looser_is_nearer else (strict, loose)
-    if search.right(_round_setting(near_end, whole_numbers)):  # nothing can be nearer
+    if search.right(_round_setting(near_end, whole_numbers)):  # no setting can be nearer
         return search.best
     while not search.met and len(search.seen) < runs - 1:
         middle = _round_setting(math.sqrt(strict * loose), whole_numbers)
@@ -95,16 +102,16 @@ class _Search(Generic[T]):
         self._best: MatchResult[T] | None = None
 
     def right(self, value: float) -> bool | None:
-        """Whether a setting is on the right side; None where it is refused."""
+        """Whether a setting is on the right side; None if it is refused."""
         self.seen.add(value)
-        made = self.run(value)
-        level = self.level(made)
+        result = self.run(value)
+        level = self.level(result)
         if level is None:
             return None
         right = level <= self.target if self.below else level >= self.target
         away = abs(level - self.target)
         if right and (self._best is None or away < abs(self._best.level - self.target)):
-            self._best = MatchResult(value, made, level, away <= self.near, 0)
+            self._best = MatchResult(value, result, level, away <= self.near, 0)
         return right
 
     @property
@@ -114,11 +121,10 @@ class _Search(Generic[T]):
 
     @property
     def best(self) -> MatchResult[T] | None:
-        """With the runs it took to know."""
-        found = self._best
-        return found and MatchResult(found.value, found.made, found.level, found.met, len(self.seen))
+        """The nearest setting, with the number of runs."""
+        return self._best and replace(self._best, runs=len(self.seen))
 
 
 def _round_setting(value: float, whole_numbers: bool) -> float:
-    """Few digits, so that people can read and repeat it."""
+    """Round to a few digits, so that the setting is easy to read and to repeat."""
     return round(value) if whole_numbers else float(f"{value:.{DIGITS}g}")

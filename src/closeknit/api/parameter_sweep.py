@@ -1,8 +1,8 @@
-"""Which parameter of which guarantee is turned, how far it can be turned, and what its guarantee is called in a table.
+"""Which parameter of which guarantee is varied, its range, and its name in a table.
 
-A newcomer names nothing: the guarantee that protects secrets most is turned (closeness, else likeness, else disclosure, else
-diversity, else k), over a usual grid and what was asked. Otherwise `vary` is a name (`"t"`, or `"t_closeness.t"` or
-`"disease.t"` where several guarantees have one) or a name with its values, `{"t": [0.1, 0.2]}`.
+By default the guarantee that protects sensitive attributes most is varied (closeness, else likeness, else disclosure, else
+diversity, else k), over a usual grid and the requested value. Otherwise `vary` is a name (`"t"`, or `"t_closeness.t"` or
+`"disease.t"` if several guarantees have one) or a name with its values, `{"t": [0.1, 0.2]}`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Vary = str | Mapping[str, Iterable[Number]] | None
 
 @dataclass(frozen=True)
 class Range:
-    """Of a family of guarantees: its limit, the values to look at, and how far it can be turned."""
+    """The parameter of a family of guarantees, its usual values, and its range."""
 
     parameter: str
     grid: tuple[float, ...]
     least: float
-    most: float | None  # None: what the table as one class reaches
+    most: float | None  # None: the level of the table as one class
 
 
-RANGES = {  # the strictest-looking first
+RANGES = {  # strictest first
     "closeness": Range("t", (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5), 0.001, 1),
     "likeness": Range("beta", (0.5, 1, 1.5, 2, 3, 4, 5), 0.01, 100),
     "disclosure": Range("delta", (0.5, 1, 1.5, 2, 3, 4), 0.01, 100),
@@ -54,17 +54,17 @@ class ParameterSweep:
 
     @property
     def model(self) -> Model:
-        """The guarantee that is turned."""
+        """The varied guarantee."""
         return self.models[self.place]
 
     def at(self, value: Number) -> tuple[Model, ...]:
-        """All guarantees, this one with another value."""
-        turned = replace(cast(Any, self.model), **{self.parameter: value})
-        return (*self.models[: self.place], turned, *self.models[self.place + 1 :])
+        """Return all guarantees, the varied one with another value."""
+        varied = replace(cast(Any, self.model), **{self.parameter: value})
+        return (*self.models[: self.place], varied, *self.models[self.place + 1 :])
 
     @property
     def name(self) -> str:
-        """What stands over its column: `t of disease`."""
+        """The head of its column: `t of disease`."""
         return measure_of(self.model, self.parameter).name
 
     @property
@@ -73,12 +73,12 @@ class ParameterSweep:
         return self.model.family == "size"
 
     def reach(self, table: Table) -> tuple[float, float]:
-        """The least and the largest value that may have a meaning for this table."""
+        """Return the smallest and the largest value with a meaning for this table."""
         usual = RANGES[self.model.family]
         return usual.least, usual.most if usual.most is not None else max(_as_one_class(self.model, table), usual.least)
 
     def usual_grid(self, table: Table) -> list[Number]:
-        """What this family is looked at with, and what was asked; nothing that the whole table as one class does not reach."""
+        """Return the usual values and the requested one, without those that the table as one class does not reach."""
         requested: Number = getattr(self.model, self.parameter)
         most = _as_one_class(self.model, table) if self.model.higher_is_safer else float("inf")
         values = [
@@ -90,7 +90,7 @@ class ParameterSweep:
 
 
 def choose_sweep(models: Sequence[Model], vary: Vary) -> tuple[ParameterSweep, list[Number] | None]:
-    """The parameter that is meant, and its values where they are given.
+    """Return the parameter to vary, and its values if they are given.
 
     >>> from closeknit.models import KAnonymity, TCloseness
     >>> models = [KAnonymity(4), TCloseness("disease", 0.3)]
@@ -98,7 +98,7 @@ def choose_sweep(models: Sequence[Model], vary: Vary) -> tuple[ParameterSweep, l
     ('t of disease', 'k', [0.1])
     """
     if not models:
-        raise BadInput("no guarantee was asked for", right="give at least one model, such as KAnonymity(6)")
+        raise BadInput("no guarantee is requested", right="give at least one model, such as KAnonymity(6)")
     if vary is None:
         return _strictest(models), None
     if isinstance(vary, str):
@@ -115,12 +115,12 @@ def choose_sweep(models: Sequence[Model], vary: Vary) -> tuple[ParameterSweep, l
     if not values:
         raise BadInput(f"vary={vary!r} has no values", right=f"write a list: {{'{key}': [0.1, 0.2]}}")
     for value in values:
-        sweep.at(value)  # a value that has no meaning is refused before any work is done
+        sweep.at(value)  # refuse a wrong value before the work starts
     return sweep, list(dict.fromkeys(values))
 
 
 def measures(groups: Iterable[Sequence[Model]], first: ParameterSweep) -> list[tuple[Measure, Model]]:
-    """Everything that some of these guarantees measure, each once, the varied one first."""
+    """Return everything that these guarantees measure, each once, the varied one first."""
     models = [first.model, *(model for models in groups for model in models)]
     found = {(measure := measure_of(model)).name: (measure, model) for model in reversed(models)}
     head = measure_of(first.model).name
@@ -128,7 +128,7 @@ def measures(groups: Iterable[Sequence[Model]], first: ParameterSweep) -> list[t
 
 
 def measure_of(model: Model, parameter: str | None = None) -> Measure:
-    """What a guarantee measures, and how that is called.
+    """Return the measure of a guarantee with its name.
 
     >>> from closeknit.models import LDiversity
     >>> measure_of(LDiversity("disease", 3, kind="entropy")).name
@@ -136,14 +136,14 @@ def measure_of(model: Model, parameter: str | None = None) -> Measure:
     """
     parameter = parameter or _limit_of(model)
     more = {key: value for key, value in spec(model).items() if key not in ("column", parameter)}
-    told = f" ({', '.join(f'{key}={value}' for key, value in more.items())})" if more else ""
+    options = f" ({', '.join(f'{key}={value}' for key, value in more.items())})" if more else ""
     of = f" of {render_secret(model.column)}" if model.column else ""
     text = model.describe(None)
-    return Measure(name=f"{parameter}{of}{told}", parameter=parameter, text=text, higher_is_safer=model.higher_is_safer)
+    return Measure(name=f"{parameter}{of}{options}", parameter=parameter, text=text, higher_is_safer=model.higher_is_safer)
 
 
 def strictness(parameter: str) -> int:
-    """Where a parameter stands among those that are looked at first.
+    """Return the rank of a parameter in the order in which guarantees are varied.
 
     >>> strictness("t") < strictness("beta") < strictness("k")
     True
@@ -153,7 +153,7 @@ def strictness(parameter: str) -> int:
 
 
 def amount(value: Number) -> Amount:
-    """A value as a record keeps it."""
+    """Return a value for a record."""
     return value if isinstance(value, int | float | str) else str(value)
 
 
@@ -180,10 +180,10 @@ def _find_parameter(models: Sequence[Model], key: str, with_values: bool) -> Par
     if len(meant) == 1:
         return meant[0]
     if meant:
-        told = ", ".join(f"'{_name_scope(sweep.model)}.{sweep.parameter}'" for sweep in meant)
-        raise BadInput(f"'{key}' is a parameter of several guarantees", right=f"choose one of {told}")
-    names = dict.fromkeys(f"{_name_scope(sweep.model)}.{sweep.parameter}" for sweep in known)
-    raise BadInput(f"'{key}' is a parameter of no guarantee", right=suggest_name(key, names))
+        names = ", ".join(f"'{_name_scope(sweep.model)}.{sweep.parameter}'" for sweep in meant)
+        raise BadInput(f"'{key}' is a parameter of several guarantees", right=f"choose one of {names}")
+    scoped = dict.fromkeys(f"{_name_scope(sweep.model)}.{sweep.parameter}" for sweep in known)
+    raise BadInput(f"'{key}' is a parameter of no guarantee", right=suggest_name(key, scoped))
 
 
 def _name_scope(model: Model) -> str:
@@ -191,7 +191,7 @@ def _name_scope(model: Model) -> str:
 
 
 def _numbers(model: Model) -> list[str]:
-    """The parameters that may be turned."""
+    """Return the parameters that can be varied."""
     return [
         field.name
         for field in dataclasses.fields(cast(Any, model))

@@ -1,4 +1,4 @@
-"""From a partition to a certified release: written, read back as a stranger would, and judged."""
+"""From a partition to a certified release: written, read back as a recipient does, and judged."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit import __version__
 from closeknit.api.request_checks import check_plain
 from closeknit.core.certificate import Certificate, model_form
-from closeknit.core.certifying import PrivateContext, certify, list_unprotected, persons_note
+from closeknit.core.certifying import list_cell_notes, list_unprotected, persons_note, refuse_unmet
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
+from closeknit.core.kinds import Kind
 from closeknit.core.levels import level_like
 from closeknit.core.loss import list_texts
+from closeknit.core.measurement import Measurement, PrivateContext
 from closeknit.core.method import Method
 from closeknit.core.model import Model, joints
 from closeknit.core.params import spec
@@ -31,22 +32,37 @@ from closeknit.models import TCloseness
 
 
 def choose_form(brought: Form | None, requested: Form | None, usual: Form, method: Method) -> Form:
-    """What a method brings; the user says what is written of suppressed rows, and nothing that the method would overrule."""
+    """The form of a release: that of the method where it has one; the user may only choose how it writes suppressed rows.
+
+    Args:
+        brought: the form that the method returned.
+        requested: the form that the user requested.
+        usual: the form otherwise.
+        method: the method, for the message.
+    """
     if brought is None or requested is None:
         return brought or requested or usual
     suppressed = {"suppressed": requested.suppressed} if hasattr(requested, "suppressed") else {}
     form: Form = replace(cast(Any, brought), **suppressed) if requested.name == brought.name else brought
     if requested.name != brought.name or spec(requested) not in ({}, spec(form), suppressed):
-        right = "leave the form out" + (", or say no more in it than suppressed=" if hasattr(brought, "suppressed") else "")
-        raise BadInput(f"{method.name} brings its own form, and asked was {requested}", right=right)
+        right = "leave the form out" + (", or set only suppressed= in it" if hasattr(brought, "suppressed") else "")
+        raise BadInput(f"{method.name} has its own form, and {requested} was requested", right=right)
     return form
 
 
 def publish_table(
     table: Table, partition: Partition, models: Sequence[Model], form: Form, seed: int = 0
 ) -> tuple[Columns, Certificate]:
-    """Write, read back as a stranger would, and certify what was read; where that fails, with less of the suppressed rows."""
-    less: tuple[Form, ...] = getattr(form, "fallbacks", ()) if (partition.class_of < 0).any() else ()
+    """Write, read back, and certify what was read; where that fails, with less of the suppressed rows.
+
+    Args:
+        table: the rows.
+        partition: their classes.
+        models: the guarantees.
+        form: how to write.
+        seed: of the form's random choices.
+    """
+    less = form.fallbacks if (partition.class_of < 0).any() else ()
     *more, least = (form, *less)
     for shape in more:
         with suppress(Unsatisfiable):
@@ -62,36 +78,40 @@ def _certify_written(
         table, form = rebuild_domains(table, suppressed, form)
     written = form.write(table, partition, seed)
     if suppressed.any():
-        check_plain(table.take(written.rows))  # a value may stand alone when its twin is gone
+        check_plain(table.take(written.rows))  # a value may be unique when its twin is suppressed
     classed = ~suppressed[written.rows]
     schema = build_public_schema(table.schema, written.columns)
     persons = None if table.persons is None else {name: table.persons[written.rows_of(name)] for name in schema.published}
     joint = all_secrets(schema)
     reading = form.read(written.columns, schema, persons, joints([*models, *filter(None, [joint])]))
     profiles = partial(_profiles, reading, written) if reading.column_groups else None
-    certificate = certify(
+    measured = Measurement.of(
         reading,
         models,
-        version=__version__,
-        form=model_form(form),
         suppressed=len(table) - written.columns.rows,
-        home=PrivateContext(persons is not None, profiles),
-        notes=[*list_notes(table.schema, models, form, int((~classed).sum())), *step_notes(table)],
+        private=PrivateContext(persons is not None, profiles),
         joint=joint if joint and reading.joins(joint.column) else None,
-        allow_vacuous=table.allow_vacuous,
     )
-    return written.columns, certificate
+    refuse_unmet(measured.guarantees)
+    notes = [*list_notes(table.schema, models, form, int((~classed).sum())), *step_notes(table)]
+    notes += list_cell_notes(reading, models, table.allow_vacuous)
+    return written.columns, measured.certify(reading.schema, model_form(form), notes)
 
 
 def _profiles(reading: Reading, written: WrittenTable, secret: str) -> NDArray[np.int32]:
-    """What may be known of each published row, in the codes of `reading.slices`."""
+    """What an adversary may know of each published row, in the codes of `reading.slices`."""
     return written.align_codes(reading.slices(secret).known, reading.column_groups)
 
 
 def rebuild_domains(table: Table, suppressed: NDArray[np.bool_], form: Form) -> tuple[Table, Form]:
-    """The table with domains that are read off the remaining rows, and levels that these have.
+    """The table with domains of the published rows, and the form with their levels.
 
-    A code that is longer than all others would lengthen their masks.
+    A suppressed code that is longer than all others would lengthen their masks.
+
+    Args:
+        table: all rows.
+        suppressed: which are not published.
+        form: whose levels are renumbered.
     """
     quasi, domains, levels = table.quasi.copy(), list(table.quasi_domains), dict(getattr(form, "levels", None) or {})
     for j, ((name, kind), domain) in enumerate(zip(table.schema.quasi.items(), table.quasi_domains, strict=True)):
@@ -100,7 +120,7 @@ def rebuild_domains(table: Table, suppressed: NDArray[np.bool_], form: Form) -> 
         leaves = np.unique(table.quasi[~suppressed, j])
         leaves = leaves[leaves < domain.size]
         domains[j], codes = kind.bind(np.array([domain.texts[leaf] for leaf in leaves], dtype=object))
-        code_of = np.full(domain.size + 1, domains[j].size, dtype=np.int32)  # the missing leaf, and whoever is suppressed
+        code_of = np.full(domain.size + 1, domains[j].size, dtype=np.int32)  # the missing leaf, and suppressed rows
         code_of[leaves] = codes
         quasi[:, j] = code_of[table.quasi[:, j]]
         if levels.get(name, STAR) != STAR:
@@ -110,41 +130,71 @@ def rebuild_domains(table: Table, suppressed: NDArray[np.bool_], form: Form) -> 
 
 
 def _refuse_small(table: Table, partition: Partition, models: Sequence[Model]) -> None:
-    """Rows written as stars may look like a class of others that is all stars: they must not count for it."""
+    """Rows written as stars may look like another class of stars: they must not count for it."""
     for model in models:
         if model.column is None and not model.holds(classes := table.count_classes(partition)).all():
-            raise Unsatisfiable(model.describe(None), f"a class reaches {model.levels(classes).min():.6g}", "ask for less")
+            raise Unsatisfiable(model.describe(None), f"a class reaches {model.levels(classes).min():.6g}", "request less")
 
 
 def all_secrets(schema: Schema) -> Model | None:
-    """What measures all secrets as one, asked for or not; None where there are not several."""
+    """The model that measures all sensitive attributes as one, requested or not; None where there are not several.
+
+    Args:
+        schema: the published columns.
+    """
     return TCloseness(tuple(schema.sensitive), 1) if len(schema.sensitive) > 1 else None
 
 
 def build_public_schema(schema: Schema, columns: Columns) -> Schema:
-    """What a certificate may show of the columns: what was declared, and of trees made from data only what is written."""
+    """What a certificate may show of the columns: what was declared, and of trees built from data only what is written.
+
+    Args:
+        schema: all columns of the table.
+        columns: the written cells.
+    """
     quasi = {name: kind.publish_kind(list_texts(columns[name])) for name, kind in schema.quasi.items()}
-    secret = {}
+    return Schema(quasi=quasi, sensitive=publish_sensitive(schema, columns), plain=schema.plain, importance=schema.importance)
+
+
+def publish_sensitive(schema: Schema, columns: Columns) -> dict[str, Kind]:
+    """The kinds of sensitive attributes that a certificate may show.
+
+    Args:
+        schema: all columns of the table.
+        columns: the written cells.
+    """
+    found = {}
     for name, kind in schema.sensitive.items():
         shown = columns[name].take(np.flatnonzero(~find_stars(columns[name])))
-        _, written, _ = schema.encode_column(shown, name, kind)  # of the written values: suppressed ones leave no trace
-        secret[name] = kind.publish_kind(written.texts, sensitive=True)
-    return Schema(quasi=quasi, sensitive=secret, plain=schema.plain, importance=schema.importance)
+        _, written, _ = schema.encode_column(shown, name, kind)  # of the written values only: suppressed ones must not show
+        found[name] = kind.publish_kind(written.texts, sensitive=True)
+    return found
 
 
 def list_notes(schema: Schema, models: Sequence[Model], form: Form, starred: int) -> list[str]:
-    """What a reader of the certificate has to know in addition to the numbers."""
+    """What a reader of the certificate has to know in addition to the numbers.
+
+    Args:
+        schema: the columns of the table.
+        models: the guarantees.
+        form: how cells were written.
+        starred: suppressed rows that are written as `*`.
+    """
     first, *others = derive_notes(schema, models, form, starred)
-    return [f"{first}, and refer to how secrets are spread over them", persons_note(schema), *others]
+    return [f"{first}, and refer to the distribution of sensitive values in them", persons_note(schema), *others]
 
 
 def derive_notes(schema: Schema, models: Sequence[Model], form: Form, starred: int) -> list[str]:
     """The notes that an auditor derives, too, from the published schema, the models, the form and the written cells.
 
-    `find_stars`: how many suppressed rows are written as `*`.
+    Args:
+        schema: the published columns.
+        models: the guarantees.
+        form: how cells were written.
+        starred: suppressed rows that are written as `*`.
     """
     notes = ["guarantees cover the published rows only", *form.notes(schema)]
     if starred:
-        secrets = " and every secret" if getattr(form, "suppressed", "") == "hidden" else ""
-        notes.append(f"{starred:,} rows were suppressed: they are written as `*` in every quasi column{secrets}")
+        sensitive = " and every sensitive column" if getattr(form, "suppressed", "") == "hidden" else ""
+        notes.append(f"{starred:,} rows were suppressed: they are written as `*` in every quasi-identifier{sensitive}")
     return notes + list_unprotected(schema, models)

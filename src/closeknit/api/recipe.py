@@ -1,4 +1,4 @@
-"""`Recipe`: one private YAML file that says everything needed to make a release again."""
+"""`Recipe`: one private YAML file with everything needed to repeat a release."""
 
 from __future__ import annotations
 
@@ -31,34 +31,40 @@ MethodSpec = Method | str | Mapping[str, Any]
 ModelSpecs = Sequence[Model | Mapping[str, Any]]
 
 
-class _Keys(BaseModel):
-    """The keys of a recipe and the shape of what stands under them."""
+class RecipeKeys(BaseModel):
+    """The keys of a recipe and the types of their values."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     data: str | dict[str, Any] | None = None
     columns: dict[str, Any] = Field(alias="schema")
     models: list[Any]
-    method: Any = None  # the usual one of the form
-    stream: Any = None  # instead of a method: rows come one after the other
-    form: Any = None  # the usual one of the method
+    method: Any = None  # default: the usual one of the form
+    stream: Any = None  # instead of a method
+    form: Any = None  # default: the usual one of the method
     suppress: Any = 0.0
     escape_formulas: StrictBool = False
     allow_vacuous: StrictBool = False
     seed: int | None = None
-    notes: list[Any] = []  # how a method worked, told by the release that this recipe repeats: not read
+    notes: list[Any] = []  # written with a release to describe how the method worked; not read
     output: dict[str, Any] = {}
 
 
 class Recipe:
-    """What a recipe says, with its schema, models, method and form made.
+    """A parsed recipe with its schema, models, method and form.
 
+    Read one with `Recipe.read(path)` or `Recipe.of(mapping)`.
+
+    Args:
+        keys: The checked keys of the recipe.
+        base: The folder that paths in the recipe are relative to.
+        file: The name of the recipe in messages.
     >>> recipe = Recipe.of({"data": "a.csv", "schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}]})
     >>> recipe.models, recipe.method
     ([KAnonymity(k=5)], Knit(proposals=None, seconds=None))
     """
 
-    def __init__(self, keys: _Keys, base: Path | None, file: object) -> None:
+    def __init__(self, keys: RecipeKeys, base: Path | None, file: object) -> None:
         place = {"path": keys.data} if isinstance(keys.data, str) else dict(keys.data or {})
         self.data_path = _data_path(place.pop("path", None), place.pop("table", None), base, file)
         self.csv = build("data", CsvFormat, place) if place else None
@@ -81,28 +87,40 @@ class Recipe:
 
     @property
     def method(self) -> Any:
-        """Who stands with whom, of a table."""
+        """The method, which assigns rows to equivalence classes."""
         if self.stream is not None:
-            what = f"the recipe is one of the stream '{self.stream.name}', not of a table"
+            what = f"the recipe describes the stream '{self.stream.name}', not a table"
             raise BadInput(what, right="run it with 'closeknit stream', or name a method instead of the stream")
         return self._method
 
+    @property
+    def source(self) -> Path | str:
+        """The path of the table; a recipe without one is refused."""
+        if self.data_path is None:
+            raise BadInput("the recipe names no data", right="add the key data with the path of the table")
+        return self.data_path
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of `anonymize`, `compare` and `frontier`."""
+        return {"suppress": self.suppress, "form": self.form, "seed": self.seed}
+
     @classmethod
     def of(cls, forms: Any, base: Path | None = None, file: object = None) -> Recipe:
-        """From plain mappings."""
+        """Build a recipe from plain mappings."""
         if not isinstance(forms, Mapping):
             raise BadInput("this is not a recipe", file=file, right="it must have the keys data, schema and models")
         try:
-            keys = _Keys.model_validate({"models": [], **forms} if "stream" in forms else dict(forms))
+            keys = RecipeKeys.model_validate({"models": [], **forms} if "stream" in forms else dict(forms))
         except ValidationError as error:
-            names = [field.alias or name for name, field in _Keys.model_fields.items()]
+            names = [field.alias or name for name, field in RecipeKeys.model_fields.items()]
             bad = explain_error(error, "recipe", names)
             raise BadInput(bad.what, file=file, right=bad.right) from None
         return cls(keys, base, file)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Recipe:
-        """From a YAML file; paths in it are relative to it."""
+        """Read a recipe from a YAML file; paths in it are relative to the file."""
         file = Path(path)
         try:
             text = read_limited(file)
@@ -114,7 +132,7 @@ class Recipe:
 
 
 def _data_path(path: object, table: object, base: Path | None, file: object) -> Path | str | None:
-    """A file, relative to the recipe; an address (`hdfs://...`) or the name of a Spark table as it stands."""
+    """Return a file relative to the recipe; an address (`hdfs://...`) or the name of a Spark table stays as it is."""
     if path is not None and table is not None:
         raise BadInput("recipe, key 'data' has both path and table", file=file, right="keep one of them")
     named = path if table is None else table
@@ -126,36 +144,36 @@ def _data_path(path: object, table: object, base: Path | None, file: object) -> 
 
 
 class UniqueKeyLoader(yaml.SafeLoader):
-    """Refuses a key that stands twice: the second would silently replace the first, and a guarantee be lost."""
+    """Refuses a duplicate key: the second would silently replace the first, and a guarantee would be lost."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key '{key.value}' stands there twice", key.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"the key '{key.value}' occurs twice", key.start_mark)
             seen.add((key.tag, key.value))
         return super().construct_mapping(node, deep)
 
 
 def parse_forms(text: str, file: object, loader: type[yaml.SafeLoader] = UniqueKeyLoader) -> Any:
-    """What a recipe's text says; `file` is what it is called where it is no YAML.
+    """Parse the text of a recipe; `file` is its name in messages.
 
     >>> parse_forms("k: 6\\nk: 7", "the recipe")
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: the recipe: is not valid YAML at line 2: the key 'k' stands there twice; correct it, ...
+    closeknit.core.errors.BadInput: the recipe: is not valid YAML at line 2: the key 'k' occurs twice; correct it, ...
     """
     try:
         return yaml.load(text, loader)  # a safe one
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:  # also 2024-13-45 and !!int x
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
-        twice = f": {problem}" if (problem := getattr(error, "problem", None)) and "stands there twice" in problem else ""
-        right = "correct it, or make one with 'closeknit inspect'"
+        twice = f": {problem}" if (problem := getattr(error, "problem", None)) and "occurs twice" in problem else ""
+        right = "correct it, or create one with 'closeknit inspect'"
         raise BadInput(f"is not valid YAML{where}{twice}", file=file, right=right) from None
 
 
 def models_from(requested: object) -> list[Model]:
-    """Models from themselves, or as a recipe writes them: `[{k_anonymity: {k: 6}}, ...]`.
+    """Return models from instances, or from the forms of a recipe: `[{k_anonymity: {k: 6}}, ...]`.
 
     >>> models_from([{"t_closeness": {"column": "salary", "t": 0.2}}])
     [TCloseness(column='salary', t=0.2, distance=None)]
@@ -168,7 +186,7 @@ def models_from(requested: object) -> list[Model]:
 
 
 def method_of(requested: MethodSpec) -> Method:
-    """A method from itself, its name, or as a recipe writes it.
+    """Return a method from an instance, its name, or its form in a recipe.
 
     >>> method_of({"sabre": {"fill": "knn"}}).fill
     'knn'
@@ -178,7 +196,7 @@ def method_of(requested: MethodSpec) -> Method:
 
 
 def form_of(requested: FormSpec | None) -> Form | None:
-    """A form from itself, its name, or as a recipe writes it.
+    """Return a form from an instance, its name, or its form in a recipe.
 
     >>> form_of("bucketized")
     Bucketized(number='bucket')
@@ -187,7 +205,7 @@ def form_of(requested: FormSpec | None) -> Form | None:
 
 
 def usual_method(form: Form | None) -> Method:
-    """The method where none is asked for: classes for ranges are knit, buckets with exact cells are cut.
+    """Return the default method: Knit for generalized cells, Mondrian for buckets with exact cells.
 
     >>> usual_method(None).name, usual_method(form_of("bucketized")).name
     ('knit', 'mondrian')
@@ -206,7 +224,7 @@ def recipe_forms(
     notes: Sequence[str] = (),
     **flags: bool,
 ) -> dict[str, Any]:
-    """Plain mappings that `Recipe.of` reads back; `notes` say how the method worked; `flags` are written where they are set."""
+    """Return mappings that `Recipe.of` reads; `notes` describe how the method worked; `flags` are written if they are set."""
     return {
         "data": data,
         "schema": schema.forms(),

@@ -1,13 +1,12 @@
-"""What an audit checks of a release besides its numbers: order, bytes, inventory, notes, and JSON, one sentence per fault.
+"""What an audit checks in addition to the numbers: order, bytes, inventory, notes, and JSON, one sentence per fault.
 
-Whatever can be written in two ways can carry a hidden bit: the order of rows and columns, a quote that is not needed, a `.0`, a
+Whatever can be written in two ways can carry a hidden bit: the order of rows and columns, an unneeded quote, a `.0`, a
 foreign file. A release is therefore written in one way only, and an audit demands it of a release whose certificate
 claims it.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from os import PathLike
@@ -24,20 +23,19 @@ from closeknit.core.columns import Columns
 from closeknit.core.domain import NUMBER_TEXT, RANGE_TEXT
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import plain_number
+from closeknit.core.formats import upgrade_format
 from closeknit.core.formulas import ESCAPED, escape_columns
 from closeknit.core.kinds import Numeric, texts_of
 from closeknit.core.reading import find_stars
 from closeknit.core.schema import Schema
-from closeknit.core.strict_json import json_text, read_limited
+from closeknit.core.strict_json import json_text, parse_json, read_limited
 from closeknit.core.table import Form
 from closeknit.forms.cell_labels import tight_note
 from closeknit.io.canonical import canonical_blocks, content_hash
 from closeknit.io.files import read_written, sha256_of
-from closeknit.release.release_paths import CERTIFICATE, read_certificate
+from closeknit.release.release_paths import ALLOWED_FILES, CERTIFICATE, FORMATS, RELEASE, REPORT, read_certificate
 from closeknit.report.record import PublicReport
 
-REPORT = "report.json"
-ALLOWED = re.compile(r"certificate\.json|report\.(html|json)|README[^/]*|[^/]*\.sig")  # next to the files that are named
 REPEATED = ("form", "rows", "suppressed", "classes", "loss", "joint", "estimates", "notes", "content_sha256")
 
 
@@ -59,7 +57,7 @@ def _is_plain(text: str) -> bool:
 
 
 def find_byte_faults(file: Any, blocks: Iterable[bytes]) -> Iterator[str]:
-    """Where a CSV file is not the canonical text of its cells, `blocks`; of other files, and of frames, nothing is compared."""
+    """Where a CSV file is not the canonical text of its cells, `blocks`; other files and frames are not compared."""
     if not isinstance(file, str | PathLike) or Path(file).suffix.lower() != ".csv" or Path(file).is_dir():
         return
     line = 1
@@ -86,28 +84,28 @@ def find_file_faults(data: Any, claimed: Certificate) -> Iterator[str]:
 
 
 def find_part_faults(data: Any, parts: Mapping[str, Columns], claimed: Certificate) -> Iterator[str]:
-    """Parts of the release next to it that do not repeat what it says."""
+    """Parts of the release next to it that do not repeat its content."""
     for name, columns in parts.items() if isinstance(data, str | PathLike) else ():
         file = Path(data).with_name(name + Path(data).suffix)
         if not file.exists():
             continue
         columns = escape_columns(columns) if claimed.escape_formulas else columns
         if content_hash(read_written(file)) != content_hash(columns):
-            yield f"{file.name} says something else than {Path(data).name}"
+            yield f"{file.name} differs from {Path(data).name}"
         else:
             yield from find_byte_faults(file, canonical_blocks(columns))
         if file.name not in {listed.name for listed in claimed.files}:
-            yield f"{file.name} stands beside the release, and its certificate does not name it"
+            yield f"{file.name} is next to the release, and its certificate does not name it"
 
 
 def find_inventory_faults(data: str | PathLike[str], parts: Iterable[str], claimed: Certificate) -> Iterator[str]:
     """Whatever is in the public folder and is not the release, or is named in the certificate and is not there."""
     file = Path(data)
     listed = {Path(listed.name).name for listed in claimed.files}
-    expected = {file.name, *(f"{name}{suffix}" for name in ("release", *parts) for suffix in (".csv", ".parquet"))}
+    expected = {file.name, *(f"{name}.{suffix}" for name in (RELEASE, *parts) for suffix in FORMATS)}
     for entry in sorted(file.parent.iterdir()):
         known = entry.name in (listed & expected) or entry.name == file.name
-        if not known and not (entry.is_file() and ALLOWED.fullmatch(entry.name)):
+        if not known and not (entry.is_file() and ALLOWED_FILES.fullmatch(entry.name)):
             right = "a public folder has the files of its certificate, the report, README and signatures (.sig); remove it"
             yield f"{entry.name} is not part of the release: {right}"
     yield from (
@@ -143,7 +141,7 @@ _PERSONS = (persons_note(Schema(person="person")), persons_note(Schema()))
 
 
 def find_json_faults(file: Path) -> Iterator[str]:
-    """A certificate, or the report next to it, that is not written as closeknit writes it, or says something else."""
+    """A certificate, or the report next to it, that is not written as closeknit writes it; a report that differs from it."""
     claimed = read_certificate(file)
     if not _is_canonical(claimed, read_limited(file)):
         yield f"{file.name} is not written as closeknit writes it: key order, spacing or numbers differ"
@@ -159,10 +157,12 @@ def find_json_faults(file: Path) -> Iterator[str]:
     if not _is_canonical(report, text):
         yield f"{REPORT} is not written as closeknit writes it: key order, spacing or numbers differ"
     differing = [key for key in REPEATED if getattr(report, key) != getattr(claimed, key)]
-    differing += [] if [told.guarantee for told in report.guarantees] == list(claimed.guarantees) else ["guarantees"]
-    yield from (f"{REPORT}, {key}: says something else than {file.name}" for key in differing)
+    differing += [] if [explained.guarantee for explained in report.guarantees] == list(claimed.guarantees) else ["guarantees"]
+    yield from (f"{REPORT}, {key}: differs from {file.name}" for key in differing)
 
 
 def _is_canonical(record: Document, text: str) -> bool:
-    """Fields that a later version adds may be absent; what is there is written in one way."""
-    return text == json_text(record.model_dump(mode="json", exclude_unset=True))
+    """Fields that a later version adds may be absent; the others are written in one way, by the keys of their format."""
+    content = parse_json(text)
+    current = json_text(record.model_dump(mode="json", exclude_unset=True))
+    return text == json_text(content) and json_text(upgrade_format(content)) == current

@@ -1,4 +1,4 @@
-"""`replay`: a table as if its rows came one after the other; what leaves the stream as a release, judged like any other."""
+"""`replay`: the rows of a table through a stream; what it publishes is a release, judged like any other."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit import __version__
-from closeknit.api.publishing import all_secrets
+from closeknit.api.publishing import all_secrets, publish_sensitive
 from closeknit.api.request_checks import read_table
-from closeknit.core.certificate import Certificate, Guarantee, model_form
-from closeknit.core.certifying import PrivateContext, certify
+from closeknit.core.certificate import Certificate, model_form
+from closeknit.core.certifying import list_cell_notes, refuse_unmet
 from closeknit.core.columns import Column, Columns, concat_columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.loss import list_texts
+from closeknit.core.measurement import Judged, Measurement, PrivateContext
 from closeknit.core.model import Model, joints
 from closeknit.core.params import choice
 from closeknit.core.reading import Reading
 from closeknit.core.row_sorting import row_order
-from closeknit.core.schema import Schema
 from closeknit.forms import generalized
 from closeknit.forms.cell_labels import cell_order, compact, text_order
 from closeknit.io.files import kind_of
-from closeknit.release import Origin, Release
+from closeknit.release import LocalRelease, Origin, Release
 from closeknit.streams.batch_writing import encode_cells
 from closeknit.streams.rolling_certificate import REFERENCE_FAMILIES, WINDOW, attest_model, notes, render_schema
 from closeknit.streams.stream import Stream
@@ -35,10 +34,18 @@ ORDERS = ("as it stands", "shuffled")
 
 
 def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
-    """Let all rows of a frame or file come, end the stream, and give what left as a `Release` with its certificate.
+    """Push all rows of a table through a stream, flush it, and return what it published as a `Release`.
 
-    Rows come as they stand, or in an order that the stream's secret draws ("shuffled"). Classes are read back from the written
-    cells (and the number of the window); `partition` tells the class of every input row, -1 where it was suppressed.
+    Classes are read back from the written cells (and the window number); `partition` has the class of every input row, -1 where
+    it was suppressed.
+
+    Args:
+        stream: a stream at its beginning.
+        table: a frame or the path of a file.
+        order: "as it stands", or "shuffled" by the stream's secret.
+
+    Raises:
+        Unsatisfiable: every row was suppressed, or a guarantee is not met.
 
     >>> import closeknit as ck
     >>> from closeknit.streams import Castle
@@ -55,17 +62,17 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
         raise BadInput("the table has no rows", right="give at least one row")
     came = np.arange(columns.rows) if order == ORDERS[0] else stream.choice("replay").permutation(columns.rows)
     columns = columns.take(came)
-    left = [*stream.blocks_of(columns), *stream.blocks_at_end()]
-    if not left:
+    published = [*stream.blocks_of(columns), *stream.blocks_at_end()]
+    if not published:
         measured = "every row was suppressed"
-        raise Unsatisfiable(f"a release by {stream.name}", measured, "ask for less, or give rows more time to wait")
-    rows = np.concatenate([block.rows for block in left])
-    released, behind = _sort_rows(stream, concat_columns([block.columns for block in left]), rows)
+        raise Unsatisfiable(f"a release by {stream.name}", measured, "request less, or let rows wait longer")
+    rows = np.concatenate([block.rows for block in published])
+    released, behind = _sort_rows(stream, concat_columns([block.columns for block in published]), rows)
     reading, certificate = _certify_replay(stream, columns, released, behind)
     partition = np.full(columns.rows, -1, dtype=np.int32)
     partition[came[behind]] = reading.class_of
     path = table if isinstance(table, str | PathLike) else None
-    return Release(
+    return LocalRelease(
         released,
         certificate,
         partition=partition,
@@ -77,7 +84,11 @@ def replay(stream: Stream, table: Any, order: str = "as it stands") -> Release:
 
 
 def refuse_started(stream: object) -> None:
-    """What is no stream, or no new one."""
+    """Refuse what is not a stream, or one that has taken rows.
+
+    Args:
+        stream: what the user gave.
+    """
     if not isinstance(stream, Stream):
         raise BadInput(f"{stream!r} is no stream", right="give an instance, such as Castle(schema, k=100, delta=10_000)")
     if stream.position or stream.ended:
@@ -103,54 +114,37 @@ def _sort_rows(stream: Stream, written: Columns, rows: NDArray[np.int64]) -> tup
 def _certify_replay(
     stream: Stream, columns: Columns, released: Columns, behind: NDArray[np.int64]
 ) -> tuple[Reading, Certificate]:
-    """Read back as a stranger would and judged; what compares with windows is judged against them, at home."""
-    schema = _build_public_schema(stream, released)
+    """Read back as a recipient does, and judge; guarantees that refer to windows are judged against these, privately."""
+    schema = render_schema(stream, {}).model_copy(update={"sensitive": publish_sensitive(stream.schema, released)})
     rows = stream.coder.encode(columns, 0)
     persons = None if stream.schema.person is None else dict.fromkeys(schema.published, rows.persons[behind])
     own = [model for model in stream.models if model.family not in REFERENCE_FAMILIES]
     joint = all_secrets(schema)
     reading = generalized().read(released, schema, persons, joints([*own, *filter(None, [joint])]))
-    certificate = certify(
-        reading,
-        own,
-        version=__version__,
-        form={"generalized": {}},
-        suppressed=columns.rows - released.rows,
-        home=PrivateContext(persons is not None),
-        notes=notes(stream, checked=True),
-        joint=joint,
-        allow_vacuous=True,
-    )
+    suppressed, private = columns.rows - released.rows, PrivateContext(persons is not None)
+    measured = Measurement.of(reading, own, suppressed=suppressed, private=private, joint=joint)
+    refuse_unmet(measured.guarantees)
     windows = np.array(list_texts(released[WINDOW]))[released[WINDOW].codes].astype(np.int64) if stream.scope else None
-    held = stream.recheck_models(rows, behind, reading.class_of, windows)
-    guarantees = dict(zip(own, certificate.guarantees, strict=True))
+    met = stream.recheck_models(rows, behind, reading.class_of, windows)
+    judged = dict(zip(own, measured.judged, strict=True))
     for model in (*stream.models, *stream.extra_models):
-        guarantees.setdefault(model, _attest_guarantee(stream, model, held))
-    return reading, certificate.model_copy(
-        update={"guarantees": tuple(guarantees[m] for m in (*stream.models, *stream.extra_models))}
-    )
+        judged.setdefault(model, _attest_window(stream, model, met))
+    measured = measured.model_copy(update={"judged": tuple(judged[model] for model in (*stream.models, *stream.extra_models))})
+    listed = [*notes(stream, checked=True), *list_cell_notes(reading, own, allow_vacuous=True)]
+    return reading, measured.certify(reading.schema, {"generalized": {}}, listed)
 
 
-def _attest_guarantee(stream: Stream, model: Model, held: Mapping[Model, bool]) -> Guarantee:
-    guarantee = attest_model(stream, model, held.get(model, True))
-    if not guarantee.met:
-        raise Unsatisfiable(guarantee.text, "judged against its window at home, it is not kept", "choose another stream")
-    return guarantee
-
-
-def _build_public_schema(stream: Stream, released: Columns) -> Schema:
-    """Declared kinds; of a tree that was made from data only what is written."""
-    secret = {}
-    for name, kind in stream.schema.sensitive.items():
-        secret[name] = kind.publish_kind(stream.schema.encode_column(released[name], name, kind)[1].texts, sensitive=True)
-    shown = render_schema(stream, {})
-    return Schema(quasi=shown.quasi, sensitive=secret, plain=shown.plain, importance=shown.importance)
+def _attest_window(stream: Stream, model: Model, met: Mapping[Model, bool]) -> Judged:
+    judged = attest_model(stream, model, met.get(model, True))
+    if not judged.guarantee.met:
+        raise Unsatisfiable(judged.guarantee.text, "not met when compared with its window", "choose another stream")
+    return judged
 
 
 def _recipe(stream: Stream, path: str | PathLike[str] | None) -> dict[str, Any]:
-    """Enough to run the stream again; the secret that it drew stays with its checkpoint."""
-    beside = ("schema", "models", "seed")
-    params = {name: value for name, value in stream.init_params.items() if name not in beside}
+    """Enough to run the stream again; the secret that it drew is in its checkpoint only."""
+    others = ("schema", "models", "seed")
+    params = {name: value for name, value in stream.init_params.items() if name not in others}
     params |= {name: model_form(value) for name, value in params.items() if hasattr(value, "run")}
     recipe: dict[str, Any] = {} if path is None else {"data": {"path": str(Path(path).resolve())}}
     recipe |= {

@@ -1,4 +1,4 @@
-"""A release from its folder, so that its reports can be made anew: by anybody, or at home with recipe and original."""
+"""Load a release from its folder to compute its reports again: publicly, or privately with recipe and original."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ from closeknit.core.formulas import unescape_columns
 from closeknit.core.table import Partition, Table
 from closeknit.io.canonical import content_hash
 from closeknit.io.files import read, read_written
-from closeknit.release import Origin, Release
-from closeknit.release.release_paths import certificate_file, read_certificate, release_file
+from closeknit.release import LocalRelease, Origin, Release
+from closeknit.release.release_paths import CLASSES, certificate_file, read_certificate, release_file
 
 
 def load_release(folder: str | PathLike[str], recipe: str | PathLike[str] | None = None) -> Release:
-    """The release in a folder (or file), with its certificate; refused where these do not belong together.
+    """Load a saved release with its certificate.
 
-    Spark writes a release as a folder of part files, which follow each other in the order of their names.
+    Args:
+        folder: the public folder, or the file (on Spark the folder of part files) next to its certificate.
+        recipe: the private recipe, to read the original too, and the class of each row from `classes.csv` next to it.
 
-    With the private recipe the original is read too, and the class of each row from `classes.csv` beside the recipe.
+    Raises:
+        BadInput: release and certificate, or release and recipe, do not belong together.
 
     >>> import closeknit as ck, tempfile
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
@@ -39,25 +42,26 @@ def load_release(folder: str | PathLike[str], recipe: str | PathLike[str] | None
     certificate = read_certificate(certificate_file(file))
     written = read_written(file)
     columns = unescape_columns(written) if certificate.escape_formulas else written
-    home = (None, None, None) if recipe is None else _load_private(Path(recipe))
-    release = Release(columns, certificate, recipe=home[0], origin=home[1], partition=home[2])
+    forms, origin, partition = (None, None, None) if recipe is None else _load_private(Path(recipe))
+    release = LocalRelease(columns, certificate, recipe=forms, origin=origin, partition=partition)
     if content_hash(written) != certificate.content_sha256 or columns.rows != certificate.rows:
-        what = "its content is not what its certificate speaks of"
-        raise BadInput(what, file=file, right="use the certificate.json that came with it; 'closeknit audit' says what differs")
+        what = "its content differs from what its certificate states"
+        right = "use the certificate.json that was saved with it; 'closeknit audit' shows what differs"
+        raise BadInput(what, file=file, right=right)
     rows = certificate.rows + certificate.suppressed
-    if home[1] is not None and home[1].columns.rows != rows:
-        what = f"its table has {home[1].columns.rows:,} rows, and the release speaks of {rows:,}"
+    if origin is not None and origin.columns.rows != rows:
+        what = f"its table has {origin.columns.rows:,} rows, and the certificate states {rows:,}"
         raise BadInput(what, file=recipe, right="name the recipe of this release, with the table as it was")
     return release
 
 
 def _load_private(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.int32] | None]:
-    """What the recipe tells, the original behind it, and the class of each row where it was kept."""
+    """The recipe, the original that it names, and the class of each row where it was saved."""
     requested = Recipe.read(recipe)
     if requested.data_path is None:
         raise BadInput("the recipe names no data", file=recipe, right="add the key data with the path of the table")
     columns = read(requested.data_path, requested.csv, requested.schema.list_needed)
-    partition = _classes(recipe.with_name("classes.csv"), columns.rows)
+    partition = _classes(recipe.with_name(CLASSES), columns.rows)
     counted = (
         None
         if requested.schema.person is None or partition is None
@@ -69,7 +73,12 @@ def _load_private(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.i
 
 
 def build_person_counter(table: Table, partition: NDArray[np.int32]) -> Callable[[], Classes] | None:
-    """Classes counted in persons, where rows have any: what is attested is told at home. `partition`: by input row."""
+    """Counts classes in persons, for the private levels of attested guarantees; None where rows have no persons.
+
+    Args:
+        table: the rows.
+        partition: the class of each input row.
+    """
     return None if table.persons is None else lambda: table.count_classes(Partition.of(partition[table.rows]))
 
 

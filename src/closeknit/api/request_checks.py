@@ -1,4 +1,4 @@
-"""What is asked is looked at before any work is done: a request that cannot be meant or kept is refused here."""
+"""Checks of a request before the work starts: mistakes, and guarantees that cannot be met."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from closeknit.io.files import read_with_format
 
 
 def check_request(table: Table, models: Sequence[Model], method: Method) -> None:
-    """Refuse what cannot be meant or kept before any work is done."""
+    """Refuse a request that is wrong or cannot be met."""
     schema = table.schema
     check_roles(schema, models, method)
     check_plain(table)
@@ -34,27 +34,27 @@ def check_request(table: Table, models: Sequence[Model], method: Method) -> None
 
 
 def check_roles(schema: Schema, models: Sequence[Model], method: Method) -> None:
-    """Refuse what no table can serve."""
+    """Refuse a request that no table can serve."""
     if not models:
-        raise BadInput("no guarantee was asked for", right="give at least one model, such as KAnonymity(6)")
+        raise BadInput("no guarantee is requested", right="give at least one model, such as KAnonymity(6)")
     if not schema.quasi:
-        raise BadInput("the schema has no quasi column", right="name the columns by which a person could be recognised")
+        raise BadInput("the schema has no quasi-identifier", right="name the columns that could identify a person")
     for name in schema.quasi:
         if name in schema.sensitive and not method.serves_both:
-            right = f"give it one role; {method.name} cannot serve a column that is both"
+            right = f"give it one role; {method.name} cannot handle a column that is both"
             raise BadInput("is listed as quasi and as sensitive", column=name, right=right)
 
 
 def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
-    """Refuse guarantees about other columns, and those that mean nothing in such cells."""
+    """Refuse guarantees about columns that are not sensitive, and those without a meaning in this form."""
     for model in list_models(models):
         for name in parts(model.column):
             if name not in schema.sensitive:
                 right = suggest_name(name, schema.sensitive)
-                raise BadInput(f"{model.name} is asked for a column that is not sensitive", column=name, right=right)
+                raise BadInput(f"{model.name} is requested for a column that is not sensitive", column=name, right=right)
         if not isinstance(model.column, str | None) and model.family != "closeness":
-            right = "ask for it of each column alone, or for t_closeness of them together"
-            raise BadInput(f"{model.name} cannot speak of {render_secret(model.column)}", right=right)
+            right = "request it for each column separately, or t_closeness for them together"
+            raise BadInput(f"{model.name} cannot cover {render_secret(model.column)}", right=right)
         if form.name not in model.forms:
             right = "choose " + " or ".join(sorted(model.forms))
             raise BadInput(f"{model.name} has no meaning in the form '{form.name}'", right=right)
@@ -67,16 +67,16 @@ def check_plain(table: Table) -> None:
 
 
 def refuse_unique(schema: Schema, name: str, alone: int) -> None:
-    """A plain column may identify a row if so many of its values occur in one row only."""
+    """Refuse a plain column if some of its values (`alone`) occur in one row only: it may identify that row."""
     if alone and name not in schema.allow_unique:
         what = f"is plain, and {alone:,} of its values occur in one row only: it may identify that row"
         raise BadInput(what, column=name, right="make it quasi, sensitive or identifier, or name it in allow_unique")
 
 
 def read_table(data: Any, csv: CsvFormat | None, schema: Schema) -> tuple[Columns, CsvFormat | None]:
-    """The columns of a table that are used, and how its CSV file is written; refused where an identifier repeats.
+    """Return the used columns of a table and the format of its CSV file; an identifier that repeats is refused.
 
-    Identifiers are read as far as that takes, and dropped here.
+    Identifiers are read only for this check, and dropped here.
     """
     file = data if isinstance(data, str | PathLike) else None
     try:
@@ -92,7 +92,7 @@ def read_table(data: Any, csv: CsvFormat | None, schema: Schema) -> tuple[Column
 
 
 def check_identifier(column: Column, name: str, missing: Sequence[str] = (), file: object = None) -> None:
-    """Refuse an identifier that repeats. A missing one names nobody, so it repeats nothing."""
+    """Refuse an identifier that repeats; missing ones do not count."""
     counts = column.counts
     several = np.flatnonzero(counts > 1)
     texts = texts_of(column.values[several])
@@ -105,12 +105,12 @@ def check_identifier(column: Column, name: str, missing: Sequence[str] = (), fil
 
 
 def refuse_repeated(name: str, repeats: int, rows: int, example: str = "", file: object = None) -> None:
-    """An identifier with so many rows that repeat a value: of one person, or of different people with one name."""
+    """Refuse an identifier with rows that repeat a value: they may belong to one person, or to people of the same name."""
     if repeats:
         what = f"{repeats:,} of {rows:,} rows repeat an identifier{example}, and k would count rows of one person as several"
         right = (
             f"declare person: {name} if equal values are one person, rows_are_persons: true if they are different people (in "
-            f"Python: person={name!r}, rows_are_persons=True), or drop: {name} if it says nothing about persons"
+            f"Python: person={name!r}, rows_are_persons=True), or drop: {name} if it does not identify persons"
         )
         raise BadInput(what, file=file, column=name, right=right)
 
@@ -118,15 +118,15 @@ def refuse_repeated(name: str, repeats: int, rows: int, example: str = "", file:
 def check_whole(
     classes: Classes, schema: Schema, models: Sequence[Model], splits_persons: bool = False, suppresses: bool = False
 ) -> None:
-    """A monotone guarantee that the table as one class does not keep cannot be kept by any partition of all its rows."""
+    """Refuse a monotone guarantee that the table as one class does not meet: then no partition of all rows meets it."""
     for name in schema.sensitive:
         if (classes.histograms[name].reference > 0).sum() == 1:
-            warnings.warn(f"column '{name}': every row has the same secret, so every release tells it", stacklevel=4)
+            warnings.warn(f"column '{name}': every row has the same value, so every release discloses it", stacklevel=4)
     for model in models:
         model.refuse(classes)
         surely = merging_holds(model, splits_persons) and not suppresses
         if surely and not model.holds(classes).all():
             domain = classes.histograms[model.column].domain if model.column else None
             measured = f"the whole table as one class reaches {model.levels(classes)[0]:.6g}"
-            hint = f"asked was {model.requested}, and smaller classes reach less; ask for less"
+            hint = f"requested is {model.requested}, and smaller classes reach less; request less"
             raise Unsatisfiable(model.describe(domain), measured, hint)

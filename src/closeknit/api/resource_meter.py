@@ -1,8 +1,8 @@
-"""How long a piece of work takes, and how much memory it takes at its worst.
+"""Time and peak memory of a block of code.
 
-The peak is what the system itself keeps (on Linux the high-water mark of the resident memory, which a process may set back), so
-compiled code cannot hide from it as it hides from a thread that looks now and then. Elsewhere it is not told. Memory that other
-work has let go is handed back to the system first, as far as the allocators do so: what is kept and used again is not counted.
+The peak comes from the system (on Linux the high-water mark of the resident memory, which a process may reset), so it includes
+compiled code, which a sampling thread would miss. On other systems it is not available. Free memory is returned to the system
+first, as far as the allocators do so: memory that they keep and reuse is not counted.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from types import TracebackType
 
 STATUS = Path("/proc/self/status")
 RESET_FILE = Path("/proc/self/clear_refs")
-PEAK_ONLY = "5"  # sets back the high-water mark and nothing else
+PEAK_ONLY = "5"  # resets the high-water mark and nothing else
 MEGABYTE = 1_000_000
 
 
 class Meter:
-    """Seconds of the block, and the megabytes that its peak lies above what the process held when it began.
+    """Seconds of a block, and the megabytes of its peak above the memory of the process at its start.
 
     >>> with Meter() as meter:
     ...     numbers = [*range(1000)]
@@ -46,7 +46,7 @@ class Meter:
 
 
 def _free_memory() -> None:
-    """What earlier work left behind, or this one would use it unseen."""
+    """Return free memory to the system, or the block would reuse it unnoticed."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if RESET_FILE.exists() else None  # the GNU library has it
     if trim is not None:
@@ -62,7 +62,7 @@ def _reset_peak() -> bool:
 
 
 def _read_status(what: str) -> int | None:
-    """A line of the process's own status, in bytes."""
+    """Return a line of the process's status, in bytes."""
     try:
         lines = STATUS.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:

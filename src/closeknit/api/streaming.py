@@ -1,4 +1,4 @@
-"""Streams on Spark: `stream_on_spark`, and what there is to ask of one afterwards."""
+"""Streams on Spark: `stream_on_spark`, `flush_on_spark` and `certificate_on_spark`."""
 
 from __future__ import annotations
 
@@ -24,30 +24,37 @@ def stream_on_spark(
     time: str | None = None,
     late: str | None = None,
 ) -> Any:
-    """A streaming frame of what leaves a stream; write it with any sink of Spark, and with this checkpoint location.
+    """Return a streaming frame of the published rows; write it with any sink of Spark and this checkpoint location.
 
-    Rows go to shards, each of which is a stream of its own and keeps the guarantees by itself: `shards` equal parts of the
-    declared domain of the quasi column `by` (or parts between the numbers of a list), or one for each value of another column.
-    Rows of a micro-batch come in the order of the columns `order`. A delay in seconds counts from the time of the micro-batch,
-    or from what the column `time` says, where a row may be `late` by so much ("10s"; later ones are dropped by Spark).
+    Rows are distributed over shards. Each shard is a stream that meets the guarantees on its own.
+
+    Args:
+        frame: A streaming frame of Spark.
+        stream: A stream that has not started yet.
+        checkpoint: The checkpoint location of the query.
+        by: Column that decides the shard: a quasi-identifier with a declared domain, or a column with a shard per value.
+        shards: Number of equal parts of the domain of `by`, or the numbers between the parts.
+        order: Columns that sort the rows of a micro-batch.
+        time: Column with the time of a row, from which delays count; default: the time of the micro-batch.
+        late: How late a row may arrive after its `time`, such as "10s"; Spark drops later ones.
 
     Examples:
-        left = ck.stream_on_spark(rows, ck.Castle(schema, k=50, delta="30s"), "home/ck", by="age", shards=16)
-        left.writeStream.option("checkpointLocation", "home/ck").trigger(processingTime="5 seconds").start("out")
+        rows_out = ck.stream_on_spark(rows, ck.Castle(schema, k=50, delta="30s"), "private/ck", by="age", shards=16)
+        rows_out.writeStream.option("checkpointLocation", "private/ck").trigger(processingTime="5 seconds").start("out")
 
     >>> from closeknit.core.kinds import numeric
     >>> from closeknit.core.schema import Schema
     >>> from closeknit.streams import Castle
-    >>> stream_on_spark([1, 2], Castle(Schema(quasi={"age": numeric(0, 100)}), k=2, delta=9), "home/ck")
+    >>> stream_on_spark([1, 2], Castle(Schema(quasi={"age": numeric(0, 100)}), k=2, delta=9), "private/ck")
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: a list is no streaming frame of Spark; read it with spark.readStream
+    closeknit.core.errors.BadInput: a list is not a streaming frame of Spark; read it with spark.readStream
     """
     from closeknit.spark.session import is_spark_frame, translate_errors
 
     refuse_started(stream)
     if not is_spark_frame(frame) or not frame.isStreaming:
-        kind = "frame that is whole" if is_spark_frame(frame) else type(frame).__name__
-        raise BadInput(f"a {kind} is no streaming frame of Spark", right="read it with spark.readStream")
+        kind = "batch frame" if is_spark_frame(frame) else type(frame).__name__
+        raise BadInput(f"a {kind} is not a streaming frame of Spark", right="read it with spark.readStream")
     from closeknit.spark.stream_checkpoint import CheckpointLocation
     from closeknit.spark.stream_query import begin_stream
     from closeknit.spark.stream_shards import Shards
@@ -61,9 +68,14 @@ def stream_on_spark(
 
 
 def flush_on_spark(stream: Stream, checkpoint: str | PathLike[str], master: str | None = None) -> Any:
-    """The end of a stream whose query has stopped: a frame of all rows that may still leave; the rest is suppressed.
+    """Flush a stream whose query has stopped: return a frame of all pending rows that can be published.
 
-    It is a function of the checkpoint: asked again, it gives the same rows. No query can go on from there afterwards.
+    The other rows are suppressed. Calling it again returns the same rows. No query can resume from the checkpoint afterwards.
+
+    Args:
+        stream: The stream of the query.
+        checkpoint: The checkpoint location of the query.
+        master: Address of the Spark cluster; default: this machine.
     """
     from closeknit.spark.session import session, translate_errors
     from closeknit.spark.stream_checkpoint import CheckpointLocation
@@ -74,7 +86,13 @@ def flush_on_spark(stream: Stream, checkpoint: str | PathLike[str], master: str 
 
 
 def certificate_on_spark(stream: Stream, checkpoint: str | PathLike[str], master: str | None = None) -> Certificate:
-    """What holds for all rows that have left so far, all shards together: as of the last finished micro-batch, or the end."""
+    """Return the certificate of all rows published so far, over all shards: as of the last finished micro-batch, or the end.
+
+    Args:
+        stream: The stream of the query.
+        checkpoint: The checkpoint location of the query.
+        master: Address of the Spark cluster; default: this machine.
+    """
     from closeknit.spark.session import session
     from closeknit.spark.stream_checkpoint import CheckpointLocation
     from closeknit.spark.stream_query import sum_counters
@@ -85,5 +103,5 @@ def certificate_on_spark(stream: Stream, checkpoint: str | PathLike[str], master
 def _late(late: str | None) -> float:
     allowed, timed = (0.0, True) if late is None else delay_of(late)
     if not timed:
-        raise BadInput(f"late={late!r} is no time", right="write it as '10s' or '5m'")
+        raise BadInput(f"late={late!r} is not a duration", right="write it as '10s' or '5m'")
     return allowed

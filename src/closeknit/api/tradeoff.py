@@ -1,8 +1,8 @@
 """`frontier`: what a stricter or looser guarantee would cost on a table, for one method or several, point by point.
 
-The table is read and coded once. Points do not need each other, so on a large table they are worked out in several processes;
-what comes out does not depend on how many. With `match` the first method's points set the target, and every other method's own
-parameter is turned until its release comes to the same t (or beta, k, loss): then methods are compared where they are equal.
+The table is read and coded once. Points are independent, so for a large table they are computed in several processes; the
+results do not depend on their number. With `match` the first method's points set the target, and every other method's
+parameter is varied until its release has the same t (or beta, k, loss): then methods are compared at the same level.
 """
 
 from __future__ import annotations
@@ -59,15 +59,24 @@ def frontier(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Frontier:
-    """Privacy against loss over the values of one parameter: one row for each method and value; a refusal is a row too.
+    """Compute privacy against loss over the values of one parameter: a row for each method and value, also for a refusal.
 
-    A row whose guarantees exclude nothing on this table is marked vacuous, and is never on the front.
+    A row whose guarantees exclude nothing on this table is marked vacuous, and is never on the frontier. `anonymize` with the
+    frontier's seed repeats any of the releases.
 
-    `vary`: left out, the guarantee that protects secrets most is varied over a usual grid; else a name such as `"t"`, or a name
-    with its values, `{"t": [0.1, 0.2]}`. `methods` as in `compare`; `(method, models)` works under guarantees of its own.
-    `match`: `"loss"`, or what the first method's releases measure (`"t"`): others are set so that they come to the same.
-    `anonymize` with the frontier's seed makes any of the releases again.
-
+    Args:
+        data: A frame, a mapping of columns, or the path of a file.
+        schema: Role, kind and hierarchy of each column.
+        models: The guarantees; one of them is varied.
+        methods: As in `compare`; `(method, models)` has guarantees of its own. Default: a few usual ones.
+        vary: A parameter such as `"t"`, or one with its values, `{"t": [0.1, 0.2]}`; default: that of the strictest guarantee.
+        match: `"loss"`, or a measure of the first method's releases (`"t"`) that the other methods must reach too.
+        suppress: Largest share of rows that may be suppressed, from 0 to 1.
+        form: How the releases are written; default: the usual one of each method.
+        seed: Seed of all releases; default: random.
+        csv: Format of a CSV file; what it leaves open is detected.
+        jobs: Number of processes; default: one per core if the table is large.
+        progress: Called with the current step and the share of the work done.
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(200), ck.datasets.hospital_schema()
     >>> models = [ck.KAnonymity(4), ck.TCloseness("disease", 0.3)]
@@ -75,23 +84,23 @@ def frontier(
     >>> [point.requested for point in curve.points], all(point.level <= point.requested for point in curve.points)
     ([0.2, 0.3, 0.5], True)
     """
-    requested, tell = form_of(form), progress or ignore_progress
+    requested, progress = form_of(form), progress or ignore_progress
     number("suppress", suppress, least=0, most=1)
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
     schema, (sweep, values) = require_schema(schema), choose_sweep(models_from(models), vary)
     rivals = _build_rivals(_choose_methods(sweep, requested) if methods is None else methods, sweep)
-    for rival in rivals[:1] + [rival for rival in rivals if rival.sweep is not sweep]:  # others say so in their rows
+    for rival in rivals[:1] + [rival for rival in rivals if rival.sweep is not sweep]:  # others report it in their rows
         check_guarantees(schema, rival.sweep.models, rival.method, requested)
     measured = measures([rival.sweep.models for rival in rivals], rivals[0].sweep)
     quantity = None if match is None else _quantity([measure for measure, _ in measured], match)
-    tell("reading", 0.0)
+    progress("reading", 0.0)
     table = schema.encode(read_table(data, csv, schema)[0])
     with deduplicate_warnings():
         guarantees = check_comparison(table, rivals[0].sweep.models, [rival.method for rival in rivals])
     trials = Trials(table, seed, tuple(model for _, model in measured), suppress, requested)
     with WorkerPool(trials, processes(jobs, len(table))) as workers:
-        points = _points(workers, [(rival, _grid(rival, rivals[0], values, table)) for rival in rivals], quantity, tell)
-    tell("done", 1.0)
+        points = _points(workers, [(rival, _grid(rival, rivals[0], values, table)) for rival in rivals], quantity, progress)
+    progress("done", 1.0)
     heads = tuple(measure for measure, _ in measured)
     name = None if quantity is None else LOSS if quantity.place is None else heads[quantity.place].name
     return Frontier(
@@ -106,39 +115,28 @@ def frontier(
 
 
 def frontier_recipe(recipe: Recipe, methods: RivalSpecs | None = None, **options: Any) -> Frontier:
-    """The recipe's method and others, on its table and under its guarantees; options as those of `frontier`."""
-    if recipe.data_path is None:
-        raise BadInput("the recipe names no data", right="add the key data with the path of the table")
+    """Compute the frontier of the recipe's method and others, on its table; options as those of `frontier`."""
     sweep, _ = choose_sweep(list_models(recipe.models), options.get("vary"))
     others = _choose_methods(sweep, recipe.form) if methods is None else methods
-    return frontier(
-        recipe.data_path,
-        recipe.schema,
-        recipe.models,
-        [recipe.method, *others],
-        suppress=recipe.suppress,
-        form=recipe.form,
-        seed=recipe.seed,
-        csv=recipe.csv,
-        **options,
-    )
+    rivals = [recipe.method, *others]
+    return frontier(recipe.source, recipe.schema, recipe.models, rivals, csv=recipe.csv, **recipe.options, **options)
 
 
 def save_frontier(found: Frontier, folder: str | PathLike[str], force: bool = False) -> None:
-    """`frontier.json`, `frontier.csv` and the picture `frontier.svg` in a private folder, whole or not at all."""
+    """Write `frontier.json`, `frontier.csv` and `frontier.svg` to a private folder, all or nothing."""
     save_with_chart(FILES, found, found.records(), draw_chart(found), folder, force)
 
 
 def draw_chart(found: Frontier) -> str:
-    """The curves as SVG for a page."""
+    """Draw the curves as SVG for a page."""
     head = found.measures[0]
-    title = f"{head.name} reached against loss, {len(found.points)} releases"
+    title = f"{head.name} measured against loss, {len(found.points)} releases"
     return frontier_svg(found.records(), level=head.name, higher_is_safer=head.higher_is_safer, title=title)
 
 
 @dataclass(frozen=True)
 class Rival:
-    """A method and the parameter that is turned for it."""
+    """A method and its varied parameter."""
 
     method: Method
     sweep: ParameterSweep
@@ -146,24 +144,24 @@ class Rival:
 
 @dataclass(frozen=True)
 class Quantity:
-    """What is matched: the loss, or the measure at a place."""
+    """The matched quantity: the loss, or the measure at a place."""
 
     place: int | None
     higher_is_safer: bool = False
 
     def of(self, tried: TrialResult) -> float | None:
-        """What a release comes to."""
+        """Return the quantity of a release."""
         return tried.loss if self.place is None else tried.level(self.place)
 
     @property
     def rises(self) -> bool:
-        """Whether it grows as guarantees are loosened: losses and class sizes fall, a reached t grows."""
+        """Whether it grows as guarantees are loosened: losses and class sizes fall, a measured t grows."""
         return self.place is not None and not self.higher_is_safer
 
 
 @dataclass(frozen=True)
 class Task:
-    """A point to be worked out: at a value, or matched to a target."""
+    """A point to compute: at a value, or matched to a target."""
 
     rival: Rival
     value: Number | None = None
@@ -172,22 +170,22 @@ class Task:
 
 
 def _choose_methods(sweep: ParameterSweep, form: Form | None) -> list[Method]:
-    """The usual method, the one made for what is varied, and a quick one."""
+    """Return the default method, the one designed for the varied guarantee, and a fast one."""
     name = form.name if form else "generalized"
-    made_for = {"closeness": "sabre", "likeness": "burel"}.get(sweep.model.family)
+    designed = {"closeness": "sabre", "likeness": "burel"}.get(sweep.model.family)
     served = list_methods(sweep.models, name)
     usual = usual_method(form)
     first = [usual] if usual.name in served else []
-    return build_methods([*first, *([made_for] if made_for in served else []), Mondrian()])
+    return build_methods([*first, *([designed] if designed in served else []), Mondrian()])
 
 
 def _build_rivals(requested: RivalSpecs, sweep: ParameterSweep) -> list[Rival]:
-    """Each method with its parameter: of the common guarantees, or of its own."""
+    """Return each method with its varied parameter: of the common guarantees, or of its own."""
     rivals: list[Rival] = []
     for given in requested if isinstance(requested, list | tuple) else [requested]:
         pair = given if isinstance(given, tuple) else (given, None)
         if len(pair) != 2:
-            raise BadInput(f"{given!r} is no method with its guarantees", right="write (method, [model, ...])")
+            raise BadInput(f"{given!r} is not a method with its guarantees", right="write (method, [model, ...])")
         (method,) = build_methods([pair[0]])
         own = sweep if pair[1] is None else _choose_own_sweep(models_from(pair[1]), sweep)
         rivals += [Rival(method, own)] if Rival(method, own) not in rivals else []
@@ -197,7 +195,7 @@ def _build_rivals(requested: RivalSpecs, sweep: ParameterSweep) -> list[Rival]:
 
 
 def _choose_own_sweep(models: list[Model], sweep: ParameterSweep) -> ParameterSweep:
-    """The same parameter where a method's own guarantees have it, else what they would be varied by."""
+    """Return the same parameter if a method's own guarantees have it, else their default one."""
     try:
         return choose_sweep(models, sweep.parameter)[0]
     except BadInput:
@@ -215,32 +213,32 @@ def _quantity(heads: Sequence[Measure], match: str) -> Quantity:
 
 
 def _grid(rival: Rival, first: Rival, values: list[Number] | None, table: Table) -> list[Number]:
-    """The values given, where they are those of its parameter; else the usual ones."""
+    """Return the given values if they belong to its parameter; else the usual ones."""
     same = rival.sweep.parameter == first.sweep.parameter
     return values if values is not None and same else rival.sweep.usual_grid(table)
 
 
 def _points(
-    workers: WorkerPool, rivals: Sequence[tuple[Rival, list[Number]]], quantity: Quantity | None, tell: Progress
+    workers: WorkerPool, rivals: Sequence[tuple[Rival, list[Number]]], quantity: Quantity | None, progress: Progress
 ) -> list[Point]:
-    """Each method's points in the order of the values; matched ones when the first method's are known."""
+    """Compute each method's points in the order of the values; matched ones after the first method's."""
     first = rivals[:1] if quantity else rivals
     share = len(first) / len(rivals)
     tasks = [Task(rival, value) for rival, values in first for value in values]
-    points: list[Point] = workers.each(compute_point, tasks, partial(report_points, tell, 0.0, share))
+    points: list[Point] = workers.each(compute_point, tasks, partial(report_points, progress, 0.0, share))
     if quantity is None or len(rivals) == 1:
         return points
     targets = [_read_quantity(point, quantity) for point in points]
     if any(point.ok for point in points) and all(target is None for target in targets):
-        what = "what is to be matched has no number in the first method's releases: it is attested, or has no bound"
+        what = "the quantity to match has no number in the first method's releases: it is attested, or has no bound"
         raise BadInput(what, right=f"match='{LOSS}', or another measure")
     tasks = [Task(rival, None, quantity, x) for rival, _ in rivals[1:] for x in dict.fromkeys(targets) if x is not None]
-    return points + workers.each(compute_point, tasks, partial(report_points, tell, share, 1.0))
+    return points + workers.each(compute_point, tasks, partial(report_points, progress, share, 1.0))
 
 
-def report_points(tell: Progress, start: float, end: float, done: int, count: int) -> None:
-    """Pieces done as a part of the whole."""
-    tell(f"{done} of {count} points", start + (end - start) * done / max(count, 1))
+def report_points(progress: Progress, start: float, end: float, done: int, count: int) -> None:
+    """Report the points done as a part of the whole."""
+    progress(f"{done} of {count} points", start + (end - start) * done / max(count, 1))
 
 
 def _read_quantity(point: Point, quantity: Quantity) -> float | None:
@@ -250,7 +248,7 @@ def _read_quantity(point: Point, quantity: Quantity) -> float | None:
 
 
 def compute_point(trials: Trials, task: Task) -> Point:
-    """One point: in whichever process."""
+    """Compute one point, in any process."""
     rival, quantity, target = task.rival, task.quantity, task.target
     if task.value is not None or quantity is None or target is None:
         assert task.value is not None
@@ -268,10 +266,10 @@ def compute_point(trials: Trials, task: Task) -> Point:
         whole_numbers=rival.sweep.whole,
     )
     if found is None:
-        reason = f"no setting from {strict:.6g} to {loose:.6g} that was tried comes to the target {target:.4g}"
+        reason = f"no setting tried from {strict:.6g} to {loose:.6g} reaches the target {target:.4g}"
         return _point(rival, strict, TrialResult(0.0, reason=reason)).model_copy(update={"target": target, "met": False})
     more = {"target": target, "met": found.met, "runs": found.runs}
-    return _point(rival, found.value, found.made).model_copy(update=more)
+    return _point(rival, found.value, found.result).model_copy(update=more)
 
 
 def _point(rival: Rival, requested: float | str, tried: TrialResult) -> Point:
@@ -286,7 +284,7 @@ def _point(rival: Rival, requested: float | str, tried: TrialResult) -> Point:
     measured = tuple(tried.level(i) for i in range(len(tried.guarantees)))
     varied = tried.guarantees[0]
     attested = varied is not None and varied.status == "attested"
-    level = Point(**base, ok=True).amount if attested else measured[0]  # what is asked is kept, and no more is told
+    level = Point(**base, ok=True).amount if attested else measured[0]  # only the request is disclosed
     found = tried.certificate
     return Point(
         **base,

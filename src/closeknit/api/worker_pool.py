@@ -1,8 +1,8 @@
-"""Pieces of work that do not need each other, in this process or in several; what comes out is the same.
+"""Independent tasks, in this process or in several, with the same results.
 
-A process of its own costs seconds to start, so it is for large tables. What all pieces share is given to it once, when it
-starts. It does not run the user's script again: one without `if __name__ == "__main__"` would otherwise start its work anew in
-every process. Where something was defined in that script itself (a model of one's own), all work is therefore done here.
+A process takes seconds to start, so several are used for large tables only. Shared data are sent to a process once, at its
+start. Processes do not run the user's script again: one without `if __name__ == "__main__"` would otherwise repeat its work in
+each of them. If an object is defined in that script (such as a user's own model), all tasks therefore run in this process.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from closeknit.core.errors import BadInput
 from closeknit.core.params import whole
 
 SMALL = 20_000  # rows; below, starting processes costs more than it saves
-Work = Callable[[Any, Any], Any]  # what all share, and the piece
-PieceProgress = Callable[[int, int], None]  # pieces done, and all
+Work = Callable[[Any, Any], Any]  # takes the shared data and a task
+PieceProgress = Callable[[int, int], None]  # takes the number of tasks done, and of all
 _shared: dict[str, Any] = {}
 
 
 def processes(jobs: int | None, rows: int) -> int:
-    """How many are meant: as asked, or one for each core where the table is large.
+    """Return the number of processes: as given, or one per core if the table is large.
 
     >>> processes(3, 100), processes(None, 100)
     (3, 1)
@@ -41,15 +41,15 @@ def processes(jobs: int | None, rows: int) -> int:
 
 
 class WorkerPool:
-    """Does pieces of work and gives their results in the order of the pieces.
+    """Runs tasks and returns their results in the order of the tasks.
 
     >>> with WorkerPool(10, jobs=1) as workers:
-    ...     workers.each(lambda shared, piece: shared + piece, [1, 2])
+    ...     workers.each(lambda shared, task: shared + task, [1, 2])
     [11, 12]
     """
 
     def __init__(self, shared: Any, jobs: int) -> None:
-        self._here, self._executor = shared, None
+        self._shared, self._executor = shared, None
         packed = _pack_object(shared) if jobs > 1 else None
         if packed is not None:
             spawn = multiprocessing.get_context("spawn")
@@ -62,47 +62,46 @@ class WorkerPool:
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=True)
 
-    def each(self, work: Work, pieces: Sequence[Any], told: PieceProgress | None = None) -> list[Any]:
-        """`work` on each piece, which must be a function of a module where there are several processes."""
-        tell = told or (lambda done, all: None)
-        results: list[Any] = [None] * len(pieces)
-        if self._executor is None or _pack_object(pieces) is None:
-            for i, piece in enumerate(pieces):
-                tell(i, len(pieces))
-                results[i] = work(self._here, piece)
+    def each(self, work: Work, tasks: Sequence[Any], progress: PieceProgress = lambda done, count: None) -> list[Any]:
+        """Run `work` on each task; with several processes it must be a function of a module."""
+        results: list[Any] = [None] * len(tasks)
+        if self._executor is None or _pack_object(tasks) is None:
+            for i, task in enumerate(tasks):
+                progress(i, len(tasks))
+                results[i] = work(self._shared, task)
             return results
         with _hide_script():
-            place: dict[Future[Any], int] = {self._executor.submit(_do, work, piece): i for i, piece in enumerate(pieces)}
+            place: dict[Future[Any], int] = {self._executor.submit(_do, work, task): i for i, task in enumerate(tasks)}
         try:
             for done, future in enumerate(as_completed(place), 1):
                 results[place[future]] = future.result()
-                tell(done, len(pieces))
+                progress(done, len(tasks))
         except BrokenProcessPool:
-            raise BadInput("a process was ended from outside, perhaps for want of memory", right="try with jobs=1") from None
+            raise BadInput("a process was killed, perhaps because memory ran out", right="try jobs=1") from None
         return results
 
 
 def _pack_object(thing: Any) -> bytes | None:
-    """As another process can read it; None where it cannot."""
+    """Pickle an object for another process; None if that is impossible."""
     try:
         packed = pickle.dumps(thing)
-    except (pickle.PicklingError, AttributeError, TypeError):  # something without a name of its own in a module
+    except (pickle.PicklingError, AttributeError, TypeError):  # such as a function without a name in a module
         return None
     return None if b"__main__" in packed else packed
 
 
 def _begin(packed: bytes) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever stops the program wants no report of every process
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupt must not print a traceback for every process
     _shared["it"] = pickle.loads(packed)
 
 
-def _do(work: Work, piece: Any) -> Any:
-    return work(_shared["it"], piece)
+def _do(work: Work, task: Any) -> Any:
+    return work(_shared["it"], task)
 
 
 @contextmanager
 def _hide_script() -> Iterator[None]:
-    """While processes are started they see an empty script."""
+    """Hide the user's script while processes start."""
     script = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
     try:

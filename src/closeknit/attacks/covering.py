@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from closeknit.attacks.beliefs import NotApplicable
-from closeknit.core.cell_ranges import cell_ranges, counts_leaves
+from closeknit.core.cell_ranges import cell_ranges
 from closeknit.core.columns import Column, Columns
 from closeknit.core.dates import date_of_labels
 from closeknit.core.domain import Domain
@@ -219,7 +219,7 @@ def _ends(domain: Domain, texts: list[str], written: Column, name: str) -> tuple
     except BadValue as bad:
         raise BadInput(bad.what, column=name, row=written.first_row(bad.index), right=bad.right) from None
     known = ~np.isnan(low)
-    if counts_leaves(domain):
+    if domain.counts_leaves:
         lo[known], hi[known] = low[known], high[known]
     elif domain.numbers is not None:
         lo[known] = np.searchsorted(domain.numbers, low[known], "left")

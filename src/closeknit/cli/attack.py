@@ -1,4 +1,4 @@
-"""The command `closeknit attack`: what a release still gives away, worst first."""
+"""The command `closeknit attack`: the disclosure risk of a release, worst first."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 def attack(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A release: its file (CSV or Parquet), or its public folder.")],
-    certificate: Annotated[Path | None, typer.Option(help="Its certificate; else certificate.json next to the file.")] = None,
+    certificate: Annotated[Path | None, typer.Option(help="Its certificate; default: the certificate.json next to it.")] = None,
     recipe: Annotated[
         Path | None, typer.Option(help="The private recipe: the table, its schema, the method and its seed.")
     ] = None,
     population: Annotated[
-        Path | None, typer.Option(help="A list of all who may be in the table, with quasi-identifiers.", metavar="FILE")
+        Path | None, typer.Option(help="A list of all persons who may be in the table, with quasi-identifiers.", metavar="FILE")
     ] = None,
     other: Annotated[
-        Path | None, typer.Option(help="Another release of the same people, its certificate beside it.", metavar="FILE")
+        Path | None, typer.Option(help="Another release of the same people, with its certificate next to it.", metavar="FILE")
     ] = None,
     baskets: Annotated[
-        str | None, typer.Option(help="Secrets whose cells have several items, with commas between.", metavar="NAMES")
+        str | None, typer.Option(help="Sensitive columns whose cells list several items, separated by commas.", metavar="NAMES")
     ] = None,
     runs: Annotated[
-        int | None, typer.Option(min=1, help="Runs of the method to be tried; else as many as the table allows.")
+        int | None, typer.Option(min=1, help="How often to rerun the method; default: chosen by the size of the table.")
     ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -41,10 +41,10 @@ def attack(
     thousands: Thousands = None,
     as_json: Json = False,
 ) -> None:
-    """Try attacks on a release and print what they reach, the worst first, and which could not be tried.
+    """Run attacks on a release and print their results, worst first, and which attacks could not run.
 
-    A stranger's attacks need the release and its certificate. Others need what only some people have: with the private recipe
-    the original rows are compared and the method is run again. What these find stays at home. Status 0 whatever is found.
+    The attacks of a recipient need the release and its certificate only. With the private recipe, further attacks compare with
+    the original rows and rerun the method; keep their results private. The exit status is 0 whatever the attacks find.
 
     \b
     closeknit attack out/
@@ -52,10 +52,10 @@ def attack(
     closeknit attack out/release.csv --recipe out.private/recipe.yaml --other last_year/release.csv --json
     """
     with handle_errors():
-        from closeknit.api import attack as attacked
+        from closeknit.api import attack as attack_release
         from closeknit.cli import show
 
-        found = attacked(
+        found = attack_release(
             file,
             certificate=certificate,
             recipe=recipe,
@@ -68,16 +68,17 @@ def attack(
         if as_json:
             print_utf8(found.to_json())
         else:
-            _show(show.console(), found, at_home=recipe is not None)
+            _show(show.console(), found, private=recipe is not None)
 
 
-def _show(out: Console, found: AttackReport, at_home: bool) -> None:
+def _show(out: Console, found: AttackReport, private: bool) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
+    from closeknit.cli.show import PRIVATE
     from closeknit.core.combined_secrets import render_secret
 
-    out.print(f"{found.rows:,} rows, the worst first. Risk 0: nothing is added to what was known; 1: somebody is given away.\n")
+    out.print(f"{found.rows:,} rows, worst first. Risk 0: nothing new is learned; 1: a value or a person is fully disclosed.\n")
     for each in found.findings:
         of = f" of {render_secret(each.column)}" if each.column else ""
         number = "no limit" if each.number is None else f"{each.number:.4g}"
@@ -85,6 +86,6 @@ def _show(out: Console, found: AttackReport, at_home: bool) -> None:
         out.print(head, markup=False, soft_wrap=True)
         out.print(Padding(Text(each.sentence), (0, 0, 0, 7)))
     lines = ["", *(f"not tried: {reason}" for reason in found.untried)] if found.untried else []
-    lines += ["Made beside the original table: this stays at home."] if at_home else []
+    lines += [PRIVATE] if private else []
     if lines:
         out.print("\n".join(lines), markup=False, soft_wrap=True)

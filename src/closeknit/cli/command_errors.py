@@ -13,19 +13,19 @@ import typer
 
 from closeknit.core.errors import BadInput, CloseknitError
 
-STOPPED = 130  # as shells say it of an interrupt
-NO_READER = 141  # and of a closed pipe
+STOPPED = 130  # the shells' status after an interrupt
+NO_READER = 141  # and after a closed pipe
 
 
 def print_stderr(sentence: str) -> None:
-    """One line on stderr; a value with line breaks or control characters in it must not break the line."""
+    """Print one line on stderr; line breaks and control characters in a quoted value must not break the line."""
     line = "".join(sign if sign.isprintable() else "\ufffd" for sign in sentence)
     typer.echo(line, err=True)
 
 
 @contextmanager
 def handle_errors() -> Iterator[None]:
-    """Around a command: a mistake of the user is one sentence and its status, a warning is one line."""
+    """Around a command: turn a user's mistake into one sentence and an exit status, and a warning into one line."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
@@ -35,7 +35,7 @@ def handle_errors() -> Iterator[None]:
         print_stderr(f"closeknit: {error}")
         raise typer.Exit(error.status) from None
     except BrokenPipeError:
-        os._exit(NO_READER)  # an ordinary end would write what is buffered once more, and may abort on a reader's thread
+        os._exit(NO_READER)  # an ordinary exit would flush the buffer again, and may abort on a reader's thread
     except OSError as error:
         print_stderr(f"closeknit: {_explain_os_error(error)}")
         raise typer.Exit(BadInput.status) from None
@@ -48,9 +48,9 @@ def handle_errors() -> Iterator[None]:
 
 
 def exit_now(code: object) -> NoReturn:
-    """End the process at once: on a busy machine an ordinary end may abort on a reader's thread that is just starting."""
+    """End the process at once: on a busy machine an ordinary exit may abort on a reader's thread that is just starting."""
     try:
-        for each in filter(None, (sys.stdout, sys.stderr)):  # one that was closed from the start is None
+        for each in filter(None, (sys.stdout, sys.stderr)):  # None if it was closed from the start
             each.flush()
     except BrokenPipeError:
         code = NO_READER

@@ -1,4 +1,4 @@
-"""The command line: a skin over `api`. Heavy imports wait inside the commands, so that help comes at once."""
+"""The command line: a thin layer over `api`. The commands import heavy modules themselves, so that help prints at once."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from closeknit.cli.options import (
     path_from,
     print_json,
     print_utf8,
+    read_recipe,
     refuse_existing,
     shorten_path,
 )
@@ -56,14 +57,15 @@ class FileFormat(StrEnum):
 
 
 BEFORE_DEMO = """\
-A generated hospital table of {rows:,} patients, about nobody. Names are dropped; age, sex, zip, job
-and admission are generalized; disease, stay and charge are kept. Asked: k = 6, and t = 0.2 on the disease.
+A generated hospital table of {rows:,} fictitious patients. Names are dropped; age, sex, zip, job and
+admission are generalized; disease, stay and charge are published as they are.
+Requested: k = 6, and t = 0.2 on disease.
 """
 
 
 def main() -> None:
     """Entry point of the command `closeknit`."""
-    if isinstance(sys.stdout, TextIOWrapper):  # a name that the terminal cannot show is no reason to fail
+    if isinstance(sys.stdout, TextIOWrapper):  # a name that the terminal cannot encode must not stop a command
         sys.stdout.reconfigure(errors="replace")
     try:
         app(prog_name="closeknit")
@@ -80,30 +82,30 @@ def _version(requested: bool) -> None:
 @app.callback()
 def closeknit(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Publish tables about people under guarantees that anybody can check.
+    """Publish tables about people under privacy guarantees that anyone can verify.
 
     \b
-    closeknit demo                                   see the whole way on a generated table
-    closeknit inspect patients.csv > recipe.yaml     guess what the columns are; then edit the recipe
-    closeknit anonymize recipe.yaml -o out/          make a release with its certificate
-    closeknit audit out/release.csv                  check a release, your own or anybody's
-    closeknit attack out/release.csv                 see what it still gives away
-    closeknit report out/                            make its page anew, or the private one
-    closeknit compare recipe.yaml                    see which method loses least under these guarantees
+    closeknit demo                                   run end to end on a generated table
+    closeknit inspect patients.csv > recipe.yaml     guess the role and kind of each column; then edit the recipe
+    closeknit anonymize recipe.yaml -o out/          publish a release with its certificate
+    closeknit audit out/release.csv                  verify a release, your own or anyone's
+    closeknit attack out/release.csv                 measure its disclosure risk
+    closeknit report out/                            render its report, or the private one
+    closeknit compare recipe.yaml                    find the method with the least loss under these guarantees
     closeknit frontier recipe.yaml                   see what a stricter or looser guarantee would cost
-    closeknit stream recipe.yaml < in > out          let rows leave in batches while they come
-    closeknit ui                                     do all this on a page in the browser
-    closeknit serve --token-file tokens ...          the same page and a service for a team
+    closeknit stream recipe.yaml < in > out          anonymize a stream of rows
+    closeknit ui                                     do all this in the browser
+    closeknit serve --token-file tokens ...          serve the same pages and a REST service to a team
 
     Exit status: 0 done; 1 a guarantee cannot be met or is not met; 2 bad input or usage; 3 (audit) met as far as it can be
     checked: attested guarantees remain.
     """
 
 
-@app.command(short_help="See the whole way on a generated table.")
+@app.command(short_help="Run end to end on a generated table.")
 def demo(
     rows: Annotated[int, typer.Option(min=1, help="Patients to generate.")] = 10_000,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Save the release in this folder.")] = None,
@@ -112,7 +114,7 @@ def demo(
     ] = None,
     force: Force = False,
 ) -> None:
-    """The whole way on a generated hospital table, in seconds: k = 6, and t = 0.2 on the disease.
+    """Run end to end on a generated hospital table, in seconds: k = 6, and t = 0.2 on disease.
 
     \b
     closeknit demo
@@ -120,7 +122,7 @@ def demo(
     closeknit demo --table patients.csv              saves the raw table, to try inspect and anonymize on
     """
     with handle_errors():
-        from closeknit.api import anonymize as anonymized
+        from closeknit.api import anonymize as anonymize_table
         from closeknit.cli import show
         from closeknit.cli.progress import ProgressBar
         from closeknit.datasets import hospital, hospital_schema
@@ -132,11 +134,11 @@ def demo(
             refuse_existing(table, force)
         patients, schema = hospital(rows), hospital_schema()
         with ProgressBar() as bar:
-            release = anonymized(patients, schema, [KAnonymity(6), TCloseness("disease", 0.2)], progress=bar)
+            release = anonymize_table(patients, schema, [KAnonymity(6), TCloseness("disease", 0.2)], progress=bar)
         out = show.console()
         out.print(BEFORE_DEMO.format(rows=rows))
         show.show_sample(out, patients, schema, release)
-        out.print("\nCertificate, computed from the release as it is written:")
+        out.print("\nCertificate, computed from the written cells:")
         out.print(f"{release.certificate}\n", markup=False)
         show.show_loss(out, release)
         _print_duplicates(release)
@@ -148,10 +150,10 @@ def demo(
 
 
 def _print_duplicates(release: Release) -> None:
-    """On standard error, where nothing is published from."""
+    """Print the number on standard error, away from output that may be published."""
     if release.duplicates:
         what = f"{release.duplicates:,} input rows repeat another row exactly, in every column that is used"
-        print_stderr(f"{what}; this is said here and in the private report only")
+        print_stderr(f"{what}; only this line and the private report say so")
 
 
 def _after_demo(folder: Path | None, table: Path | None) -> str:
@@ -159,20 +161,18 @@ def _after_demo(folder: Path | None, table: Path | None) -> str:
     if folder is None:
         steps.append(("closeknit demo -o hospital/", "save the release and its certificate"))
     else:
-        steps.append((f"closeknit audit {shorten_path(folder)}/release.csv", "check it as a stranger would"))
-        steps.append(
-            (f"{shorten_path(folder)}/report.html", "open it in a browser: what is guaranteed, lost and still given away")
-        )
+        steps.append((f"closeknit audit {shorten_path(folder)}/release.csv", "verify it as a recipient would"))
+        steps.append((f"{shorten_path(folder)}/report.html", "open it in a browser: guarantees, information loss, risks"))
     if table is None:
-        steps.append(("closeknit demo --table patients.csv", "save the raw table, to try these on:"))
+        steps.append(("closeknit demo --table patients.csv", "save the raw table, for the next two:"))
     raw = shorten_path(table) if table else "patients.csv"
-    steps.append((f"closeknit inspect {raw} > recipe.yaml", "guess what the columns are; then edit the recipe"))
+    steps.append((f"closeknit inspect {raw} > recipe.yaml", "guess roles and kinds; then edit the recipe"))
     steps.append(("closeknit anonymize recipe.yaml -o out/", "another k or t, other columns, your own table"))
     width = max(len(command) for command, _ in steps)
     return "\n".join(["", "What to try next:", *(f"  {command:{width}}  {why}" for command, why in steps)])
 
 
-@app.command(short_help="Guess what the columns are; print a recipe.")
+@app.command(short_help="Guess role and kind of each column; print a recipe.")
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV, TSV or Parquet file.")],
     output: Annotated[
@@ -185,10 +185,10 @@ def inspect(
     thousands: Thousands = None,
     as_json: Json = False,
 ) -> None:
-    """Guess role, kind and hierarchy of each column, and print a recipe to be edited by hand.
+    """Guess role, kind and hierarchy of each column, and print a recipe that you edit by hand.
 
-    The recipe goes to standard output, remarks go to standard error. Every line carries its reason, and "not sure" where you
-    should look first. No column is ever suggested as unprotected. How a CSV file is written is detected; options win.
+    The recipe goes to standard output, remarks go to standard error. Every line gives its reason, and says "not sure" where you
+    should look first. No column is ever suggested as unprotected. The format of a CSV file is detected; options override it.
 
     \b
     closeknit inspect patients.csv > recipe.yaml
@@ -216,29 +216,29 @@ def inspect(
         unsure = ", ".join(suggestion.unsure) or "none"
         print_stderr(f"columns: {len(suggestion.reasons)}, rows: {suggestion.rows:,}, not sure about: {unsure}")
         if not suggestion.schema.sensitive:
-            print_stderr("no column looks sensitive: move the secrets under 'sensitive' and add a guarantee for each")
+            print_stderr("no column looks sensitive: move the sensitive ones under 'sensitive' and add a guarantee for each")
         name = "recipe.yaml" if output is None else shorten_path(output)
         print_stderr(f"next: edit the recipe, then run 'closeknit anonymize {name} -o out/'")
 
 
-@app.command(short_help="Make a release that keeps a recipe's guarantees.")
+@app.command(short_help="Publish a release that meets a recipe's guarantees.")
 def anonymize(
-    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe, such as 'closeknit inspect' makes.")],
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe, such as 'closeknit inspect' prints.")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for the release; FOLDER.private holds what stays at home.")
+        Path, typer.Option("-o", "--output", help="Folder of the release; FOLDER.private gets the private files.")
     ],
-    format: Annotated[FileFormat | None, typer.Option(help="How the release is saved; else as the recipe says.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Repeat a release; else as the recipe says, or drawn anew.")] = None,
+    format: Annotated[FileFormat | None, typer.Option(help="File format of the release; default: as in the recipe.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Repeat a release; default: as in the recipe, or random.")] = None,
     engine: Engine = None,
     master: Master = None,
-    report: Annotated[bool, typer.Option("--report/--no-report", help="Whether each folder gets a page, report.html.")] = True,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Whether each folder gets a report.html.")] = True,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Make a release that keeps every guarantee of a recipe, or say why that is impossible and write nothing.
+    """Publish a release that meets every guarantee of a recipe, or say why that is impossible and write nothing.
 
-    OUT gets the release, its certificate and a page made from both: they may leave. OUT.private gets the recipe with its
-    seed, the class of each row and a page that compares with the original: they stay at home.
+    OUT gets the public files: the release, its certificate and a report made from these two. OUT.private gets the private
+    files, which you do not share: the recipe with its seed, the class of each row, and a report that uses the original table.
 
     \b
     closeknit anonymize recipe.yaml -o out/
@@ -248,13 +248,11 @@ def anonymize(
     """
     with handle_errors():
         from closeknit.api import run
-        from closeknit.api.recipe import Recipe
         from closeknit.cli.progress import ProgressBar
 
         folder = free_folder(output, force)
         assert folder is not None
-        requested = Recipe.read(recipe)
-        requested.seed = requested.seed if seed is None else seed
+        requested = read_recipe(recipe, seed)
         with ProgressBar() as bar:
             release = run(requested, progress=bar, engine=engine, master=master)
         release.save(folder, format=format.value if format else requested.format, force=force, report=report)
@@ -265,20 +263,20 @@ def anonymize(
             return
         name, (file, *parts) = shorten_path(folder), [listed["name"] for listed in json.loads(certificate)["files"]]
         print_utf8(f"{release.certificate}\n\n")
-        page = ", report.html" if report and engine != "spark" else ""  # rows on Spark do not come here to be drawn
-        typer.echo(f"{name}/          {', '.join([file, *parts])}, certificate.json{page}: what may leave")
+        page = ", report.html" if report and engine != "spark" else ""  # rows on Spark are not collected for a report
+        typer.echo(f"{name}/          {', '.join([file, *parts])}, certificate.json{page}: public, may be shared")
         classes = "" if engine == "spark" else ", classes.csv"
-        typer.echo(f"{name}.private/  recipe.yaml{classes}{page}: what stays at home")
+        typer.echo(f"{name}.private/  recipe.yaml{classes}{page}: private, do not share")
         typer.echo(f"next: closeknit audit {name}/{file}{' --engine spark' if engine == 'spark' else ''}")
         if report and engine == "spark":
-            typer.echo(f"      closeknit report {name}/   draws its page, on a machine that holds the release")
+            typer.echo(f"      closeknit report {name}/   renders its report, on a machine that holds the release")
 
 
 @app.command(short_help="Recompute the guarantees of a release.")
 def audit(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A release, made by anyone: CSV, Parquet, or a public folder.")],
-    certificate: Annotated[Path | None, typer.Option(help="Its certificate; else certificate.json next to the file.")] = None,
-    recipe: Annotated[Path | None, typer.Option(help="Check schema and guarantees of this recipe instead.")] = None,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Anyone's release: CSV, Parquet, or a public folder.")],
+    certificate: Annotated[Path | None, typer.Option(help="Its certificate; default: the certificate.json next to it.")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="Check the schema and guarantees of this recipe instead.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -290,7 +288,7 @@ def audit(
     """Recompute every guarantee from the cells of a release alone.
 
     Exit status: 0 all are recomputed and met; 1 one is not met, or the release differs from its certificate; 2 bad input;
-    3 met as far as it can be checked: the rest is attested, as measured by the data owner, or vacuous without a note.
+    3 met as far as it can be checked: the others are attested by the data owner, or vacuous without a note.
 
     \b
     closeknit audit out/
@@ -302,14 +300,14 @@ def audit(
     if certificate is not None and recipe is not None:
         raise typer.BadParameter("give --certificate or --recipe, not both")
     with handle_errors():
-        from closeknit.api import audit as audited
+        from closeknit.api import audit as audit_release
         from closeknit.api.recipe import Recipe
         from closeknit.core.audit import NOT_MET
 
         csv = csv_format(delimiter, encoding, decimal, thousands)
         if recipe is not None:
             requested = Recipe.read(recipe)
-            found = audited(
+            found = audit_release(
                 file,
                 requested.schema,
                 requested.models,
@@ -320,7 +318,7 @@ def audit(
                 master=master,
             )
         else:
-            found = audited(file, certificate=certificate, csv=csv, engine=engine, master=master)
+            found = audit_release(file, certificate=certificate, csv=csv, engine=engine, master=master)
         if as_json:
             print_utf8(found.to_json())
         else:
@@ -329,23 +327,23 @@ def audit(
         raise typer.Exit(1 if found.status == NOT_MET else 3)
 
 
-@app.command(short_help="See what each method makes of a recipe.")
+@app.command(short_help="Compare methods under a recipe's guarantees.")
 def compare(
-    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe; its own method comes first.")],
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe; its method comes first.")],
     methods: Annotated[
-        str | None, typer.Option(help="Others, with commas between; left out, all that serve its guarantees.", metavar="NAMES")
+        str | None, typer.Option(help="Other methods, separated by commas; default: all that apply.", metavar="NAMES")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Private folder for comparison.json, comparison.csv, comparison.svg.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="One for all methods; else as the recipe says, or drawn.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of all methods; default: as in the recipe, or random.")] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """What each method reaches, loses and costs under a recipe's guarantees: one row each, the least loss first.
+    """Print measured level, loss and time of each method under a recipe's guarantees: one row each, least loss first.
 
-    A method that refuses is a row too, with its reason. No release is written. The numbers come from the original table and
-    stay at home. Status 0 if at least one method keeps the guarantees.
+    A method that refuses gets a row too, with its reason. No release is written. The numbers come from the original table: keep
+    them private. Status 0 if at least one method meets the guarantees.
 
     \b
     closeknit compare recipe.yaml
@@ -354,14 +352,12 @@ def compare(
     """
     with handle_errors():
         from closeknit.api import compare_recipe, save_comparison
-        from closeknit.api.recipe import Recipe
         from closeknit.cli import show
         from closeknit.cli.progress import ProgressBar
 
         if output is not None:
             refuse_existing(Path(os.path.abspath(output)), force)
-        requested = Recipe.read(recipe)
-        requested.seed = requested.seed if seed is None else seed
+        requested = read_recipe(recipe, seed)
         with ProgressBar() as bar:
             found = compare_recipe(requested, methods_of(methods), progress=bar)
         if output is not None:
@@ -371,14 +367,14 @@ def compare(
         else:
             show.show_comparison(show.console(), found)
             if output is not None:
-                typer.echo(f"{shorten_path(Path(output))}/  comparison.json, comparison.csv, comparison.svg: they stay at home")
+                typer.echo(f"{shorten_path(output)}/  comparison.json, comparison.csv, comparison.svg: private, do not share")
     if not found.ok:
         raise typer.Exit(1)
 
 
-app.command(short_help="See what a release still gives away.")(attack)
+app.command(short_help="Measure the disclosure risk of a release.")(attack)
 app.command(short_help="See what a stricter or looser guarantee would cost.")(frontier)
-app.command(short_help="Make the page of a release anew.")(report)
-app.command(short_help="Let rows leave under guarantees while they come.")(stream)
-app.command(short_help="Open the page in the browser.")(ui)
-app.command(short_help="Serve page and service to a team.")(serve)
+app.command(short_help="Render the report of a saved release.")(report)
+app.command(short_help="Anonymize a stream of rows.")(stream)
+app.command(short_help="Open closeknit in the browser.")(ui)
+app.command(short_help="Serve pages and REST service to a team.")(serve)

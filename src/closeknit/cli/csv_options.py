@@ -1,4 +1,4 @@
-"""The options that say how a CSV file is written, shared by the commands that read one."""
+"""The options for the format of a CSV file, shared by the commands that read one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import typer
 if TYPE_CHECKING:
     from closeknit.io.csv import CsvFormat
 
-Delimiter = Annotated[str | None, typer.Option(help="Sign between the cells of a CSV file; 'tab' for a tab.")]
+Delimiter = Annotated[str | None, typer.Option(help="Delimiter of a CSV file; 'tab' for a tab.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a CSV file, e.g. latin-1.")]
-Decimal = Annotated[str | None, typer.Option(help="Decimal sign of a CSV file: '.' or ','.")]
-Thousands = Annotated[str | None, typer.Option(help="Sign between thousands: '.', ',', ' ', \"'\", or '' for none.")]
+Decimal = Annotated[str | None, typer.Option(help="Decimal separator of a CSV file: '.' or ','.")]
+Thousands = Annotated[str | None, typer.Option(help="Thousands separator: '.', ',', ' ', \"'\", or '' for none.")]
 
 
 def csv_format(delimiter: str | None, encoding: str | None, decimal: str | None, thousands: str | None) -> CsvFormat | None:
-    """The format that the options describe; None where none was given. What is left open is detected."""
+    """Return the format that the options describe, None if none was given; what they leave open is detected."""
     if delimiter is None and encoding is None and decimal is None and thousands is None:
         return None
     from closeknit.io.csv import CsvFormat
@@ -27,12 +27,12 @@ def csv_format(delimiter: str | None, encoding: str | None, decimal: str | None,
 
 
 def describe_format(form: Mapping[str, Any]) -> str:
-    """The detected or given format for people; a guessed encoding is marked as such.
+    """Describe a detected or given format; a guessed encoding is marked as such.
 
     >>> describe_format({"delimiter": "\\t", "encoding": "cp1252"})
     'delimiter tab, encoding cp1252 (not UTF-8: check the names with accents)'
     """
-    said = {**form, "delimiter": "tab"} if form.get("delimiter") == "\t" else dict(form)
+    shown = {**form, "delimiter": "tab"} if form.get("delimiter") == "\t" else dict(form)
     if "encoding" in form and not str(form["encoding"]).lower().startswith("utf"):
-        said["encoding"] = f"{form['encoding']} (not UTF-8: check the names with accents)"
-    return ", ".join(f"{name} {sign if len(sign) > 1 else repr(sign)}" for name, sign in said.items())
+        shown["encoding"] = f"{form['encoding']} (not UTF-8: check the names with accents)"
+    return ", ".join(f"{name} {sign if len(sign) > 1 else repr(sign)}" for name, sign in shown.items())

@@ -1,4 +1,4 @@
-"""`closeknit frontier`: what a stricter or looser guarantee would cost, as a table and as a picture."""
+"""The command `closeknit frontier`: what a stricter or looser guarantee would cost, as a table and as a chart."""
 
 from __future__ import annotations
 
@@ -9,35 +9,33 @@ from typing import Annotated
 import typer
 
 from closeknit.cli.command_errors import handle_errors
-from closeknit.cli.options import Force, Json, methods_of, print_utf8, refuse_existing, shorten_path
+from closeknit.cli.options import Force, Json, methods_of, print_utf8, read_recipe, refuse_existing, shorten_path
 from closeknit.core.errors import BadInput
 
 
 def frontier(
-    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe; its own method comes first.")],
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe; its method comes first.")],
     vary: Annotated[
-        str | None, typer.Option(help="A parameter, or one with values: t=0.1,0.2; left out, that of the main guarantee.")
+        str | None, typer.Option(help="A parameter, or one with values: t=0.1,0.2; default: that of the main guarantee.")
     ] = None,
     methods: Annotated[
-        str | None, typer.Option(help="Others, with commas between; left out, a few usual ones; '' for none.", metavar="NAMES")
+        str | None, typer.Option(help="Other methods, separated by commas; default: a few; '' for none.", metavar="NAMES")
     ] = None,
     match: Annotated[
-        str | None, typer.Option(help="loss, t, ...: set the other methods so that they come to what the first one does.")
+        str | None, typer.Option(help="loss, t, ...: tune the other methods until they reach this level of the first one.")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; left out, one for each core if the table is large.")
-    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core if the table is large.")] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Private folder for frontier.json, frontier.csv and frontier.svg.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="One for all; else as the recipe says, or drawn.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of all methods; default: as in the recipe, or random.")] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """What a stricter or looser guarantee would cost: measured level and loss for each value and method.
+    """Print what a stricter or looser guarantee would cost: measured level and loss for each value and method.
 
-    A star marks the rows that no other beats. A setting that is refused is a row too, with its reason. No release is written.
-    The numbers come from the original table and stay at home. Status 0 if at least one setting makes a release.
+    A star marks rows on the frontier. A setting that is refused gets a row too, with its reason. No release is written. The
+    numbers come from the original table: keep them private. Status 0 if at least one setting gives a release.
 
     \b
     closeknit frontier recipe.yaml
@@ -46,17 +44,15 @@ def frontier(
     """
     with handle_errors():
         from closeknit.api import frontier_recipe, save_frontier
-        from closeknit.api.recipe import Recipe
         from closeknit.cli import show
         from closeknit.cli.progress import ProgressBar
 
         if output is not None:
             refuse_existing(Path(os.path.abspath(output)), force)
-        requested = Recipe.read(recipe)
-        requested.seed = requested.seed if seed is None else seed
-        turned = parse_vary(vary)
+        requested = read_recipe(recipe, seed)
+        varied = parse_vary(vary)
         with ProgressBar() as bar:
-            found = frontier_recipe(requested, methods_of(methods), vary=turned, match=match, jobs=jobs, progress=bar)
+            found = frontier_recipe(requested, methods_of(methods), vary=varied, match=match, jobs=jobs, progress=bar)
         if output is not None:
             save_frontier(found, output, force)
         if as_json:
@@ -64,13 +60,13 @@ def frontier(
         else:
             show.show_frontier(show.console(), found)
             if output is not None:
-                typer.echo(f"{shorten_path(Path(output))}/  frontier.json, frontier.csv, frontier.svg: they stay at home")
+                typer.echo(f"{shorten_path(output)}/  frontier.json, frontier.csv, frontier.svg: private, do not share")
     if not found.ok:
         raise typer.Exit(1)
 
 
 def parse_vary(text: str | None) -> str | dict[str, list[int | float | str]] | None:
-    """A parameter alone, or with its values.
+    """Parse the option `--vary`: a parameter alone, or with its values.
 
     >>> parse_vary("t"), parse_vary("k=5,10"), parse_vary("t=0.1,1/6")
     ('t', {'k': [5, 10]}, {'t': [0.1, '1/6']})
@@ -80,12 +76,12 @@ def parse_vary(text: str | None) -> str | dict[str, list[int | float | str]] | N
     name, _, values = text.partition("=")
     given = [value.strip() for value in values.split(",")]
     if not all(given):
-        raise BadInput(f"--vary {text!r} cannot be read", right="write values with commas between: t=0.1,0.2")
+        raise BadInput(f"--vary {text!r} cannot be read", right="separate values by commas: t=0.1,0.2")
     return {name.strip(): [_number(value) for value in given]}
 
 
 def _number(text: str) -> int | float | str:
-    """What is no plain number stays as it was written: a fraction, or a mistake that the guarantee itself names."""
+    """Anything but a plain number stays text: a fraction, or a mistake that the guarantee itself reports."""
     for kind in (int, float):
         try:
             return kind(text)

@@ -1,4 +1,4 @@
-"""What several commands take and print."""
+"""Options and output that several commands share."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ import os
 import stat
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from closeknit.core.errors import BadInput
 
+if TYPE_CHECKING:
+    from closeknit.api.recipe import Recipe
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
-Engine = Annotated[
-    str | None, typer.Option(help="Where the rows are worked on: local, or spark (closeknit[spark]).", metavar="NAME")
-]
+Engine = Annotated[str | None, typer.Option(help="Engine: local, or spark (needs closeknit[spark]).", metavar="NAME")]
 Master = Annotated[
-    str | None, typer.Option(help="Address of the Spark cluster, such as spark://host:7077; else this machine.", metavar="URL")
+    str | None, typer.Option(help="Spark cluster, such as spark://host:7077; default: this machine.", metavar="URL")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace what stands there already.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
 def methods_of(text: str | None) -> list[Any] | None:
-    """Names or `name: {parameter: value}`, as a recipe writes a list."""
+    """Parse names or `name: {parameter: value}`, as a recipe lists them."""
     if text is None:
         return None
     import yaml
@@ -32,13 +33,13 @@ def methods_of(text: str | None) -> list[Any] | None:
     try:
         listed: list[Any] = yaml.safe_load(f"[{text}]")
     except (yaml.YAMLError, ValueError, AttributeError, RecursionError):  # also 2024-13-45 and !!int x
-        right = "write names with commas between, or 'sabre: {fill: knn}, burel'"
+        right = "separate names by commas, or write 'sabre: {fill: knn}, burel'"
         raise BadInput(f"--methods {text!r} cannot be read", right=right) from None
     return listed
 
 
 def free_folder(folder: Path | None, force: bool) -> Path | None:
-    """The folder, refused before any work is done if it cannot be written in the end."""
+    """Return the folder; one that cannot be written in the end is refused before the work starts."""
     if folder is None:
         return None
     place = Path(os.path.abspath(folder))
@@ -47,9 +48,18 @@ def free_folder(folder: Path | None, force: bool) -> Path | None:
     refuse_existing(place, force)
     private = place.with_name(place.name + ".private")
     if os.path.lexists(private) and not force:
-        what = f"this private folder stands without {place.name}: the mark of a broken run"
+        what = f"this private folder exists without {place.name}, so a run was interrupted"
         raise BadInput(what, file=private, right="remove it, or use --force to replace it")
     return place
+
+
+def read_recipe(path: Path, seed: int | None) -> Recipe:
+    """Read a recipe; a seed overrides its own."""
+    from closeknit.api.recipe import Recipe
+
+    recipe = Recipe.read(path)
+    recipe.seed = recipe.seed if seed is None else seed
+    return recipe
 
 
 def refuse_existing(place: Path, force: bool) -> None:
@@ -58,19 +68,19 @@ def refuse_existing(place: Path, force: bool) -> None:
 
 
 def folder_of_output(output: Path | None) -> str | None:
-    """The folder of the file that a command writes: of `output`, or of standard output where the system names its file."""
+    """Return the folder of the file that a command writes: `output`, or standard output if the system knows its file."""
     if output is not None:
         return os.path.dirname(os.path.realpath(output))
     try:
         number = sys.stdout.fileno()
         regular = stat.S_ISREG(os.fstat(number).st_mode)
         return os.path.dirname(os.readlink(f"/proc/self/fd/{number}")) if regular else None
-    except (OSError, ValueError):  # no such folder on this system, or a stream that is no file
+    except (OSError, ValueError):  # a system without /proc, or a stream that is not a file
         return None
 
 
 def path_from(file: Path, folder: str | None) -> str:
-    """How a file in this folder names `file`; an absolute path, which works everywhere, where the folder is not known.
+    """Return the path of `file` relative to `folder`; the absolute path if the folder is unknown.
 
     >>> path_from(Path("/study/data/patients.csv"), "/study/recipes"), path_from(Path("/study/patients.csv"), None)
     ('../data/patients.csv', '/study/patients.csv')
@@ -80,7 +90,7 @@ def path_from(file: Path, folder: str | None) -> str:
 
 
 def print_utf8(text: str) -> None:
-    """UTF-8 whatever the terminal thinks: a recipe is read back as such."""
+    """Print UTF-8 in any locale: a recipe is read back as UTF-8."""
     typer.echo(text.encode(), nl=False)
 
 
@@ -89,5 +99,5 @@ def print_json(record: dict[str, Any]) -> None:
 
 
 def shorten_path(place: Path) -> str:
-    """The shorter of the relative and the absolute path."""
+    """Return the shorter of the relative and the absolute path."""
     return min(os.path.relpath(place), str(place), key=len)

@@ -1,4 +1,4 @@
-"""Progress of a command: a bar on stderr, only for a person at a terminal, and only for work over a second."""
+"""The progress bar of a command: on stderr, only at a terminal, and only for work of more than a second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE = 1.0  # seconds
 
 
 class ProgressBar:
-    """Call it with what is being done and the share that is done.
+    """A callable that takes the current step and the share of the work done.
 
     >>> with ProgressBar(shown=False) as bar:
     ...     bar("dealing", 0.5)

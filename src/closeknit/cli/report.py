@@ -1,4 +1,4 @@
-"""The command `closeknit report`: the pages of a release, made anew from its folder."""
+"""The command `closeknit report`: the reports of a saved release."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from closeknit.core.errors import BadInput
 def report(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a release, with its certificate.")],
     recipe: Annotated[
-        Path | None, typer.Option("--private", metavar="RECIPE", help="Make the private page, beside this private recipe.")
+        Path | None, typer.Option("--private", metavar="RECIPE", help="The private recipe: render the private report.")
     ] = None,
     frontier: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A frontier.json to be shown on the private page.")
+        Path | None, typer.Option(metavar="FILE", help="A frontier.json to show in the private report.")
     ] = None,
     attacks: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What 'closeknit attack --json' found, to be shown on the private page.")
+        Path | None, typer.Option(metavar="FILE", help="Output of 'closeknit attack --json' to show in the private report.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder for the page; else beside what it is made of.")
+        Path | None, typer.Option("-o", "--output", help="Folder of the report; default: that of the release or recipe.")
     ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Make the page of a release anew, from its cells and its certificate alone: report.html and report.json.
+    """Render the report of a saved release from its cells and its certificate alone: report.html and report.json.
 
-    Where the same page stands there already nothing is written, and another one is replaced with --force only. So anybody can
-    check the page that came with a release. With the private recipe it is the page that stays at home, which compares with the
-    original and tells how to repeat the release.
+    An identical report is left as it is, a different one is replaced only with --force: so a recipient can check the report
+    that came with a release. With the private recipe, the command renders the private report, which compares with the original
+    and describes how to repeat the release. Do not share it.
 
     \b
     closeknit report out/
@@ -45,7 +45,7 @@ def report(
     closeknit report out/ --json | jq .findings
     """
     if (frontier is not None or attacks is not None) and recipe is None:
-        raise typer.BadParameter("--frontier and --attacks are for the private page: name the recipe with --private")
+        raise typer.BadParameter("--frontier and --attacks belong to the private report: name the recipe with --private")
     with handle_errors():
         from closeknit.api.attacking import AttackReport
         from closeknit.api.reporting import load_release
@@ -59,28 +59,28 @@ def report(
             files = {} if as_json else report_files(public, public_page(public))
             record = public.to_json()
         else:
-            weighed = None if frontier is None else Frontier.from_json(_text(frontier), frontier)
+            points = None if frontier is None else Frontier.from_json(_text(frontier), frontier)
             attacked = None if attacks is None else AttackReport.from_json(_text(attacks), attacks)
-            home = release.private_record(weighed, attacked.findings if attacked else None)
-            files = {} if as_json else report_files(home, private_page(home))
-            record = home.to_json()
+            private = release.private_record(points, attacked.findings if attacked else None)
+            files = {} if as_json else report_files(private, private_page(private))
+            record = private.to_json()
         if as_json:
             print_utf8(record)
             return
         place = output or (recipe.parent if recipe else folder if folder.is_dir() else folder.parent)
         _write(Path(os.path.abspath(place)), files, force, 0o600 if recipe else 0o644)
-        typer.echo("it stays at home" if recipe else "it may leave with the release")
+        typer.echo("private: do not share" if recipe else "public: may be shared with the release")
 
 
 def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"cannot be read ({error})", file=file, right="name a file of JSON") from None
+        raise BadInput(f"cannot be read ({error})", file=file, right="name a JSON file") from None
 
 
 def _write(place: Path, files: Mapping[str, str], force: bool, mode: int) -> None:
-    """Files that are there and say the same are left alone."""
+    """Write the files; identical ones stay as they are."""
     from closeknit.io.folders import write_whole
 
     if not place.is_dir():
@@ -88,11 +88,11 @@ def _write(place: Path, files: Mapping[str, str], force: bool, mode: int) -> Non
     there = [name for name in files if (place / name).exists()]
     others = [name for name in there if (place / name).read_bytes() != files[name].encode()]
     if others and not force:
-        right = "it was made by another version or of another release; use --force to replace it"
-        raise BadInput("it exists already and says something else", file=place / others[0], right=right)
+        right = "another version or another release produced it; use --force to replace it"
+        raise BadInput("it exists already and differs", file=place / others[0], right=right)
     for name in files:
         if name in there and name not in others:
-            typer.echo(f"{shorten_path(place / name)}  is there already, and says the same")
+            typer.echo(f"{shorten_path(place / name)}  unchanged")
         else:
             write_whole(place / name, files[name].encode(), mode)
             typer.echo(f"{shorten_path(place / name)}  written")

@@ -1,4 +1,4 @@
-"""The commands `closeknit ui` and `closeknit serve`: the page on one's own machine, and the service for a team."""
+"""The commands `closeknit ui` (pages on your own machine) and `closeknit serve` (pages and REST service for a team)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from closeknit.cli.command_errors import handle_errors, print_stderr
 from closeknit.core.errors import BadInput
 
 NEEDED = ("fastapi", "uvicorn", "python_multipart")
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 is any that is free.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free one.")]
 
 
 def ui(
-    port: Port = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open it in a browser.")] = True,
+    port: Port = 0, browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")] = True
 ) -> None:
-    """Open the page on this machine. Only this machine can reach it, and only with the address that is printed.
+    """Open closeknit in the browser. Only this machine can reach it, and only with the printed single-use link.
 
-    Tables stay in a private folder and are deleted when the page ends (Ctrl+C).
+    Tables are kept in a private folder and deleted when the server stops (Ctrl+C).
 
     \b
     closeknit ui
@@ -35,41 +34,39 @@ def ui(
         from closeknit.web.settings import Settings
         from closeknit.web.workspaces import open_temporary_workspace
 
-        def opened(app: Any, settings: Settings) -> None:
+        def announce(app: Any, settings: Settings) -> None:
             address = f"{settings.address}/enter?code={app.state.logins.code()}"
             typer.echo(address)
-            print_stderr("open this address in a browser: it is good once. Ctrl+C ends the page and deletes its tables.")
-            if browser:
-                threading.Thread(
-                    target=webbrowser.open, args=(address,), daemon=True
-                ).start()  # one in the terminal would block
+            print_stderr("open this single-use link in a browser. Ctrl+C stops the server and deletes its tables.")
+            if browser:  # in a thread of its own: a browser in the terminal would block
+                threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
         with open_temporary_workspace() as home:
-            run(Settings(home=home, port=port, session=float("inf"), each=1000), None, opened)  # there is one user
+            run(Settings(home=home, port=port, session=float("inf"), each=1000), None, announce)  # for the only user
 
 
 def serve(
-    token_file: Annotated[Path, typer.Option(help="Lines 'name: token', one a user; readable by you alone.")],
-    home: Annotated[Path, typer.Option(help="Private folder for tables and releases, kept from run to run.")],
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    token_file: Annotated[Path, typer.Option(help="File of lines 'name: token', one per user; readable by you alone.")],
+    home: Annotated[Path, typer.Option(help="Private folder for tables and releases, kept between runs.")],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Port = 8000,
     name: Annotated[
-        list[str] | None, typer.Option(help="Name by which browsers call this server, e.g. data.example.org; may be repeated.")
+        list[str] | None, typer.Option(help="Host name of this server in the browser, e.g. data.example.org; may be repeated.")
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="TLS certificate, as PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its private key.")] = None,
-    behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy before this server speaks TLS.")] = False,
-    max_upload: Annotated[int, typer.Option(min=1, help="Megabytes of an upload.")] = 1024,
-    max_rows: Annotated[int, typer.Option(min=1, help="Rows of a table.")] = 20_000_000,
-    memory: Annotated[int, typer.Option(min=2048, help="Megabytes for one task.")] = 8192,
-    at_once: Annotated[int, typer.Option(min=1, help="Tasks that run at the same time, one of each user.")] = 2,
-    task_minutes: Annotated[float, typer.Option(min=0.01, help="Minutes after which a task is ended.")] = 240.0,
-    spare: Annotated[bool, typer.Option("--spare/--no-spare", help="Whether a process waits ready for the next job.")] = True,
+    behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy in front of it terminates TLS.")] = False,
+    max_upload: Annotated[int, typer.Option(min=1, help="Largest upload, in megabytes.")] = 1024,
+    max_rows: Annotated[int, typer.Option(min=1, help="Most rows of a table.")] = 20_000_000,
+    memory: Annotated[int, typer.Option(min=2048, help="Memory of one task, in megabytes.")] = 8192,
+    at_once: Annotated[int, typer.Option(min=1, help="Tasks that run at the same time, at most one per user.")] = 2,
+    task_minutes: Annotated[float, typer.Option(min=0.01, help="Minutes after which a task is stopped.")] = 240.0,
+    spare: Annotated[bool, typer.Option("--spare/--no-spare", help="Whether an idle process waits for the next job.")] = True,
     keep_hours: Annotated[float, typer.Option(min=0.01, help="Hours after which an untouched job is deleted.")] = 24.0,
 ) -> None:
-    """Serve the page and the service to a team: each user has a token and sees only what is his.
+    """Serve pages and REST service to a team: each user has a token and sees only their own tables.
 
-    A host other than this machine needs TLS: give a certificate, or name the proxy that has one.
+    A host other than this machine needs TLS: give a certificate, or use --behind-proxy.
 
     \b
     closeknit serve --token-file tokens --home jobs/
@@ -85,11 +82,11 @@ def serve(
 
         tls = tls_files(tls_cert, tls_key)
         if host not in LOOPBACK and tls is None and not behind_proxy:
-            right = "give --tls-cert and --tls-key, or --behind-proxy where a proxy speaks TLS"
-            raise BadInput(f"tokens and tables would travel to {host} in the clear", right=right)
+            right = "give --tls-cert and --tls-key, or --behind-proxy if a proxy terminates TLS"
+            raise BadInput(f"tokens and tables would be sent to {host} unencrypted", right=right)
         names = tuple(each.lower() for each in name or ())
         if not names and (behind_proxy or host not in LOOPBACK):
-            raise BadInput("it is not said what users write in the address", right="give it with --name, e.g. data.example.org")
+            raise BadInput("the host name of this server is unknown", right="give it with --name, e.g. data.example.org")
         tokens = read_tokens(token_file)
         with open_workspace(home.absolute()) as place:
             settings = Settings(
@@ -110,13 +107,13 @@ def serve(
 
 
 def refuse_without_extra() -> None:
-    """One sentence where the web framework is not installed."""
+    """Refuse with one sentence if the web framework is not installed."""
     if any(importlib.util.find_spec(name) is None for name in NEEDED):
-        raise BadInput("the page needs more packages", right="install them with: pip install 'closeknit[web]'")
+        raise BadInput("the pages need more packages", right="install them with: pip install 'closeknit[web]'")
 
 
 def tls_files(certificate: Path | None, key: Path | None) -> tuple[Path, Path] | None:
-    """Both or none, and both must be there."""
+    """Return both files or None; both must exist."""
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:

@@ -1,4 +1,4 @@
-"""What is shown as a table: the same people before and after, what each column lost, how methods compare."""
+"""Tables on the terminal: the same rows before and after, the loss of each column, methods compared."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from closeknit.release import Release
 from closeknit.release.samples import SAMPLE, ClassSample, Rows, find_class
 
 NARROWEST = 110  # a pipe has no width; the sample must still be readable
+PRIVATE = "Computed from the original table: private, do not share."
 
 
 class Page(Console):
-    """A console that leaves a closed pipe to the one place that ends commands."""
+    """A console that leaves a closed pipe to `handle_errors`."""
 
     def on_broken_pipe(self) -> None:
-        """Called where rich would end the process with status 1, which here means a broken guarantee."""
+        """Replaces rich's exit with status 1, which means here that a guarantee is not met."""
         raise BrokenPipeError
 
 
 def console() -> Console:
-    """Standard output, wide enough for the sample where it is no terminal."""
+    """Standard output, wide enough for the sample if it is not a terminal."""
     out = Page(highlight=False)
     return out if out.is_terminal else Page(highlight=False, width=NARROWEST)
 
 
 def show_sample(out: Console, table: Columns, schema: Schema, release: Release) -> None:
-    """Some rows of one class, raw and published."""
+    """Print some rows of one class, raw and published."""
     few = np.arange(min(SAMPLE, table.rows, release.columns.rows))
     found = find_class(table, schema, release, release.partition) or ClassSample(few, few, len(few))
     raw, written = found.raw, found.written
@@ -40,8 +41,8 @@ def show_sample(out: Console, table: Columns, schema: Schema, release: Release) 
 
 
 def show_loss(out: Console, release: Release) -> None:
-    """General Loss Metric per column, as numbers and bars."""
-    grid = Grid(title="Loss per column (0: as it was, 1: gone)", title_justify="left", box=None)
+    """Print the General Loss Metric per column, as numbers and bars."""
+    grid = Grid(title="Loss per column (0: unchanged, 1: all information lost)", title_justify="left", box=None)
     for name, justify in (("column", "left"), ("loss", "right"), ("", "left")):
         grid.add_column(name, justify=justify)  # type: ignore[arg-type]
     sign = "█" if out.encoding.startswith("utf") else "#"
@@ -51,28 +52,28 @@ def show_loss(out: Console, release: Release) -> None:
 
 
 def show_comparison(out: Console, comparison: Comparison) -> None:
-    """A row for each method, what the columns mean, and why a method made no release."""
+    """Print a row for each method, what the columns mean, and why a method gave no release."""
     title = f"{comparison.rows:,} rows, least loss first"
     out.print(_numbers(title, comparison.grid(), [row.ok for row in comparison.methods]))
-    lines = ["", *comparison.legend(), *comparison.refusals(), "Made from the original table: this comparison stays at home."]
+    lines = ["", *comparison.legend(), *comparison.refusals(), PRIVATE]
     out.print("\n".join(lines), markup=False, soft_wrap=True)
 
 
 def show_frontier(out: Console, frontier: Frontier) -> None:
-    """A row for each method and value, what is marked, and why a setting made no release."""
+    """Print a row for each method and value, what the marks mean, and why a setting gave no release."""
     varied, *legend = frontier.legend()
     out.print(_numbers(f"{frontier.rows:,} rows, {varied}", frontier.grid(), [point.ok for point in frontier.points]))
-    lines = ["", *legend, *frontier.remarks(), "Made from the original table: this frontier stays at home."]
+    lines = ["", *legend, *frontier.remarks(), PRIVATE]
     out.print("\n".join(lines), markup=False, soft_wrap=True)
 
 
-def _numbers(title: str, cells: list[list[str]], kept: list[bool]) -> Grid:
+def _numbers(title: str, cells: list[list[str]], done: list[bool]) -> Grid:
     """A heading and rows of numbers; rows without a release are dim."""
     heading, *rows = cells
     grid = Grid(title=title.replace("[", r"\["), title_justify="left", box=None)
     for i, name in enumerate(heading):
         grid.add_column(name.replace("[", r"\["), justify="right" if i else "left", no_wrap=i > 0, overflow="fold")
-    for ok, row in zip(kept, rows, strict=True):
+    for ok, row in zip(done, rows, strict=True):
         grid.add_row(*(cell.replace("[", r"\[") for cell in row), style=None if ok else "dim")
     return grid
 

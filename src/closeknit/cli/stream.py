@@ -1,4 +1,4 @@
-"""`closeknit stream`: rows in, batches out, for as long as they come."""
+"""The command `closeknit stream`: reads rows and publishes them in batches until the input ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
@@ -42,52 +43,73 @@ class Lines(StrEnum):
 
 
 class Pipe(StrEnum):
-    """What a pipe tells when a stream goes on from its checkpoint."""
+    """What a pipe sends after a restart from a checkpoint: all rows from the start, or only the remaining ones."""
 
-    again = "again"
-    goes_on = "goes-on"
+    replay = "replay"
+    resume = "resume"
+
+
+RENAMED = {"again": Pipe.replay, "goes-on": Pipe.resume}  # values of version 0.1
+
+
+def parse_pipe(text: str) -> Pipe:
+    """Parse the option `--pipe`; a value of an earlier version is refused with its new name.
+
+    >>> parse_pipe("replay")
+    <Pipe.replay: 'replay'>
+    """
+    if text in RENAMED:
+        raise typer.BadParameter(f"'{text}' is now called '{RENAMED[text].value}'; write --pipe {RENAMED[text].value}")
+    if text not in list(Pipe):
+        raise typer.BadParameter(f"'{text}' is unknown; {suggest_name(text, Pipe)}")
+    return Pipe(text)
 
 
 def stream(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe with the key 'stream'.")],
     input: Annotated[
         str | None,
-        typer.Option("-i", "--input", help="A file, named pipe or redis://...; else the recipe's data, or standard input."),
+        typer.Option("-i", "--input", help="A file, named pipe or redis://...; default: the recipe's data, or standard input."),
     ] = None,
     output: Annotated[
-        str, typer.Option("-o", "--output", help="A file, named pipe or redis://...; else standard output.")
+        str, typer.Option("-o", "--output", help="A file, named pipe or redis://...; default: standard output.")
     ] = str(STANDARD),
-    input_format: Annotated[Lines | None, typer.Option(help="Else as the name of the input says, or ndjson.")] = None,
-    output_format: Annotated[Lines | None, typer.Option(help="Else as the name of the output says, or ndjson.")] = None,
+    input_format: Annotated[Lines | None, typer.Option(help="Default: by the suffix of the input, or ndjson.")] = None,
+    output_format: Annotated[Lines | None, typer.Option(help="Default: by the suffix of the output, or ndjson.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
     thousands: Thousands = None,
-    checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Private folder to go on from after a stop.")] = None,
-    every: Annotated[int, typer.Option(min=1, help="Rows between checkpoints and writings of the counters.")] = 100_000,
+    checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Private folder to resume from.")] = None,
+    every: Annotated[int, typer.Option(min=1, help="Rows between two checkpoints.")] = 100_000,
     pipe: Annotated[
-        Pipe | None, typer.Option(help="Going on from a checkpoint, a pipe tells everything again, or goes on.")
+        Pipe | None,
+        typer.Option(
+            parser=parse_pipe,
+            metavar="replay|resume",
+            help="After a restart: whether the pipe replays from the start or resumes.",
+        ),
     ] = None,
-    counters: Annotated[Path | None, typer.Option(metavar="FILE", help="Private JSON file for what has been counted.")] = None,
+    counters: Annotated[Path | None, typer.Option(metavar="FILE", help="Private JSON file for the counters.")] = None,
     certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Certificate of what has left, renewed at each checkpoint.")
+        Path | None, typer.Option(metavar="FILE", help="Certificate of the published rows, rewritten at each checkpoint.")
     ] = None,
-    rejects: Annotated[Path | None, typer.Option(metavar="FILE", help="Private file for lines that are no rows.")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at a line that is no row.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an output of an older stream.")] = False,
+    rejects: Annotated[Path | None, typer.Option(metavar="FILE", help="Private file for lines that are not rows.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at a line that is not a row.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output of an earlier stream.")] = False,
 ) -> None:
-    """Rows come in as NDJSON or CSV and leave in batches that keep a recipe's guarantees, within its delay.
+    """Read rows as NDJSON or CSV and publish them in batches that meet a recipe's guarantees, within its delay.
 
-    Into a file or Redis each row is written exactly once, also if the process is killed and started again with its
-    checkpoint. On standard output and in pipes each batch is a line with its number: after a restart a batch may come again,
-    with the same number. SIGTERM and SIGINT save and stop where there is a checkpoint; without one pending rows are emitted.
+    A file or Redis gets each row exactly once, even if the process is killed and restarted with its checkpoint. On standard
+    output and in pipes each batch is a line with its number: after a restart a batch may be repeated, with the same number.
+    SIGTERM and SIGINT save a checkpoint and stop; without --checkpoint they flush the pending rows and stop.
 
     \b
     closeknit stream recipe.yaml < in.ndjson > out.ndjson
     closeknit stream recipe.yaml -i in.csv -o out/rows.csv --checkpoint home/checkpoint --rejects home/rejects.ndjson
     closeknit stream recipe.yaml -i 'redis://localhost/0/in?group=g&consumer=c' -o redis://localhost/0/out --checkpoint home/ck
     """
-    with handle_errors(), ExitStack() as things:
+    with handle_errors(), ExitStack() as stack:
         from closeknit.api.recipe import Recipe
 
         requested = Recipe.read(recipe)
@@ -98,10 +120,10 @@ def stream(
         if places.to_file:
             _refuse_shared_folder(Path(output), {"--checkpoint": checkpoint, "--counters": counters, "--rejects": rejects})
         watch = Watch(counters, certificate, every)
-        running = _prepare_run(requested, recipe, places, things)
+        running = _prepare_run(requested, recipe, places, stack)
         running.every, running.strict, running.watch = every, strict, watch
-        watch.write(running)  # a place that cannot be written is refused before any work
-        running.stopping = things.enter_context(_signals())
+        watch.write(running)  # refuses a file that cannot be written before the work starts
+        running.stopping = stack.enter_context(_signals())
         idle = running.stream.ended
         with watch:
             ended = running.run()
@@ -116,7 +138,7 @@ def _origin(recipe: Recipe, input: str | None) -> Path | Address | None:
 
 
 class Address:
-    """`scheme://...`: a place that a connector knows, a file of streams/ that has `source(url)` and `sink(url)`."""
+    """`scheme://...`: an address of a connector, a module of streams/ with `source(url)` and `sink(url)`."""
 
     suffix = ""
 
@@ -127,7 +149,7 @@ class Address:
 
     @property
     def connector(self) -> Any:
-        """Its module; what it needs is loaded when it is asked for."""
+        """Its module, imported on first use."""
         return import_module(f"closeknit.streams.{CONNECTORS[self.scheme]}")
 
 
@@ -135,54 +157,54 @@ def _place(text: str) -> Path | Address:
     return Address(text) if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) else Path(text)
 
 
+@dataclass(frozen=True)
 class Places:
-    """Where everything is, as the command line says it."""
+    """Input, output and private files as given on the command line."""
 
-    def __init__(
-        self,
-        source: Path | Address | None,
-        csv: CsvFormat | None,
-        output: Path | Address,
-        output_format: Lines | None,
-        checkpoint: Path | None,
-        rejects: Path | None,
-        pipe: Pipe | None,
-        force: bool,
-    ) -> None:
-        self.source, self.csv, self.output, self.checkpoint, self.rejects = source, csv, output, checkpoint, rejects
-        self.again = None if pipe is None else pipe == Pipe.again
-        self.force = force
-        written = output_format or (Lines.csv if output.suffix.lower() in CSV_SUFFIXES else Lines.ndjson)
-        self.csv_out = written == Lines.csv
-        if isinstance(output, Address) and self.csv_out:
-            raise BadInput(f"rows cannot go to {output.scheme} as CSV", right="leave --output-format out")
-        if isinstance(source, Address) and checkpoint is None:
-            what = f"rows from {source.scheme} are acknowledged when a checkpoint holds them, and there is none"
+    source: Path | Address | None
+    csv: CsvFormat | None
+    output: Path | Address
+    output_format: Lines | None
+    checkpoint: Path | None
+    rejects: Path | None
+    pipe: Pipe | None
+    force: bool
+
+    def __post_init__(self) -> None:
+        if isinstance(self.output, Address) and self.csv_out:
+            raise BadInput(f"rows cannot be sent to {self.output.scheme} as CSV", right="leave --output-format out")
+        if isinstance(self.source, Address) and self.checkpoint is None:
+            what = f"rows from {self.source.scheme} are acknowledged only in a checkpoint, and there is none"
             raise BadInput(what, right="name a private folder with --checkpoint")
-        if self.csv_out and checkpoint is not None and not self.to_file:
+        if self.csv_out and self.checkpoint is not None and not self.to_file:
             right = "write ndjson, whose lines carry the number of their batch, or write to a file"
-            raise BadInput("CSV in a pipe cannot tell a repeated batch after a restart", right=right)
+            raise BadInput("CSV in a pipe cannot mark a batch that is repeated after a restart", right=right)
+
+    @property
+    def csv_out(self) -> bool:
+        """Whether rows are written as CSV."""
+        return (self.output_format or ("csv" if self.output.suffix.lower() in CSV_SUFFIXES else "ndjson")) == Lines.csv
 
     @property
     def to_file(self) -> bool:
-        """Whether what was written can be taken back."""
+        """Whether the output is a regular file, which can be truncated to a checkpoint."""
         if isinstance(self.output, Address) or self.output == STANDARD:
             return False
         return not self.output.exists() or stat.S_ISREG(self.output.stat().st_mode)
 
     def refuse_same(self, others: dict[str, Path | None]) -> None:
-        """Nothing is written over what is read, nor two things into one file."""
+        """Refuse an output that is also an input or another output."""
         named: dict[str, str] = {}
-        mine = {"the input": self.source, "the output": self.output, "--rejects": self.rejects}
-        for what, path in {**mine, **others}.items():
+        own = {"the input": self.source, "the output": self.output, "--rejects": self.rejects}
+        for what, path in {**own, **others}.items():
             if not isinstance(path, Path) or path == STANDARD or (path.exists() and not path.is_file()):
                 continue
             if (other := named.setdefault(os.path.realpath(path), what)) != what:
                 raise BadInput(f"{other} and {what} are the same file", file=path, right="give each a file of its own")
 
 
-def _prepare_run(requested: Recipe, recipe: Path, places: Places, things: ExitStack) -> StreamRun:
-    """Everything opened, and at the place where the work goes on."""
+def _prepare_run(requested: Recipe, recipe: Path, places: Places, stack: ExitStack) -> StreamRun:
+    """Open everything, and position it where the stream starts or resumes."""
     from closeknit.streams.arrival_order import ArrivalOrder
     from closeknit.streams.checkpoint import refuse_other
     from closeknit.streams.checkpoint_folder import CheckpointFolder
@@ -192,30 +214,25 @@ def _prepare_run(requested: Recipe, recipe: Path, places: Places, things: ExitSt
     if requested.stream is None:
         right = "give it the key stream: {castle: {k: 100, delta: 10000}}"
         raise BadInput("the recipe has no stream", file=recipe, right=right)
-    made = requested.stream.build(requested.schema, requested.models, requested.seed)
-    folder = None if places.checkpoint is None else CheckpointFolder(places.checkpoint)
-    if folder is not None:
-        things.callback(folder.close)
+    stream = requested.stream.build(requested.schema, requested.models, requested.seed)
+    folder = None if places.checkpoint is None else stack.enter_context(closing(CheckpointFolder(places.checkpoint)))
     resuming = folder is not None and folder.begun
-    beside: dict[str, Any] = {}
+    marks: dict[str, Any] = {}
     ticks: list[Any] = []
     if folder is not None and resuming:
-        kept, beside, ticks = folder.load()
-        refuse_other(kept, made, folder.path)
-        made = kept
+        saved, marks, ticks = folder.load()
+        refuse_other(saved, stream, folder.path)
+        stream = saved
     else:
         _refuse_older(places)
-    if made.timed:
-        made.clock = "tick"
+    if stream.timed:
+        stream.clock = "tick"
     order = ArrivalOrder(requested.schema, requested.stream.position, requested.stream.time)
-    source = _source(places, things.enter_context(_wake_on_signals()), order.check_header)
-    things.callback(source.close)
-    sink = _sink(places, resuming)
-    things.callback(sink.close)
-    rejects = Rejects(places.rejects)
-    things.callback(rejects.close)
-    running = StreamRun(made, source, sink, order, rejects, time.time, folder)
-    running.resume(beside, ticks) if resuming else running.begin()
+    source = stack.enter_context(closing(_source(places, stack.enter_context(_wake_on_signals()), order.check_header)))
+    sink = stack.enter_context(closing(_sink(places, resuming)))
+    rejects = stack.enter_context(closing(Rejects(places.rejects)))
+    running = StreamRun(stream, source, sink, order, rejects, time.time, folder)
+    running.resume(marks, ticks) if resuming else running.begin()
     return running
 
 
@@ -223,11 +240,11 @@ def _source(places: Places, wake: int, check: Check) -> Source:
     from closeknit.streams.sources import FileSource
 
     if isinstance(places.source, Address):
-        made: Source = places.source.connector.source(places.source.url)
-        return made
-    if places.source is None and sys.stdin is None:  # its number may be that of another file by now
+        return places.source.connector.source(places.source.url)  # type: ignore[no-any-return]
+    if places.source is None and sys.stdin is None:  # another file may have its number by now
         raise BadInput("standard input is closed", right="name a file with -i")
-    return FileSource(places.source, places.csv, wake, places.again, check)
+    replay = None if places.pipe is None else places.pipe == Pipe.replay
+    return FileSource(places.source, places.csv, wake, replay, check)
 
 
 def _sink(places: Places, resuming: bool) -> Sink:
@@ -238,7 +255,7 @@ def _sink(places: Places, resuming: bool) -> Sink:
     if places.to_file:
         return FileSink(places.output, places.csv_out)
     if places.output == STANDARD:
-        if sys.stdout is None:  # its number may be that of another file by now
+        if sys.stdout is None:  # another file may have its number by now
             raise BadInput("standard output is closed", right="name a file with -o")
         return PipeSink(1, places.csv_out)
     handle = os.open(places.output, os.O_WRONLY)
@@ -253,39 +270,38 @@ def _connect_sink(places: Places, output: Address, resuming: bool) -> Sink:
     if not resuming and sink.begun:
         if not places.force:
             right = "choose another one, or use --force to replace it"
-            raise BadInput("it holds something already", file=sink.place, right=right)
-        sink.empty()  # before the first checkpoint: what stands there later is known to be ours
-    made: Sink = sink
-    return made
+            raise BadInput("it is not empty", file=sink.place, right=right)
+        sink.empty()  # before the first checkpoint: whatever it holds later is our own
+    return sink  # type: ignore[no-any-return]
 
 
 def _refuse_older(places: Places) -> None:
-    """What stands there belongs to another stream."""
+    """Refuse files that belong to another stream."""
     for path in (Path(str(places.output)) if places.to_file else STANDARD, places.rejects):
         if path is not None and path != STANDARD and not places.force and os.path.lexists(path) and os.path.getsize(path):
             raise BadInput("it exists already", file=path, right="choose another name, or use --force to replace it")
 
 
 def _refuse_shared_folder(output: Path, private: dict[str, Path | None]) -> None:
-    """The output's folder holds what may leave, and nothing else."""
+    """Refuse a private file in the folder of the output, which is public."""
     folder = Path(os.path.realpath(output)).parent
     for option, path in private.items():
         if path is not None and Path(os.path.realpath(path)).is_relative_to(folder):
-            right = "give the output a folder of its own, and keep what is private elsewhere"
-            raise BadInput(f"{option} lies in the folder of the output", file=path, right=right)
+            right = "give the output a folder of its own, and keep private files elsewhere"
+            raise BadInput(f"{option} is in the folder of the output", file=path, right=right)
 
 
 def _input_format(
     requested: Recipe, source: Path | Address | None, format: Lines | None, csv: CsvFormat | None
 ) -> CsvFormat | None:
-    """None for NDJSON."""
+    """Return the CSV format of the input; None for NDJSON."""
     from closeknit.io.csv import CsvFormat
 
     if isinstance(source, Address) and (format or csv):
-        raise BadInput(f"rows from {source.scheme} have no format of a file", right="leave the options for files out")
+        raise BadInput(f"rows from {source.scheme} have no file format", right="leave the options for files out")
     suffix = "" if source is None else source.suffix.lower()
     if suffix == ".gz":
-        raise BadInput("a packed file has no places to go back to", file=source, right="unpack it first")
+        raise BadInput("a stream cannot resume within a compressed file", file=source, right="decompress it first")
     if format == Lines.ndjson or (format is None and suffix not in CSV_SUFFIXES and csv is None):
         return None
     usual = CsvFormat(delimiter=None if suffix == ".txt" else "\t" if suffix in (".tsv", ".tab") else ",")
@@ -294,7 +310,7 @@ def _input_format(
 
 @contextmanager
 def _wake_on_signals() -> Iterator[int]:
-    """A handle that can be read as soon as a signal has come."""
+    """Yield a file descriptor that becomes readable when a signal arrives."""
     wake, waker = os.pipe()
     os.set_blocking(waker, False)
     before = signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
@@ -308,7 +324,7 @@ def _wake_on_signals() -> Iterator[int]:
 
 @contextmanager
 def _signals() -> Iterator[Callable[[], bool]]:
-    """SIGTERM and SIGINT ask to stop; a second one ends the process as usual."""
+    """Yield whether SIGTERM or SIGINT has arrived; a second one ends the process as usual."""
     requested: list[int] = []
     before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
 
@@ -327,7 +343,7 @@ def _signals() -> Iterator[Callable[[], bool]]:
 
 
 class Watch:
-    """Tells how far it is: a line at a terminal, a private JSON file, and the certificate of what has left."""
+    """Reports progress: a line at a terminal, a private JSON file, and the certificate of the published rows."""
 
     def __init__(self, counters: Path | None, certificate: Path | None, every: int) -> None:
         self._counters, self._certificate, self._every = counters, certificate, every
@@ -346,9 +362,9 @@ class Watch:
         if self._status is not None:
             self._status.stop()
 
-    def __call__(self, running: StreamRun, kept: bool) -> None:
+    def __call__(self, running: StreamRun, saved: bool) -> None:
         rows = running.stream.counters.rows_in
-        if kept or rows - self._written >= self._every:
+        if saved or rows - self._written >= self._every:
             self.write(running)
         if self._status is not None and time.monotonic() - self._sentence > 0.2:
             self._status.update(_sentence(running))
@@ -378,7 +394,7 @@ def _sentence(running: StreamRun) -> str:
 
 
 def describe_end(running: StreamRun, ended: bool, idle: bool, checkpoint: Path | None) -> str:
-    """The last line."""
+    """Return the last line on stderr."""
     if not ended:
-        return f"stopped; {_sentence(running)}; to go on, give --checkpoint {checkpoint} again"
-    return _sentence(running) + ("; it has ended before: choose another --checkpoint for another stream" if idle else "")
+        return f"stopped; {_sentence(running)}; to resume, run the same command with --checkpoint {checkpoint}"
+    return _sentence(running) + ("; this stream had ended before: choose another --checkpoint for a new one" if idle else "")

@@ -1,4 +1,4 @@
-"""`Audit`: what a recomputation of somebody's release found, guarantee by guarantee."""
+"""`Audit`: the recomputation of a release, guarantee by guarantee, and how it differs from the certificate."""
 
 from __future__ import annotations
 
@@ -10,33 +10,25 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.certificate import (
-    Certificate,
-    ClassSizes,
-    Guarantee,
-    Joint,
-    LossRecord,
-    Record,
-    ValueEstimates,
-    WorstClass,
-    render_level,
-)
-from closeknit.core.certifying import class_sizes, estimates, joint_distance, judge, loss_record, references_of
+from closeknit.core.certificate import Certificate, ClassSizes, Guarantee, Joint, ValueEstimates, WorstClass, render_level
+from closeknit.core.certifying import references_of
 from closeknit.core.columns import Columns
 from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.domain import Domain
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.kinds import texts_of
 from closeknit.core.limits import MOST_COMBINATIONS
-from closeknit.core.loss import measure_loss
-from closeknit.core.model import Model, least_rows
+from closeknit.core.loss import LossRecord
+from closeknit.core.measurement import Measurement
+from closeknit.core.model import Model
 from closeknit.core.reading import Reading
+from closeknit.core.record import Record
 from closeknit.core.schema import Schema
 from closeknit.core.strict_json import json_text
 from closeknit.core.tree import STAR
 from closeknit.core.vacuity import render_share, vacuous_note
 
-Status = Literal["recomputed", "broken", "vacuous", "not checkable"]
+Status = Literal["recomputed", "not met", "vacuous", "not checkable"]
 Outcome = Literal["met", "not met", "vacuous", "met as far as it can be checked"]
 MET: Outcome = "met"
 NOT_MET: Outcome = "not met"
@@ -53,14 +45,16 @@ class CheckedGuarantee(Record):
     measured: float | None = None
     exact: str | None = None
     why: str | None = None
-    attested: bool = False  # the certificate says that the data owner measured it
+    attested: bool = False  # the certificate states that the data owner measured it
     alone: float | None = None  # share of rows whose value may stand alone in a class
     noted: bool = False  # the certificate notes that it is vacuous
 
     def mark_attested(self, attested: Collection[str], notes: Collection[str]) -> CheckedGuarantee:
-        """The same, marked where the certificate attests what cannot be checked, or notes that a guarantee is vacuous.
+        """Mark what the certificate attests and cannot be checked, and a guarantee that it notes as vacuous.
 
-        `attested`: texts of attested guarantees; `notes`: those of the certificate.
+        Args:
+            attested: texts of attested guarantees.
+            notes: those of the certificate.
         """
         is_attested = self.status == "not checkable" and self.text in attested
         return self.model_copy(update={"attested": is_attested, "noted": vacuous_note(self.text) in notes})
@@ -73,10 +67,10 @@ class CheckedGuarantee(Record):
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> CheckedGuarantee:
-        """A guarantee as a stranger judged it."""
+        """A guarantee as a recipient judged it."""
         if guarantee.status == "not checkable":
             return cls(text=guarantee.text, requested=guarantee.requested, status="not checkable", why=guarantee.why)
-        status: Status = "broken" if not guarantee.met else "vacuous" if guarantee.vacuous else "recomputed"
+        status: Status = "not met" if not guarantee.met else "vacuous" if guarantee.vacuous else "recomputed"
         same = {key: getattr(guarantee, key) for key in ("text", "requested", "measured", "exact", "alone")}
         return cls(**same, status=status)
 
@@ -102,9 +96,9 @@ class Audit(Summarized, Record):
 
     @property
     def status(self) -> Outcome:
-        """What was found in one phrase; whatever is wrong counts more than what could not be checked."""
+        """The result in one phrase; whatever is wrong counts more than what could not be checked."""
         found = {guarantee.status for guarantee in self.guarantees}
-        if self.findings or "broken" in found:
+        if self.findings or NOT_MET in found:
             return NOT_MET
         if any(guarantee.status == "vacuous" and not guarantee.noted for guarantee in self.guarantees):
             return VACUOUS
@@ -143,40 +137,37 @@ class Audit(Summarized, Record):
             return f"vacuous: every value with enough rows for a class may stand alone in one ({idle})"
         if self.status != PARTLY:
             return "ok" if self.ok else "NOT OK"
-        owner = [guarantee.text for guarantee in self.guarantees if guarantee.attested]
-        nobody = [
-            guarantee.text for guarantee in self.guarantees if guarantee.status == "not checkable" and not guarantee.attested
-        ]
-        said = [f"attested, as measured by the data owner: {'; '.join(owner)}"] if owner else []
-        said += [f"not checkable, and attested by nobody: {'; '.join(nobody)}"] if nobody else []
-        return f"holds as far as it can be checked ({', '.join(said)})"
+        unchecked = [guarantee for guarantee in self.guarantees if guarantee.status == "not checkable"]
+        owner = "; ".join(guarantee.text for guarantee in unchecked if guarantee.attested)
+        others = "; ".join(guarantee.text for guarantee in unchecked if not guarantee.attested)
+        parts = [f"attested, as measured by the data owner: {owner}"] if owner else []
+        parts += [f"not checkable and not attested: {others}"] if others else []
+        return f"{PARTLY} ({', '.join(parts)})"
 
 
 @dataclass(frozen=True)
 class Recomputation:
-    """What a stranger finds in a release, wherever its rows are."""
+    """What a recipient measures in a release, and what the audit compares with its certificate."""
 
-    rows: int
-    guarantees: Sequence[Guarantee]
-    classes: ClassSizes
-    loss: LossRecord
-    joint: Joint | None
-    estimates: Mapping[str, ValueEstimates]
-    references: Mapping[Secret, tuple[Domain, NDArray[np.int64]]]  # of every guaranteed secret its leaves and their rows
+    certificate: Certificate  # as recomputed from the written cells
+    references: Mapping[Secret, tuple[Domain, NDArray[np.int64]]]  # of every guaranteed attribute its leaves and their rows
     rows_of: Callable[[Secret | None, WorstClass], int]  # how many rows have the cells of a class
 
     @classmethod
     def of(cls, reading: Reading, models: Sequence[Model], joint: Model | None, suppressed: int) -> Recomputation:
-        """Measured on what was read; `joint` measures all secrets as one."""
+        """Measure what was read.
+
+        Args:
+            reading: the written cells and their classes.
+            models: the guarantees to check.
+            joint: the model that measures all sensitive attributes as one, where there are several.
+            suppressed: rows that were not published, as the certificate states.
+        """
+        measured = Measurement.of(reading, models, suppressed=suppressed, joint=joint)
         return cls(
-            rows=reading.columns.rows,
-            guarantees=judge(reading, models),
-            classes=class_sizes(reading, least_rows(models)),
-            loss=loss_record(measure_loss(reading.columns, reading.schema, suppressed)),
-            joint=joint_distance(reading, joint),
-            estimates=estimates(reading),
-            references=references_of(reading, models),
-            rows_of=lambda secret, worst: _rows_of(reading.of(secret), worst),
+            measured.certify(reading.schema, {}),
+            references_of(reading, models),
+            lambda secret, worst: int(reading.of(secret).find_rows(worst.cells).sum()),
         )
 
 
@@ -184,9 +175,9 @@ def differences(seen: Recomputation, claimed: Certificate) -> Iterator[str]:
     """Every number of a certificate that a recomputation does not give again, one sentence each."""
     for guarantee in claimed.guarantees:
         if guarantee.status == "attested" and not guarantee.met:
-            yield f"{guarantee.text}: its certificate says that it is not met"
+            yield f"{guarantee.text}: its certificate states that it is not met"
     for then in (guarantee for guarantee in claimed.guarantees if guarantee.status == "recomputable"):
-        for now in seen.guarantees:
+        for now in seen.certificate.guarantees:
             if now.model == then.model:
                 yield from _guarantee_differences(now, then)
                 yield from _vacuity_differences(now, then, claimed.notes)
@@ -195,52 +186,52 @@ def differences(seen: Recomputation, claimed: Certificate) -> Iterator[str]:
         elif seen.rows_of(then.column, then.worst) != then.worst.rows:
             yield f"{then.text}: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
     yield from _joint_differences(seen, claimed.joint)
-    yield from _estimate_differences(seen.estimates, claimed)
-    yield from _number_differences("classes", seen.classes.model_dump(), claimed.classes.model_dump())
-    yield from _number_differences("loss", _flat(seen.loss), _flat(claimed.loss))
+    yield from _estimate_differences(seen.certificate.estimates, claimed)
+    yield from _number_differences("classes", seen.certificate.classes.model_dump(), claimed.classes.model_dump())
+    yield from _number_differences("loss", _flat(seen.certificate.loss), _flat(claimed.loss))
 
 
 def find_finer_secrets(columns: Columns, schema: Schema) -> Iterator[str]:
-    """Secrets that say more than the leaf they are judged on: a day of a month, a number of a bin."""
+    """Sensitive values that are more precise than the leaf they are judged on: a day of a month, a number of a bin."""
     for name, kind in schema.sensitive.items():
         values = columns[name].values
-        said = np.array([text != STAR and text not in schema.missing for text in texts_of(values)], dtype=bool)
-        domain, leaves = kind.bind(values[said])
+        shown = np.array([text != STAR and text not in schema.missing for text in texts_of(values)], dtype=bool)
+        domain, leaves = kind.bind(values[shown])
         if domain.tree is None and domain.ends is None:
             continue  # a number is its own leaf, however it is spelled
-        for text, leaf in zip(texts_of(values[said]), leaves.tolist(), strict=True):
+        for text, leaf in zip(texts_of(values[shown]), leaves.tolist(), strict=True):
             if text != domain.texts[leaf]:
-                yield f"column '{name}': '{text}' says more than '{domain.texts[leaf]}', on which it was judged"
+                yield f"column '{name}': '{text}' is more precise than '{domain.texts[leaf]}', on which it was judged"
                 break
 
 
 def _guarantee_differences(now: Guarantee, then: Guarantee) -> Iterator[str]:
     same = all(getattr(now, key) == getattr(then, key) for key in ("text", "column", "requested", "met", "exact"))
     if not same or not _equal(now.measured, then.measured):
-        said = f"{_render_outcome(then)} of '{then.text}', asked {then.requested}"
-        yield f"{now.text}: recomputed {_render_outcome(now)}, asked {now.requested}; its certificate says {said}"
+        stated = f"{_render_outcome(then)} of '{then.text}', requested {then.requested}"
+        yield f"{now.text}: recomputed {_render_outcome(now)}, requested {now.requested}; its certificate states {stated}"
 
 
 def _vacuity_differences(now: Guarantee, then: Guarantee, notes: Collection[str]) -> Iterator[str]:
     if then.alone is None:
-        return  # certificates once did not state it
+        return  # early certificates do not state it
     if not _equal(now.alone, then.alone) or now.vacuous != then.vacuous:
-        said = [f"{_render_number(one.alone)}{' (vacuous)' if one.vacuous else ''}" for one in (now, then)]
-        yield f"{now.text}: values of a share of {said[0]} of the rows may stand alone, its certificate says {said[1]}"
+        found, stated = (f"{_render_number(one.alone)}{' (vacuous)' if one.vacuous else ''}" for one in (now, then))
+        yield f"{now.text}: values of a share of {found} of the rows may stand alone, its certificate states {stated}"
     if now.vacuous and (note := vacuous_note(now.text)) not in notes:
         yield f"the certificate does not note: {note}"
 
 
 def _joint_differences(seen: Recomputation, then: Joint | None) -> Iterator[str]:
-    now = seen.joint
+    now = seen.certificate.joint
     if then is None:
-        if now is not None and seen.rows <= MOST_COMBINATIONS:  # Spark does not measure more
+        if now is not None and seen.certificate.rows <= MOST_COMBINATIONS:  # Spark does not measure more
             yield f"the certificate does not have the joint distance of {render_secret(now.columns)}; recomputed {now.line()}"
         return
     same = now is not None and (now.columns, now.exact) == (then.columns, then.exact)
     if now is None or not same or not _equal(now.measured, then.measured) or not _equal(now.least, then.least):
         found = "nothing" if now is None else f"{now.line()} (exactly {now.exact})"
-        yield f"joint distance: recomputed {found}; its certificate says {then.line()} (exactly {then.exact})"
+        yield f"joint distance: recomputed {found}; its certificate states {then.line()} (exactly {then.exact})"
     if now is None or seen.rows_of(now.columns, then.worst) != then.worst.rows:
         yield f"joint distance: its certificate names a worst class of {then.worst.rows:,} rows that is not in the release"
 
@@ -251,36 +242,24 @@ def _estimate_differences(found: Mapping[str, ValueEstimates], claimed: Certific
         for value in dict.fromkeys([*here, *there]):
             now, then = here.get(value), there.get(value)
             if now is None or then is None or not all(map(_equal, now, then)):
-                said = [f"{part[0]:.6g} ± {part[1]:.6g} ({part[2]:.6g})" if part else "nothing" for part in (now, then)]
-                yield f"estimate of {name}, '{value}': recomputed {said[0]}, its certificate says {said[1]}"
+                shown = [f"{part[0]:.6g} ± {part[1]:.6g} ({part[2]:.6g})" if part else "nothing" for part in (now, then)]
+                yield f"estimate of {name}, '{value}': recomputed {shown[0]}, its certificate states {shown[1]}"
 
 
 def _render_outcome(guarantee: Guarantee) -> str:
     exact = f" (exactly {guarantee.exact})" if guarantee.exact else ""
-    return f"{'kept' if guarantee.met else 'broken'} at {render_level(guarantee.measured)}{exact}"
-
-
-def _rows_of(reading: Reading, worst: WorstClass) -> int:
-    """How many rows have these cells."""
-    if set(worst.cells) != set(reading.named_by):
-        return 0
-    there = np.ones(reading.columns.rows, dtype=bool)
-    for name, cell in worst.cells.items():
-        column = reading.columns[name]
-        equal = [text == cell for text in texts_of(column.values)]
-        there &= np.array([*equal, cell == ""])[column.codes]
-    return int(there.sum())
+    return f"{'met' if guarantee.met else 'not met'} at {render_level(guarantee.measured)}{exact}"
 
 
 def _number_differences(what: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
     for key in dict.fromkeys([*now, *then]):
         if not _equal(now.get(key), then.get(key)):
             found, claimed = _render_number(now.get(key)), _render_number(then.get(key))
-            yield f"{what}, {key}: recomputed {found}, its certificate says {claimed}"
+            yield f"{what}, {key}: recomputed {found}, its certificate states {claimed}"
 
 
 def _flat(loss: LossRecord) -> dict[str, float]:
-    """Both variants, in total and per column, under names of their own."""
+    """Both variants, in total and per column, by name."""
     pairs = {"A": 0, "B": 1}
     columns = {f"variant {v} of {name}": pair[i] for name, pair in loss.columns.items() for v, i in pairs.items()}
     return {"variant A": loss.a, "variant B": loss.b, **columns}

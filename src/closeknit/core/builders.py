@@ -1,6 +1,6 @@
 """Builders of hierarchies: plain functions from values or edges to nested mappings (`None` marks a leaf).
 
-`Hierarchy` offers each of them as a class method and says which trees were read off data.
+`Hierarchy` offers each of them as a class method and marks trees that are derived from data.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from closeknit.core.dates import Date
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, BadValue
 from closeknit.core.exact import Number, plain_number
-from closeknit.core.kinds import BadValue, Kind, Prefix
+from closeknit.core.kinds import Kind, Prefix
 from closeknit.core.limits import MOST_INTERVALS, MOST_LEVELS, MOST_NODES, check_count
 from closeknit.core.params import number, whole
 from closeknit.core.tree import STAR
@@ -26,7 +26,7 @@ Edges = tuple[tuple[float, float], ...]  # the numbers of each leaf: lo <= x < h
 
 
 def label_of(value: object) -> str:
-    """A label as text, in the way raw cells of that type become text.
+    """A label as text, formatted as raw cells of that type are.
 
     >>> label_of(3.0), label_of(True), label_of("3.0")
     ('3', 'true', '3.0')
@@ -39,7 +39,7 @@ def label_of(value: object) -> str:
 
 
 def normalize_nested(form: object, level: int = 1, numbers: Iterator[int] | None = None) -> Dicts | None:
-    """Mappings, lists and scalars as a file or a person writes them, made uniform.
+    """Mappings, lists and scalars as a file or a person writes them, in one uniform shape.
 
     >>> normalize_nested({"respiratory": ["flu", "SARS"], "other": ["ulcer", {"skin": ["acne"]}], 7: None})
     {'respiratory': {'flu': None, 'SARS': None}, 'other': {'ulcer': None, 'skin': {'acne': None}}, '7': None}
@@ -97,7 +97,7 @@ def interval_edges(
 
 
 def intervals(edges: Sequence[float], fanout: int = 2, levels: Sequence[int] | None = None) -> tuple[Dicts, Edges]:
-    """Neighbouring intervals, joined `fanout` by `fanout` up to `*`; `levels` says it level by level instead.
+    """Neighbouring intervals, joined `fanout` by `fanout` up to `*`; `levels` gives the number for each level instead.
 
     >>> intervals([0, 5, 10, 15, 20], levels=[2])[0]
     {'[0, 10)': {'[0, 5)': None, '[5, 10)': None}, '[10, 20]': {'[10, 15)': None, '[15, 20]': None}}
@@ -131,7 +131,7 @@ def _joins(size: int, fanout: int, levels: Sequence[int] | None) -> list[int]:
 
 
 def quantile_edges(values: Iterable[Number | None], bins: int) -> list[float]:
-    """Distinct quantiles of the values that are there.
+    """Distinct quantiles of the values that are not missing.
 
     >>> quantile_edges([1, 1, 1, 2, None, 8, 9], 2)
     [1.0, 9.0]
@@ -170,14 +170,14 @@ def _nest_values(kind: Kind, values: Iterable[object]) -> Dicts:
     try:
         tree = kind.bind(np.array(texts, dtype=object))[0].tree
     except BadValue as bad:
-        raise BadInput(bad.what, right=bad.right) from None
+        raise bad.located() from None
     assert tree is not None
     nested = tree.to_nested()
     return nested[STAR] if set(nested) == {STAR} else nested  # type: ignore[return-value]
 
 
 def balanced(values: Iterable[object], fanout: int) -> Dicts:
-    """Ordered values in groups of nearly equal size, level by level; every leaf stands equally deep.
+    """Ordered values in groups of nearly equal size, level by level; all leaves have the same depth.
 
     >>> balanced("abcde", 3)
     {'a..c': {'a': None, 'b': None, 'c': None}, 'd..e': {'d': None, 'e': None}}
@@ -204,7 +204,7 @@ def _span(first: str, last: str) -> str:
 
 
 def rare(values: Mapping[Any, int] | Iterable[object], limit: int, label: str = "(rare)") -> Dicts:
-    """Only the values that occur fewer than `limit` times share a node; the others stand alone under `*`.
+    """Only the values that occur fewer than `limit` times share a node; the others are leaves directly under `*`.
 
     >>> rare({"flu": 90, "gout": 2, "acne": 1}, limit=5)
     {'flu': None, '(rare)': {'acne': None, 'gout': None}}

@@ -1,8 +1,8 @@
-"""`Certificate`: what was guaranteed, what was reached, and all that a stranger needs to compute both again from the release.
+"""`Certificate`: what was guaranteed, what was measured, and all that a recipient needs to recompute both from the release.
 
-It is made by `certify` from the classes that were read back from the written cells, never from what a method meant to do. It
-carries no seed, no recipe and nothing of the input. What a stranger cannot recompute (a guarantee counted in persons) is
-measured at home and marked `attested`: of it only *asked* and *held* are told.
+`Measurement.certify` builds it from the classes that were read back from the written cells, never from what a method intended.
+It contains no seed, no recipe and nothing of the input. What a recipient cannot recompute (a guarantee counted in persons) is
+measured privately and marked `attested`: the certificate states only the request and whether it is met.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.errors import BadInput
+from closeknit.core.formats import FORMAT, upgrade_format
 from closeknit.core.formulas import ESCAPED, RISK
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.limits import MOST_GUARANTEES, MOST_NOTES
+from closeknit.core.loss import LossRecord as LossRecord
 from closeknit.core.model import Model
 from closeknit.core.params import spec
+from closeknit.core.record import Record as Record
 from closeknit.core.schema import explain_error, refuse_files
 from closeknit.core.strict_json import json_text, parse_json
 from closeknit.core.vacuity import render_share
@@ -27,76 +30,67 @@ if TYPE_CHECKING:
     from closeknit.core.method import Method
     from closeknit.core.table import Form
 
-FORMAT = 2
-FORMAT_1 = {"withheld": "suppressed", "promises": "guarantees", "asked": "requested", "reached": "measured", "held": "met"}
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-class Record(BaseModel):
-    """A plain frozen record."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 class Document(Summarized, Record):
-    """A record that stands in a file of its own, and says which format it has and which version made it."""
+    """A record with a file of its own, which states its format and the version that wrote it."""
 
     what: ClassVar[str]
-    where: ClassVar[str]  # which file would be right
+    where: ClassVar[str]  # which file to use instead
 
     format: int = FORMAT
     closeknit: str
 
     def to_json(self) -> str:
-        """As text."""
-        return json_text(self.model_dump(mode="json"))
+        """The text of its file, always in the current format."""
+        return json_text({**self.model_dump(mode="json"), "format": FORMAT})
 
     @classmethod
     def from_json(cls, text: str, file: object = None) -> Self:
-        """Read back; a file that is none of these is named, as is JSON that can be read in two ways."""
+        """Read a document of the current or an earlier format.
+
+        Args:
+            text: the JSON text.
+            file: its name in messages.
+
+        Raises:
+            BadInput: the format is newer, a key is unknown or missing, or the JSON can be read in two ways.
+        """
         content = parse_json(text, file or cls.what)
         version = content.get("format") if isinstance(content, dict) else None
         if isinstance(version, int) and not 1 <= version <= FORMAT:
-            what = f"{cls.what} has format {version}, made by closeknit {content.get('closeknit')}"
+            what = f"{cls.what} has format {version}, written by closeknit {content.get('closeknit')}"
             right = f"this version reads formats 1 to {FORMAT}" + ("; install a newer one" if version > FORMAT else "")
             raise BadInput(what, file=file, right=right)
         try:
-            read = cls.model_validate({**_upgrade(content), "format": FORMAT} if version == 1 else content)
+            read = cls.model_validate(upgrade_format(content))
         except ValidationError as error:
             raise BadInput(explain_error(error, cls.what).what, file=file, right=cls.where) from None
         refuse_files(getattr(read, "columns", None), "a certificate has its hierarchies written out", file)
         return read
 
 
-def _upgrade(content: Any) -> Any:
-    """A document of format 1 with the keys of today."""
-    if isinstance(content, list):
-        return [_upgrade(part) for part in content]
-    if not isinstance(content, dict):
-        return content
-    return {FORMAT_1.get(key, key): value if key in ("columns", "cells") else _upgrade(value) for key, value in content.items()}
-
-
 class WorstClass(Record):
-    """The class that comes nearest to breaking a guarantee, by its written cells."""
+    """The worst class of a guarantee, by its written cells."""
 
     cells: dict[str, str]
     rows: Count
 
 
 class Guarantee(Record):
-    """One guarantee: what was asked, what is reached, and by whom it can be checked."""
+    """One guarantee: what was requested, what was measured, and who can check it."""
 
     model: dict[str, dict[str, Any]]
     text: str
     column: Secret | None
     requested: str
     met: bool
-    status: Literal["recomputable", "attested", "not checkable"]  # the last by strangers only
+    status: Literal["recomputable", "attested", "not checkable"]  # the last in an audit only
     measured: float | None = None  # None where attested, or where the level is infinite
     exact: str | None = None
     worst: WorstClass | None = None
-    why: str | None = None  # why nobody else can tell
+    why: str | None = None  # why a recipient cannot recompute it
     alone: float | None = None  # share of rows whose value may stand alone in a class; None where it was not stated
     vacuous: bool = False  # whether every value with enough rows for a class may
 
@@ -124,26 +118,26 @@ def render_level(level: float | None) -> str:
 
 
 class Joint(Record):
-    """How far all secrets as one are from their spread in the release, guaranteed or not: total variation, worst class.
+    """Distance of all sensitive attributes as one from their distribution in the release: total variation, worst class.
 
-    `least`: what so few rows cannot be below, whichever they are; beside it the distance can be read.
+    It is measured whether it is guaranteed or not. `least` is the lowest distance that so few rows can have, to compare with.
     """
 
     columns: Annotated[tuple[str, ...], Field(min_length=2)]
     measured: float
     exact: str
     least: float
-    counted: Count  # rows of the worst class whose secrets are written
+    counted: Count  # rows of the worst class whose sensitive values are written
     worst: WorstClass
 
     def line(self) -> str:
-        """What is reached, in words."""
+        """One line for people."""
         least = f"least for {self.counted:,} rows: {self.least:.6g}"
         return f"{render_secret(self.columns)}: total variation {self.measured:.6g} (worst class; {least})"
 
 
 class ReleaseFile(Record):
-    """A file of the release and what it must look like."""
+    """A file of the release, its rows and its hash."""
 
     name: str
     rows: Count
@@ -158,15 +152,7 @@ class ClassSizes(Record):
     mean: float
     largest: Count
     discernibility: Count
-    average_ratio: float | None = None  # mean size / k, where k was asked
-
-
-class LossRecord(Record):
-    """General Loss Metric of the written cells, variants A and B, in total and per column."""
-
-    a: float
-    b: float
-    columns: dict[str, tuple[float, float]]
+    average_ratio: float | None = None  # mean size / k, where k was requested
 
 
 # Of each value (the missing one is ""): the true count, its standard error, and the nearest count that is possible.
@@ -174,10 +160,10 @@ ValueEstimates = dict[str, tuple[float, float, float]]
 
 
 class Certificate(Document):
-    """Everything a stranger needs; `to_json` is what stands in `certificate.json`."""
+    """Everything a recipient needs to recompute the guarantees; `to_json` is the text of `certificate.json`."""
 
     what: ClassVar[str] = "the certificate"
-    where: ClassVar[str] = "use the certificate.json that stands beside the release"
+    where: ClassVar[str] = "use the certificate.json next to the release"
 
     form: dict[str, dict[str, Any]]
     columns: dict[str, Any]
@@ -186,8 +172,8 @@ class Certificate(Document):
     guarantees: Annotated[tuple[Guarantee, ...], Field(max_length=MOST_GUARANTEES)]
     classes: ClassSizes
     loss: LossRecord
-    joint: Joint | None = None  # with fewer than two secrets, and in certificates made before it was measured
-    estimates: dict[str, ValueEstimates] = {}  # of perturbed secrets
+    joint: Joint | None = None  # with fewer than two sensitive attributes, and in early certificates
+    estimates: dict[str, ValueEstimates] = Field(default_factory=dict)  # of perturbed attributes
     notes: Annotated[tuple[str, ...], Field(max_length=MOST_NOTES)] = ()
     escape_formulas: bool = False  # names and cells have an apostrophe in front where a spreadsheet would run them
     content_sha256: str = ""
@@ -200,7 +186,7 @@ class Certificate(Document):
 
     @property
     def ok(self) -> bool:
-        """Whether every guarantee that was asked holds."""
+        """Whether every guarantee is met."""
         return all(guarantee.met for guarantee in self.guarantees)
 
     def summary(self) -> Summary:
@@ -225,7 +211,11 @@ class Certificate(Document):
 
 
 def model_form(thing: Model | Method | Form) -> dict[str, dict[str, Any]]:
-    """A model, method or form as a recipe writes it: `{t_closeness: {column: salary, t: 0.2}}`."""
+    """A model, method or form as a recipe writes it: `{t_closeness: {column: salary, t: 0.2}}`.
+
+    Args:
+        thing: the model, method or form.
+    """
     return {thing.name: {key: _plain(value) for key, value in spec(thing).items()}}
 
 
@@ -238,8 +228,14 @@ def _plain(value: Any) -> Any:
 
 
 def render_estimates(name: str, values: ValueEstimates, most: int = 3) -> str:
-    """The values that most rows have."""
+    """The most frequent values, in one line.
+
+    Args:
+        name: the attribute.
+        values: the estimates.
+        most: values to show.
+    """
     first = sorted(values, key=lambda value: -values[value][0])[:most]
-    told = ", ".join(f"{value or 'missing'} {values[value][0]:,.0f} ± {values[value][1]:,.0f}" for value in first)
+    shown = ", ".join(f"{value or 'missing'} {values[value][0]:,.0f} ± {values[value][1]:,.0f}" for value in first)
     more = f", and {len(values) - most:,} more" if len(values) > most else ""
-    return f"{name}: {told}{more} (rows, estimated, with standard errors)"
+    return f"{name}: {shown}{more} (rows, estimated, with standard errors)"

@@ -1,4 +1,4 @@
-"""`Choice`: which k a table is best published with, and all that were looked at. It stays at home: it was measured there."""
+"""`Choice`: the k to publish a table with, and all candidates. Private: it is measured on the original table."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from fractions import Fraction
 from typing import ClassVar
 
 from closeknit.core.certificate import Count, Document, Record
-from closeknit.core.comparison import NOTHING
-from closeknit.core.grids import Summary, align_grid
+from closeknit.core.grids import Summary, print_grid, render_number
 
 
 class Candidate(Record):
-    """One k: what its release comes to."""
+    """One k and what its release measures."""
 
     k: Count
     t: float | None = None  # T_k, the largest distance of a class
@@ -23,6 +22,14 @@ class Candidate(Record):
 
 class Choice(Document):
     """All candidates and the chosen one.
+
+    Args:
+        rows: rows of the table.
+        seed: seed of the runs.
+        column: the sensitive attribute.
+        rule: how k is chosen, in words.
+        k: the chosen k; all rows if there is no candidate.
+        candidates: what each k gives.
 
     >>> found = (Candidate(k=2, t=0.5, loss=0.1, score=0.5), Candidate(k=3, t=0.2, loss=0.3, score=0.5))
     >>> print(Choice(closeknit="0.1.0", rows=9, seed=7, column="wage", rule="the least C", k=3, candidates=found))
@@ -36,45 +43,37 @@ class Choice(Document):
     what: ClassVar[str] = "the choice of k"
     where: ClassVar[str] = "use what the to_json of a choice gave"
 
-    rows: Count  # of the table
+    rows: Count
     seed: int
     column: str
-    rule: str  # how it was chosen, in words
-    k: Count  # the chosen one; all rows, where there is nothing to choose
+    rule: str
+    k: Count
     candidates: tuple[Candidate, ...]
 
     @property
     def chosen(self) -> Candidate | None:
-        """The chosen candidate; None where there was nothing to choose from."""
+        """The chosen candidate; None if there is none."""
         return next((candidate for candidate in self.candidates if candidate.k == self.k), None)
 
     def records(self) -> list[dict[str, object]]:
-        """Each candidate flat."""
+        """One flat record per candidate."""
         return [{**dict(candidate), "chosen": candidate.k == self.k} for candidate in self.candidates]
 
     def summary(self) -> Summary:
-        """A row for each candidate."""
+        """One row per candidate."""
         return Summary(f"{self.rule}: k = {self.k:,} of {self.rows:,} rows", self._grid())
 
     def __str__(self) -> str:
         if not self.candidates:
             return f"{self.rule}: one class of all {self.rows:,} rows"
-        reasons = [f"k = {one.k} made no release: {one.reason}" for one in self.candidates if one.reason]
-        return "\n".join([f"{self.rule}: k = {self.k}", "", *align_grid(self._grid()), *([""] if reasons else []), *reasons])
+        reasons = [f"k = {one.k} has no release: {one.reason}" for one in self.candidates if one.reason]
+        return print_grid([f"{self.rule}: k = {self.k}"], self._grid(), reasons)
 
     def _grid(self) -> list[list[str]]:
         grid = [["k", f"t of {self.column}", "loss", "C", ""]]
         for one in self.candidates:
-            mark = "<- chosen" if one.k == self.k else ""
-            grid.append(
-                [
-                    str(one.k),
-                    _render_number(one.t, ".4g"),
-                    _render_number(one.loss, ".4f"),
-                    _render_number(one.score, ".4f"),
-                    mark,
-                ]
-            )
+            numbers = render_number(one.t), render_number(one.loss, ".4f"), render_number(one.score, ".4f")
+            grid.append([str(one.k), *numbers, "<- chosen" if one.k == self.k else ""])
         return grid
 
 
@@ -90,10 +89,6 @@ def scores(ts: Sequence[Fraction], losses: Sequence[Fraction], alpha: Fraction, 
 
 
 def _scale(values: Sequence[Fraction]) -> list[Fraction]:
-    """Over its range; a series that does not change says nothing: 0."""
+    """Scaled to [0, 1] over its range; a constant series is 0."""
     least, most = min(values), max(values)
     return [(value - least) / (most - least) if most > least else Fraction(0) for value in values]
-
-
-def _render_number(value: float | None, form: str) -> str:
-    return NOTHING if value is None else format(value, form)

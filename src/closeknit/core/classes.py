@@ -1,6 +1,6 @@
-"""`Classes`: all that a model may see. Sizes, histograms of the secrets, persons, and the reference of each guarantee.
+"""`Classes`: everything a model may see: sizes, histograms of sensitive attributes, persons, reference distributions.
 
-Histograms are sparse (the values that occur in a class, with their counts), because a secret may have as many values as rows.
+Histograms are sparse (the values that occur in a class, with their counts): an attribute may have as many values as rows.
 """
 
 from __future__ import annotations
@@ -23,9 +23,14 @@ Int64 = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Counts of one secret per class: class `c` has `counts[starts[c]:starts[c+1]]` of the leaf codes `values[...]`, ascending.
+    """Counts of one sensitive attribute per class.
 
-    `reference` counts every leaf of the domain over all published rows (the missing leaf last).
+    Args:
+        starts: class `c` has the entries `starts[c]:starts[c + 1]`.
+        values: leaf code of each entry, ascending inside a class.
+        counts: rows of each entry.
+        reference: rows of every leaf of the domain among all published rows, the missing leaf last.
+        domain: the leaves of the attribute.
     """
 
     starts: Int64
@@ -44,9 +49,15 @@ class Histogram:
         reference: Int64 | None = None,
         weights: Int64 | None = None,
     ) -> Histogram:
-        """Counted from rows; rows without a class (-1) or with a suppressed secret (-1) do not count.
+        """Count rows; a row without a class (-1) or with a suppressed sensitive value (-1) does not count.
 
-        `weights`: how many equal rows each one stands for, where it is not one.
+        Args:
+            class_of: class of each row.
+            count: number of classes.
+            codes: leaf code of each row.
+            domain: the leaves of the attribute.
+            reference: rows of every leaf to compare with; those of the counted rows if left out.
+            weights: number of equal rows that each row represents, 1 if left out.
         """
         width = domain.size + 1
         if weights is None and width <= 16 * len(codes):
@@ -87,13 +98,13 @@ class Histogram:
         return Histogram(starts, self.values[entries], self.counts[entries], self.reference, self.domain)
 
     def merge(self, into: NDArray[np.integer], count: int) -> Histogram:
-        """Class `c` becomes part of class `into[c]`; the reference stays."""
+        """Merge class `c` into class `into[c]`; the reference does not change."""
         width = self.domain.size + 1
         keys = into[self.owner].astype(np.int64) * width + self.values
         return Histogram(*self._merge_entries(keys, count, width), self.reference, self.domain)
 
     def fold_values(self) -> Histogram | None:
-        """Values that look alike as one, over the same domain: the first of them that has rows; None where none look alike."""
+        """Count look-alike values as the first of them that has rows, over the same domain; None if none look alike."""
         leaf_of, width = self.domain.folding(self.reference), self.domain.size + 1
         if leaf_of is None:
             return None
@@ -102,7 +113,7 @@ class Histogram:
         return Histogram(*self._merge_entries(keys, len(self.starts) - 1, width), reference, self.domain)
 
     def drop_missing(self) -> Histogram:
-        """Without missing values, in the classes and in the reference."""
+        """Leave out missing values, in the classes and in the reference."""
         kept = self.values < self.domain.size
         if kept.all():
             return self
@@ -128,12 +139,12 @@ class Histogram:
 
 
 def view_of(name: str, folded: bool, known: bool) -> Secret:
-    """The key under which persons are counted: look-alike values as one, missing values left out, or as it is written."""
+    """The key under which persons are counted: look-alike values as one, missing values left out, or the column as written."""
     return ("", f"{'folded' if folded else 'written'}{' known' if known else ''}", name) if folded or known else name
 
 
 def parse_view(view: Secret) -> str:
-    """The secret of a view.
+    """The sensitive attribute of a view.
 
     >>> parse_view(view_of("disease", folded=True, known=True)), parse_view("disease")
     ('disease', 'disease')
@@ -142,21 +153,28 @@ def parse_view(view: Secret) -> str:
 
 
 class Spread(NamedTuple):
-    """What diversity is judged on: the values of each class, how many of them count, and among how many they are spread."""
+    """What diversity is judged on, per class."""
 
     histogram: Histogram
-    values: Int64  # different values; with persons those that as many different persons can have
+    values: Int64  # distinct values; with persons, as many as can be assigned to distinct persons
     heads: Int64  # persons, or rows
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Sizes and histograms of all classes at once. `by_person` counts each value once a person, where rows have persons.
+    """Sizes and histograms of all equivalence classes.
 
     Persons are counted in views (`view_of`): a person with two spellings of a value has one of the folded values. A view that
-    is not there is what the secret itself is.
+    is absent equals that of the attribute itself. The key of a histogram is one sensitive attribute, or several
+    (`("disease", "salary")`) if a guarantee covers their combinations.
 
-    A histogram is that of one secret, or of several as one (`("disease", "salary")`) where a guarantee speaks of these.
+    Args:
+        sizes: rows per class.
+        persons: persons per class; rows if there is no person column.
+        histograms: per sensitive attribute.
+        by_person: as `histograms`, each value once per person.
+        matched: per view, the number of values that can be assigned to distinct persons.
+        heads: per view, persons with a value, if that is not everyone.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS", "ulcer"], dtype=object))
@@ -169,8 +187,8 @@ class Classes:
     persons: Int64
     histograms: Mapping[Secret, Histogram]
     by_person: Mapping[Secret, Histogram] = field(default_factory=dict)
-    matched: Mapping[Secret, Int64] = field(default_factory=dict)  # values that as many different persons can stand for
-    heads: Mapping[Secret, Int64] = field(default_factory=dict)  # persons with a value in the view, where that is not all
+    matched: Mapping[Secret, Int64] = field(default_factory=dict)
+    heads: Mapping[Secret, Int64] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -185,10 +203,15 @@ class Classes:
         references: Mapping[Secret, Int64] | None = None,
         weights: Int64 | None = None,
     ) -> Classes:
-        """Counted from rows. `persons`: the person of each row, where rows are not persons of their own.
+        """Count rows.
 
-        `references`: counts of every leaf of a secret to judge its classes against, where these are not all there is.
-        `weights`: how many equal rows, of one person where rows have any, each one stands for.
+        Args:
+            class_of: class of each row, -1 for none.
+            count: number of classes.
+            secrets: codes and domain of each sensitive attribute.
+            persons: person of each row; each row is one person if left out.
+            references: per attribute, rows of every leaf to compare with; the counted rows if left out.
+            weights: number of equal rows (of one person) that each row represents, 1 if left out.
         """
         classed = class_of >= 0
         sizes = (
@@ -208,9 +231,9 @@ class Classes:
         by_person: dict[Secret, Histogram] = {}
         matched: dict[Secret, Int64] = {}
         with_value: dict[Secret, Int64] = {}
-        for name in filter(lambda name: isinstance(name, str), secrets):  # of several as one only closeness is asked: of rows
+        for name in (name for name in secrets if isinstance(name, str)):  # combinations are judged by rows only
             histogram = histograms[name]
-            for view, codes, known in _views(str(name), secrets[name][0], histogram):
+            for view, codes, known in _views(name, secrets[name][0], histogram):
                 pairs = _first_of_each(class_of, persons, codes)
                 by_person[view] = Histogram.of(class_of[pairs], count, codes[pairs], histogram.domain, histogram.reference)
                 matched[view] = _matching(class_of[pairs], persons[pairs], codes[pairs], count)
@@ -220,11 +243,11 @@ class Classes:
         return cls(sizes, heads, histograms, by_person, matched, with_value)
 
     def diversity(self, column: str) -> Histogram:
-        """All values of each class, the missing one too: by persons where there are any, else by rows."""
+        """All values of each class, including the missing one: by persons if there are any, else by rows."""
         return self.by_person.get(column, self.histograms[column])
 
     def spread(self, column: str, missing: bool) -> Spread:
-        """What diversity is judged on; `missing`: whether a missing value is one of the values."""
+        """What diversity is judged on; `missing`: whether a missing value counts as a value."""
         if column not in self.by_person:
             histogram = self.histograms[column] if missing else self.histograms[column].drop_missing()
             return Spread(histogram, np.diff(histogram.starts), histogram.totals)
@@ -234,7 +257,7 @@ class Classes:
         return Spread(histogram, self.matched[view], np.minimum(histogram.totals, self.heads.get(view, self.persons)))
 
     def fold_values(self, column: str) -> Classes | None:
-        """As they are to someone who takes look-alike values of a secret for one; None where none look alike."""
+        """The classes with look-alike values of an attribute counted as one; None if none look alike."""
         histogram = self.histograms[column].fold_values()
         if histogram is None:
             return None
@@ -252,12 +275,12 @@ class Classes:
         )
 
     def views(self, secret: Secret | None) -> list[Classes]:
-        """What a guarantee about this secret is judged on: the values as written and, where some look alike, folded ones."""
+        """What a guarantee about this attribute is judged on: the values as written and, if some look alike, folded ones."""
         folded = self.fold_values(secret) if isinstance(secret, str) else None
         return [self] if folded is None else [self, folded]
 
     def pairs(self, one: Int64, other: Int64) -> Classes:
-        """What merging class `one[i]` with class `other[i]` would give, for every i (persons as in `merge`)."""
+        """The result of merging class `one[i]` with class `other[i]`, for every i (persons as in `merge`)."""
         return Classes(
             self.sizes[one] + self.sizes[other],
             self.persons[one] + self.persons[other],
@@ -268,8 +291,9 @@ class Classes:
         )
 
     def merge(self, into: NDArray[np.integer]) -> Classes:
-        """Class `c` becomes part of class `into[c]` (persons are added: exact where no person stands in two classes)."""
-        count = int(into.max()) + 1 if len(into) else 0
+        """Merge class `c` into class `into[c]` (persons are added: exact if no person is in two classes)."""
+        count, order = int(into.max()) + 1 if len(into) else 0, np.argsort(into, kind="stable")
+        starts = np.searchsorted(into[order], np.arange(count))
 
         def add_up(numbers: Int64) -> Int64:
             return np.bincount(into, weights=numbers, minlength=count).astype(np.int64)
@@ -279,17 +303,14 @@ class Classes:
             add_up(self.persons),
             {name: h.merge(into, count) for name, h in self.histograms.items()},
             {name: h.merge(into, count) for name, h in self.by_person.items()},
-            # of two matchings the larger is a safe count
-            {
-                name: np.maximum.reduceat(m[np.argsort(into, kind="stable")], _starts(into, count))
-                for name, m in self.matched.items()
-            },
+            # of two matchings the larger is a lower bound
+            {name: np.maximum.reduceat(m[order], starts) for name, m in self.matched.items()},
             {name: add_up(heads) for name, heads in self.heads.items()},
         )
 
 
 def _views(name: str, codes: NDArray[np.int32], histogram: Histogram) -> Iterator[tuple[Secret, NDArray[np.int32], bool]]:
-    """The codes of a secret as written and folded, with missing values and without, where these differ; -1 counts nowhere."""
+    """The codes of an attribute as written and folded, with and without missing values, where these differ."""
     folding = histogram.domain.folding(histogram.reference)
     folds = [codes] if folding is None else [codes, np.where(codes < 0, codes, folding[codes])]
     for folded, seen in enumerate(folds):
@@ -298,12 +319,8 @@ def _views(name: str, codes: NDArray[np.int32], histogram: Histogram) -> Iterato
             yield view_of(name, bool(folded), known=True), np.where(missing, np.int32(-1), seen), True
 
 
-def _starts(into: NDArray[np.integer], count: int) -> Int64:
-    return np.searchsorted(np.sort(into), np.arange(count))
-
-
 def _first_of_each(*columns: NDArray[np.integer]) -> Int64:
-    """Rows, one for each combination that occurs; rows without a class or with a suppressed secret left out."""
+    """One row per combination that occurs; rows with a code of -1 are left out."""
     kept = np.flatnonzero(np.logical_and.reduce([column >= 0 for column in columns]))
     if len(kept) == 0:
         return kept
@@ -317,11 +334,11 @@ def _first_of_each(*columns: NDArray[np.integer]) -> Int64:
 
 
 def _matching(class_of: NDArray[np.int32], persons: Int64, codes: NDArray[np.int32], count: int) -> Int64:
-    """Per class: the most values that can be given to different persons who carry them."""
+    """Per class: the most values that can be assigned to distinct persons who have them."""
     if len(class_of) == 0:
         return np.zeros(count, dtype=np.int64)
     _, left = np.unique(np.stack([class_of, persons]), axis=1, return_inverse=True)
     right_keys, right = np.unique(np.stack([class_of, codes]), axis=1, return_inverse=True)
     graph = csr_array((np.ones(len(left), dtype=np.int8), (left, right)), shape=(left.max() + 1, right.max() + 1))
-    partner = maximum_bipartite_matching(graph, perm_type="row")  # for each value its person, -1 where none is left
+    partner = maximum_bipartite_matching(graph, perm_type="row")  # the person of each value, -1 if none is left
     return np.bincount(right_keys[0][partner >= 0], minlength=count)

@@ -1,4 +1,4 @@
-"""`Columns`: a table as the doors hand it in and take it back: per column the distinct values and one code per row."""
+"""`Columns`: a table as `io` reads and writes it: per column the distinct values and one code per row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ Codes = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Column:
-    """Distinct values (text as objects, numbers, booleans or datetime64[D]) and the code of each row; -1 = no value.
+    """One column.
+
+    Args:
+        values: distinct values: text as objects, numbers, booleans or datetime64[D].
+        codes: the place in `values` of each row's value; -1 = no value.
 
     >>> column = Column(np.array(["flu", "SARS"], dtype=object), np.array([0, 1, -1, 0], dtype=np.int32))
     >>> column.cells()
@@ -38,8 +42,35 @@ class Column:
         """Rows per distinct value; rows without a value are not counted."""
         return count_codes(self.codes, len(self.values))
 
+    @property
+    def coded(self) -> tuple[Codes, int]:
+        """Codes from 0, the missing value first, and how many there are: a key to sort and group rows by."""
+        return self.codes + 1, len(self.values) + 1
+
+    @classmethod
+    def of(cls, cells: NDArray[Any]) -> Column:
+        """From the value of every row, distinct values in ascending order.
+
+        >>> Column.of(np.array([7, 3, 7])).codes.tolist()
+        [1, 0, 1]
+        """
+        values, codes = np.unique(cells, return_inverse=True)
+        return cls(values, codes.astype(np.int32))
+
+    def drop_unused(self) -> Column:
+        """The same cells without the distinct values that no row has: removed values must not be published.
+
+        >>> Column(np.array([3, 7]), np.array([1])).drop_unused().values.tolist()
+        [7]
+        """
+        used = self.counts > 0
+        if used.all():
+            return self
+        renumber = np.append(np.cumsum(used) - 1, -1).astype(np.int32)
+        return Column(self.values[used], renumber[self.codes])
+
     def take(self, rows: NDArray[np.integer]) -> Column:
-        """The same column for other rows; the distinct values stay, also those that no row has any more."""
+        """The same column for other rows; all distinct values are kept, including those that no row has any more."""
         return Column(self.values, self.codes[rows])
 
     def with_texts(self, texts: Sequence[str]) -> Column:
@@ -54,13 +85,17 @@ class Column:
         return [values[code] if code >= 0 else None for code in self.codes.tolist()]
 
     def first_row(self, value_code: int) -> int:
-        """Number (from 1) of the first row that has this value: what an error message points at."""
+        """Number (from 1) of the first row that has this value, for error messages."""
         return int(np.argmax(self.codes == value_code)) + 1
 
 
 @dataclass(frozen=True)
 class Columns(Mapping[str, Column]):
     """Named columns of equal length, in order.
+
+    Args:
+        columns: the columns by name.
+        rows: number of rows.
 
     >>> columns = Columns.of({"age": [30, 41, 30], "sex": ["f", None, "m"]})
     >>> columns.rows, list(columns), columns["age"].values.tolist()
@@ -97,7 +132,7 @@ class Columns(Mapping[str, Column]):
 
 
 def concat_columns(parts: Sequence[Columns]) -> Columns:
-    """Tables of the same columns, one below the other.
+    """Concatenate the rows of tables with the same columns.
 
     >>> [concat_columns([Columns.of({"a": [1, 2]}), Columns.of({"a": [2, None]})])["a"].cells()]
     [[1, 2, 2, None]]

@@ -1,7 +1,7 @@
-"""Several secrets as one: every combination of values that occurs is a leaf of a flat domain.
+"""Several sensitive attributes as one: every combination of values that occurs is a leaf of a flat domain.
 
-Guarantees about each secret alone let one secret tell another: where every class has both diseases and both salaries in the
-right shares, each disease may still stand beside one salary only. What speaks of the combinations does not have this gap.
+Guarantees about each attribute alone allow one to disclose another: if every class has both diseases and both salaries in the
+right shares, each disease may still occur with one salary only. A guarantee about the combinations closes this gap.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CodedSecret = tuple[NDArray[np.int32], Domain]
 
 
 def secret_of(column: object) -> Secret:
-    """What a guarantee may speak of: the name of a column, or different names (a recipe writes them as a list).
+    """What a guarantee may be about: the name of a column, or several distinct names (a recipe writes them as a list).
 
     >>> secret_of("disease"), secret_of(["disease", "salary"])
     ('disease', ('disease', 'salary'))
@@ -32,12 +32,12 @@ def secret_of(column: object) -> Secret:
     names = tuple(column) if isinstance(column, list | tuple) else ()
     if len(names) < 2 or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         right = "give the name of a sensitive column, or a list of at least two different ones"
-        raise BadInput(f"column={column!r} is not what a guarantee can speak of", right=right)
+        raise BadInput(f"column={column!r} names no sensitive attribute", right=right)
     return names
 
 
 def parts(secret: Secret | None) -> tuple[str, ...]:
-    """The columns of a secret.
+    """The columns behind a key.
 
     >>> parts("disease"), parts(("disease", "salary")), parts(None)
     (('disease',), ('disease', 'salary'), ())
@@ -48,7 +48,7 @@ def parts(secret: Secret | None) -> tuple[str, ...]:
 
 
 def render_secret(secret: Secret) -> str:
-    """A secret in a sentence.
+    """One or several sensitive attributes in a sentence.
 
     >>> render_secret("disease"), render_secret(("disease", "salary", "religion"))
     ('disease', 'disease, salary and religion together')
@@ -79,9 +79,10 @@ def join_secrets(columns: Sequence[CodedSecret]) -> CodedSecret:
 
 
 def least_distance(reference: NDArray[np.int64], rows: int) -> Fraction:
-    """The least total variation from a histogram that so many of its rows can have: few rows cannot have every combination.
+    """The smallest total variation from a histogram that this number of its rows can have.
 
-    Each value takes its share rounded down, and the values with the largest remainders one row more.
+    Few rows cannot have every combination. Each value takes its share rounded down, and the values with the largest remainders
+    one row more.
 
     >>> least_distance(np.array([5, 3, 2]), 2), least_distance(np.array([5, 3, 2]), 10)
     (Fraction(1, 5), Fraction(0, 1))

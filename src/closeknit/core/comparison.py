@@ -1,6 +1,6 @@
-"""`Comparison`: what each method made of one table under the same guarantees; a refusal is a row too, with its sentence.
+"""`Comparison`: the results of several methods on one table under the same guarantees; a refusal is a row too, with its reason.
 
-It was measured beside the original table and carries the seed: it stays at home.
+Private: it is measured on the original table and contains the seed.
 """
 
 from __future__ import annotations
@@ -8,13 +8,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from closeknit.core.certificate import Certificate, ClassSizes, Count, Document, Guarantee, LossRecord, Record
-from closeknit.core.grids import Summary, align_grid
-
-NOTHING = "-"
+from closeknit.core.grids import NOTHING, Summary, print_grid, render_number
 
 
 class Measure(Record):
-    """Something that a release reaches, asked for or not."""
+    """A level that is measured on a release, requested or not."""
 
     name: str  # "t of disease"
     parameter: str  # "t"
@@ -23,7 +21,7 @@ class Measure(Record):
 
 
 class MeasuredLevel(Record):
-    """What one guarantee came to: the level where there is one, and how to say it."""
+    """The measured level of one guarantee, if it has one, and its text."""
 
     guarantee: str
     level: float | None
@@ -31,32 +29,47 @@ class MeasuredLevel(Record):
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> MeasuredLevel:
-        """As the certificate says it."""
+        """As the certificate states it."""
         if guarantee.status == "attested":
             return cls(guarantee=guarantee.text, level=None, text="attested")
         text = "no limit" if guarantee.measured is None else f"{guarantee.measured:.4g}"
         return cls(guarantee=guarantee.text, level=guarantee.measured, text=text)
 
 
-class MethodResult(Record):
-    """One method: what it reached and what that cost, or the reason why it made no release."""
+class ReleaseNumbers(Record):
+    """Numbers of a release that comparisons list; None where there is no release."""
+
+    loss: LossRecord | None = None
+    classes: ClassSizes | None = None
+    suppressed: Count | None = None
+
+    def losses(self) -> dict[str, float | None]:
+        """Both variants of the loss."""
+        return {"loss": self.loss.a, "loss_b": self.loss.b} if self.loss else {"loss": None, "loss_b": None}
+
+    def sizes(self) -> dict[str, float | None]:
+        """Count and sizes of the equivalence classes, and the number of suppressed rows."""
+        keys = {"classes": "count", "smallest": "smallest", "mean": "mean", "largest": "largest"}
+        sizes = self.classes.model_dump() if self.classes else {}
+        return {**{name: sizes.get(key) for name, key in keys.items()}, "suppressed": self.suppressed}
+
+
+class MethodResult(ReleaseNumbers):
+    """One method: its measured levels, loss and cost, or the reason why there is no release."""
 
     method: dict[str, dict[str, Any]]  # as a recipe writes it
     ok: bool
     measured: tuple[MeasuredLevel, ...] = ()
-    loss: LossRecord | None = None
-    classes: ClassSizes | None = None
-    suppressed: Count | None = None
-    joint: float | None = None  # total variation of all secrets as one, where there are several
+    joint: float | None = None  # total variation of the joint distribution, if there are several sensitive attributes
     seconds: float
-    megabytes: float | None  # None where the system does not tell
+    megabytes: float | None  # None if the system does not report it
     reason: str | None = None
 
     @classmethod
     def of(
         cls, method: dict[str, dict[str, Any]], certificate: Certificate, seconds: float, megabytes: float | None
     ) -> MethodResult:
-        """The row of a release."""
+        """The row of one release."""
         return cls(
             method=method,
             ok=certificate.ok,
@@ -71,66 +84,72 @@ class MethodResult(Record):
 
     @property
     def name(self) -> str:
-        """The method with the parameters that are not its defaults.
+        """The method with the parameters that are not its defaults."""
+        return method_text(self.method)
 
-        >>> MethodResult(method={"sabre": {"fill": "knn"}}, ok=False, seconds=0, megabytes=None).name
-        'sabre(fill=knn)'
-        """
-        ((name, params),) = self.method.items()
-        given = ", ".join(f"{key}={value}" for key, value in params.items())
-        return f"{name}({given})" if given else name
+
+def method_text(method: dict[str, dict[str, Any]]) -> str:
+    """A method as a recipe writes it, in one word.
+
+    >>> method_text({"sabre": {"fill": "knn"}})
+    'sabre(fill=knn)'
+    """
+    ((name, params),) = method.items()
+    given = ", ".join(f"{key}={value}" for key, value in params.items())
+    return f"{name}({given})" if given else name
 
 
 class Comparison(Document):
-    """One row for each method: those that keep the guarantees by loss, then those that made no release.
+    """One row per method: those that meet the guarantees by loss, then those without a release.
+
+    Args:
+        rows: rows of the table.
+        guarantees: the requested guarantees in words.
+        measures: one per guarantee; empty in comparisons of earlier versions.
+        seed: seed of the runs.
+        methods: the result of each method.
 
     >>> row = MethodResult(method={"burel": {}}, ok=False, seconds=0.5, megabytes=None, reason="burel needs a likeness")
     >>> print(Comparison(closeknit="0.1.0", rows=9, guarantees=("k-anonymity, k = 2",), seed=7, methods=(row,)))
     (1) k-anonymity, k = 2
     <BLANKLINE>
     method  loss  (1)  classes  sizes  suppressed  seconds  MB
-    burel   -     -    -        -      -         0.50     -
+    burel   -     -    -        -      -           0.50     -
     <BLANKLINE>
-    burel made no release: burel needs a likeness
+    burel has no release: burel needs a likeness
     """
 
     what: ClassVar[str] = "the comparison"
     where: ClassVar[str] = "use a comparison.json as 'closeknit compare' writes it"
 
-    rows: Count  # of the table
+    rows: Count
     guarantees: tuple[str, ...]
-    measures: tuple[Measure, ...] = ()  # one for each guarantee; none in comparisons made before there were pictures
+    measures: tuple[Measure, ...] = ()
     seed: int
     methods: tuple[MethodResult, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether at least one method keeps the guarantees."""
+        """Whether at least one method meets the guarantees."""
         return self.best is not None
 
     @property
     def best(self) -> MethodResult | None:
-        """The row of least loss; None where no method keeps the guarantees."""
+        """The row of least loss; None if no method meets the guarantees."""
         return next((row for row in self.methods if row.ok), None)
 
     def records(self) -> list[dict[str, object]]:
-        """Each row flat, its names the same in every row: a line of a CSV file."""
+        """One flat record per method, with the same names in each: the lines of a CSV file."""
         return [self._flat(row) for row in self.methods]
 
     def _flat(self, row: MethodResult) -> dict[str, object]:
-        size, loss = row.classes, row.loss
         levels = [measured.level for measured in row.measured] or [None] * len(self.guarantees)
         return {
             "method": row.name,
             "ok": row.ok,
-            "loss": loss and loss.a,
-            "loss_b": loss and loss.b,
-            **{f"reached: {guarantee}": level for guarantee, level in zip(self.guarantees, levels, strict=True)},
-            "classes": size and size.count,
-            "smallest": size and size.smallest,
-            "mean": size and size.mean,
-            "largest": size and size.largest,
-            "suppressed": row.suppressed,
+            **row.losses(),
+            **{f"measured: {guarantee}": level for guarantee, level in zip(self.guarantees, levels, strict=True)},
+            **row.sizes(),
             "joint": row.joint,
             "seconds": row.seconds,
             "megabytes": row.megabytes,
@@ -138,7 +157,7 @@ class Comparison(Document):
         }
 
     def grid(self) -> list[list[str]]:
-        """The table for people, shorter than `records`: a heading and a row for each method, guarantees by their numbers."""
+        """The printed table, shorter than `records`: a heading and one row per method, guarantees by their numbers."""
         joint = ["joint"] if any(row.joint is not None for row in self.methods) else []
         numbers = [f"({i})" for i in range(1, len(self.guarantees) + 1)]
         return [
@@ -150,28 +169,27 @@ class Comparison(Document):
         size, loss = row.classes, row.loss
         return [
             row.name,
-            f"{loss.a:.4f}" if loss else NOTHING,
+            render_number(loss.a if loss else None, ".4f"),
             *([measured.text for measured in row.measured] or [NOTHING] * len(self.guarantees)),
             *([f"{size.count:,}", f"{size.smallest:,}-{size.largest:,}"] if size else [NOTHING] * 2),
-            NOTHING if row.suppressed is None else f"{row.suppressed:,}",
-            *([NOTHING if row.joint is None else f"{row.joint:.4g}"] if joint else []),
+            render_number(row.suppressed, ","),
+            *([render_number(row.joint)] if joint else []),
             f"{row.seconds:,.2f}",
-            NOTHING if row.megabytes is None else f"{row.megabytes:,.1f}",
+            render_number(row.megabytes, ",.1f"),
         ]
 
     def legend(self) -> list[str]:
-        """What the numbers over the columns stand for."""
+        """The guarantee behind each number in the heading."""
         return [f"({i}) {guarantee}" for i, guarantee in enumerate(self.guarantees, 1)]
 
     def refusals(self) -> list[str]:
-        """Why a method made no release, one sentence each."""
-        return [f"{row.name} made no release: {row.reason}" for row in self.methods if row.reason is not None]
+        """Why a method has no release, one sentence each."""
+        return [f"{row.name} has no release: {row.reason}" for row in self.methods if row.reason is not None]
 
     def summary(self) -> Summary:
-        """A row for each method, the least loss first."""
+        """One row per method, the least loss first."""
         title = f"Comparison of {len(self.methods)} methods on {self.rows:,} rows, least loss first"
         return Summary(title, self.grid(), [*self.legend(), *self.refusals()])
 
     def __str__(self) -> str:
-        refusals = self.refusals()
-        return "\n".join([*self.legend(), "", *align_grid(self.grid()), *([""] if refusals else []), *refusals])
+        return print_grid(self.legend(), self.grid(), self.refusals())

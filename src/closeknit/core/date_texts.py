@@ -1,7 +1,7 @@
-"""Dates as text: the labels that closeknit writes, ISO date-times, other ways to write a day, and formats such as %d.%m.%Y.
+"""Dates as text: the labels that closeknit writes, ISO date-times, other common notations, and formats such as %d.%m.%Y.
 
-How a column writes its dates is decided once, from all its values: 03/04/2024 alone has two readings, next to 17/04/2024 one.
-A time of day that follows the date is read with it; a time zone is not applied, so that the day is the one that is written.
+The format of a column is decided once, from all its values: 03/04/2024 alone has two readings, next to 17/04/2024 only one.
+A time of day after the date is read with it; a time zone is not applied, so the day is the one that is written.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cache
 
-from closeknit.core.errors import BadInput
-from closeknit.core.kinds import BadValue
+from closeknit.core.errors import BadInput, BadValue
 
 LEVELS = ("minute", "hour", "day", "month", "quarter", "year", "decade")
 ISO = "iso"  # the name of the format that labels and ISO date-times have
@@ -22,21 +21,8 @@ Moment = tuple[str, datetime]  # level, and the first moment of its unit
 _LABEL = re.compile(r"(\d{4})(?:(s)|-Q([1-4])|-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d))?)?)?)?", re.ASCII)
 _TIME = r"(?:[T ] ?(?P<H>\d\d?)(?::(?P<M>\d\d)(?::\d\d(?:[.,]\d+)?)?)?(?: ?(?:Z|[+-]\d\d(?::?\d\d)?))?)"
 _DAY_FIRST_OR_LAST = re.compile(rf"(?:(\d{{4}})([./])\d\d?\2\d\d?|(\d\d?)([./-])(\d\d?)\4\d{{4}}){_TIME}?", re.ASCII)
-_MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-)
-_MONTH_OF = {name[:length]: i for i, name in enumerate(_MONTHS, 1) for length in (3, len(name))}
+_MONTHS = "january february march april may june july august september october november december"
+_MONTH_OF = {name[:length]: i for i, name in enumerate(_MONTHS.split(), 1) for length in (3, len(name))}
 _DIRECTIVES = {
     "Y": r"(?P<Y>\d{4})",
     "m": r"(?P<m>\d\d?)",
@@ -53,7 +39,7 @@ _DIRECTIVES = {
 
 
 def read_label(text: str) -> Moment | None:
-    """Level and first moment of a label as it is written in a release; None if it is none.
+    """Level and first moment of a label of a release; None if the text is no such label.
 
     >>> read_label("2024-Q1"), read_label("17.03.2024")
     (('quarter', datetime.datetime(2024, 1, 1, 0, 0)), None)
@@ -78,7 +64,7 @@ def read_label(text: str) -> Moment | None:
 
 
 def read_dates(texts: Sequence[str], format: str | None) -> list[Moment]:
-    """Every text as a date; without a format the way they are written is detected. What does not fit is refused.
+    """Every text as a date; without a format, the format is detected. A text that does not fit is refused.
 
     >>> read_dates(["17.03.2024 13:45", "01.02.2024"], None)
     [('minute', datetime.datetime(2024, 3, 17, 13, 45)), ('day', datetime.datetime(2024, 2, 1, 0, 0))]
@@ -96,7 +82,7 @@ def read_dates(texts: Sequence[str], format: str | None) -> list[Moment]:
 
 
 def detect_format(texts: Sequence[str]) -> str:
-    """How the dates of a column are written, judged by the first and settled by all; `iso` for everything in ISO form.
+    """The format of a column's dates, proposed by the first and confirmed by all; `iso` for everything in ISO form.
 
     >>> detect_format(["01/02/2024", "20/02/2024"]), detect_format(["2024-03-17T13:45:10Z"])
     ('%d/%m/%Y', 'iso')
@@ -115,22 +101,22 @@ def detect_format(texts: Sequence[str]) -> str:
     if day_first is not None and month_first is not None:
         early, late = sorted((day_first, month_first))
         what = f"'{texts[late]}' has day and month in another order than '{texts[early]}'"
-        raise BadValue(late, what, "write all dates of the column in one way")
+        raise BadValue(late, what, "write all dates of the column in one format")
     unclear = next((i for i, one, two in alike if one != two), None)
     if day_first is None and month_first is None and unclear is not None:
-        raise BadValue(unclear, both_readings(texts[unclear]), f'say which: format: "{day}" or format: "{month}"')
+        raise BadValue(unclear, both_readings(texts[unclear]), f'choose one: format: "{day}" or format: "{month}"')
     return month if month_first is not None else day
 
 
 def possible_formats(texts: Sequence[str]) -> list[str]:
-    """Every way of writing in which all these texts are dates, of those that are detected.
+    """All formats that are detected and in which all these texts are dates.
 
     >>> possible_formats(["03/04/2024", "05/06/2024"]), possible_formats(["1.2.3"])
     (['%d/%m/%Y', '%m/%d/%Y'], [])
     """
     days = [order.replace("-", sign) for sign in "./-" for order in ("%d-%m-%Y", "%m-%d-%Y")]
-    ways = [ISO, *days, "%Y/%m/%d", "%Y.%m.%d"]
-    return [format for format in ways if texts and all(map(reader(format), texts))]
+    formats = [ISO, *days, "%Y/%m/%d", "%Y.%m.%d"]
+    return [format for format in formats if texts and all(map(reader(format), texts))]
 
 
 def both_readings(text: str) -> str:
@@ -139,16 +125,13 @@ def both_readings(text: str) -> str:
     >>> both_readings("03/04/2024")
     "'03/04/2024' is 2024-04-03 with the day first and 2024-03-04 with the month first"
     """
-    one, two, year = re.findall(r"\d+", text)[:3]
-    return (
-        f"'{text}' is {year}-{int(two):02}-{int(one):02} with the day first and {year}-{int(one):02}-{int(two):02} "
-        "with the month first"
-    )
+    one, two, year = map(int, re.findall(r"\d+", text)[:3])
+    return f"'{text}' is {year}-{two:02}-{one:02} with the day first and {year}-{one:02}-{two:02} with the month first"
 
 
 @cache
 def reader(format: str) -> Callable[[str], Moment | None]:
-    """What reads one text of this format, giving None for any other text; a time of day may follow a format without one.
+    """A function that reads a text of this format and returns None for any other text; a time of day may follow the date.
 
     >>> reader("%d %b %Y")("17 Mar 2024")
     ('day', datetime.datetime(2024, 3, 17, 0, 0))
@@ -226,5 +209,5 @@ def _misfit(index: int, texts: Sequence[str], format: str) -> BadValue:
     right = f"write it as {form}, or declare it as missing"
     other = next((other for other in texts if reader(format)(other)), None)
     if other is not None and (read_iso(text) or (shape and (shape[2] or shape[4]) not in format)):
-        return BadValue(index, f"'{text}' is written in another way than '{other}'", right)
+        return BadValue(index, f"'{text}' has another format than '{other}'", right)
     return BadValue(index, f"'{text}' is not a date", right)

@@ -1,8 +1,8 @@
 """`Date`: days (or hours, minutes) under months, quarters, years and decades. Leaves are the dates that occur.
 
-A node costs the share of the calendar that it covers, counted in units of the finest level: of days, "2024-03" is 31 of
-all between the bounds (variant B: 30 of one less). So a recipient computes the same from the written cells, whichever
-dates occurred. Cells are written as ISO labels, whatever the raw dates looked like (`date_texts`).
+The loss of a node is the share of the calendar that it covers, in units of the finest level: with days, "2024-03" is 31 of
+all between the bounds (variant B: 30 of one less). A recipient therefore computes the same loss from the written cells,
+whichever dates occur. Cells are written as ISO labels, whatever the format of the raw dates (`date_texts`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 
 from closeknit.core.date_texts import EXAMPLE, ISO, LEVELS, is_day, read_dates, read_label, reader
 from closeknit.core.domain import Domain, Values
-from closeknit.core.errors import BadInput, suggest_name
-from closeknit.core.kinds import BadValue, Kind, Losses, bind_tree, leaf_losses, texts_of
+from closeknit.core.errors import BadInput, BadValue, suggest_name
+from closeknit.core.kinds import Kind, Losses, bind_tree, leaf_losses, texts_of
 from closeknit.core.params import spec
 from closeknit.core.tree import STAR, Int32, Tree
 
@@ -43,7 +43,7 @@ def _label(unit: int, level: str) -> str:
 
 
 def _start(unit: int, level: str) -> datetime:
-    """First moment of the unit; beyond the calendar's ends, its ends."""
+    """First moment of the unit, clipped to the calendar."""
     if level in _MINUTES:
         days, minutes = divmod(unit * _MINUTES[level], 1440)
         if days > Day.max.toordinal():
@@ -64,11 +64,14 @@ def _finest_units(moment: datetime, level: str, finest: str) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Date:
-    """A column of dates; `levels` from the finest wanted to the coarsest, `lo` and `hi` as ISO days.
+class Date(Kind):
+    """A column of dates.
 
-    `format` says how the raw dates are written ("%d.%m.%Y", or "iso"); without it that is detected from all values of the
-    column. Finer parts of a value than the finest level are cut off.
+    Args:
+        levels: levels from the finest to the coarsest; finer parts of a value are cut off.
+        lo: first day that may occur, in ISO form.
+        hi: last day that may occur.
+        format: format of the raw dates ("%d.%m.%Y", or "iso"); detected from all values of the column if None.
 
     >>> domain, codes = Date().bind(np.array(["2024-03-17", "2024-01-02", "2031-05-01"], dtype=object))
     >>> codes.tolist(), domain.labels(np.array([0, 0, 1]), np.array([0, 1, 2]))
@@ -120,7 +123,7 @@ class Date:
     def bind(self, values: Values) -> tuple[Domain, Int32]:
         """Leaves are the dates that occur, cut to the finest level; their numbers count its units (days, months...).
 
-        A node weighs its units between the declared bounds, or else between the first and the last date.
+        The loss of a node counts its units between the declared bounds, or else between the first and the last date.
         """
         units = self._units(values)
         if not units:
@@ -153,8 +156,8 @@ class Date:
         for i, moment in enumerate(read_dates(texts, ISO if typed else self.format)):
             if not self._fits(moment[0]):
                 fine = {level for level in ("day", self.finest) if self._fits(level)}
-                ways = " or ".join(sorted(_label(_unit(EXAMPLE, level), level) for level in fine))
-                right = f"write it as {ways}, or declare it as missing"
+                examples = " or ".join(sorted(_label(_unit(EXAMPLE, level), level) for level in fine))
+                right = f"write it as {examples}, or declare it as missing"
                 raise BadValue(i, f"'{texts[i]}' is not as fine as the level {self.finest}", right)
             units.append(_unit(moment[1], self.finest))
             if (bounds := self.bounds) and not bounds[0] <= units[-1] <= bounds[1]:
@@ -163,7 +166,7 @@ class Date:
         return units
 
     def _fits(self, level: str) -> bool:
-        """Whether a raw value of this level belongs to a unit of the finest level: days and finer do, and that level itself."""
+        """Whether a raw value of this level belongs to one unit of the finest level."""
         return level == self.finest or (level in _MINUTES and LEVELS.index(level) <= LEVELS.index(self.finest))
 
     def losses(self, cells: Sequence[str]) -> Losses:
@@ -192,7 +195,7 @@ class Date:
         return leaf_losses(counts, span[1] - span[0] + 1, [cell == STAR for cell in cells])
 
     def publish_kind(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
-        """As declared, for written cells: without bounds these are the calendar over which the loss is measured."""
+        """As declared, without the format of the raw dates."""
         return without_format(self)
 
     def spec(self) -> dict[str, Any]:
@@ -225,20 +228,20 @@ def date(levels: Sequence[str] | None = None, lo: str | None = None, hi: str | N
     """A column of dates.
 
     Args:
-        levels: from the finest wanted to the coarsest, out of minute, hour, day, month, quarter, year and decade; days and
-            all coarser ones if left out. Finer parts of a value are cut off.
+        levels: from the finest to the coarsest, out of minute, hour, day, month, quarter, year and decade; days and all
+            coarser ones if left out. Finer parts of a value are cut off.
         lo: first day that may occur, in ISO form; the loss is measured between `lo` and `hi`.
         hi: last day that may occur.
-        format: how the raw dates are written, such as "%d.%m.%Y" or "iso"; detected from all values if left out.
+        format: format of the raw dates, such as "%d.%m.%Y" or "iso"; detected from all values if left out.
 
     >>> date(["month", "year"], format="%d.%m.%Y")
     Date(levels=('month', 'year'), lo=None, hi=None, format='%d.%m.%Y')
     """
-    return Date(DAY_LEVELS if levels is None else levels, lo, hi, format)  # type: ignore[arg-type]  # made a tuple there
+    return Date(DAY_LEVELS if levels is None else levels, lo, hi, format)  # type: ignore[arg-type]
 
 
 def without_format(kind: Kind) -> Kind:
-    """The kind of the same column as it is written: in ISO form, whatever the raw dates looked like.
+    """The kind of the same column in a release: dates in ISO form, whatever the format of the raw dates.
 
     >>> without_format(date(format="%d.%m.%Y")) == date()
     True
@@ -247,7 +250,7 @@ def without_format(kind: Kind) -> Kind:
 
 
 def with_format(kind: Kind) -> Kind:
-    """The kind of a column whose values come one by one: nothing can be detected of them, so dates are ISO unless declared.
+    """The kind of a column whose values arrive one by one: a format cannot be detected, so dates are ISO unless declared.
 
     >>> with_format(date()).format
     'iso'
@@ -256,7 +259,7 @@ def with_format(kind: Kind) -> Kind:
 
 
 def date_of_labels(labels: Sequence[str]) -> Date:
-    """The kind whose finest level is that of the finest of these written labels, days at the coarsest.
+    """The kind whose finest level is that of the finest of these written labels, at most days.
 
     >>> date_of_labels(["2024-03", "2024-03-17T13"]).finest
     'hour'

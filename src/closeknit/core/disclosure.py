@@ -1,13 +1,12 @@
-"""How likely a value of the secret is for somebody whose profile is known, over all buckets that the profile fits into.
+"""The probability of a sensitive value for a person with a known profile, over all buckets that match the profile.
 
-With the share f(t,B) of rows of a bucket B that look like t (the product over the column groups) and the distribution D(t,B)
-of the secret beside its known part: `p(t,s) = sum_B p(t,B) D(t,B)[s]`, where p(t,B) is f(t,B) times the size of the bucket
-("size") or f(t,B) alone ("paper"), divided by the sum over all buckets. If all ways to put the groups of a bucket together are
-equally likely, "size" is the expected share of the value among the rows that look like t; "paper" is so for equal buckets
-alone.
+With the share f(t,B) of rows of a bucket B that match the profile t (the product over the column groups) and the distribution
+D(t,B) of the sensitive attribute given the known part of its group: `p(t,s) = sum_B p(t,B) D(t,B)[s]`, where p(t,B) is f(t,B)
+times the size of the bucket ("size") or f(t,B) alone ("paper"), divided by the sum over all buckets. If all combinations of the
+groups of a bucket are equally likely, "size" is the expected share of the value among the rows that match t; "paper" is the
+same only for buckets of equal size.
 
-Suppressed secrets (-1) count for nothing. Cost: one sort of the rows, and for each profile a search in the buckets of its
-rarest code, never in all.
+Suppressed values (-1) do not count. Cost: one sort of the rows, and per profile a search in the buckets of its rarest code.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ WEIGHTS = ("size", "paper")
 def worst_disclosure(slices: Slices, profiles: Int32, weight: str) -> tuple[float, int, int]:
     """The largest p(t,s) over some profiles, the place of the first profile that has it, and the value's code.
 
-    (0.0, -1, -1) where no profile fits anywhere.
+    (0.0, -1, -1) if no profile matches any bucket.
 
     >>> bucket, secret = np.zeros(3, np.int32), np.array([0, 0, 1], np.int32)
     >>> known = np.zeros((3, 1), np.int32)
@@ -55,7 +54,7 @@ def worst_disclosure(slices: Slices, profiles: Int32, weight: str) -> tuple[floa
 
 
 def exact_disclosure(slices: Slices, profile: Int32, weight: str) -> dict[int, Fraction]:
-    """p(t,s) of one profile in rationals: value -> share, values that cannot be left out.
+    """p(t,s) of one profile in rationals: value -> share, only values that are possible.
 
     >>> bucket, secret = np.zeros(3, np.int32), np.array([0, 0, 1], np.int32)
     >>> exact_disclosure(Slices(bucket, np.zeros((3, 1), np.int32), 0, secret), np.zeros(1, np.int32), "size")
@@ -75,8 +74,8 @@ def keeps_diverse(slices: Slices, profiles: Int32, l: Fraction, weight: str) -> 
     index, (_, distinct) = _Index.of(slices), _distinct(profiles)
     level, _, matches, failing = index.floats(distinct, weight, most_alike(len(slices.secret), l))
     if ((failing > 0) & (matches == 1)).any():
-        return False  # one bucket alone decides, in whole numbers
-    open_ = failing > 0  # where no bucket fails alone, none does with others
+        return False  # decided by one bucket, in whole numbers
+    open_ = failing > 0  # if no bucket fails alone, their mean does not fail
     close = near(level, float(1 / l)) | (level < 0)
     if (open_ & ~close & (level > float(1 / l))).any():
         return False
@@ -87,7 +86,7 @@ def keeps_diverse(slices: Slices, profiles: Int32, l: Fraction, weight: str) -> 
 
 
 def matching_buckets(slices: Slices, profiles: Int32) -> Int64:
-    """How many buckets each profile fits into.
+    """How many buckets each profile matches.
 
     >>> known = np.array([[0, 5], [1, 5], [1, 6]], np.int32)
     >>> slices = Slices(np.array([0, 0, 1], np.int32), known, 1, np.zeros(3, np.int32))
@@ -98,7 +97,7 @@ def matching_buckets(slices: Slices, profiles: Int32) -> Int64:
 
 
 def most_alike(rows: int, l: Fraction) -> Int64:
-    """For 0, 1, ... rows: how many may have the same value, so that none has more than a share of 1/l.
+    """For 0, 1, ... rows: how many may have the same value if no value may exceed the share 1/l.
 
     >>> most_alike(4, Fraction(2)).tolist()
     [0, 0, 1, 1, 2]
@@ -109,7 +108,7 @@ def most_alike(rows: int, l: Fraction) -> Int64:
 
 
 def list_profiles(slices: Slices, most: int) -> Int32 | None:
-    """All profiles that fit into some bucket, whether there are such rows or not; None if there are more than `most` to count.
+    """All profiles that match some bucket, whether such rows exist or not; None if there are more than `most`.
 
     >>> known = np.array([[0, 5], [1, 5], [1, 6]], np.int32)
     >>> profiles = list_profiles(Slices(np.array([0, 0, 1], np.int32), known, 1, np.zeros(3, np.int32)), 10)
@@ -142,16 +141,16 @@ def _distinct(profiles: Int32) -> tuple[Int64, Int32]:
 
 @dataclass(frozen=True, eq=False)
 class _Index:
-    """Which buckets each code of a column group stands in; codes and values numbered without gaps."""
+    """The buckets that contain each code of a column group; codes and values are numbered without gaps."""
 
     postings: Postings
     place: int
     codes: tuple[Int32, ...]  # per group: the codes that occur
-    values: Int32  # the values of the secret that occur
+    values: Int32  # the sensitive values that occur
 
     @classmethod
     def of(cls, slices: Slices) -> _Index:
-        """From the rows of a release: bucket by bucket, and beside the secret's group its values."""
+        """From the rows of a release."""
         sizes, seen = slices.sizes, slices.secret >= 0
         values, value_of = np.unique(slices.secret[seen], return_inverse=True)
         found: list[tuple[Int64, Int64]] = []
@@ -160,14 +159,14 @@ class _Index:
         at = 0
         codes = tuple(np.unique(column) for column in slices.known.T)
         for i, names in enumerate(codes):
-            rows = seen if i == slices.place else np.ones_like(seen)  # a suppressed secret is no candidate
+            rows = seen if i == slices.place else np.ones_like(seen)  # a suppressed value is no candidate
             keys = np.searchsorted(names, slices.known[rows, i]) * len(sizes) + slices.bucket_of[rows]
             cells, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
             base.append(sum(len(part) for part in starts))
             starts.append(at + np.searchsorted(cells, np.arange(len(names) + 1) * len(sizes)))
             if i == slices.place:
-                beside, value_counts = np.unique(place * max(len(values), 1) + value_of, return_counts=True)
-                owner = at + beside // max(len(values), 1)
+                pairs, value_counts = np.unique(place * max(len(values), 1) + value_of, return_counts=True)
+                owner = at + pairs // max(len(values), 1)
             found.append((cells % len(sizes), counts))
             at += len(cells)
         buckets, counts = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -178,13 +177,13 @@ class _Index:
             buckets.astype(np.int32),
             counts,
             np.searchsorted(owner, np.arange(at + 1)),
-            (beside % max(len(values), 1)).astype(np.int32),
+            (pairs % max(len(values), 1)).astype(np.int32),
             value_counts,
         )
         return cls(postings, slices.place, codes, values)
 
     def encode_profiles(self, profiles: Int32) -> Int32:
-        """Profiles in the numbers used here; -1 for what does not occur."""
+        """Profiles in the numbering of this index; -1 for codes that do not occur."""
         columns = []
         for names, column in zip(self.codes, profiles.T, strict=True):
             at = np.minimum(np.searchsorted(names, column), len(names) - 1)
@@ -192,7 +191,7 @@ class _Index:
         return np.stack(columns, axis=1).astype(np.int32)
 
     def floats(self, profiles: Int32, weight: str, allowed: Int64) -> tuple[NDArray[np.float64], Int32, Int64, Int64]:
-        """Per profile: the largest p(t,s) (-1 where a float cannot tell), its value, buckets, and those that fail alone."""
+        """Per profile: the largest p(t,s) (-1 if a float cannot decide), its value, matching buckets, and failing ones."""
         width = max(len(self.values), 1)
         level, value, *counts = disclosures(
             self.postings, self.place, self.encode_profiles(profiles), weight == "size", allowed, width

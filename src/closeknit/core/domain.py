@@ -1,4 +1,4 @@
-"""`Domain`: what a kind of column becomes once it has met a table: leaf codes, and the written label of every range of them."""
+"""`Domain`: a kind of column bound to a table: its leaf codes, and the written label of every range of them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.errors import BadValue
 from closeknit.core.exact import plain_number
 from closeknit.core.folding import first_alike
 from closeknit.core.tree import STAR, Int32, Tree
@@ -22,53 +23,86 @@ RANGE_TEXT = re.compile(rf"\s*[\[(]\s*({NUMBER})\s*[,;]\s*({NUMBER})\s*[\])\[]\s
 LOOKS_WRITTEN = re.compile(r"\s*(\*|[\[(].*[,;].*[\])\[])\s*")
 
 Values = NDArray[np.generic]
+Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Domain:
     """The leaves of one column. Code `size` is the missing leaf.
 
-    Without a tree every range of codes may be written (numbers); with one, ranges are widened to their lowest node.
-    `numbers` holds the ascending value of each leaf where distance between leaves has a meaning.
+    Args:
+        texts: the text of each leaf.
+        tree: the tree over the leaves: a range is widened to its lowest node. None if every range of codes may be written.
+        numbers: the ascending value of each leaf, if the distance between leaves has a meaning.
+        bounds: declared bounds of the numbers.
+        step: ranges end at multiples of it if `snap` is set.
+        snap: whether ranges always end at steps.
+        proposed: whether the step is derived from the data.
+        node_loss: loss of each node, variant A, if it is not its share of the leaves (dates, prefixes).
+        default_distance: ground distance of t-closeness, if the leaves alone do not determine it (dates).
+        declared: whether the leaves are declared: then those without rows count in an ordered distance, too.
+        ends: both ends of each leaf, if leaves are ranges themselves (bins).
     """
 
     texts: tuple[str, ...]
     tree: Tree | None = None
-    numbers: NDArray[np.float64] | None = None
-    bounds: tuple[float, float] | None = None  # declared; else the outermost numbers
+    numbers: Reals | None = None
+    bounds: tuple[float, float] | None = None
     step: float | None = None
-    snap: bool = False  # ranges always end at steps
-    proposed: bool = False  # the step was read off the data
-    node_loss: NDArray[np.float64] | None = None  # variant A, where it is no share of the leaves (dates, prefixes)
-    default_distance: str | None = None  # of t-closeness, where the kind says more than the leaves do (dates)
-    declared: bool = False  # leaves were declared: those that nobody has count in an ordered distance all the same
-    ends: tuple[tuple[str, str], ...] | None = None  # both ends of each leaf, where a leaf is a range itself (bins)
+    snap: bool = False
+    proposed: bool = False
+    node_loss: Reals | None = None
+    default_distance: str | None = None
+    declared: bool = False
+    ends: tuple[tuple[str, str], ...] | None = None
 
     @property
     def size(self) -> int:
-        """Number of leaves, the missing one not counted."""
+        """Number of leaves, without the missing one."""
         return len(self.texts)
 
     @property
     def ordered(self) -> bool:
-        """Whether the order of the leaves carries a distance."""
+        """Whether the leaves have a distance along their order."""
         return self.numbers is not None
 
     @property
-    def node_losses(self) -> NDArray[np.float64]:
+    def counts_leaves(self) -> bool:
+        """Whether a written cell is a run of leaves (a tree, or numbers in bins) and not a range of numbers."""
+        return self.tree is not None or self.ends is not None
+
+    @property
+    def number_span(self) -> tuple[float, float]:
+        """The declared bounds of the numbers, or else the outermost numbers."""
+        if self.bounds is not None or self.numbers is None or not self.size:
+            return self.bounds or (0.0, 0.0)
+        return float(self.numbers[0]), float(self.numbers[-1])
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """Both ends of the whole domain, as `*` covers it: first and last code if leaves are counted, else numbers.
+
+        >>> Domain(("30", "41"), numbers=np.array([30.0, 41.0])).span, Domain(("f", "m"), ends=(("f", "f"), ("m", "m"))).span
+        ((30.0, 41.0), (0.0, 1.0))
+        """
+        return (0.0, float(max(self.size - 1, 0))) if self.counts_leaves else self.number_span
+
+    @property
+    def node_losses(self) -> Reals:
         """Loss of each node of the tree, variant A: what methods minimize."""
         assert self.tree is not None
         return self.tree.node_loss() if self.node_loss is None else self.node_loss
 
     @cached_property
     def _first_alike(self) -> Int32 | None:
-        # numbers and dates are leaves by value, whatever their spelling
+        # numbers and dates are compared by value, whatever their spelling
         return first_alike(self.texts) if self.numbers is None else None
 
     def folding(self, counts: NDArray[np.int64]) -> Int32 | None:
-        """For each leaf, the missing one too, the first leaf with rows that looks like it; None where none of these look alike.
+        """For each leaf, including the missing one, the first leaf with rows that looks like it; None if none look alike.
 
-        `counts`: the rows of each leaf. Leaves without rows stand for themselves: a spelling that nobody uses moves no value.
+        Args:
+            counts: rows of each leaf; a leaf without rows represents itself, because an unused spelling changes no value.
 
         >>> domain = Domain(("Flu", "flu", "flu ", "gout"))
         >>> domain.folding(np.array([0, 2, 1, 3, 0])).tolist(), domain.folding(np.array([0, 2, 0, 3, 0]))
@@ -85,7 +119,7 @@ class Domain:
         return leaf_of
 
     def labels(self, lo: Int32, hi: Int32, snap: bool = False) -> list[str]:
-        """The written cell of each range: one value as itself, a range or node by its name, missing as '', a mix as `*`."""
+        """The written cell of each range: a value, a range, the name of a node, '' for missing, `*` for a mix."""
         if self.tree is not None:
             names = self.tree.labels
             return [names[node] for node in self.tree.cover(lo, hi)]
@@ -103,16 +137,16 @@ class Domain:
         first, last = (self.texts[lo], self.texts[hi]) if self.ends is None else (self.ends[lo][0], self.ends[hi][1])
         return f"[{first}, {last}]"
 
-    def positions(self) -> NDArray[np.float64]:
-        """Each leaf on a line from 0 to 1: numbers by value inside their bounds, other leaves by their order."""
-        if self.numbers is None or self.size == 0:
+    def positions(self) -> Reals:
+        """Each leaf on a line from 0 to 1: numbers by value inside their span, other leaves by their order."""
+        if self.numbers is None:
             return np.linspace(0.0, 1.0, self.size) if self.size > 1 else np.zeros(self.size)
-        low, high = self.bounds or (float(self.numbers[0]), float(self.numbers[-1]))
+        low, high = self.number_span
         return (self.numbers - low) / (high - low) if high > low else np.zeros(self.size)
 
 
 def snap_range(first: float, last: float, step: float, bounds: tuple[float, float] | None) -> tuple[float, float]:
-    """Both ends of a range moved outwards to the grid of the step, so that no end discloses a true value.
+    """Move both ends of a range outwards to multiples of the step, so that no end discloses a true value.
 
     >>> snap_range(0.31, 0.4, 0.1, None), snap_range(7, 10, 5, (0, 10))
     ((0.3, 0.5), (5.0, 10.0))
@@ -120,15 +154,15 @@ def snap_range(first: float, last: float, step: float, bounds: tuple[float, floa
     lowest, highest, grid = (Fraction(str(x)) for x in (first, last, step))
     if bounds is None:
         low, high = math.floor(lowest / grid) * grid, (math.floor(highest / grid) + 1) * grid
-    else:  # a value at the upper bound belongs to the cell below: alone it would be a range of one true value
+    else:  # a value at the upper bound belongs to the cell below; alone it would be a range of one true value
         bottom, top = (Fraction(str(end)) for end in bounds)
         cell = min(math.floor(lowest / grid), math.ceil(top / grid) - 1)
         low, high = max(cell * grid, bottom), min((math.floor(highest / grid) + 1) * grid, top)
     return float(low), float(high)
 
 
-def read_ranges(cells: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper end of written numeric cells; `*` and the empty cell give NaN; anything else raises `ValueError`.
+def read_ranges(cells: Sequence[str]) -> tuple[Reals, Reals]:
+    """Lower and upper end of written numeric cells; `*` and the empty cell give NaN; anything else raises `BadValue`.
 
     >>> [ends.tolist() for ends in read_ranges(["7", "[1, 2.5]"])]
     [[7.0, 1.0], [7.0, 2.5]]
@@ -140,8 +174,11 @@ def read_ranges(cells: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.f
             continue
         if match := RANGE_TEXT.fullmatch(cell):
             lo[i], hi[i] = float(match[1]), float(match[2])
+            if lo[i] > hi[i]:
+                raise BadValue(i, f"'{cell}' is not a range: its lower end is above its upper end", "write the lower end first")
         elif NUMBER_TEXT.fullmatch(cell):
             lo[i] = hi[i] = float(cell)
         else:
-            raise ValueError(i)
+            right = "write a number, a range like [20, 30], or '*'"
+            raise BadValue(i, f"'{cell}' is neither a number nor a range", right)
     return lo, hi

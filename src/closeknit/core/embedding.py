@@ -1,8 +1,8 @@
 """Leaves as points: Euclidean distance is then the distance that the sources give between two records.
 
-Numbers stand on one axis of length 1, by value. A tree's distance, `height(lowest common ancestor) / height(root)`, is an
-ultrametric, so one axis for every node below the root makes it Euclidean without any error: a leaf stands at
-`sqrt((height(parent)^2 - height(node)^2) / 2) / height(root)` on the axes of the nodes above it, at 0 on all others.
+Numbers lie on one axis of length 1, by value. A tree's distance, `height(lowest common ancestor) / height(root)`, is an
+ultrametric, so one axis per node below the root makes it Euclidean without error: a leaf has the coordinate
+`sqrt((height(parent)^2 - height(node)^2) / 2) / height(root)` on the axes of the nodes above it, and 0 on all others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from closeknit.core.domain import Domain
 from closeknit.core.tree import Int32, Tree
 
-MOST_AXES = 256  # of one tree; a larger one stands on a single axis, by its depth-first order
+MOST_AXES = 256  # of one tree; a larger tree has a single axis, its depth-first order
 
 Points = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ def leaf_points(domain: Domain) -> Points:
     """
     if domain.tree is not None and len(domain.tree.parent) <= MOST_AXES:
         return _tree_points(domain.tree)
-    # off the axis, beside its middle: between .87 and 1 away from every number
+    # missing lies off the axis, at its middle: between .87 and 1 away from every number
     positions = np.append(domain.positions(), 0.5)
     return np.stack([positions, np.where(np.arange(len(positions)) == domain.size, np.sqrt(0.75), 0.0)], axis=1)
 
@@ -46,7 +46,7 @@ def _tree_points(tree: Tree) -> Points:
 
 
 def embed_codes(codes: Int32, domains: Sequence[Domain]) -> list[Points]:
-    """The points of every column's codes, a block per column, axes that nobody leaves left out.
+    """The points of every column's codes, a block per column, without constant axes.
 
     >>> from closeknit.core.kinds import numeric
     >>> domain, ages = numeric().bind(np.array([30, 40, 50]))

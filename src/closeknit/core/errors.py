@@ -1,24 +1,31 @@
-"""Two kinds of trouble: the user's input is wrong (`BadInput`), or the guarantee cannot be kept (`Unsatisfiable`)."""
+"""Two kinds of error: the user's input is wrong (`BadInput`), or the guarantee cannot be met (`Unsatisfiable`)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-MOST_SAID = 1_000  # characters of one part of a sentence, which may quote a value of any length
+MOST_CHARACTERS = 1_000  # of one part of a sentence, which may quote a value of any length
 MOST_LISTED = 20  # names in a sentence
-MOST_COMPARED = 100  # characters of a name: comparing costs the square of it
+MOST_COMPARED = 100  # characters of a name: the cost of comparing grows with their square
 NEAR = 0.7  # how similar a name must be to be suggested, from 0 to 1
 
 
 class CloseknitError(Exception):
-    """Anything closeknit refuses to do; the message is one sentence made for the person who asked."""
+    """Base class of all errors that closeknit raises; the message is one sentence for the user."""
 
     status = 2
 
 
 class BadInput(CloseknitError):
-    """Input or usage that is wrong: what, where (file, column, row, value) and what would be right.
+    """Wrong input or usage: what is wrong, where (file, column, row), and what to do.
+
+    Args:
+        what: what is wrong, with the value.
+        file: the file.
+        column: the column.
+        row: the row, counted from 1.
+        right: what to do.
 
     >>> print(BadInput("'abc' is not a number", column="age", row=7, right="write digits, or declare it as missing"))
     column 'age', row 7: 'abc' is not a number; write digits, or declare it as missing
@@ -39,18 +46,46 @@ class BadInput(CloseknitError):
 
 
 def _clip(text: str) -> str:
-    return text if len(text) <= MOST_SAID else f"{text[: MOST_SAID // 2]} ... {text[-MOST_SAID // 2 :]}"
+    half = MOST_CHARACTERS // 2
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:half]} ... {text[-half:]}"
+
+
+class BadValue(Exception):
+    """One of several distinct values or cells does not fit; `located` adds column and row.
+
+    Args:
+        index: place of the value.
+        what: what is wrong with it.
+        right: what to do.
+    """
+
+    def __init__(self, index: int, what: str, right: str) -> None:
+        self.index, self.what, self.right = index, what, right
+        super().__init__(what)
+
+    def located(self, column: str | None = None, row: int | None = None) -> BadInput:
+        """The error for the user.
+
+        >>> print(BadValue(0, "'x' is not a number", "correct it").located("age", 7))
+        column 'age', row 7: 'x' is not a number; correct it
+        """
+        return BadInput(self.what, column=column, row=row, right=self.right)
 
 
 class Unsatisfiable(CloseknitError):
-    """A guarantee that cannot be kept: what was asked, what is reachable, and a hint. Nothing has been written.
+    """A guarantee that cannot be met. Nothing is written.
 
-    >>> print(Unsatisfiable("10-anonymity", "the table has 4 rows", "ask for k of at most 4"))
-    10-anonymity cannot be kept: the table has 4 rows; ask for k of at most 4
+    Args:
+        requested: the guarantee.
+        reachable: what is possible instead.
+        hint: what to do.
+
+    >>> print(Unsatisfiable("10-anonymity", "the table has 4 rows", "request k of at most 4"))
+    10-anonymity cannot be met: the table has 4 rows; request k of at most 4
     """
 
     status = 1
-    verdict = "cannot be kept"
+    verdict = "cannot be met"
 
     def __init__(self, requested: str, reachable: str, hint: str) -> None:
         self.requested, self.reachable, self.hint = requested, reachable, hint
@@ -58,7 +93,7 @@ class Unsatisfiable(CloseknitError):
 
 
 class Vacuous(Unsatisfiable):
-    """A guarantee that would be met and excludes nothing on this table. Nothing has been written.
+    """A guarantee that is met and excludes nothing on this table. Nothing is written.
 
     >>> print(Vacuous("t-closeness of sex, t = 0.9", "every value may stand alone in a class", "request less than 0.5"))
     t-closeness of sex, t = 0.9 is vacuous: every value may stand alone in a class; request less than 0.5
@@ -68,9 +103,11 @@ class Vacuous(Unsatisfiable):
 
 
 def suggest_name(given: object, known: Iterable[object]) -> str:
-    """What to write instead of a name that is unknown: the most similar known name, or else the known names.
+    """What to write instead of an unknown name: the most similar known name, or else the known names.
 
-    `given` is the unknown name and `known` are those that would be right. Case, spaces, `-` and `_` make no difference.
+    Args:
+        given: the unknown name; case, spaces, `-` and `_` make no difference.
+        known: the names that exist.
 
     >>> suggest_name("Age", ["age", "sex"]), suggest_name("zip", ["age", "sex"])
     ("did you mean 'age'?", 'choose one of: age, sex')

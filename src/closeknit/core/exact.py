@@ -1,7 +1,7 @@
 """Numbers mean what the user wrote: thresholds as rationals, and comparisons that a rounding error cannot decide.
 
-A float decides only when it is farther than `NEAR` from the limit; otherwise integers do, and decimals of 60 digits where a
-logarithm occurs (a logarithm of a rational other than 1 is irrational, so those digits always settle it).
+A float decides only if it is farther than `NEAR` from the limit; otherwise integers decide, or decimals of 60 digits if a
+logarithm occurs (the logarithm of a rational other than 1 is irrational, so the digits always decide).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def fraction(name: str, value: Number) -> Fraction:
         raise BadInput(f"{name}={value!r} is not a number")
     try:
         exponent = _EXPONENT.search(str(value))
-        if exponent and int(exponent[1]) > MOST_DIGITS:  # a rational writes all of its digits down
+        if exponent and int(exponent[1]) > MOST_DIGITS:  # a rational stores all of its digits
             raise BadInput(f"{name}={value!r} has too large an exponent")
         exact = Fraction(str(value))
         float(exact)
@@ -70,7 +70,7 @@ def at_most(numerators: Ints, denominators: Ints, limit: Fraction) -> Bools:
 
 
 def below(numerators: Ints, denominators: Ints, limit: Fraction) -> Bools:
-    """`numerator / denominator < limit`, exactly: the strict sister of `at_most`.
+    """`numerator / denominator < limit`, exactly: the strict version of `at_most`.
 
     >>> below(np.array([1, 1]), np.array([3, 4]), Fraction(1, 3)).tolist()
     [False, True]
@@ -90,7 +90,7 @@ def log(value: Fraction) -> Decimal:
 
 
 def decimal(value: Fraction) -> Decimal:
-    """The rational as a decimal of 60 digits, to stand beside `log`."""
+    """The rational as a decimal of 60 digits, to compare with `log`."""
     with localcontext() as context:
         context.prec = 60
         return Decimal(value.numerator) / Decimal(value.denominator)

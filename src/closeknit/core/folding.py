@@ -13,27 +13,15 @@ from numpy.typing import NDArray
 
 # Characters without a width of their own: soft hyphen, joiners, fillers, direction marks, invisible operators, selectors, tags.
 _RANGES = (
-    (0x00AD, 0x00AD),
-    (0x034F, 0x034F),
-    (0x061C, 0x061C),
-    (0x115F, 0x1160),
-    (0x17B4, 0x17B5),
-    (0x180B, 0x180F),
-    (0x200B, 0x200F),
-    (0x202A, 0x202E),
-    (0x2060, 0x206F),
-    (0x3164, 0x3164),
-    (0xFE00, 0xFE0F),
-    (0xFEFF, 0xFEFF),
-    (0xFFA0, 0xFFA0),
-    (0xE0000, 0xE007F),
-    (0xE0100, 0xE01EF),
+    "AD-AD 34F-34F 61C-61C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164-3164 FE00-FE0F FEFF-FEFF FFA0-FFA0 "
+    "E0000-E007F E0100-E01EF"
 )
-ZERO_WIDTH = dict.fromkeys(code for first, last in _RANGES for code in range(first, last + 1))
+_ENDS = [[int(end, 16) for end in ends.split("-")] for ends in _RANGES.split()]
+ZERO_WIDTH = dict.fromkeys(code for first, last in _ENDS for code in range(first, last + 1))
 
 
 def fold_text(text: str) -> str:
-    """The text without what the eye does not tell apart; equal results mean that two texts look alike.
+    """The text without differences that the eye does not see; equal results mean that two texts look alike.
 
     In this order, again until nothing changes: NFKC normalization, the characters of `ZERO_WIDTH` removed, case folding, runs
     of white space as one space with none at either end. The tables are those of Python's Unicode version.

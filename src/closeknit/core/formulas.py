@@ -1,10 +1,10 @@
-"""Text that a spreadsheet would run as a formula: which it is, how it is written safely, and how it is read back.
+"""Text that a spreadsheet would run as a formula: how to detect it, write it safely and read it back.
 
 Source: OWASP, "CSV Injection": a cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return may be run, and an
 apostrophe in front of it makes it text.
 
-Different from the source: a plain number with a sign (-5, +3.2) stays as it is, and a cell that begins with apostrophes and
-then such a sign gets one more. So no two texts become one, and removing one apostrophe gives the text back.
+Different from the source: a plain number with a sign (-5, +3.2) is not escaped, and a cell that begins with apostrophes and
+then such a sign gets one more. Distinct texts therefore remain distinct, and removing one apostrophe restores the text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from closeknit.core.errors import BadInput
 from closeknit.core.kinds import texts_of
 
 SIGNS = "=, +, -, @, tab or carriage return"
-# On Spark another library reads the pattern, so it says the end of a text and digits in a way that both read alike.
+# Spark reads the pattern with another library, so it uses only what both libraries read alike.
 _PLAIN = NUMBER.replace(r"\d", "[0-9]") + "|[+-]inf"
 FORMULA = rf"^(?!(?:{_PLAIN})(?![\s\S]))[=+\-@\t\r]"
 _FORMULA, _APOSTROPHES = re.compile(FORMULA), re.compile(r"'+[=+\-@\t\r]")
@@ -38,7 +38,7 @@ def is_formula(text: str) -> bool:
 
 
 def escape(text: str) -> str:
-    """The text as it is written where formulas are escaped.
+    """The text as it is written if formulas are escaped.
 
     >>> escape("=1+1"), escape("'=1+1"), escape("-5")
     ("'=1+1", "''=1+1", '-5')
@@ -56,7 +56,7 @@ def unescape(text: str) -> str:
 
 
 def escape_columns(columns: Columns) -> Columns:
-    """Names and text cells as they are written; numbers and dates stay what they are.
+    """Names and text cells as they are written if formulas are escaped; numbers and dates do not change.
 
     >>> {name: column.cells() for name, column in escape_columns(Columns.of({"+x": ["@a", None], "y": [-1, 2]})).items()}
     {"'+x": ["'@a", None], 'y': [-1, 2]}
@@ -73,12 +73,13 @@ def unescape_columns(columns: Columns) -> Columns:
     read = _change_columns(columns, unescape)
     if len(read) < len(columns):
         name = next(name for name in columns if unescape(name) != name and unescape(name) in columns)
-        raise BadInput("is there escaped and as it was", column=unescape(name), right="use the release as it was certified")
+        what = "occurs twice, escaped and not escaped"
+        raise BadInput(what, column=unescape(name), right="use the release as it was certified")
     return read
 
 
 def formula_notes(columns: Columns, others: Sequence[str] = ()) -> list[str]:
-    """A sentence for each column with cells or a name that a spreadsheet may run; `others` are known to have such cells.
+    """A sentence per column with cells or a name that a spreadsheet may run; `others` are known to have such cells.
 
     >>> formula_notes(Columns.of({"job": ["=1+1", "cook"], "shift": ["-5", "+3"]}))
     ["column 'job': some cells begin like a spreadsheet formula (=, +, -, @, tab or carriage return)"]

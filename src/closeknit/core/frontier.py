@@ -1,6 +1,6 @@
-"""`Frontier`: what less or more privacy would cost on one table: one point for each method and each value of one parameter.
+"""`Frontier`: the cost of more or less privacy on one table: one point per method and per value of one parameter.
 
-It was measured beside the original table and carries the seed: it stays at home.
+Private: it is measured on the original table and contains the seed.
 """
 
 from __future__ import annotations
@@ -9,30 +9,26 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from closeknit.core.certificate import ClassSizes, Count, Document, LossRecord, Record
-from closeknit.core.comparison import NOTHING, Measure, MethodResult
-from closeknit.core.grids import Summary, align_grid
+from closeknit.core.certificate import Count, Document
+from closeknit.core.comparison import Measure, ReleaseNumbers, method_text
+from closeknit.core.grids import Summary, print_grid, render_number
 
 Amount = int | float | str  # a number, or a fraction as it was written
-SHORT = 4  # digits of a level in the printed table
 
 
-class Point(Record):
-    """One method at one value: what is reached and what that costs, or the reason why there is no release."""
+class Point(ReleaseNumbers):
+    """One method at one value: the measured levels and their cost, or the reason why there is no release."""
 
     method: dict[str, dict[str, Any]]  # as a recipe writes it
     parameter: str  # what is varied: "t of disease"
     requested: Amount
     ok: bool
-    measured: tuple[float | None, ...] = ()  # for each measure; None where it is attested, or has no bound
-    level: float | None = None  # of the first measure; where it is attested what was asked, which is kept
-    loss: LossRecord | None = None
-    classes: ClassSizes | None = None
-    suppressed: Count | None = None
+    measured: tuple[float | None, ...] = ()  # per measure; None where it is attested, or has no bound
+    level: float | None = None  # of the first measure; if it is attested, the requested level, which is met
     seconds: float
     front: bool = False  # no other point is at least as safe and loses less, or safer and loses no more
-    target: float | None = None  # of a matched point: what the first method came to
-    met: bool | None = None  # whether it was met within the tolerance
+    target: float | None = None  # of a matched point: the level of the first method
+    met: bool | None = None  # whether the target is met within the tolerance
     runs: Count = 1  # settings tried to find this one
     vacuous: bool = False  # a guarantee excludes nothing here; `anonymize` refuses it unless allow_vacuous is set
     reason: str | None = None
@@ -40,16 +36,24 @@ class Point(Record):
     @property
     def name(self) -> str:
         """The method with the parameters that are not its defaults."""
-        return MethodResult(method=self.method, ok=self.ok, seconds=self.seconds, megabytes=None).name
+        return method_text(self.method)
 
     @property
     def amount(self) -> float:
-        """What is asked, as a number."""
+        """The requested value as a number."""
         return float(Fraction(str(self.requested)))
 
 
 class Frontier(Document):
-    """One row for each method and value; `*` marks those that no other row beats.
+    """One row per method and value; `*` marks those that no other row beats.
+
+    Args:
+        rows: rows of the table.
+        seed: seed of the runs.
+        guarantees: the requested guarantees in words.
+        measures: what is measured, the varied guarantee first.
+        matched: "loss" or the name of a measure if methods are matched, else None.
+        points: the results.
 
     >>> point = Point(method={"sabre": {}}, parameter="t of wage", requested=0.1, ok=False, seconds=0.25, reason="too strict")
     >>> t = Measure(name="t of wage", parameter="t", text="t-closeness of wage, ordered distance", higher_is_safer=False)
@@ -59,22 +63,22 @@ class Frontier(Document):
     method  t of wage  measured  loss  classes  seconds
     sabre   0.1        -         -     -        0.25
     <BLANKLINE>
-    sabre at 0.1 made no release: too strict
+    sabre at 0.1 has no release: too strict
     """
 
     what: ClassVar[str] = "the frontier"
     where: ClassVar[str] = "use a frontier.json as 'closeknit frontier' writes it"
 
-    rows: Count  # of the table
+    rows: Count
     seed: int
-    guarantees: tuple[str, ...]  # as they were asked
-    measures: tuple[Measure, ...]  # the varied one first
-    matched: str | None = None  # "loss", or the name of a measure
+    guarantees: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    matched: str | None = None
     points: tuple[Point, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether there is a release at all."""
+        """Whether at least one point has a release."""
         return any(point.ok for point in self.points)
 
     @property
@@ -84,27 +88,21 @@ class Frontier(Document):
         return sorted((point for point in self.points if point.front), key=lambda point: sign * (point.level or 0.0))
 
     def records(self) -> list[dict[str, Any]]:
-        """Each point flat, its names the same in every row: a line of a CSV file."""
+        """One flat record per point, with the same names in each: the lines of a CSV file."""
         return [self._flat(point) for point in self.points]
 
     def _flat(self, point: Point) -> dict[str, Any]:
-        size, loss = point.classes, point.loss
         levels = point.measured or (None,) * len(self.measures)
         return {
             "method": point.name,
             "varied": point.parameter,
             "requested": point.amount,
             "ok": point.ok,
-            "loss": loss and loss.a,
-            "loss_b": loss and loss.b,
-            **{f"reached: {measure.name}": level for measure, level in zip(self.measures, levels, strict=True)},
+            **point.losses(),
+            **{f"measured: {measure.name}": level for measure, level in zip(self.measures, levels, strict=True)},
             "level": point.level,
             "front": point.front,
-            "classes": size and size.count,
-            "smallest": size and size.smallest,
-            "mean": size and size.mean,
-            "largest": size and size.largest,
-            "suppressed": point.suppressed,
+            **point.sizes(),
             "target": point.target,
             "met": point.met,
             "runs": point.runs,
@@ -114,7 +112,7 @@ class Frontier(Document):
         }
 
     def grid(self) -> list[list[str]]:
-        """The table for people, shorter than `records`: a heading and a row for each point."""
+        """The printed table, shorter than `records`: a heading and one row per point."""
         varied, *others = self.measures
         one = {point.parameter for point in self.points} == {varied.name}
         target = ["target"] if self.matched else []
@@ -124,19 +122,18 @@ class Frontier(Document):
 
     def _cells(self, point: Point, one: bool) -> list[str]:
         size, loss, mark = point.classes, point.loss, " *" if point.front else ""
-        target = [NOTHING if point.target is None else f"{point.target:.{SHORT}g}"] if self.matched else []
         return [
             point.name,
             _number(point.requested) if one else f"{point.parameter} = {_number(point.requested)}",
-            *(_level(level) for level in point.measured or (None,) * len(self.measures)),
-            f"{loss.a:.4f}{mark}" if loss else NOTHING,
-            f"{size.count:,}" if size else NOTHING,
-            *target,
+            *map(render_number, point.measured or (None,) * len(self.measures)),
+            render_number(loss.a if loss else None, ".4f") + mark,
+            render_number(size.count if size else None, ","),
+            *([render_number(point.target)] if self.matched else []),
             f"{point.seconds:,.2f}",
         ]
 
     def legend(self) -> list[str]:
-        """What was varied, and what was matched."""
+        """What is varied, and what is matched."""
         lines = [f"varied: {self.points[0].parameter}; * marks what no other row beats"]
         if self.matched:
             lines.append(
@@ -145,26 +142,26 @@ class Frontier(Document):
         return lines
 
     def remarks(self) -> list[str]:
-        """Why a point has no release or missed its target, one sentence each."""
-        told = []
+        """Why a point has no release or misses its target, one sentence each."""
+        remarks = []
         for point in self.points:
             at = f"{point.name} at {_number(point.requested)}"
             if point.reason is not None:
-                told.append(f"{at} made no release: {point.reason}")
+                remarks.append(f"{at} has no release: {point.reason}")
             elif point.vacuous:
-                told.append(f"{at} is vacuous: every value with enough rows for a class may stand alone in one")
+                remarks.append(f"{at} is vacuous: every value with enough rows for a class may stand alone in one")
             elif point.met is False:
-                told.append(f"{at} is the nearest to the target {point.target:.{SHORT}g} that {point.runs} settings found")
-        return told
+                target = render_number(point.target)
+                remarks.append(f"{at} is the nearest to the target {target} that {point.runs} settings found")
+        return remarks
 
     def summary(self) -> Summary:
-        """A row for each method and value."""
+        """One row per method and value."""
         title = f"Frontier of {len(self.points)} releases of {self.rows:,} rows"
         return Summary(title, self.grid(), [*self.legend(), *self.remarks()])
 
     def __str__(self) -> str:
-        remarks = self.remarks()
-        return "\n".join([*self.legend(), "", *align_grid(self.grid()), *([""] if remarks else []), *remarks])
+        return print_grid(self.legend(), self.grid(), self.remarks())
 
 
 def front_of(levels: Sequence[float | None], losses: Sequence[float | None], higher_is_safer: bool) -> list[bool]:
@@ -193,7 +190,3 @@ def mark_front(points: Iterable[Point], higher_is_safer: bool) -> tuple[Point, .
 
 def _number(requested: Amount) -> str:
     return requested if isinstance(requested, str) else f"{requested:.6g}"
-
-
-def _level(level: float | None) -> str:
-    return NOTHING if level is None else f"{level:.{SHORT}g}"

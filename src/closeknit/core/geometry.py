@@ -1,6 +1,11 @@
-"""One geometry for all methods: what a range of codes costs, and where a row lies on the unit axes."""
+"""The geometry of all methods: the loss of a range of codes, and the position of a row on the unit axes.
+
+`kernels.geometry.boxes` computes with these arrays; `core.cell_ranges` reads the same ranges from written cells.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,47 +16,49 @@ from closeknit.kernels.geometry.boxes import Scales, positions
 
 
 def scales(table: Table) -> Scales:
-    """The flat arrays that the kernels share, from the bound domains of a table's quasi columns."""
-    domains = table.quasi_domains
-    weights = np.array(table.schema.weights(), dtype=np.float64)
-    nodes = [_nodes(domain) for domain in domains]
-    node_start = np.concatenate([[0], np.cumsum([len(n[0]) for n in nodes])]).astype(np.int64)
-    positions = [np.append(domain.positions(), 1.0) for domain in domains]  # the missing leaf stands at the far end
-    leaf_start = np.concatenate([[0], np.cumsum([len(p) for p in positions])]).astype(np.int64)
+    """The arrays of a table's quasi-identifiers."""
+    return scales_of(table.quasi_domains, table.schema.weights())
+
+
+def scales_of(domains: Sequence[Domain], importance: Sequence[float]) -> Scales:
+    """The flat arrays that the kernels share, from bound or declared domains.
+
+    Args:
+        domains: the domain of each column.
+        importance: the weight of each column.
+
+    >>> from closeknit.core.kinds import flat, numeric
+    >>> domains = [kind.bind(np.array(["1", "3"], dtype=object))[0] for kind in (numeric(), flat())]
+    >>> scales_of(domains, [3, 1]).weight.tolist()
+    [0.75, 0.25]
+    """
+    leaf_start = np.cumsum([0, *(domain.size + 1 for domain in domains)])
+    node_start = np.cumsum([0, *(0 if domain.tree is None else len(domain.tree.parent) for domain in domains)])
+    position, leaf_node = np.ones(leaf_start[-1]), np.full(leaf_start[-1], -1, dtype=np.int32)  # missing is at the far end
+    parent, lo, hi = np.empty((3, node_start[-1]), dtype=np.int32)
+    loss = np.empty(node_start[-1])
+    for domain, leaf, node in zip(domains, leaf_start, node_start, strict=False):
+        position[leaf : leaf + domain.size] = domain.positions()
+        if (tree := domain.tree) is not None:
+            nodes = slice(node, node + len(tree.parent))
+            leaf_node[leaf : leaf + domain.size + 1] = tree.leaf_node + node
+            parent[nodes], lo[nodes], hi[nodes], loss[nodes] = tree.parent + node, tree.lo, tree.hi, domain.node_losses
+            parent[node] = -1
+    weights = np.array(importance, dtype=np.float64)
     return Scales(
         numeric=np.array([domain.tree is None for domain in domains], dtype=np.bool_),
         size=np.array([domain.size for domain in domains], dtype=np.int64),
         leaf_start=leaf_start[:-1],
-        position=np.concatenate([*positions, np.empty(0)]),
-        leaf_node=_concat([_leaf_nodes(domain, start) for domain, start in zip(domains, node_start[:-1], strict=True)]),
-        node_parent=_concat(
-            [np.where(np.arange(len(n[0])) == 0, -1, n[0] + start) for n, start in zip(nodes, node_start[:-1], strict=True)]
-        ),
-        node_lo=_concat([n[1] for n in nodes]),
-        node_hi=_concat([n[2] for n in nodes]),
-        node_loss=np.concatenate([*(n[3] for n in nodes), np.empty(0)]),
+        position=position,
+        leaf_node=leaf_node,
+        node_parent=parent,
+        node_lo=lo,
+        node_hi=hi,
+        node_loss=loss,
         weight=weights / weights.sum() if len(weights) else weights,
     )
 
 
 def points(table: Table) -> NDArray[np.float64]:
-    """Rows on the unit axes: numbers by value, tree leaves by their depth-first order, missing at the far end."""
+    """Rows on the unit axes: numbers by value, leaves of a tree by their depth-first order, missing at the far end."""
     return positions(scales(table), table.quasi)
-
-
-def _nodes(domain: Domain) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    if domain.tree is None:
-        none = np.empty(0, dtype=np.int32)
-        return none, none, none, np.empty(0)
-    tree = domain.tree
-    return tree.parent, tree.lo, tree.hi, domain.node_losses
-
-
-def _leaf_nodes(domain: Domain, start: int) -> NDArray[np.int32]:
-    if domain.tree is None:
-        return np.full(domain.size + 1, -1, dtype=np.int32)
-    return domain.tree.leaf_node + np.int32(start)
-
-
-def _concat(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-    return np.concatenate([*parts, np.empty(0, dtype=np.int32)]).astype(np.int32)

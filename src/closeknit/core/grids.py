@@ -1,4 +1,4 @@
-"""Results as small tables: aligned text for a terminal, and what an object shows of itself in a REPL and in a notebook."""
+"""Results as small tables: aligned text for a terminal, and the summary of an object for a REPL and a notebook."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+NOTHING = "-"
 SHOWN_ROWS = 12
 MOST_NOTES = 3
-MOST_SIGNS = 90  # of a cell or a note
+MOST_SIGNS = 90  # characters of a cell or a note
+
+
+def render_number(value: float | None, form: str = ".4g") -> str:
+    """A number as a cell of a grid.
+
+    >>> render_number(0.25), render_number(None)
+    ('0.25', '-')
+    """
+    return NOTHING if value is None else format(value, form)
 
 
 def align_grid(grid: Sequence[Sequence[str]]) -> list[str]:
-    """One line for each row, every cell as wide as the widest of its column.
+    """One line per row, every cell as wide as the widest of its column.
 
     >>> align_grid([["k", "loss"], ["10", "0.5"]])
     ['k   loss', '10  0.5']
@@ -21,9 +31,24 @@ def align_grid(grid: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in grid]
 
 
+def print_grid(legend: Sequence[str], grid: Sequence[Sequence[str]], remarks: Sequence[str]) -> str:
+    """A legend, an aligned table and remarks, separated by empty lines.
+
+    >>> print_grid(["legend"], [["k"], ["6"]], [])
+    'legend\\n\\nk\\n6'
+    """
+    return "\n".join([*legend, "", *align_grid(grid), *([""] if remarks else []), *remarks])
+
+
 @dataclass(frozen=True)
 class Summary:
-    """What an object shows of itself: a title, a table whose first row is its heading, and notes. Long ones are cut.
+    """The summary of an object: a title, a table whose first row is its heading, and notes. Long ones are cut.
+
+    Args:
+        title: the first line.
+        grid: rows of cells; the first row is the heading.
+        notes: sentences below the table.
+        rows: rows of the whole table, if `grid` has only the first ones.
 
     >>> print(Summary("2 methods", [["method", "loss"], ["knit", "0.25"]], notes=["loss: General Loss Metric"]).text())
     2 methods
@@ -35,14 +60,14 @@ class Summary:
     title: str
     grid: Sequence[Sequence[str]] = ()
     notes: Sequence[str] = ()
-    rows: int | None = None  # of the whole table, where `grid` has the first rows only
+    rows: int | None = None
 
     def text(self) -> str:
         """Lines for a terminal."""
         return "\n".join([_short(self.title), *(align_grid(self._cells()) if self.grid else ()), *self._remarks()])
 
     def html(self) -> str:
-        """A table for a notebook, without colours: it follows those of the page.
+        """A table for a notebook, without colours: it takes those of the page.
 
         >>> Summary("a < b", [["k"], ["6"]]).html()
         '<div><p><b>a &lt; b</b></p><table><tr><th>k</th></tr><tr><td>6</td></tr></table></div>'
@@ -64,10 +89,10 @@ class Summary:
 
 
 class Summarized:
-    """Shows itself by its summary, wherever Python or a notebook asks it to."""
+    """Base class of objects that Python and notebooks show by their summary."""
 
     def summary(self) -> Summary:
-        """What is shown: small, and without a seed or a row of the table."""
+        """What is shown: short, and without a seed or a row of the table."""
         return Summary(type(self).__name__)
 
     def __repr__(self) -> str:

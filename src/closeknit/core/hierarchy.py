@@ -1,9 +1,9 @@
-"""`Hierarchy`: a declared tree over the values of a column, read from a file, written by hand, or made by a builder.
+"""`Hierarchy`: a tree over the values of a column, read from a file, written by hand, or built from values.
 
-A hierarchy that was made from data (`from_data`) must not disclose more than the release does. Binding it keeps only the
-leaves that occur, so absent values have no weight in a distance. A certificate shows of a sensitive attribute the written
-leaves, with groups named after them; of a quasi-identifier the written nodes, each as a value or a group, without how many
-values are in a group. A declared tree is published whole in both roles.
+A hierarchy that is derived from data (`from_data`) must not disclose more than the release does. Binding it keeps only the
+leaves that occur, so absent values have no weight in a distance. For a sensitive attribute a certificate shows the written
+leaves, with groups named after them; for a quasi-identifier the written nodes, each as a value or a group, without the number
+of values in a group. A declared tree is published whole in both roles.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from closeknit.core import builders
 from closeknit.core.builders import Dicts, Edges, normalize_nested
 from closeknit.core.domain import Domain, Values
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, BadValue
 from closeknit.core.exact import Number, plain_number
-from closeknit.core.kinds import BadValue, Kind, Losses, bind_tree, numbers_of, texts_of, tree_losses
+from closeknit.core.kinds import Kind, Losses, bind_tree, numbers_of, texts_of, tree_losses
 from closeknit.core.params import number
 from closeknit.core.tree import STAR, Int32, Tree
 from closeknit.core.written_kinds import WrittenNodes
@@ -33,11 +33,14 @@ Line = tuple[int, list[str]]  # line number and fields, leaf first
 
 
 @dataclass(frozen=True)
-class Hierarchy:
-    """A tree over the values of a column; with `edges`, each leaf stands for an interval of numbers.
+class Hierarchy(Kind):
+    """A tree over the values of a column.
 
-    `edges` are given as ascending numbers (leaf i holds `edges[i] <= x < edges[i+1]`, the last one closed) and kept as
-    one pair a leaf, because a pruned tree has gaps.
+    Args:
+        nested: mappings from the name of a node to what is below it, down to lists of leaves or None.
+        from_data: whether the tree is derived from the data.
+        edges: ascending numbers if each leaf is an interval: leaf i has `edges[i] <= x < edges[i+1]`, the last one is closed.
+            They are stored as one pair per leaf, because a pruned tree has gaps.
 
     >>> disease = Hierarchy({"respiratory": ["flu", "SARS"], "digestive": ["ulcer"]})
     >>> domain, codes = disease.bind(np.array(["SARS", "flu"], dtype=object))
@@ -57,7 +60,7 @@ class Hierarchy:
             raise BadInput(f"from_data={self.from_data!r} is neither true nor false")
         if self.edges is not None:
             object.__setattr__(self, "edges", _pairs(self.edges, self.tree.size))
-        assert self.tree.size  # a wrong tree is refused when it is made, not when it first meets a table
+        assert self.tree.size  # refuses a wrong tree now, not when it is first used
 
     @cached_property
     def tree(self) -> Tree:
@@ -70,6 +73,10 @@ class Hierarchy:
 
     def cover(self, lo: Sequence[int] | Int32, hi: Sequence[int] | Int32) -> list[str]:
         """Name of the lowest node over each range of leaf codes.
+
+        Args:
+            lo: first leaf code of each range.
+            hi: last leaf code of each range.
 
         >>> Hierarchy({"A": ["a", "b"], "C": ["c"]}).cover([0, 1], [1, 2])
         ['A', '*']
@@ -88,7 +95,7 @@ class Hierarchy:
     def _leaf_texts(self, values: Values) -> list[str]:
         texts = texts_of(values)
         if self.edges is None or (values.dtype.kind == "O" and set(texts) <= set(self.tree.leaf_labels)):
-            return texts  # with edges: a written column of this kind, whose cells are the names of intervals
+            return texts  # with edges: a written column, whose cells are the names of intervals
         numbers = numbers_of(values)
         lows, highs = np.array(self.edges).T
         codes = np.searchsorted(lows, numbers, side="right") - 1
@@ -101,7 +108,10 @@ class Hierarchy:
         return [leaves[code] for code in codes]
 
     def prune(self, texts: Iterable[str]) -> Hierarchy:
-        """The same tree with these leaves alone.
+        """The same tree with only these leaves.
+
+        Args:
+            texts: names of the leaves to keep.
 
         >>> Hierarchy({"A": ["a", "b"], "C": ["c"]}, from_data=True).prune(["b"]).nested
         {'*': {'A': {'b': None}}}
@@ -110,7 +120,7 @@ class Hierarchy:
         kept = _keep(self.nested, keep)
         if not kept:
             return Hierarchy({"none": None}, self.from_data)
-        # one branch left of several is no root of its own: heights, and so distances, still end in `*`
+        # a branch that remains alone is not the root: heights, and so distances, still end in `*`
         nested = kept if len(self.nested) == 1 else {STAR: kept}
         if self.edges is None:
             return Hierarchy(nested, self.from_data)
@@ -118,12 +128,12 @@ class Hierarchy:
         return Hierarchy(nested, self.from_data, tuple(pair for pair, leaf in pairs if leaf in keep))
 
     def losses(self, cells: Sequence[str]) -> Losses:
-        """Leaves under the written node over all leaves of a declared tree; made from data: by what the node is."""
+        """Leaves under the written node over all leaves; if derived from data, by whether the node is a value or a group."""
         losses = tree_losses(self.tree, cells)
         return WrittenNodes.of(self.tree, cells).losses(cells) if self.from_data else losses
 
     def publish_kind(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
-        """As declared; made from data: the written nodes, or for a sensitive attribute the tree over its written leaves."""
+        """As declared; if derived from data, the written nodes, or for a sensitive attribute the tree over its leaves."""
         if not self.from_data:
             return self
         if not sensitive:
@@ -143,7 +153,13 @@ class Hierarchy:
 
     @classmethod
     def read_csv(cls, path: str | Path, delimiter: str = ";", encoding: str = "utf-8") -> Hierarchy:
-        """One leaf per line, `leaf;parent;...;root`; lines may differ in depth."""
+        """Read a file with one leaf per line, `leaf;parent;...;root`; lines may differ in depth.
+
+        Args:
+            path: the file.
+            delimiter: the character between the levels.
+            encoding: encoding of the file.
+        """
         nested = _read_file(path, delimiter, encoding)
         try:
             return cls(nested)
@@ -153,6 +169,10 @@ class Hierarchy:
     @classmethod
     def from_nested(cls, mapping: object, from_data: bool = False) -> Hierarchy:
         """From mappings, lists and `None`; numbers as names become text.
+
+        Args:
+            mapping: the tree below its root.
+            from_data: whether the tree is derived from the data.
 
         >>> Hierarchy.from_nested({"low": [1, 2], "high": [{"very high": [9]}]}).tree.leaf_labels
         ['1', '2', '9']
@@ -170,7 +190,15 @@ class Hierarchy:
         fanout: int = 2,
         levels: Sequence[int] | None = None,
     ) -> Hierarchy:
-        """Declared intervals of numbers, joined `fanout` by `fanout` (or as `levels` says, level by level).
+        """Declared intervals of numbers, joined level by level.
+
+        Args:
+            edges: ascending edges of the intervals; or give `lo`, `hi` and `width`.
+            lo: lower end of the first interval.
+            hi: upper end of the last interval.
+            width: width of each interval.
+            fanout: how many neighbours a level joins.
+            levels: how many neighbours each level joins, instead of `fanout`.
 
         >>> Hierarchy.intervals(lo=0, hi=100, width=25).cover([0, 0, 2], [0, 1, 3])
         ['[0, 25)', '[0, 50)', '[50, 100]']
@@ -180,7 +208,12 @@ class Hierarchy:
 
     @classmethod
     def quantiles(cls, values: Iterable[Number | None], bins: int, fanout: int = 2) -> Hierarchy:
-        """Intervals that hold about equally many of these values; made from data.
+        """Intervals that contain about equally many of these values; derived from data.
+
+        Args:
+            values: the values; None is left out.
+            bins: number of intervals.
+            fanout: how many neighbours a level joins.
 
         >>> Hierarchy.quantiles([1, 2, 3, 4, 50, 60, 70, 80], bins=2).tree.leaf_labels
         ['[1, 4)', '[4, 80]']
@@ -192,6 +225,11 @@ class Hierarchy:
     def prefix(cls, values: Iterable[object], length: int | None = None, from_data: bool = False) -> Hierarchy:
         """A list of codes, masked from the right.
 
+        Args:
+            values: the codes.
+            length: characters of a full code; that of the longest one if left out.
+            from_data: whether the codes are derived from the data.
+
         >>> Hierarchy.prefix(["47605", "47602", "47906"]).cover([0, 0], [1, 2])
         ['4760*', '47***']
         """
@@ -201,6 +239,11 @@ class Hierarchy:
     def dates(cls, values: Iterable[object], levels: Sequence[str] | None = None, from_data: bool = False) -> Hierarchy:
         """A list of days under months, quarters, years, decades.
 
+        Args:
+            values: the days.
+            levels: levels from the finest to the coarsest, as for `date`.
+            from_data: whether the days are derived from the data.
+
         >>> Hierarchy.dates(["2024-03-17", "2024-01-02"]).cover([0], [1])
         ['2024-Q1']
         """
@@ -208,7 +251,12 @@ class Hierarchy:
 
     @classmethod
     def balanced(cls, values: Iterable[object], fanout: int, from_data: bool = False) -> Hierarchy:
-        """Ordered values in groups of nearly equal size. Say `from_data=True` if the values were read off the table.
+        """Ordered values in groups of nearly equal size.
+
+        Args:
+            values: the values in their order.
+            fanout: the largest number of nodes in a group.
+            from_data: whether the values are derived from the data.
 
         >>> Hierarchy.balanced("abcde", fanout=3).cover([0, 3], [1, 4])
         ['a..c', 'd..e']
@@ -217,7 +265,12 @@ class Hierarchy:
 
     @classmethod
     def rare(cls, values: Mapping[Any, int] | Iterable[object], limit: int, label: str = "(rare)") -> Hierarchy:
-        """Values that occur fewer than `limit` times share a node; made from data.
+        """Values that occur fewer than `limit` times share a node; derived from data.
+
+        Args:
+            values: the values, or how often each occurs.
+            limit: how often a value must occur to remain a leaf directly under the root.
+            label: name of the node.
 
         >>> Hierarchy.rare(["flu"] * 9 + ["gout", "acne"], limit=5).cover([0, 1], [0, 2])
         ['flu', '(rare)']
@@ -226,7 +279,7 @@ class Hierarchy:
 
 
 def _name_by_leaves(nested: Mapping[str, Any], taken: dict[str, tuple[str, str]]) -> Dicts:
-    """Groups by their first and last leaf: the name that a group had may contain a value that is not published."""
+    """Name groups by their first and last leaf: the original name may contain a value that is not published."""
     named: Dicts = {}
     for label, below in nested.items():
         name = label
@@ -234,7 +287,7 @@ def _name_by_leaves(nested: Mapping[str, Any], taken: dict[str, tuple[str, str]]
             leaves = Tree.of(below).leaf_labels
             ends = leaves[0], leaves[-1]
             name = leaves[0] if len(leaves) == 1 else "..".join(ends)
-            while taken.setdefault(name, ends) != ends:  # the name of other leaves
+            while taken.setdefault(name, ends) != ends:  # another group has this name
                 name += "'"
         named[name] = _name_by_leaves(below, taken) if below else None
     return named
@@ -252,14 +305,14 @@ def _keep(nested: Mapping[str, Any], leaves: set[str]) -> Dicts:
 
 
 def _pairs(edges: Sequence[Any], size: int) -> Edges:
-    """One ascending pair a leaf, from pairs or from the edges between neighbours."""
+    """One ascending pair per leaf, from pairs or from the edges between neighbours."""
     if not isinstance(edges, list | tuple):
         raise BadInput(f"edges={edges!r} is not a list", right="give the edges in ascending order")
     pairs = list(edges) if edges and isinstance(edges[0], list | tuple) else list(pairwise(edges))
     if len(pairs) != size:
         raise BadInput(f"a hierarchy with {size} leaves has edges for {len(pairs)}", right="give one edge more than leaves")
     if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
-        raise BadInput("the edges of a hierarchy are no pairs", right="give two for each leaf, or one more than leaves")
+        raise BadInput("the edges of a hierarchy are not pairs", right="give two per leaf, or one more than leaves")
     exact = tuple((float(number("edge", a)), float(number("edge", b))) for a, b in pairs)
     ends = [end for pair in exact for end in pair]
     if ends != sorted(ends) or any(a == b for a, b in exact[:-1]):
@@ -274,8 +327,8 @@ def _flat_edges(pairs: Edges) -> list[float] | list[list[float]]:
     return [list(pair) for pair in pairs]
 
 
-def _read_file(path: str | Path, delimiter: str = ";", encoding: str = "utf-8") -> Dicts:
-    """The file as nested mappings, its root on top."""
+def _read_file(path: str | Path, delimiter: str, encoding: str) -> Dicts:
+    """The file as nested mappings, from its root."""
     lines = _lines(Path(path), delimiter, encoding)
     if not lines:
         raise BadInput("the hierarchy file is empty", file=path, right="write one leaf per line: leaf;parent;...;root")
@@ -312,12 +365,12 @@ def _lines(path: Path, delimiter: str, encoding: str) -> list[Line]:
         raise BadInput(f"encoding '{encoding}' is unknown", file=path) from None
     except OSError as bad:
         raise BadInput(f"the hierarchy file cannot be read: {bad.strerror}", file=path) from None
-    except (csv.Error, ValueError, TypeError) as bad:  # the latter two: a path, a delimiter or an encoding that cannot be one
-        raise BadInput(f"the hierarchy file is no CSV: {bad}", file=path) from None
+    except (csv.Error, ValueError, TypeError) as bad:  # the latter two: an impossible path, delimiter or encoding
+        raise BadInput(f"the hierarchy file is not CSV: {bad}", file=path) from None
 
 
 def _one_star(fields: list[str]) -> list[str]:
-    """Files of equal width repeat the root where a branch is short (`a;*;*`): one root is meant."""
+    """Remove repetitions of the root, which files of equal width have where a branch is short (`a;*;*`)."""
     while len(fields) > 2 and fields[-2:] == [STAR, STAR]:
         fields = fields[:-1]
     return fields
@@ -339,7 +392,7 @@ def _check_leaves(path: str | Path, lines: list[Line]) -> None:
     for row, fields in lines:
         if (first := seen.setdefault(fields[0], row)) != row:
             right = "each value has one line"
-            raise BadInput(f"leaf '{fields[0]}' (level 0) stands in row {first:,} already", file=path, row=row, right=right)
+            raise BadInput(f"leaf '{fields[0]}' (level 0) is already in row {first:,}", file=path, row=row, right=right)
 
 
 def _check_roots(path: str | Path, lines: list[Line]) -> None:
@@ -352,7 +405,7 @@ def _check_roots(path: str | Path, lines: list[Line]) -> None:
 
 
 def _check_parents(path: str | Path, lines: list[Line]) -> None:
-    """One parent a node, and no leaf is a node over other leaves; a name may go on over several levels (`1;1;1;*`)."""
+    """One parent per node, and no leaf is a node over other leaves; a name may repeat over several levels (`1;1;1;*`)."""
     parents: dict[str, tuple[str, int]] = {}
     leaves = {fields[0] for _, fields in lines}
     for row, fields in lines:

@@ -1,11 +1,11 @@
-"""Kinds of column as recipes and certificates write them: a name, or a mapping with one name and its parameters."""
+"""Kinds of column in recipes and certificates: a name, or a mapping from one name to its parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import date as Day
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from closeknit.core.dates import Date
 from closeknit.core.errors import BadInput, suggest_name
@@ -14,28 +14,26 @@ from closeknit.core.kinds import Flat, Kind, Numeric, Prefix
 from closeknit.core.params import build, refuse_uncalled
 from closeknit.core.written_kinds import Nodes, WrittenNodes
 
-KINDS: dict[str, Any] = {kind.name: kind for kind in (Numeric, Date, Prefix, Flat, Hierarchy, WrittenNodes, Nodes)}
-EXTRA_KEYS = {"tree": ("from_data", "edges"), "csv": ("delimiter", "encoding")}  # keys that may stand beside the name
+KINDS: dict[str, type[Kind]] = {kind.name: kind for kind in (Numeric, Date, Prefix, Flat, Hierarchy, WrittenNodes, Nodes)}
+EXTRA_KEYS = {"tree": ("from_data", "edges"), "csv": ("delimiter", "encoding")}  # allowed next to the name
 BUILDERS = {"intervals": ("edges", "lo", "hi", "width", "fanout", "levels"), "balanced": ("values", "fanout", "from_data")}
 LISTS = ("edges", "values", "levels")
 FORMS = (*KINDS, "csv", *BUILDERS)
 
 
 def kind_from(form: object, base: Path | None = None) -> Kind:
-    """The kind that a recipe means; paths are relative to `base`, the folder of the recipe.
+    """The kind that a recipe describes; paths are relative to `base`, the folder of the recipe.
 
     >>> kind_from("flat"), kind_from({"numeric": {"lo": 0, "hi": 120}})
     (Flat(), Numeric(lo=0, hi=120, step=None, bins=None, snap=False))
     >>> kind_from({"tree": {"respiratory": ["flu", "SARS"], "digestive": ["ulcer"]}}).tree.size
     3
     """
-    if isinstance(form, tuple(KINDS.values())):
-        return cast(Kind, form)
+    if isinstance(form, Kind):
+        return form
     if isinstance(form, str):
         return _build_kind(form, None, {}, base)
     if not isinstance(form, Mapping):
-        if all(hasattr(form, verb) for verb in ("bind", "losses", "published", "spec")) and not isinstance(form, type):
-            return cast(Kind, form)
         refuse_uncalled("kind of column", form)
         raise BadInput(f"{form!r} is not a kind of column", right=f"write one of: {', '.join(FORMS)}")
     names = [key for key in form if key in FORMS]
@@ -46,45 +44,39 @@ def kind_from(form: object, base: Path | None = None) -> Kind:
             f"a kind of column is one name, not {len(names)}: {', '.join(map(str, form)) or 'none'}",
             right=f"write one of: {', '.join(FORMS)}",
         )
-    beside = {str(key): value for key, value in form.items() if key != names[0]}
-    return _build_kind(names[0], form[names[0]], beside, base)
+    extra = {str(key): value for key, value in form.items() if key != names[0]}
+    return _build_kind(names[0], form[names[0]], extra, base)
 
 
-def _build_kind(name: str, params: Any, beside: dict[str, Any], base: Path | None) -> Kind:
+def _build_kind(name: str, params: Any, extra: dict[str, Any], base: Path | None) -> Kind:
     if name not in FORMS:
         _refuse_unknown("kind of column", name, FORMS)
-    for key in beside:
+    for key in extra:
         if key not in EXTRA_KEYS.get(name, ()):
-            _refuse_unknown(f"key beside '{name}'", key, EXTRA_KEYS.get(name, ()))
+            _refuse_unknown(f"key next to '{name}'", key, EXTRA_KEYS.get(name, ()))
     if name == "tree":
         if not params:
             raise BadInput("tree needs its values", right="write tree: {node: [leaf, leaf], ...}, or csv: FILE")
-        return cast(Kind, Hierarchy(params, **beside))
+        return Hierarchy(params, **extra)
     if name == "csv":
         if not isinstance(params, str | Path):
             raise BadInput(f"csv={params!r} is not the path of a hierarchy file", right="write csv: FILE")
-        return cast(Kind, Hierarchy.read_csv(params if base is None else base / params, **beside))
+        return Hierarchy.read_csv(params if base is None else base / params, **extra)
     if params is not None and not isinstance(params, Mapping):
         raise BadInput(f"{name} has {params!r} instead of named parameters", right=f"write {name}: {{name: value, ...}}")
     # YAML reads 2024-01-31 as a date
-    named = {str(key): str(value) if isinstance(value, Day) else value for key, value in (params or {}).items()}
+    named: dict[str, Any] = {str(key): str(value) if isinstance(value, Day) else value for key, value in (params or {}).items()}
     if name in BUILDERS:
         for key in named:
             if key not in BUILDERS[name]:
                 _refuse_unknown(f"parameter of {name}", key, BUILDERS[name])
             if key in LISTS and not isinstance(named[key], list | tuple):
                 raise BadInput(f"{name} has {key}={named[key]!r}", right=f"write a list: {key}: [...]")
-        return cast(Kind, _build_hierarchy(name, named))
-    return cast(Kind, build(name, KINDS[name], named))
-
-
-def _build_hierarchy(name: str, named: dict[str, Any]) -> Hierarchy:
-    if name == "intervals":
-        return Hierarchy.intervals(**named)
-    for key in ("values", "fanout"):
-        if key not in named:
-            raise BadInput(f"balanced needs the parameter '{key}'")
-    return Hierarchy.balanced(**named)
+        for key in ("values", "fanout") if name == "balanced" else ():
+            if key not in named:
+                raise BadInput(f"balanced needs the parameter '{key}'")
+        return Hierarchy.intervals(**named) if name == "intervals" else Hierarchy.balanced(**named)
+    return build(name, KINDS[name], named)
 
 
 def _refuse_unknown(what: str, name: object, known: Collection[str]) -> None:
@@ -92,7 +84,7 @@ def _refuse_unknown(what: str, name: object, known: Collection[str]) -> None:
 
 
 def kind_form(kind: Kind) -> object:
-    """The kind as a recipe or a certificate writes it: `kind_from` reads it back. The order of a tree's keys matters.
+    """The kind as a recipe or a certificate writes it, which `kind_from` reads. The order of a tree's keys matters.
 
     >>> kind_form(Numeric()), kind_form(Hierarchy.from_nested({"A": ["x", "y"], "B": ["z"]}, from_data=True))
     ('numeric', {'tree': {'A': ['x', 'y'], 'B': ['z']}, 'from_data': True})
@@ -105,7 +97,7 @@ def kind_form(kind: Kind) -> object:
 
 
 def kind_text(kind: Kind) -> str:
-    """The kind in a few words; of a tree its size alone.
+    """The kind in a few words; for a tree only its size.
 
     >>> kind_text(Numeric(lo=0, hi=120)), kind_text(Hierarchy.from_nested({"A": ["x", "y"], "B": ["z"]}))
     ('numeric(lo=0, hi=120)', 'tree of 3 leaves')
@@ -117,7 +109,7 @@ def kind_text(kind: Kind) -> str:
 
 
 def _short(nested: Mapping[str, Any]) -> object:
-    """Leaves that stand alone under a node as a list."""
+    """A node that has only leaves as a list."""
     if all(below is None for below in nested.values()):
         return list(nested)
     return {label: None if below is None else _short(below) for label, below in nested.items()}

@@ -1,62 +1,68 @@
-"""Kinds of column: what its author says of it before any table is seen. `bind` meets raw values, `losses` reads written cells.
+"""Kinds of column: what is declared about a column before any table is read.
 
-Every kind is a frozen value with a name for recipes. `bind(values)` gives the `Domain` and the leaf code of each distinct
-raw value; `losses(cells)` gives the loss of each distinct written cell (variants A and B of the General Loss Metric), from the
-written cells alone, so that a recipient computes the same. `published(...)` is the kind as a certificate may show it: nothing
-but what was declared, and of a tree that was made from data the nodes that are written.
+Every kind is a frozen value with a name for recipes. `bind(values)` returns the `Domain` and the leaf code of each distinct
+raw value. `losses(cells)` returns the loss of each distinct written cell (variants A and B of the General Loss Metric), from
+the written cells alone, so that a recipient computes the same. `publish_kind` returns the kind as a certificate shows it: only
+what is declared, and for a tree that is derived from data the nodes that are written.
 """
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.domain import LOOKS_WRITTEN, NUMBER_TEXT, Domain, Values, read_ranges
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, BadValue
 from closeknit.core.exact import plain_number
 from closeknit.core.limits import MOST_INTERVALS, MOST_LENGTH, MOST_STEPS, check_count
 from closeknit.core.params import choice, number, spec, whole
 from closeknit.core.tree import STAR, Int32, Nested, Tree
 
 SEPARATED_DIGITS = re.compile(r"[+-]?\d[\d.,'\u2019 \u00a0\u202f]*\d")
-MOST = 1e300  # beyond it the width of a column is no number any more
+MOST = 1e300  # beyond it the width of a column overflows
 Losses = NDArray[np.float64]  # [cells, 2]: variants A and B
 
 
-class BadValue(Exception):
-    """One of the distinct values does not fit; the schema turns it into a sentence with its column and row."""
-
-    def __init__(self, index: int, what: str, right: str) -> None:
-        self.index, self.what, self.right = index, what, right
-        super().__init__(what)
-
-
-class Kind(Protocol):
-    """What the schema asks of every kind of column."""
+class Kind(ABC):
+    """Base class of all kinds of column: a frozen dataclass with a name for recipes."""
 
     name: ClassVar[str]
+    default_distance: ClassVar[str] = "equal"  # ground distance of t-closeness if none is given
+    from_data: bool = False  # whether a domain that is written out is derived from data
+    step: float | None = None  # ranges end at its multiples
+    bins: int | None = None  # number of equally wide intervals of a numeric column
 
     @property
-    def default_distance(self) -> str:
-        """Ground distance of t-closeness when none is named."""
+    def bounds(self) -> tuple[float, float] | None:
+        """Declared bounds, if any."""
+        return None
 
+    @abstractmethod
     def bind(self, values: Values) -> tuple[Domain, Int32]:
-        """The domain of these distinct raw (or written sensitive) values and the leaf of each."""
+        """The domain of these distinct raw (or written sensitive) values, and the leaf of each."""
 
     def losses(self, cells: Sequence[str]) -> Losses:
-        """Loss of each distinct written cell."""
+        """Loss of each distinct written cell; here a cell is one value (0) or `*` (1)."""
+        loss = np.array([float(cell == STAR) for cell in cells])
+        return np.stack([loss, loss], axis=1)
 
     def publish_kind(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
-        """What a certificate may show; `cells`: what is written, of a sensitive column the leaves of it."""
+        """What a certificate shows; `cells` are the written cells, for a sensitive column its leaves.
+
+        As declared: by default nothing of a kind is derived from data.
+        """
+        return self
 
     def spec(self) -> dict[str, Any]:
         """Parameters as a recipe writes them."""
+        return spec(self)
 
 
 def texts_of(values: Values) -> list[str]:
@@ -69,7 +75,7 @@ def texts_of(values: Values) -> list[str]:
 
 
 def raw_texts(values: Values) -> list[str]:
-    """As `texts_of`, refusing a raw value that reads like a written range or `*`: it could not be told from one."""
+    """As `texts_of`, but refuses a raw value that looks like a written range or `*`: the two could be confused."""
     texts = texts_of(values)
     for i, text in enumerate(texts):
         if LOOKS_WRITTEN.fullmatch(text):
@@ -78,7 +84,7 @@ def raw_texts(values: Values) -> list[str]:
 
 
 def numbers_of(values: Values) -> NDArray[np.float64]:
-    """Raw values as numbers, or the first that is none."""
+    """Raw values as numbers; a value that is no number is refused."""
     if values.dtype.kind in "iufb":
         return values.astype(np.float64)
     texts = [str(value) for value in values.tolist()]
@@ -95,8 +101,6 @@ def numbers_of(values: Values) -> NDArray[np.float64]:
 def _range_losses(cells: Sequence[str], bounds: tuple[float, float] | None) -> Losses:
     lo, hi = read_ranges(cells)
     known = ~np.isnan(lo)
-    for i in np.flatnonzero(lo > hi).tolist():
-        raise BadValue(i, f"'{cells[i]}' is not a range: its ends are exchanged", "write the lower end first")
     low, high = bounds or ((float(lo[known].min()), float(hi[known].max())) if known.any() else (0.0, 0.0))
     for i in np.flatnonzero((lo < low) | (hi > high)).tolist():
         between = f"it must lie between {plain_number(low)} and {plain_number(high)}"
@@ -107,10 +111,15 @@ def _range_losses(cells: Sequence[str], bounds: tuple[float, float] | None) -> L
 
 
 @dataclass(frozen=True)
-class Numeric:
-    """Numbers by value; written as tight ranges, or as ranges that end at steps: decimals always, whole numbers with `snap`.
+class Numeric(Kind):
+    """A column of numbers, written as ranges.
 
-    `bins`: an equally spaced domain from `lo` to `hi`, empty bins kept.
+    Args:
+        lo: the least number that may occur.
+        hi: the largest number that may occur.
+        step: ranges of decimals end at its multiples, those of whole numbers only with `snap`.
+        bins: number of equally wide intervals from `lo` to `hi`, including empty ones, as leaves.
+        snap: whether ranges of whole numbers end at multiples of `step`, too.
 
     >>> domain, codes = Numeric().bind(np.array([41, 30]))
     >>> codes.tolist(), domain.labels(np.array([0]), np.array([1]))
@@ -178,7 +187,7 @@ class Numeric:
         edges = [float(low + (high - low) * i / self.bins) for i in range(self.bins + 1)]
         ends = tuple(pairwise([plain_number(round(edge, 12)) for edge in edges]))
         if any(a == b for a, b in ends):
-            raise BadInput(f"numeric has {self.bins} bins that are too narrow to be told apart", right="choose fewer bins")
+            raise BadInput(f"numeric has {self.bins} bins, too narrow to be distinguished", right="choose fewer bins")
         texts = [f"[{a}, {b}]" for a, b in ends]
         written = {text: i for i, text in enumerate(texts)}
         given = [str(value) for value in values.tolist()] if values.dtype.kind == "O" else []
@@ -195,46 +204,22 @@ class Numeric:
         """Width of the range over the declared bounds, or else over those of the written cells."""
         return _range_losses(cells, self.bounds)
 
-    def publish_kind(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
-        """As declared: nothing of it was read off the data."""
-        return self
 
-    def spec(self) -> dict[str, Any]:
-        """Parameters as a recipe writes them."""
-        return spec(self)
-
-
-class Nominal:
-    """Shared by the kinds whose domain is read off the data and whose cells are nodes of a tree."""
-
-    name: ClassVar[str]
-    default_distance: ClassVar[str] = "equal"
+class Nominal(Kind):
+    """Base class of kinds whose leaves are the values that occur and whose cells are nodes of a tree."""
 
     def tree(self, texts: Sequence[str]) -> Tree:
         """The tree over these values."""
         raise BadInput(f"{self.name} columns have no tree of their own")
 
     def bind(self, values: Values) -> tuple[Domain, Int32]:
-        """Leaves are the values present, in the order of their text."""
+        """Leaves are the values that occur, in the order of their text."""
         texts = raw_texts(values)
         return bind_tree(self.tree(sorted(set(texts))), texts)
 
-    def losses(self, cells: Sequence[str]) -> Losses:
-        """A cell is one value, or `*`."""
-        loss = np.array([float(cell == STAR) for cell in cells])
-        return np.stack([loss, loss], axis=1)
-
-    def publish_kind(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
-        """As declared: the values are in the written cells, and nowhere else."""
-        return self
-
-    def spec(self) -> dict[str, Any]:
-        """Parameters as a recipe writes them."""
-        return spec(self)
-
 
 def bind_tree(tree: Tree, texts: Sequence[str], numbers: NDArray[np.float64] | None = None) -> tuple[Domain, Int32]:
-    """Leaf codes of raw texts in a tree; a value that no leaf covers is named."""
+    """Leaf codes of raw texts in a tree; a text that is no leaf is refused."""
     leaves = {label: i for i, label in enumerate(tree.leaf_labels)}
     for i, text in enumerate(texts):
         if text not in leaves:
@@ -247,7 +232,7 @@ def bind_tree(tree: Tree, texts: Sequence[str], numbers: NDArray[np.float64] | N
 
 @dataclass(frozen=True)
 class Flat(Nominal):
-    """Values without any structure: a cell is one value or `*`.
+    """Values without structure: a cell is one value or `*`.
 
     >>> Flat().bind(np.array(["m", "f"], dtype=object))[1].tolist()
     [1, 0]
@@ -262,7 +247,10 @@ class Flat(Nominal):
 
 @dataclass(frozen=True)
 class Prefix(Nominal):
-    """Codes whose first characters say most (zip codes): masked from the right. `length` = characters of a full code.
+    """Codes whose first characters are the most significant (zip codes): masked from the right.
+
+    Args:
+        length: characters of a full code; that of the longest one if None.
 
     >>> domain, codes = Prefix().bind(np.array(["47605", "47602", "47906"], dtype=object))
     >>> domain.labels(np.array([0, 0]), np.array([1, 2]))
@@ -280,7 +268,7 @@ class Prefix(Nominal):
             whole("length", self.length, least=1, most=MOST_LENGTH)
 
     def bind(self, values: Values) -> tuple[Domain, Int32]:
-        """Leaves are the codes present; a code longer than `length`, or with a mask in it, is refused."""
+        """Leaves are the codes that occur; a code of another length than `length`, or with a mask, is refused."""
         texts = raw_texts(values)
         for i, text in enumerate(texts):
             if "*" in text:
@@ -294,14 +282,14 @@ class Prefix(Nominal):
         return replace(domain, node_loss=self.losses(tree.labels)[:, 0]), codes
 
     def losses(self, cells: Sequence[str]) -> Losses:
-        """Masked characters over `length`, or else over the longest written cell: a length is the same in both variants."""
+        """Masked characters over `length`, or else over the longest written cell; the same in both variants."""
         width = self.length or max((len(cell) for cell in cells), default=1)
         masked = np.array([width if cell == STAR else cell.count(STAR) for cell in cells], dtype=np.float64)
         loss = np.minimum(masked / max(width, 1), 1.0)
         return np.stack([loss, loss], axis=1)
 
     def tree(self, texts: Sequence[str]) -> Tree:
-        """One level per character; a code of another length hangs below the masks of its own first characters."""
+        """One level per character; a shorter code is below the masks of its own first characters."""
         if not texts:
             return Tree.of({"none": None})
         width = max(len(text) for text in texts)
@@ -314,7 +302,7 @@ class Prefix(Nominal):
                     break
                 place = place.setdefault(mask, {})
             place[text] = None
-        # one shared first character would become a named root and so move no distance: keep `*` above it
+        # one shared first character would become a named root, which changes no distance: keep `*` above it
         return Tree.of({STAR: nested})
 
 
@@ -339,7 +327,14 @@ def tree_losses(tree: Tree, cells: Sequence[str]) -> Losses:
 def numeric(
     lo: float | None = None, hi: float | None = None, step: float | None = None, bins: int | None = None, snap: bool = False
 ) -> Numeric:
-    """A column of numbers between `lo` and `hi`; ranges of decimals end at multiples of `step`, others with `snap`; or `bins`.
+    """A column of numbers.
+
+    Args:
+        lo: the least number that may occur; the loss is measured between `lo` and `hi`.
+        hi: the largest number that may occur.
+        step: ranges of decimals end at its multiples; proposed from the data if left out.
+        bins: number of equally wide intervals from `lo` to `hi` as leaves.
+        snap: whether ranges of whole numbers end at multiples of `step`, too.
 
     >>> numeric(0, 120, step=5)
     Numeric(lo=0, hi=120, step=5, bins=None, snap=False)
@@ -349,6 +344,9 @@ def numeric(
 
 def prefix(length: int | None = None) -> Prefix:
     """A column of codes that are masked from the right.
+
+    Args:
+        length: characters of a full code; that of the longest one if left out.
 
     >>> prefix(5)
     Prefix(length=5)
@@ -365,4 +363,4 @@ def flat() -> Flat:
     return Flat()
 
 
-__all__ = ["Flat", "Kind", "Nested", "Numeric", "Prefix", "flat", "numeric", "prefix"]
+__all__ = ["BadValue", "Flat", "Kind", "Nested", "Numeric", "Prefix", "flat", "numeric", "prefix"]

@@ -1,11 +1,11 @@
-"""Levels of a bound column: from each value as it is (level 0) up to `*`, every level a cut through the column's tree.
+"""Levels of a bound column: from exact values (level 0) up to `*`, every level a cut through the column's tree.
 
-At level i a leaf stands at its highest ancestor whose height is at most i. In a tree of even depth, such as a file
-`leaf;parent;...;root` describes, this is the i-th ancestor: column i of the file. In an uneven tree a short branch waits
-until the others have come up to it, so the nodes of a level never overlap, cover every leaf, and each level is made of whole
-nodes of the one below. The last level is `*` for everything; below it a missing value stays what it is.
+At level i a leaf is written as its highest ancestor whose height is at most i. In a tree of even depth, such as a file
+`leaf;parent;...;root` describes, this is the i-th ancestor: column i of the file. In an uneven tree a short branch does not
+move up before the others have its height, so the nodes of a level are disjoint, cover every leaf, and consist of whole nodes of
+the level below. The last level is `*` for everything; on lower levels a missing value remains missing.
 
-Numbers without a hierarchy have the levels value and `*`, and with a step between them the cell of the step. Decimals are
+Numbers without a hierarchy have the levels value and `*`, and with a step the cell of the step between them. Decimals are
 written as the cell of their step at level 0, too.
 """
 
@@ -22,7 +22,7 @@ from closeknit.core.tree import STAR, Int32, Tree
 
 
 def tree_of(domain: Domain) -> Tree:
-    """The tree whose cuts are the levels: the column's own, or one made of its numbers.
+    """The tree whose cuts are the levels: the column's own, or one built from its numbers.
 
     >>> from closeknit.core.kinds import numeric
     >>> tree_of(numeric(step=10).bind(np.array([3, 7, 12]))[0]).to_nested()
@@ -43,7 +43,7 @@ def tree_of(domain: Domain) -> Tree:
 
 
 def top_level(domain: Domain) -> int:
-    """The number of the level at which everything is `*`.
+    """The level at which everything is `*`.
 
     >>> from closeknit.core.kinds import numeric, prefix
     >>> codes = np.array([47605, 47602])
@@ -68,7 +68,7 @@ def level_nodes(tree: Tree) -> Int32:
 
 
 def at_level(domain: Domain, level: int) -> Domain:
-    """The domain that writes whole nodes of a level, however tight a range of codes is; a range over several, their cover.
+    """The domain that writes whole nodes of a level, even for a tighter range of codes; a range over several as their cover.
 
     >>> from closeknit.core.kinds import prefix
     >>> domain, codes = prefix().bind(np.array(["47605", "47602", "47906"], dtype=object))
@@ -76,15 +76,22 @@ def at_level(domain: Domain, level: int) -> Domain:
     ['476**', '47***', '']
     """
     tree = tree_of(domain)
-    written = max(level, 1) if domain.snap else level  # level 0 would print true decimals
+    written = max(level, 1) if domain.snap else level  # level 0 would write true decimals
     return replace(domain, tree=replace(tree, leaf_node=level_nodes(tree)[written]))
 
 
 def level_like(old: Domain, level: int, leaves: Int32, new: Domain, codes: Int32) -> int | str:
-    """The level of another domain that is like a level of the old one, for these leaves (in the other domain: `codes`).
+    """The level of a new domain that corresponds to a level of the old one.
 
-    In a tree of equal height it is the same. Else it is the lowest that separates the leaves alike; where none does, the
-    lowest that separates none of them further; `*` where there is no such level.
+    In a tree of equal height it is the same. Else it is the lowest level that separates the leaves alike; if there is none, the
+    lowest that separates none of them further; else `*`.
+
+    Args:
+        old: the old domain.
+        level: a level of it.
+        leaves: leaf codes in the old domain.
+        new: the new domain.
+        codes: the same leaves in the new domain.
 
     >>> from closeknit.core.kinds import prefix
     >>> long, codes = prefix().bind(np.array(["111", "112", "12345"], dtype=object))
@@ -104,7 +111,7 @@ def level_like(old: Domain, level: int, leaves: Int32, new: Domain, codes: Int32
 def leaf_losses(kind: Kind, domain: Domain, level: int, leaves: Int32) -> NDArray[np.float64]:
     """Loss of a row of each of these leaves at a level, variant A.
 
-    Nodes of a tree have the loss that every method minimizes; ranges are measured as they would be written without others.
+    Nodes of a tree have the loss that every method minimizes; ranges are measured as if no others were written.
 
     >>> from closeknit.core.kinds import numeric
     >>> kind = numeric(0, 100, step=10)

@@ -1,7 +1,7 @@
-"""How much a request may ask for, in one place: each limit is checked where its parameter is, before anything is allocated.
+"""Limits of all requests: each is checked where its parameter is read, before anything is allocated.
 
-The command line, Python, recipes, the page, the service and the certificate of an audited release share these checks. A
-server has limits of its own in addition (`closeknit.web.settings`): they depend on the machine.
+The command line, Python, recipes, the page, the service and audits share these checks. A server has further limits
+(`closeknit.web.settings`), which depend on the machine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MOST_ROWS = 1_000_000_000  # of a table in memory
 MOST_COLUMNS = 10_000
 MOST_INTERVALS = 10_000  # bins, quantiles or intervals of one column
 MOST_STEPS = 1_000_000_000  # of a numeric column, from its least value to its largest
-MOST_LENGTH = 100  # characters of a code that is masked one character a level
+MOST_LENGTH = 100  # characters of a code that is masked one character per level
 MOST_LEVELS = 110  # of a hierarchy: a masked code has as many levels as characters
 MOST_NODES = 500_000  # of a hierarchy that is written out
 MOST_BYTES = 64 << 20  # of a certificate, a report or a recipe
@@ -32,7 +32,7 @@ MOST_GROUP_BYS = 100_000  # of one level of the OLAP lattice
 
 
 def check_count(what: str, count: int | Fraction, most: int) -> None:
-    """Refuse more of something than its limit; `what` says by which parameter so many were requested.
+    """Refuse a count above its limit; `what` names the parameter that requests it.
 
     >>> check_count("width=0.001 makes {} intervals", 100_000, MOST_INTERVALS)
     Traceback (most recent call last):

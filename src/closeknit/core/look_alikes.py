@@ -22,7 +22,7 @@ from closeknit.core.domain import Domain
 from closeknit.core.model import Model
 from closeknit.core.table import Table
 
-Reference = tuple[Domain, NDArray[np.int64]]  # of a secret its leaves and their rows
+Reference = tuple[Domain, NDArray[np.int64]]  # the leaves of a sensitive attribute and their rows
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def with_folded(models: Sequence[Model], table: Table) -> list[Model]:
 
 
 def references_in(table: Table, models: Sequence[Model]) -> dict[Secret, Reference]:
-    """Of every single attribute that a guarantee is about its leaves and their rows."""
+    """The leaves and their rows, for every single attribute that a guarantee is about."""
     names = dict.fromkeys(model.column for model in models if isinstance(model.column, str))
     return {name: (table.secret(name)[1], table.reference(name)) for name in names}
 

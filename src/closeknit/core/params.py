@@ -1,4 +1,4 @@
-"""One way to check a parameter and one sentence when it is wrong, for kinds, models, methods and recipes alike."""
+"""Checks of parameters and their messages, for kinds, models, methods and recipes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number, fraction
 
 T = TypeVar("T")
-TEXTS: dict[Any, tuple[type, ...]] = {"str": (str,), "str | None": (str, type(None))}  # annotations that a file may get wrong
+TEXTS: dict[Any, tuple[type, ...]] = {"str": (str,), "str | None": (str, type(None))}  # annotations that are checked
 
 
 def whole(name: str, value: object, least: int, most: int | None = None) -> int:
@@ -43,12 +43,9 @@ def number(
     >>> number("t", 0.2, least=0, most=1)
     Fraction(1, 5)
     """
-    limits = [
-        f"{word} {limit}"
-        for word, limit in (("above", above), ("of at least", least), ("of at most", most))
-        if limit is not None
-    ]
-    right = f"{name} must be a number {' and '.join(limits)}".rstrip()
+    words = {"above": above, "of at least": least, "of at most": most}
+    limits = " and ".join(f"{word} {limit}" for word, limit in words.items() if limit is not None)
+    right = f"{name} must be a number {limits}".rstrip()
     try:
         exact = fraction(name, value)
     except BadInput as bad:
@@ -72,7 +69,7 @@ def choice(name: str, value: object, options: Collection[object]) -> None:
 
 
 def build(what: str, thing: type[T], params: Mapping[str, Any]) -> T:
-    """Make a dataclass from named parameters out of a file; unknown and missing names are named."""
+    """Build a dataclass from the named parameters of a file; unknown and missing names are refused."""
     fields = {f.name: f for f in dataclasses.fields(thing) if f.init}  # type: ignore[arg-type]
     for key in params:
         if key not in fields:
@@ -82,17 +79,16 @@ def build(what: str, thing: type[T], params: Mapping[str, Any]) -> T:
         if name not in params and not optional:
             raise BadInput(f"{what} needs the parameter '{name}'")
         if name in params and field.type in TEXTS and not isinstance(params[name], TEXTS[field.type]):
-            right = "write a text, between quotes if need be"
-            raise BadInput(f"{what} has {name}={params[name]!r}, which is not text", right=right)
+            raise BadInput(f"{what} has {name}={params[name]!r}, which is not text", right="write it between quotes")
     return thing(**params)
 
 
 def build_from_form(what: str, form: Any, registry: Mapping[str, type[Any]]) -> Any:
-    """One registered thing from its name or from `{name: {parameter: value}}`."""
+    """Build a registered object from its name or from `{name: {parameter: value}}`."""
     if isinstance(form, str):
         form = {form: {}}
     if not isinstance(form, Mapping) or len(form) != 1:
-        right = f"write {{name: {{parameter: value}}}}; known are: {', '.join(sorted(registry))}"
+        right = f"write {{name: {{parameter: value}}}} with one of the names {', '.join(sorted(registry))}"
         raise BadInput(f"{what} {form!r} cannot be read", right=right)
     ((name, params),) = form.items()
     if name not in registry:
@@ -103,7 +99,7 @@ def build_from_form(what: str, form: Any, registry: Mapping[str, type[Any]]) -> 
 
 
 def take(what: str, requested: Any, registry: Mapping[str, type[Any]], verb: str) -> Any:
-    """One registered thing from itself, or as `made` reads it; `verb` is what every such thing can do.
+    """An object as it is, or built by `build_from_form`; `verb` is a method that every such object has.
 
     >>> take("method", [], {"knit": object}, "run")
     Traceback (most recent call last):
@@ -129,5 +125,5 @@ def refuse_uncalled(what: str, given: object) -> None:
 
 
 def spec(thing: Any) -> dict[str, Any]:
-    """The parameters of a dataclass that differ from their defaults: what a recipe writes down."""
+    """The parameters of a dataclass that differ from their defaults, for recipes."""
     return {f.name: getattr(thing, f.name) for f in dataclasses.fields(thing) if f.init and getattr(thing, f.name) != f.default}

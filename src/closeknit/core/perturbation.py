@@ -1,12 +1,11 @@
-"""The law of a perturbed secret, in numbers alone: what it does, what it lets anybody believe, and what it still tells.
+"""The law of a perturbed sensitive attribute: how it is drawn, how far it can change a belief, and how counts are estimated.
 
-A secret is kept with probability `retain`; else it is replaced by one of all `m` values, each as likely as the others (and one
-of them is the secret itself). So with v written and u true, P(v|u) is `retain + (1 - retain)/m` where v = u and
-`(1 - retain)/m` where not; the two differ by the factor gamma = 1 + m retain/(1 - retain), and no written value can change
-anybody's odds by more than that (amplification).
+A value is retained with probability `retain`; else it is replaced by one of all `m` values, each equally likely (one of them is
+the true value itself). With v written and u true, P(v|u) is `retain + (1 - retain)/m` if v = u and `(1 - retain)/m` if not. The
+two differ by the factor gamma = 1 + m retain/(1 - retain), and no written value changes anyone's odds by more (amplification).
 
-Source: the paper on amplification, sec. 3 (gamma) and sec. 2 (estimates of what was there), for the law of uniform replacement.
-Different from the source: the bound is told for every prior belief at once (as odds), not for one pair of beliefs.
+Source: the paper on amplification, sec. 3 (gamma) and sec. 2 (estimates of true counts), for the law of uniform replacement.
+Different from the source: the bound holds for every prior belief at once (as odds), not for one pair of beliefs.
 """
 
 from __future__ import annotations
@@ -28,12 +27,16 @@ from closeknit.core.tree import Int32
 
 WORDS = 2**64
 Floats = NDArray[np.float64]
-Words = Callable[[int, int], NDArray[np.uint64]]  # (turn, how many) -> so many even words of 64 bits
+Words = Callable[[int, int], NDArray[np.uint64]]  # (turn, count) -> uniform words of 64 bits
 
 
 @dataclass(frozen=True)
 class Law:
-    """Keep with probability `retain`, else draw from all `values` alike.
+    """Uniform replacement.
+
+    Args:
+        retain: probability that a value is retained; else it is drawn uniformly from all values.
+        values: number of values.
 
     >>> Law(Fraction(3, 5), 4).gamma
     Fraction(7, 1)
@@ -50,15 +53,15 @@ class Law:
 
     @property
     def gamma(self) -> Fraction:
-        """The largest factor between the chances that two secrets have to be written as one value."""
+        """The largest ratio of the probabilities with which two true values are written as the same value."""
         return 1 + self.values * self.retain / (1 - self.retain) if self.values > 1 else Fraction(1)
 
     def chance(self, same: bool) -> Fraction:
-        """How likely a value is written: the true one, or any other one."""
+        """The probability that a value is written: the true one, or any other one."""
         return self.retain * same + (1 - self.retain) / self.values
 
     def draw_codes(self, codes: Int32, words: Words) -> Int32:
-        """Codes after the law, exactly: a word decides all, and the few that would make an outcome likelier are drawn again."""
+        """Perturb codes, exactly: one word decides each, and words that would favour an outcome are drawn again."""
         outcomes = self.values * self.retain.denominator
         last = np.uint64(WORDS // outcomes * outcomes - 1)
         after, undecided, turn = codes.copy(), np.arange(len(codes)), 0
@@ -73,24 +76,30 @@ class Law:
 
 
 def retention(retain: Number) -> Fraction:
-    """A probability below 1, as it was written.
+    """A probability below 1, as the rational that was written.
 
     >>> retention(0.6)
     Fraction(3, 5)
     """
     kept = number("retain", retain, least=0, most=1)
     if kept == 1:
-        raise BadInput("retain=1 keeps every secret", right="retain must be a number of at least 0 and below 1")
+        raise BadInput("retain=1 publishes every true value", right="retain must be a number of at least 0 and below 1")
     return kept
 
 
 def words_of(column: str, law: Law, seed: int, secrets: Int32 | None = None) -> Words:
-    """The words of one column: what comes out of SHAKE-256 for its name, its law, the private seed and the true secrets.
+    """The random words of one column: SHAKE-256 of its name, its law, the private seed and the true values.
 
-    An extendable-output function, because whoever has seen any part of its output, such as values that he knows to be replaced,
-    cannot tell another part of it; from the output of a statistical generator its state could be computed. The law is part of
-    what goes in: two releases under one seed and different laws are then as independent as they have to be. So are the secrets:
-    if one of them changed and all words stayed, a cell that changed would surely be true, before and after.
+    An extendable-output function, because an adversary who knows a part of its output, such as values that are known to be
+    replaced, cannot compute another part; the state of a statistical generator can be computed from its output. The law is part
+    of the input, so that two releases with one seed and different laws are independent. So are the true values: if one of
+    them changed and the words did not, a cell that changes would be true in both releases.
+
+    Args:
+        column: name of the column.
+        law: its law.
+        seed: the private seed.
+        secrets: codes of the true values.
 
     >>> one, other = (words_of("disease", Law(Fraction(1, 2), 3), seed)(0, 2) for seed in (7, 8))
     >>> (one == other).tolist()
@@ -98,7 +107,7 @@ def words_of(column: str, law: Law, seed: int, secrets: Int32 | None = None) -> 
     """
 
     drawn_for = ""
-    if secrets is not None and law.retain > 0:  # where nothing is kept nothing may depend on them
+    if secrets is not None and law.retain > 0:  # if nothing is retained, nothing may depend on them
         drawn_for = hashlib.sha256(secrets.astype("<i4").tobytes()).hexdigest()
 
     def words(turn: int, count: int) -> NDArray[np.uint64]:
@@ -109,7 +118,11 @@ def words_of(column: str, law: Law, seed: int, secrets: Int32 | None = None) -> 
 
 
 def posterior(prior: Number, gamma: Number) -> Fraction:
-    """The most that somebody can believe after reading who believed `prior` before.
+    """The largest belief after reading a written value.
+
+    Args:
+        prior: the belief before.
+        gamma: the bound on the odds.
 
     >>> posterior(0.1, 7)
     Fraction(7, 16)
@@ -119,14 +132,19 @@ def posterior(prior: Number, gamma: Number) -> Fraction:
 
 
 def retention_for(prior: Number, posterior: Number, values: int) -> Fraction:
-    """The largest `retain` under which a belief of `prior` cannot become more than `posterior`, with so many values.
+    """The largest `retain` with which a belief of `prior` cannot exceed `posterior`.
+
+    Args:
+        prior: the belief before.
+        posterior: the largest belief after.
+        values: number of values of the column.
 
     >>> retention_for(prior=0.1, posterior=0.4375, values=4)
     Fraction(3, 5)
     """
     p, q = number("prior", prior, above=0, most=1), number("posterior", posterior, above=0, most=1)
     if not p <= q < 1:
-        raise BadInput(f"posterior={posterior} is no bound", right="it must be at least the prior, and below 1")
+        raise BadInput(f"posterior={posterior} is not a bound", right="it must be at least the prior, and below 1")
     return retention_of(q * (1 - p) / (p * (1 - q)), values)
 
 
@@ -141,7 +159,7 @@ def retention_of(gamma: Number, values: int) -> Fraction:
 
 
 class Estimates(NamedTuple):
-    """Of every value: how many rows have it truly, with its standard error, and the nearest counts that are possible."""
+    """Per value: the estimated true count, its standard error, and the nearest counts that are possible."""
 
     counts: Floats
     errors: Floats
@@ -149,27 +167,31 @@ class Estimates(NamedTuple):
 
 
 def estimate_counts(observed: object, retain: Number) -> Estimates:
-    """True counts estimated from those that are written, of all m values, whether or not they occur.
+    """Estimate the true counts from the written ones.
 
-    `counts` have no bias, and may be below 0; `possible` are the nearest counts that are not, with the same total.
+    `counts` have no bias and may be negative; `possible` are the nearest counts without negative ones, with the same total.
+
+    Args:
+        observed: the written count of every value of the law, including 0.
+        retain: the probability of the law.
 
     >>> estimate_counts([50, 30, 20], 0.5).counts.round(1).tolist()
     [66.7, 26.7, 6.7]
     """
     seen, kept = np.asarray(observed, dtype=np.float64), retention(retain)
     if kept == 0:
-        raise BadInput("retain=0 tells nothing of what was there", right="there is nothing to estimate")
+        raise BadInput("retain=0 leaves no information about true counts", right="there is nothing to estimate")
     n, law = float(seen.sum()), Law(kept, len(seen))
     same, other = float(law.chance(True)), float(law.chance(False))
     counts = (seen - n * other) / float(kept)
     possible = _nearest_possible(counts, n)
-    # rows with the value are written so or not, and rows without it
+    # both rows with the value and rows without it may be written as the value
     variance = possible * same * (1 - same) + (n - possible) * other * (1 - other)
     return Estimates(counts, np.sqrt(np.maximum(variance, 0)) / float(kept), possible)
 
 
 def _nearest_possible(counts: Floats, total: float) -> Floats:
-    """The nearest point without negative entries and with this sum: all lose the same, and none falls below 0."""
+    """The nearest point without negative entries and with this sum: all entries decrease by the same, down to 0."""
     falling = -np.sort(-counts)
     excess = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
     taken = excess[falling > excess]

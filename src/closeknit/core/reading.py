@@ -1,4 +1,4 @@
-"""`Reading`: the written cells as an adversary sees them, grouped anew into classes; every form reads back to one."""
+"""`Reading`: the written cells as an adversary sees them, grouped into equivalence classes; every form reads back to one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from closeknit.core.schema import Schema
 from closeknit.core.slices import Slices
 from closeknit.core.tree import STAR, Int32
 
-Persons = Mapping[str, NDArray[np.int64]]  # who is behind each written cell of a column: private
+Persons = Mapping[str, NDArray[np.int64]]  # per column, the person of each written cell: private
 
 
 def find_stars(column: Column) -> NDArray[np.bool_]:
@@ -35,7 +35,7 @@ def find_stars(column: Column) -> NDArray[np.bool_]:
 
 
 def without_markers(column: Column, markers: tuple[str, ...]) -> Column:
-    """Cells that are declared as missing become empty cells, so that both stand in one class."""
+    """Replace missing-value codes by empty cells, so that both belong to one class."""
     if not markers:
         return column
     marked = np.array([*(text in markers for text in texts_of(column.values)), True])
@@ -43,7 +43,7 @@ def without_markers(column: Column, markers: tuple[str, ...]) -> Column:
 
 
 def secret_codes(column: Column, name: str, schema: Schema) -> tuple[Int32, Domain]:
-    """Leaf codes of a written secret; a suppressed one (`*`) is -1 and counts nowhere."""
+    """Leaf codes of a written sensitive column; a suppressed value (`*`) is -1 and does not count."""
     stars = find_stars(column)
     shown = Column(column.values, np.where(stars, -1, column.codes).astype(np.int32))
     codes, domain, _ = schema.encode_column(shown, name, schema.sensitive[name])
@@ -52,10 +52,19 @@ def secret_codes(column: Column, name: str, schema: Schema) -> tuple[Int32, Doma
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Written cells and the classes regrouped from them. `schema` holds only what is published.
+    """Written cells and the equivalence classes that they form.
 
-    `named_by` are the columns whose cells tell which class a row is in. Where only the cells of one of the `column_groups`
-    belong together, each secret is seen in classes of its own: those of `seen`.
+    Args:
+        columns: the written cells.
+        schema: the published schema.
+        class_of: class of each row.
+        classes: sizes and histograms of the classes.
+        named_by: the columns whose cells identify the class of a row.
+        column_groups: columns whose cells belong together inside a class; empty if all cells of a row do.
+        seen: per sensitive attribute, the classes in which an adversary sees it, if there are column groups.
+        retained: the law of each perturbed attribute.
+        tight: columns whose ranges end at true values of rows in the class.
+        folding: per folded attribute, the leaf as which each leaf counts.
     """
 
     columns: Columns
@@ -63,27 +72,25 @@ class Reading:
     class_of: NDArray[np.int32]
     classes: Classes
     named_by: tuple[str, ...]
-    column_groups: tuple[tuple[str, ...], ...] = ()  # none: all cells of a row belong together
+    column_groups: tuple[tuple[str, ...], ...] = ()
     seen: Mapping[Secret, Reading] = field(default_factory=dict)
-    retained: Mapping[str, Law] = field(default_factory=dict)  # secrets that were perturbed, and how
-    tight: tuple[str, ...] = ()  # columns whose ranges end at true values of rows in the class
-    folding: Mapping[str, Int32] = field(default_factory=dict)  # of a folded secret the leaf that each of its leaves counts as
+    retained: Mapping[str, Law] = field(default_factory=dict)
+    tight: tuple[str, ...] = ()
+    folding: Mapping[str, Int32] = field(default_factory=dict)
 
     def of(self, secret: Secret | None) -> Reading:
-        """The classes in which an adversary sees this secret."""
+        """The classes in which an adversary sees this attribute."""
         if secret is None or not self.column_groups:
             return self
         if secret not in self.seen:
-            right = "put them into one group, or ask for each of them alone"
-            raise BadInput(
-                f"{render_secret(secret)}: they stand in different groups of columns, so nothing joins them", right=right
-            )
+            what = f"{render_secret(secret)}: they are in different groups of columns, so nothing joins them"
+            raise BadInput(what, right="put them into one group, or request a guarantee for each of them")
         return self.seen[secret]
 
     def fold_values(self, secret: Secret | None) -> Reading | None:
-        """The same to someone who takes look-alike values of one secret for one; None where none look alike."""
+        """The reading with look-alike values of one attribute counted as one; None if none look alike."""
         if not isinstance(secret, str):
-            return None  # the total variation of several as one only drops when values merge
+            return None  # merging values only lowers the total variation of combinations
         seen = self.of(secret)
         written, classes = seen.classes.histograms[secret], seen.classes.fold_values(secret)
         leaf_of = written.domain.folding(written.reference)
@@ -95,11 +102,11 @@ class Reading:
         return replace(self, seen={**self.seen, secret: replace(seen, classes=classes)}, folding=folding)
 
     def joins(self, secret: Secret | None) -> bool:
-        """Whether the release tells which values of several columns belong together."""
+        """Whether the release shows which values of several columns belong together."""
         return not self.column_groups or secret in self.seen
 
     def slices(self, secret: str) -> Slices:
-        """The release as somebody sees it who knows all quasi-identifiers and plain cells, and not this secret."""
+        """The release for an adversary who knows all quasi-identifiers and plain cells, but not this attribute."""
         known = [self._codes(list_known_columns(group, secret, self.schema)) for group in self.column_groups]
         place = next(i for i, group in enumerate(self.column_groups) if secret in group)
         codes, _ = secret_codes(self.columns[secret], secret, self.schema)
@@ -108,18 +115,30 @@ class Reading:
         return Slices(self.class_of, np.stack(known, axis=1), place, codes)
 
     def _codes(self, names: list[str]) -> NDArray[np.int32]:
-        """Equal numbers for rows with equal cells; markers of missing cells are missing cells."""
-        cells = [without_markers(self.columns[name], self.schema.missing) for name in names]
-        return groups([(column.codes + 1, len(column.values) + 1) for column in cells], self.columns.rows)[0]
+        """Equal numbers for rows with equal cells; missing-value codes are missing cells."""
+        cells = [without_markers(self.columns[name], self.schema.missing).coded for name in names]
+        return groups(cells, self.columns.rows)[0]
+
+    def first_row(self, index: int) -> int:
+        """The first row of a class."""
+        return int(np.argmax(self.class_of == index))
+
+    def find_rows(self, cells: Mapping[str, str]) -> NDArray[np.bool_]:
+        """The rows of the class that these cells identify; none where they are of other columns."""
+        rows = np.full(self.columns.rows, set(cells) == set(self.named_by))
+        for name, cell in cells.items() if rows.any() else ():
+            column = self.columns[name]
+            rows &= np.array([*(text == cell for text in texts_of(column.values)), cell == ""])[column.codes]
+        return rows
 
     def cells_of(self, index: int) -> dict[str, str]:
-        """The written cells by which one class is known: how a certificate names it."""
-        row = int(np.argmax(self.class_of == index))
+        """The written cells that identify one class, as a certificate names it."""
+        row = self.first_row(index)
         cells = {name: self.columns[name].take(np.array([row])) for name in self.named_by}
         return {name: "".join(texts_of(cell.values[cell.codes[cell.codes >= 0]])) for name, cell in cells.items()}
 
 
 def list_known_columns(group: tuple[str, ...], secret: Secret, schema: Schema) -> list[str]:
-    """What somebody may know of a group of columns who wants to learn a secret: all but that and what is only sensitive."""
+    """The columns of a group that an adversary may know: all but the wanted attribute and other sensitive ones."""
     wanted = parts(secret)
     return [name for name in group if name not in schema.sensitive or (name in schema.quasi and name not in wanted)]

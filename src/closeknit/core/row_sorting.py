@@ -21,7 +21,7 @@ def pack_columns(columns: Sequence[Coded]) -> Words:
     [[7, 4]]
     """
     words: Words = []
-    room = 0  # how many values the last word can still tell apart
+    room = 0  # how many values the last word can still distinguish
     for codes, size in columns:
         size = max(int(size), 1)
         if not words or room < size:
@@ -43,13 +43,13 @@ def row_order(columns: Sequence[Coded], rows: int) -> NDArray[np.int64]:
 
 
 def _order(words: Words, rows: int) -> NDArray[np.int64]:
-    if not words or (len(words) == 1 and ascending(words[0])):  # what was written is read in its order
+    if not words or (len(words) == 1 and ascending(words[0])):  # a release is sorted already
         return np.arange(rows)
     return stable_order(words[0]) if len(words) == 1 else np.lexsort(words[::-1])
 
 
 def groups(columns: Sequence[Coded], rows: int) -> tuple[NDArray[np.int32], int]:
-    """Number of the group of equal rows that each row stands in, groups in lexicographic order, and how many there are.
+    """Number of the group of equal rows that each row belongs to, in lexicographic order, and the number of groups.
 
     >>> groups([(np.array([5, 2, 5]), 6)], 3)[0].tolist()
     [1, 0, 1]
@@ -68,13 +68,16 @@ def groups(columns: Sequence[Coded], rows: int) -> tuple[NDArray[np.int32], int]
 
 
 def tie_order(columns: Sequence[Coded], rows: int, seed: int) -> NDArray[np.int64]:
-    """The rows in the order of these columns, and rows that are equal in them in an order that only the seed decides.
+    """The rows in the order of these columns; rows that are equal in them are ordered by the seed alone.
 
-    Rows must come in canonical order, that of everything they hold. A row's place there stands for its content and its number
-    among identical rows, so a keyed hash of the place breaks ties by neither the input order nor any other column's value:
-    over all seeds every order of equal rows is equally likely, whatever else these rows hold.
+    Rows must be in canonical order, by all their cells. A row's place there represents its content and its number among
+    identical rows, so a keyed hash of the place breaks ties by neither the input order nor the value of another column: over
+    all seeds every order of equal rows is equally likely, whatever else these rows contain.
 
-    `columns`: the quasi-identifiers' codes with their sizes; `rows`: how many rows there are; `seed`: the method's, secret.
+    Args:
+        columns: codes of the quasi-identifiers with their sizes.
+        rows: number of rows.
+        seed: private seed of the method.
 
     >>> [tie_order([(np.array([0, 0, 0, 1]), 2)], 4, seed).tolist() for seed in (1, 3)]
     [[2, 1, 0, 3], [1, 2, 0, 3]]

@@ -1,4 +1,4 @@
-"""`Schema`: what each column is. Frozen, without data; from Python or from a recipe. `encode` turns columns into a `Table`."""
+"""`Schema`: role and kind of each column. Frozen, without data. `encode` turns columns into a `Table`."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, Validat
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import NUMBER_TEXT, Domain
-from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.errors import BadInput, BadValue, suggest_name
 from closeknit.core.grids import SHOWN_ROWS, Summarized, Summary
 from closeknit.core.kind_forms import KINDS, kind_form, kind_from, kind_text
-from closeknit.core.kinds import BadValue, Kind, texts_of
+from closeknit.core.kinds import Kind, texts_of
 from closeknit.core.limits import MOST_COLUMNS, MOST_ROWS, check_count
 from closeknit.core.params import number, refuse_uncalled
-from closeknit.core.row_sorting import Coded, row_order
 from closeknit.core.table import Table
 from closeknit.core.tree import Int32
 
 
 def _kinds(given: object, info: ValidationInfo) -> object:
-    """The kind of each column; a list of names says nothing of kinds."""
+    """The kind of each column; a list of names is refused, because it has no kinds."""
     if isinstance(given, Mapping):
         return {name: _kind(name, form, None) for name, form in given.items()}
     names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else None
@@ -39,7 +38,7 @@ def _kinds(given: object, info: ValidationInfo) -> object:
 
 
 def _list_names(given: object) -> tuple[Any, ...]:
-    """A key that was left empty lists nothing, a single name itself."""
+    """A list of names; an empty key is an empty list, and a single name a list of one."""
     if given is None or isinstance(given, str):
         return () if given is None else (given,)
     if not isinstance(given, Iterable):
@@ -55,7 +54,20 @@ KINDED = ("quasi", "sensitive")  # those whose columns have a kind
 
 
 class Schema(Summarized, BaseModel):
-    """Roles of the columns: identifier, person, drop (not published), quasi (generalized), sensitive (protected), plain (not).
+    """Roles and kinds of the columns of a table.
+
+    Args:
+        identifier: direct identifiers; not published, must not repeat.
+        quasi: quasi-identifiers with their kinds; generalized.
+        sensitive: sensitive attributes with their kinds; protected by the guarantees.
+        plain: columns that are published unprotected.
+        drop: columns that are not published.
+        allow_unique: plain columns that may have a distinct value in every row.
+        person: the column that identifies persons, if one person may have several rows.
+        person_rows: "together" keeps all rows of a person in one class; "count-once" counts each person once per class.
+        rows_are_persons: whether rows that share an identifier are different persons.
+        missing: missing-value codes.
+        importance: weight of quasi-identifiers in the loss, 1 if left out.
 
     >>> from closeknit.core.kinds import numeric, flat
     >>> schema = Schema(identifier=["name"], quasi={"age": numeric()}, sensitive={"disease": flat()})
@@ -74,7 +86,7 @@ class Schema(Summarized, BaseModel):
     allow_unique: Names = ()
     person: str | None = None
     person_rows: Literal["together", "count-once"] = "together"
-    rows_are_persons: StrictBool = False  # rows that share an identifier are different people
+    rows_are_persons: StrictBool = False
     missing: Markers = ()
     importance: dict[str, float] = {}
 
@@ -87,7 +99,12 @@ class Schema(Summarized, BaseModel):
 
     @classmethod
     def from_forms(cls, forms: Mapping[str, Any], base: Path | None = None) -> Schema:
-        """From the plain mappings of a recipe or certificate; files of hierarchies are looked up beside `base`."""
+        """From the plain mappings of a recipe or certificate.
+
+        Args:
+            forms: the mappings.
+            base: the folder of the recipe; paths of hierarchy files are relative to it.
+        """
         if not isinstance(forms, Mapping):
             raise BadInput(f"the schema is {forms!r}", right="it must name columns under " + ", ".join(ROLES))
         read: dict[str, Any] = {str(key): value for key, value in forms.items()}
@@ -97,33 +114,16 @@ class Schema(Summarized, BaseModel):
         return cls(**read)
 
     def forms(self) -> dict[str, Any]:
-        """Plain mappings again: what a recipe writes down."""
-        written: dict[str, Any] = {
-            "identifier": list(self.identifier),
-            "quasi": {name: kind_form(kind) for name, kind in self.quasi.items()},
-            "sensitive": {name: kind_form(kind) for name, kind in self.sensitive.items()},
-            "plain": list(self.plain),
-            "drop": list(self.drop),
-            "allow_unique": list(self.allow_unique),
-            "person": self.person,
-            "person_rows": self.person_rows if self.person else None,
-            "rows_are_persons": self.rows_are_persons,
-            "missing": list(self.missing),
-            "importance": dict(self.importance),
-        }
+        """The plain mappings that a recipe contains."""
+        written: dict[str, Any] = {key: list(value) if isinstance(value, tuple) else value for key, value in self}
+        written |= {role: {name: kind_form(kind) for name, kind in written[role].items()} for role in KINDED}
+        written |= {"person_rows": self.person and self.person_rows, "importance": dict(self.importance)}
         return {key: value for key, value in written.items() if value}
 
     def _check(self) -> None:
         roles: dict[str, str] = {}
-        for role, names in (
-            ("identifier", self.identifier),
-            ("quasi", self.quasi),
-            ("sensitive", self.sensitive),
-            ("plain", self.plain),
-            ("drop", self.drop),
-            ("person", [self.person] if self.person else []),
-        ):
-            for name in names:
+        for role in ROLES:
+            for name in _list_names(getattr(self, role) or None):
                 other = roles.setdefault(name, role)
                 if other != role and {other, role} != {"quasi", "sensitive"}:  # slicing may serve a column that is both
                     raise BadInput(f"is listed as {other} and as {role}", column=name, right="give it one role")
@@ -133,19 +133,20 @@ class Schema(Summarized, BaseModel):
                 raise BadInput("is in allow_unique but not plain", column=name, right=right)
         for name, weight in self.importance.items():
             if name not in self.quasi:
-                raise BadInput("has an importance but is no quasi column", column=name, right=suggest_name(name, self.quasi))
+                right = suggest_name(name, self.quasi)
+                raise BadInput("has an importance but is not a quasi-identifier", column=name, right=right)
             number(f"importance of '{name}'", weight, least=0)
         if self.person is not None and not self.person.strip():
             raise BadInput("the person column has no name", right="name it, or leave the key out")
         if self.person is not None and self.rows_are_persons:
-            right = "keep person where one person has several rows, else rows_are_persons"
-            raise BadInput("is the person, and rows_are_persons is declared too", column=self.person, right=right)
+            right = "keep person if one person has several rows, else rows_are_persons"
+            raise BadInput("is the person column, and rows_are_persons is declared too", column=self.person, right=right)
         if self.quasi and not 0 < sum(self.weights()) < np.inf:
             what = "every importance is 0" if sum(self.weights()) == 0 else "the importances are too large to be added"
-            raise BadInput(what, right="at least one quasi column must count, and numbers like 1 and 2 will do")
+            raise BadInput(what, right="at least one must be positive, and numbers like 1 and 2 are enough")
 
     def with_kinds(self, change: Callable[[Kind], Kind]) -> Schema:
-        """The same schema with every kind changed in one way."""
+        """The same schema with every kind changed by a function."""
         changed = {role: {name: change(kind) for name, kind in getattr(self, role).items()} for role in KINDED}
         return self.model_copy(update=changed)
 
@@ -161,27 +162,27 @@ class Schema(Summarized, BaseModel):
         return Summary(f"Schema of {len(columns):,} columns: {counts}", [["column", "role", "kind"], *rows], rows=len(columns))
 
     def weights(self) -> list[float]:
-        """Importance of each quasi column, 1 where none is given."""
+        """Importance of each quasi-identifier, 1 if none is given."""
         return [float(self.importance.get(name, 1)) for name in self.quasi]
 
     @property
     def published(self) -> list[str]:
-        """Columns that a release has, in its order."""
+        """Columns of a release, in its order."""
         return list(dict.fromkeys([*self.quasi, *self.sensitive, *self.plain]))
 
     @property
     def removed(self) -> list[str]:
-        """Columns that no release has: identifiers, and those that are dropped."""
+        """Columns that are not published: identifiers and dropped columns."""
         return [*self.identifier, *self.drop]
 
     @property
     def used(self) -> list[str]:
-        """All columns but the removed ones: what a table is made of."""
+        """Columns of a `Table`: all but the removed ones."""
         return self.published + ([self.person] if self.person else [])
 
     @property
     def unique(self) -> tuple[str, ...]:
-        """Identifiers that may not repeat: k would count the rows of one person as several persons.
+        """Identifiers that must not repeat: k would count the rows of one person as several persons.
 
         >>> Schema(identifier=["name"]).unique, Schema(identifier=["name"], person="id").unique
         (('name',), ())
@@ -189,13 +190,16 @@ class Schema(Summarized, BaseModel):
         return () if self.person is not None or self.rows_are_persons else self.identifier
 
     def list_needed(self, names: Sequence[str]) -> list[str]:
-        """Of a table's columns those that have to be read; every column must have a role and every role its column.
+        """The columns to read; every column of the table must have a role, and every role its column.
 
-        Only a dropped column may be absent, so that one recipe serves tables with and without it.
+        Only a dropped column may be absent, so that one recipe applies to tables with and without it.
+
+        Args:
+            names: the columns of the table.
         """
         check_count("the table has {} columns", len(names), MOST_COLUMNS)
         known = [*self.identifier, *self.used]
-        for name in known:  # first: of a misspelled name, the right spelling has no role
+        for name in known:  # first, because the right spelling of a misspelled name has no role
             if name not in names:
                 right = suggest_name(name, [other for other in names if other not in known] or names)
                 raise BadInput("is named in the schema but not in the table", column=name, right=right)
@@ -205,7 +209,7 @@ class Schema(Summarized, BaseModel):
         return self.used
 
     def encode(self, columns: Columns) -> Table:
-        """Leaf codes in canonical row order; identifiers end here."""
+        """Leaf codes in canonical row order; direct identifiers are dropped here."""
         if columns.rows == 0:
             raise BadInput("the table has no rows", right="give at least one row")
         check_count("the table has {} rows", columns.rows, MOST_ROWS)
@@ -215,26 +219,22 @@ class Schema(Summarized, BaseModel):
         persons = None
         if self.person is not None:
             if (columns[self.person].codes < 0).any():
-                raise BadInput("a row has no person", column=self.person, right="fill it in: rows of nobody cannot be counted")
+                raise BadInput("a row has no person", column=self.person, right="give every row a person")
             persons = sort_values(columns[self.person]).codes.astype(np.int64)
-        keys: list[Coded] = [(codes, domain.size + 1) for codes, domain, _ in (*quasi, *secret)]
-        keys += [(column.codes + 1, len(column.values) + 1) for column in plain.values()]
-        keys += [] if persons is None else [(persons, int(persons.max()) + 1)]
-        order = row_order(keys, columns.rows)
         return Table(
             self,
-            _stack_codes([codes for codes, _, _ in quasi], order),
-            _stack_codes([codes for codes, _, _ in secret], order),
+            _stack_codes([codes for codes, _, _ in quasi], columns.rows),
+            _stack_codes([codes for codes, _, _ in secret], columns.rows),
             tuple(domain for _, domain, _ in quasi),
             tuple(domain for _, domain, _ in secret),
             tuple(shown for _, _, shown in secret),
-            {name: column.take(order) for name, column in plain.items()},
-            None if persons is None else persons[order],
-            order,
-        )
+            plain,
+            persons,
+            np.arange(columns.rows),
+        ).sort_rows()
 
     def encode_column(self, column: Column, name: str, kind: Kind) -> tuple[Int32, Domain, NDArray[np.generic]]:
-        """Leaf code of every row (a missing value is the last leaf), the domain, and each leaf's value as it is shown."""
+        """Leaf code of every row (a missing value is the last leaf), the domain, and the published value of each leaf."""
         occurs = column.counts > 0
         missing = np.array([text in self.missing for text in texts_of(column.values)], dtype=bool)
         used = np.flatnonzero(occurs & ~missing)
@@ -242,13 +242,12 @@ class Schema(Summarized, BaseModel):
         try:
             domain, leaves = kind.bind(values)
         except BadValue as bad:
-            row = column.first_row(int(used[bad.index]))
-            raise BadInput(bad.what, column=name, row=row, right=bad.right) from None
+            raise bad.located(name, column.first_row(int(used[bad.index]))) from None
         if domain.tree is None and (large := _too_large(values)).any():
             i = int(np.argmax(large))
-            what, row = f"{values[i]} is larger than a number can be told from the next one", column.first_row(int(used[i]))
+            what, row = f"{values[i]} is too large to be exact as a number", column.first_row(int(used[i]))
             raise BadInput(what, column=name, row=row, right="make the column flat() or prefix()")
-        leaf_of = np.full(len(column.values) + 1, domain.size, dtype=np.int32)  # the last entry serves code -1
+        leaf_of = np.full(len(column.values) + 1, domain.size, dtype=np.int32)  # the last entry is that of code -1
         leaf_of[used] = leaves
         return leaf_of[column.codes], domain, _publish_values(domain, values, leaves)
 
@@ -267,13 +266,13 @@ def _too_large(values: NDArray[np.generic]) -> NDArray[np.bool_]:
 
 
 def _publish_values(domain: Domain, values: NDArray[np.generic], leaves: Int32) -> NDArray[np.generic]:
-    """Value of each leaf as a sensitive column publishes it: in the type it came in, numbers in one spelling.
+    """Value of each leaf as a sensitive column publishes it: in the type of the input, numbers in one spelling.
 
-    Numbers that came as text have no type yet: they get one when it is known which of them are published.
+    Numbers that are text in the input have no type yet: they get one when it is known which of them are published.
     """
     texts = texts_of(values)
     whole_values = all(text == domain.texts[leaf] for text, leaf in zip(texts, leaves.tolist(), strict=True))
-    if values.dtype.kind != "O" and whole_values:  # else a leaf is coarser (a bin, a month) and shown instead
+    if values.dtype.kind != "O" and whole_values:  # else a leaf is coarser (a bin, a month) and published instead
         shown = np.zeros(domain.size, dtype=values.dtype)
         shown[leaves] = values
         return shown
@@ -283,20 +282,15 @@ def _publish_values(domain: Domain, values: NDArray[np.generic], leaves: Int32) 
 
 
 def sort_values(column: Column) -> Column:
-    """The same column with its distinct values in order, so that codes do not depend on the order of the input."""
-    occurs = np.flatnonzero(column.counts > 0)
-    texts = column.values[occurs]
-    order = np.argsort(texts.astype(str) if texts.dtype.kind == "O" else texts, kind="stable")
-    rank = np.full(len(column.values) + 1, -1, dtype=np.int32)
-    rank[occurs[order]] = np.arange(len(occurs))
-    return Column(column.values[occurs[order]], rank[column.codes])
+    """The same column with its distinct values sorted, so that codes do not depend on the order of the input."""
+    column = column.drop_unused()
+    values = column.values
+    order = np.argsort(values.astype(str) if values.dtype.kind == "O" else values, kind="stable")
+    return Column(values[order], np.append(np.argsort(order), -1).astype(np.int32)[column.codes])
 
 
-def _stack_codes(codes: list[Int32], order: NDArray[np.int64]) -> NDArray[np.int32]:
-    stacked = np.empty((len(order), len(codes)), dtype=np.int32)
-    for j, column in enumerate(codes):
-        stacked[:, j] = column
-    return stacked.take(order, axis=0)  # whole rows at once: their cells lie side by side
+def _stack_codes(codes: list[Int32], rows: int) -> Int32:
+    return np.stack(codes, axis=1) if codes else np.empty((rows, 0), dtype=np.int32)
 
 
 def _kind(name: object, form: object, base: Path | None) -> Kind:
@@ -326,7 +320,7 @@ def require_schema(given: object) -> Schema:
 
 
 def refuse_files(forms: object, right: str, file: object = None) -> None:
-    """Refuse columns whose hierarchy would be read from a file: who sends a schema must not choose what is read here.
+    """Refuse columns whose hierarchy would be read from a file: the sender of a schema must not choose what is read here.
 
     >>> refuse_files({"quasi": {"job": {"csv": "job.csv"}}}, "write it out")
     Traceback (most recent call last):
@@ -340,7 +334,7 @@ def refuse_files(forms: object, right: str, file: object = None) -> None:
 
 
 def explain_error(error: ValidationError, where: str, known: Iterable[str] = ()) -> BadInput:
-    """The first complaint of pydantic as one sentence with the key it is about; `known` are the keys that would be right."""
+    """The first error of pydantic as one sentence with its key; `known` are the keys that exist."""
     first = error.errors(include_url=False)[0]
     inner = first.get("ctx", {}).get("error")
     if isinstance(inner, BadInput):
@@ -348,5 +342,5 @@ def explain_error(error: ValidationError, where: str, known: Iterable[str] = ())
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         return BadInput(f"{where} has the unknown key '{key}'", right=suggest_name(key, known) if known else None)
-    place = f"{where}, key '{key}'" if key else where  # a text that is no JSON has no key
+    place = f"{where}, key '{key}'" if key else where  # a text that is not JSON has no key
     return BadInput(f"{place}: {first['msg'].lower()}", right=f"got {first['input']!r}")

@@ -1,8 +1,8 @@
-"""Steps of number columns: the grid on which ranges end where no end may be a true value.
+"""Steps of numeric columns: the grid on which ranges end if no end may be a true value.
 
-Decimals are always written on a grid: nearly every value of theirs belongs to one person, so an end would name that person.
-Whole numbers are only where it is requested (`snap`). A step that was not declared is proposed from the data: the nearest 1, 2
-or 5 times a power of ten to (q95 - q05) / 50, anchored at 0. It is coarse, and the certificate says where it comes from.
+Decimals are always written on a grid: nearly every value belongs to one person, so the end of a range would identify that
+person. Whole numbers are only if requested (`snap`). A step that is not declared is proposed from the data: the nearest 1, 2
+or 5 times a power of ten to (q95 - q05) / 50, anchored at 0. It is coarse, and the certificate notes its origin.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from closeknit.core.table import Table
 Reals = NDArray[np.float64]
 Counts = NDArray[np.int64]
 PARTS = 50  # steps from the 5th to the 95th percentile
-FLOAT_DIGITS = Fraction(1, 2**50)  # of a number: a finer grid would print the number itself
+FLOAT_DIGITS = Fraction(1, 2**50)  # of a number: a finer grid would write the number itself
 
 
 def has_decimals(numbers: Reals) -> bool:
@@ -38,9 +38,14 @@ def has_decimals(numbers: Reals) -> bool:
 
 
 def propose_step(numbers: Reals, counts: Counts, bounds: tuple[float, float] | None = None) -> float | None:
-    """A round step for numbers in ascending order and how many rows have each; None where all of them are equal.
+    """A round step for numbers; None if all of them are equal.
 
-    `bounds` are the declared ones, if any. Where nine tenths of the rows have one value, the whole range is taken instead.
+    If nine tenths of the rows have one value, the whole range is used instead of the percentiles.
+
+    Args:
+        numbers: the distinct numbers in ascending order.
+        counts: rows of each.
+        bounds: declared bounds, if any.
 
     >>> propose_step(np.arange(101.0), np.ones(101, dtype=np.int64)), propose_step(np.array([0.25, 1.5]), np.array([3, 3]))
     (2, 0.02)
@@ -61,16 +66,18 @@ def propose_step(numbers: Reals, counts: Counts, bounds: tuple[float, float] | N
 
 
 def _round(width: Fraction) -> Fraction:
-    """The nearest 1, 2 or 5 times a power of ten; the coarser one of two that are as near."""
+    """The nearest 1, 2 or 5 times a power of ten; of two that are equally near, the coarser one."""
     power = Fraction(10) ** (Decimal(width.numerator) / Decimal(width.denominator)).adjusted()
     return min((power * factor for factor in (10, 5, 2, 1)), key=lambda step: abs(step - width))
 
 
 def with_steps(table: Table, counts: Callable[[int], Counts], snap: bool = False) -> Table:
-    """The table whose columns of decimals end their ranges on a grid, with a proposed step where none is declared.
+    """The table with a step for each column of decimals, proposed if none is declared.
 
-    `counts`: of the quasi-identifier at this place, how many rows have each leaf. `snap`: whole numbers get a step, too.
-    A table that has its steps already stays as it is.
+    Args:
+        table: the table; one that has its steps does not change.
+        counts: rows of each leaf of the quasi-identifier at a place.
+        snap: whether whole numbers get a step, too.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
@@ -98,7 +105,7 @@ def _with_step(kind: Numeric, domain: Domain, counts: Callable[[], Counts], snap
 
 
 def step_notes(table: Table) -> list[str]:
-    """A sentence for each quasi-identifier whose step was read off the data: the published schema alone does not say so.
+    """A sentence per quasi-identifier whose step is proposed from the data: the published schema alone does not show it.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns

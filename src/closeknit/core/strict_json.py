@@ -1,4 +1,4 @@
-"""JSON in which everything is said once: what two programs could read differently is refused before it is read."""
+"""Strict JSON: text that two programs could read differently is refused."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ RIGHT = "use the file as closeknit wrote it"
 
 
 def parse_json(text: str, file: object = None) -> Any:
-    """Read JSON; refuse a key that occurs twice, NaN and Infinity, text after the end, and whatever is not JSON.
+    """Read JSON; refuse a key that occurs twice, NaN and Infinity, text after the end, and anything that is not JSON.
 
-    `text`: the JSON text; `file`: what it is called in the message.
+    Args:
+        text: the JSON text.
+        file: its name in messages.
 
     >>> parse_json('{"rows": 6, "rows": 7}', "certificate.json")
     Traceback (most recent call last):
@@ -37,9 +39,7 @@ def parse_json(text: str, file: object = None) -> Any:
 
 
 def json_text(record: Mapping[str, Any]) -> str:
-    r"""A record as every file of closeknit has it.
-
-    `record`: plain values.
+    r"""A record of plain values as the text of a file.
 
     >>> json_text({"rows": 6})
     '{\n  "rows": 6\n}\n'
@@ -48,9 +48,7 @@ def json_text(record: Mapping[str, Any]) -> str:
 
 
 def read_limited(file: str | PathLike[str]) -> str:
-    """The text of a small file in UTF-8; one that is larger than any certificate, report or recipe is refused unread.
-
-    `file`: its path.
+    """The text of a small file in UTF-8; a file that is larger than any certificate, report or recipe is refused unread.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w+") as small:
@@ -67,7 +65,7 @@ def read_limited(file: str | PathLike[str]) -> str:
 
 
 class _Ambiguous(Exception):
-    """What a reader could take for something else."""
+    """Text that has more than one reading."""
 
 
 def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""`Table`: coded microdata in canonical row order; `Partition`, `Outcome`: who stands with whom; `Form`: how it is written."""
+"""`Table`: coded microdata in canonical row order; `Partition`: its equivalence classes; `Form`: how they are written."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from closeknit.core.classes import Classes, Histogram
 from closeknit.core.columns import Column, Columns
 from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets
 from closeknit.core.domain import Domain
-from closeknit.core.row_sorting import tie_order
+from closeknit.core.row_sorting import Coded, row_order, tie_order
 from closeknit.core.tree import Int32
 
 if TYPE_CHECKING:
@@ -23,16 +24,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Leaf codes of quasi and sensitive columns. Rows have no number: they stand in the order of their own cells.
+    """Leaf codes of quasi-identifiers and sensitive attributes. Rows have no number: they are sorted by their own cells.
 
-    `rows` is the private way back: the input position of each row. `shown` gives the value that a sensitive leaf is published
-    as, in the type it came in. `joints`: secrets that are counted as one beside each alone, because a guarantee asks for it.
-    `references`: what classes are judged against where that is not the table itself: all rows of a window that it is a part of.
+    Args:
+        schema: roles and kinds of the columns.
+        quasi: codes of the quasi-identifiers, [rows, columns].
+        sensitive: codes of the sensitive attributes, [rows, columns].
+        quasi_domains: domain of each quasi-identifier.
+        sensitive_domains: domain of each sensitive attribute.
+        shown: per sensitive attribute, the published value of each leaf, in the type of the input.
+        plain: the plain columns.
+        persons: person of each row, if there is a person column.
+        rows: input position of each row; private.
+        joints: combinations of sensitive attributes that a guarantee is about.
+        suppressible: number of rows that a method may suppress.
+        perturbed: whether a form has replaced sensitive values before the method runs.
+        references: per attribute, rows of every leaf to compare classes with, if that is not this table but its whole window.
+        weights: number of equal rows that each row represents, if rows are counted.
+        allow_vacuous: whether a guarantee that excludes nothing is noted instead of refused.
     """
 
     schema: Schema
-    quasi: NDArray[np.int32]  # [n, d]
-    sensitive: NDArray[np.int32]  # [n, s]
+    quasi: NDArray[np.int32]
+    sensitive: NDArray[np.int32]
     quasi_domains: tuple[Domain, ...]
     sensitive_domains: tuple[Domain, ...]
     shown: tuple[NDArray[np.generic], ...]
@@ -40,67 +54,68 @@ class Table:
     persons: NDArray[np.int64] | None
     rows: NDArray[np.int64]
     joints: Mapping[tuple[str, ...], CodedSecret] = field(default_factory=dict)
-    suppressible: int = 0  # rows that a method may leave out
-    perturbed: bool = False  # whether its form has replaced secrets already, before any method saw them
-    references: Mapping[Secret, NDArray[np.int64]] = field(default_factory=dict)  # of a secret, a count for every leaf
-    weights: NDArray[np.int64] | None = None  # how many equal rows each one stands for, where rows came counted
-    allow_vacuous: bool = False  # whether a guarantee that excludes nothing is noted instead of refused
+    suppressible: int = 0
+    perturbed: bool = False
+    references: Mapping[Secret, NDArray[np.int64]] = field(default_factory=dict)
+    weights: NDArray[np.int64] | None = None
+    allow_vacuous: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @property
     def weight(self) -> int:
-        """Rows that it stands for."""
+        """Number of rows that it represents."""
         return len(self) if self.weights is None else int(self.weights.sum())
 
     def join_secrets(self, joints: Iterable[tuple[str, ...]]) -> Table:
-        """The same table that also counts these secrets as one; their combinations are found here, once."""
+        """The same table with the combinations of these sensitive attributes, computed once."""
         return replace(self, joints={names: join_secrets([self.secret(name) for name in names]) for names in joints})
 
     @property
     def splits_persons(self) -> bool:
-        """Whether one person may stand in several classes: two that hold may then make one that does not."""
+        """Whether one person may be in several classes: merging two classes may then break a guarantee that both meet."""
         return self.persons is not None and self.schema.person_rows == "count-once"
 
     def take(self, rows: NDArray[np.integer]) -> Table:
         """These rows only, over the same domains."""
-        return Table(
-            self.schema,
-            self.quasi[rows],
-            self.sensitive[rows],
-            self.quasi_domains,
-            self.sensitive_domains,
-            self.shown,
-            {name: column.take(rows) for name, column in self.plain.items()},
-            None if self.persons is None else self.persons[rows],
-            self.rows[rows],
-            {names: (codes[rows], domain) for names, (codes, domain) in self.joints.items()},
-            self.suppressible,
-            self.perturbed,
-            self.references,
-            None if self.weights is None else self.weights[rows],
-            self.allow_vacuous,
+        return replace(
+            self,
+            quasi=self.quasi.take(rows, axis=0),  # whole rows at once: their cells are adjacent in memory
+            sensitive=self.sensitive.take(rows, axis=0),
+            plain={name: column.take(rows) for name, column in self.plain.items()},
+            persons=None if self.persons is None else self.persons[rows],
+            rows=self.rows[rows],
+            joints={names: (codes[rows], domain) for names, (codes, domain) in self.joints.items()},
+            weights=None if self.weights is None else self.weights[rows],
         )
 
-    def tie_order(self, seed: int) -> NDArray[np.int64]:
-        """Positions in the order for a method: by quasi-identifiers, rows that are equal there as only the seed decides.
+    def sort_rows(self) -> Table:
+        """The same table in canonical order: by all cells of a row."""
+        keys: list[Coded] = [(self.quasi[:, j], domain.size + 1) for j, domain in enumerate(self.quasi_domains)]
+        keys += [(self.sensitive[:, j], domain.size + 1) for j, domain in enumerate(self.sensitive_domains)]
+        keys += [column.coded for column in self.plain.values()]
+        keys += [] if self.persons is None else [(self.persons, int(self.persons.max()) + 1)]
+        return self.take(row_order(keys, len(self)))
 
-        A table comes in canonical order, where rows with equal quasi-identifiers are sorted by their sensitive values; a method
-        that takes rows in turn would put equal values into one class.
+    def tie_order(self, seed: int) -> NDArray[np.int64]:
+        """Positions in the order for a method: by quasi-identifiers, ties by the seed.
+
+        In canonical order rows with equal quasi-identifiers are sorted by their sensitive values; a method that takes rows in
+        turn would put equal values into one class.
         """
         columns = [(self.quasi[:, j], domain.size + 1) for j, domain in enumerate(self.quasi_domains)]
         return tie_order(columns, len(self), seed)
 
     def secret(self, name: Secret) -> tuple[Int32, Domain]:
-        """Codes and domain of one sensitive column, or of several that this table counts as one."""
+        """Codes and domain of one sensitive attribute, or of a combination of several."""
         if not isinstance(name, str):
             return self.joints[name]
         place = list(self.schema.sensitive).index(name)
         return self.sensitive[:, place], self.sensitive_domains[place]
 
     def fold_values(self, name: str) -> Table:
-        """The same table with look-alike values of one sensitive column as one: what is diverse in it is diverse as written."""
+        """The same table with look-alike values of one attribute as one: a class diverse in it is diverse as written."""
         codes, domain = self.secret(name)
         leaf_of = domain.folding(self.reference(name))
         if leaf_of is None:
@@ -110,15 +125,15 @@ class Table:
         return replace(self, sensitive=sensitive)
 
     def count_values(self, name: Secret) -> Histogram:
-        """A secret over all rows, with themselves as the reference: what a plan deals out, whatever judges the classes."""
+        """The histogram of an attribute over all rows, with these rows as the reference: what a plan distributes."""
         return Histogram.of(np.zeros(len(self), dtype=np.int32), 1, *self.secret(name))
 
     def reference(self, name: Secret) -> NDArray[np.int64]:
-        """Rows of every leaf of a secret in what classes are judged against: the table, or what it is a part of."""
+        """Rows of every leaf of an attribute that classes are compared with: of the table, or of its whole window."""
         return self.references[name] if name in self.references else self.count_values(name).reference
 
     def one_class(self) -> Classes:
-        """All rows as one class: what no partition under a monotone guarantee can beat."""
+        """All rows as one class: no partition does better under a monotone guarantee."""
         return self.count_classes(Partition(np.zeros(len(self), dtype=np.int32), 1))
 
     def count_classes(self, partition: Partition) -> Classes:
@@ -130,7 +145,11 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Class of every row of a table, numbered from 0; -1 = suppressed.
+    """Equivalence class of every row of a table.
+
+    Args:
+        class_of: class of each row, numbered from 0; -1 = suppressed.
+        count: number of classes.
 
     >>> Partition.of([7, 7, 3]).class_of.tolist()
     [1, 1, 0]
@@ -148,15 +167,18 @@ class Partition:
         return cls((codes - int(suppressed)).astype(np.int32), len(names) - int(suppressed))
 
     def merge_classes(self, into: NDArray[np.integer]) -> Partition:
-        """Class `c` becomes part of class `into[c]`."""
+        """Merge class `c` into class `into[c]`."""
         return Partition.of(np.where(self.class_of >= 0, into[self.class_of], -1))
 
 
 @dataclass(frozen=True, eq=False)
 class WrittenTable:
-    """What a form wrote, and (private) the table row behind each written row.
+    """What a form writes.
 
-    `behind` has the rows of each column that does not line up with the others.
+    Args:
+        columns: the written cells.
+        rows: the table row of each written row; private.
+        behind: the table rows of each column that is sorted separately; private.
     """
 
     columns: Columns
@@ -164,11 +186,11 @@ class WrittenTable:
     behind: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def rows_of(self, name: str) -> NDArray[np.int64]:
-        """The table row behind each written cell of a column."""
+        """The table row of each written cell of a column."""
         return self.behind.get(name, self.rows)
 
     def align_codes(self, codes: Int32, column_groups: Sequence[tuple[str, ...]]) -> Int32:
-        """One code of each written row and column group, put back beside those of the same table row; private as that is."""
+        """Codes per written row and column group, reordered so that codes of the same table row are in one row; private."""
         place = np.empty(int(self.rows.max(initial=-1)) + 1, dtype=np.int64)
         place[np.sort(self.rows)] = np.arange(len(self.rows))
         rows: Int32 = np.empty_like(codes)
@@ -177,47 +199,80 @@ class WrittenTable:
         return rows
 
 
-class Form(Protocol):
-    """How a partition is written down; the certificate reads what it wrote."""
+class Form(ABC):
+    """Base class of forms: how a partition is written and read back. Only `write` and `read` have no default."""
 
     name: ClassVar[str]
 
     @property
     def added(self) -> tuple[str, ...]:
-        """Columns that the table does not have: the number of a bucket."""
-
-    def write(self, table: Table, partition: Partition, seed: int) -> WrittenTable:
-        """The written cells, in an order that these cells alone give; only a form that perturbs has a use for the seed."""
-
-    def read(
-        self, columns: Columns, schema: Schema, persons: Persons | None = None, joints: Sequence[tuple[str, ...]] = ()
-    ) -> Reading:
-        """The classes that an adversary finds in the written cells; `joints`: secrets to be counted as one, too."""
-
-    def notes(self, schema: Schema) -> list[str]:
-        """What a reader of the certificate has to know of such cells; what a certificate publishes of a schema is enough."""
-
-    def parts(self, columns: Columns, schema: Schema) -> dict[str, Columns]:
-        """Files that say the same as the written table, part by part, by the beginning of their names."""
-
-    def disorder(self, columns: Columns, schema: Schema) -> list[str]:
-        """Sentences on an order of rows that could reveal what the form separates; such a release does not pass an audit."""
-
-    def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
-        """Sentences on rows that are not in the order in which the form writes them; an order can carry information."""
+        """Columns that the table does not have, such as the number of a bucket."""
+        return ()
 
     @property
     def advice(self) -> str | None:
-        """What somebody must know who opens the files without having read anything."""
+        """A warning for those who open the files without the documentation."""
+        return None
+
+    @property
+    def fallbacks(self) -> tuple[Form, ...]:
+        """Forms that disclose less and less of suppressed rows, to try if the release does not meet a guarantee."""
+        return ()
+
+    def before(self, table: Table, seed: int) -> Table:
+        """The table as the method may see it: what a form does to values it does before the method runs."""
+        return table
+
+    @abstractmethod
+    def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
+        """The written cells, in an order that depends on these cells alone.
+
+        Args:
+            table: the table.
+            partition: its classes.
+            seed: private seed, for forms that perturb values.
+        """
+
+    @abstractmethod
+    def read(
+        self, columns: Columns, schema: Schema, persons: Persons | None = None, joints: Sequence[tuple[str, ...]] = ()
+    ) -> Reading:
+        """The equivalence classes that an adversary finds in the written cells.
+
+        Args:
+            columns: the written cells.
+            schema: the published schema.
+            persons: per column, the person of each written cell; private.
+            joints: combinations of sensitive attributes to count, too.
+        """
+
+    def notes(self, schema: Schema) -> list[str]:
+        """What a reader of the certificate must know about such cells, from the published schema alone."""
+        return []
+
+    def parts(self, columns: Columns, schema: Schema) -> dict[str, Columns]:
+        """Further files with parts of the written table, by the beginning of their names."""
+        return {}
+
+    def disorder(self, columns: Columns, schema: Schema) -> list[str]:
+        """Findings on an order of rows that could reveal what the form separates; such a release does not pass an audit."""
+        return []
+
+    def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
+        """Findings on rows that are not in the order in which the form writes them; an order can carry information."""
+        return []
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a method returns: a partition and, where the method decides it, the form to write it with.
+    """What a method returns.
 
-    `notes` are private remarks on how it worked (which variant ran): they go into the recipe at home and nowhere else.
-    `settled`: what it guarantees is not one about each class, so classes must not be merged to mend them.
-    `repeat`: the method that gives the same again, where the one that ran looked at a clock.
+    Args:
+        partition: the equivalence classes.
+        form: the form to write them with, if the method decides it.
+        notes: private remarks on the run (which variant was used), for the private recipe only.
+        settled: whether the guarantee is not one about each class, so that classes must not be merged to repair it.
+        repeat: the method that gives the same result again, if the one that ran used a clock.
     """
 
     partition: Partition

@@ -34,17 +34,17 @@ class Tree:
     lo: Int32
     hi: Int32
     height: Int32
-    leaves: Int32  # leaves under the node, the missing one not counted
+    leaves: Int32  # leaves under the node, without the missing one
     leaf_node: Int32  # node of each leaf code, the missing one last
 
     @property
     def size(self) -> int:
-        """Number of leaves, the missing one not counted; also the code of the missing leaf."""
+        """Number of leaves without the missing one; also the code of the missing leaf."""
         return len(self.leaf_node) - 1
 
     @property
     def leaf_labels(self) -> list[str]:
-        """Names of the leaves in code order, the missing one left out."""
+        """Names of the leaves in code order, without the missing one."""
         return [self.labels[node] for node in self.leaf_node[:-1]]
 
     def cover(self, lo: Sequence[int] | Int32, hi: Sequence[int] | Int32) -> Int32:
@@ -56,7 +56,7 @@ class Tree:
         return node
 
     def node_loss(self) -> NDArray[np.float64]:
-        """Loss of each node, variant A: 0 where one leaf stands alone, 1 for `*`, else leaves under it / all leaves."""
+        """Loss of each node, variant A: 0 for a single leaf, 1 for `*`, else leaves under it / all leaves."""
         loss = np.where(self.leaves <= 1, 0.0, self.leaves / max(self.size, 1))
         loss[0] = 1.0
         return loss
@@ -67,18 +67,18 @@ class Tree:
         return _Builder(nested).tree()
 
     def to_nested(self) -> dict[str, object]:
-        """Back to nested mappings: what a recipe or a certificate carries."""
+        """The nested mappings that a recipe or a certificate contains."""
         nodes: list[dict[str, object]] = [{} for _ in self.labels]
         for i in range(1, len(self.labels) - 1):  # the last node is the missing leaf
             leaf = self.leaf_node[self.lo[i]] == i
             nodes[self.parent[i]][self.labels[i]] = None if leaf else nodes[i]
-        # a single branch below a declared `*` is a level of its own; without the `*` it would be read back as the root
+        # a single branch below a declared `*` is a level; without the `*` it would be read back as the root
         lone_branch = len(nodes[0]) == 1 and 0 < self.height[1] < self.height[0]
         return {STAR: nodes[0]} if lone_branch else nodes[0]
 
 
 class _Builder:
-    """Walks nested mappings depth-first and writes the arrays down."""
+    """Builds the arrays from nested mappings, depth-first."""
 
     def __init__(self, nested: Nested) -> None:
         self.labels, self.parent = [STAR], [0]
@@ -95,7 +95,7 @@ class _Builder:
     def _add(self, label: object, below: Nested | None, parent: int, level: int) -> int:
         name = str(label)
         if name in (STAR, ""):
-            raise BadInput(f"a hierarchy has a node named '{name}' at level {level} below its root; name it otherwise")
+            raise BadInput(f"a hierarchy has a node named '{name}' at level {level} below its root", right="rename it")
         node = len(self.labels)
         self.labels.append(name)
         self.parent.append(parent)
@@ -121,7 +121,7 @@ class _Builder:
         return Tree((*self.labels, ""), parent, lo, hi, height, leaves, leaf_node)
 
     def _check_names(self) -> None:
-        """Two nodes may share a label only if they have the same leaves; two leaves may not share one at all."""
+        """Two nodes may share a label only if they have the same leaves; two leaves may not share one."""
         seen: dict[str, int] = {}
         leaves = set(self.leaf_node)
         for node in range(1, len(self.labels)):

@@ -3,8 +3,8 @@
 A value may stand alone if a class that holds no other value meets the limit. A guarantee is vacuous if every value with at
 least k rows may: then a release that discloses all of them meets it. A hierarchy whose values meet far below its root makes
 every hierarchical distance small, so a limit that looks strict may be vacuous; the refusal names this cause and the remedy.
-Every model is judged by its own `holds`, so the rule needs to know nothing about it. Guarantees about sizes or about a whole
-release are left out. Rows count, also where k counts persons: what is stated can be recomputed from the release.
+Every model is judged by its own `holds`, so the rule needs no knowledge of it. Guarantees about sizes or about a whole release
+are left out. Rows count, even if k counts persons: the statement can then be recomputed from the release.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class StandAlone:
 
 
 def find_stand_alone(model: Model, classes: Classes, k: int) -> StandAlone | None:
-    """Which values may stand alone; None for a guarantee that is not one about the values of each class."""
+    """Which values may stand alone; None for a guarantee that is not about the values of each class."""
     if model.column is None or "release" in model.needs:
         return None
     return StandAlone.of(model, classes.histograms[model.column], max(k, 1))
@@ -113,7 +113,7 @@ def vacuous_note(text: str) -> str:
 
 
 def render_share(share: float | None) -> str:
-    """The share of rows whose value may stand alone, as a remark after a measured level; empty where there are none.
+    """The share of rows whose value may stand alone, as a remark after a measured level; empty if there are none.
 
     >>> render_share(0.125), render_share(0.0)
     (' (12.5 % of rows have a value that may stand alone)', '')
@@ -158,7 +158,7 @@ def _far_below(found: StandAlone) -> tuple[str, str] | None:
 def _deepest(tree: Tree) -> int:
     """The leaf with the most levels above it."""
     depth = np.zeros(len(tree.parent), dtype=np.int64)
-    for node in range(1, len(depth)):  # children stand after their parent
+    for node in range(1, len(depth)):  # children follow their parent
         depth[node] = depth[tree.parent[node]] + 1
     return int(np.argmax(depth))
 

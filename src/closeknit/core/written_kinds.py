@@ -1,4 +1,4 @@
-"""Kinds that only certificates have: columns whose tree was made from data, by the nodes that are written."""
+"""Kinds that only certificates have: columns whose tree is derived from data, by the nodes that are written."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from closeknit.core.errors import BadInput
-from closeknit.core.kinds import BadValue, Losses, Nominal, leaf_losses
+from closeknit.core.errors import BadInput, BadValue
+from closeknit.core.kinds import Losses, Nominal, leaf_losses
 from closeknit.core.params import choice, whole
 from closeknit.core.tree import STAR, Tree
 
@@ -18,10 +18,13 @@ SHARES = {"value": 0.0, "group": 0.5, "all": 1.0}  # loss of a written node, by 
 
 @dataclass(frozen=True)
 class WrittenNodes(Nominal):
-    """A tree that was made from data, as a certificate shows it: its written nodes in the order of the tree, and what each is.
+    """A tree that is derived from data, as a certificate shows it: its written nodes in the order of the tree, and their types.
 
-    A node is a single value, a group of values, or all of them (a root with a name of its own). How many values of the
-    table are in a group would disclose something about its members, so every group has the same loss, 1/2.
+    A node is a single value, a group of values, or all of them (a root with a name of its own). The number of values in a group
+    would disclose something about its members, so every group has the same loss, 1/2.
+
+    Args:
+        nodes: "value", "group" or "all" for each node.
 
     >>> WrittenNodes({"office": "group", "clerk": "value"}).losses(["office", "clerk", "*", ""])[:, 0].tolist()
     [0.5, 0.0, 1.0, 0.0]
@@ -32,7 +35,7 @@ class WrittenNodes(Nominal):
 
     def __post_init__(self) -> None:
         if not isinstance(self.nodes, dict):
-            raise BadInput(f"written has nodes={self.nodes!r}", right="write what each node is: nodes: {node: group, ...}")
+            raise BadInput(f"written has nodes={self.nodes!r}", right="write the type of each node: nodes: {node: group, ...}")
         for node, what in self.nodes.items():
             choice(f"node '{node}'", what, tuple(SHARES))
 
@@ -50,11 +53,11 @@ class WrittenNodes(Nominal):
 
     @property
     def groups(self) -> list[str]:
-        """Nodes that may stand for several values."""
+        """Nodes that may cover several values."""
         return [node for node, what in self.nodes.items() if what != "value"]
 
     def losses(self, cells: Sequence[str]) -> Losses:
-        """0 for a value, 1/2 for a group, 1 for `*`; a cell that is no written node is an error."""
+        """0 for a value, 1/2 for a group, 1 for `*`; a cell that is not a published node is refused."""
         _refuse_unknown(cells, self.nodes)
         shares = SHARES | {STAR: 1.0, "": 0.0}
         loss = np.array([shares[self.nodes.get(cell, cell)] for cell in cells], dtype=np.float64)
@@ -63,7 +66,11 @@ class WrittenNodes(Nominal):
 
 @dataclass(frozen=True)
 class Nodes(Nominal):
-    """What earlier versions wrote into certificates for columns of undeclared domains: read to audit those, never written.
+    """The kind of undeclared domains in certificates of earlier versions: read to audit those, never written.
+
+    Args:
+        nodes: number of leaves under each node.
+        leaves: number of leaves of the column.
 
     >>> Nodes(nodes={"47***": 3, "47605": 1}, leaves=9).losses(["47***", "47605", "*", ""])[:, 0].round(3).tolist()
     [0.333, 0.0, 1.0, 0.0]
@@ -82,11 +89,11 @@ class Nodes(Nominal):
 
     @property
     def groups(self) -> list[str]:
-        """Nodes that stand for several values."""
+        """Nodes that cover several values."""
         return [node for node, leaves in self.nodes.items() if leaves > 1]
 
     def losses(self, cells: Sequence[str]) -> Losses:
-        """Leaves under the node over all leaves; a cell that is no known node is an error."""
+        """Leaves under the node over all leaves; a cell that is not a published node is refused."""
         _refuse_unknown(cells, self.nodes)
         counts = np.array([self.nodes.get(cell, self.leaves if cell == STAR else 0) for cell in cells], dtype=np.int64)
         return leaf_losses(counts, self.leaves, [cell == STAR for cell in cells])

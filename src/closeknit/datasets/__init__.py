@@ -1,4 +1,4 @@
-"""Generated tables: made by a seed, about nobody, and free to share."""
+"""Generated tables: drawn from a seed, without real persons, and free to share."""
 
 from closeknit.datasets.baskets import baskets, with_baskets
 from closeknit.datasets.hospital import hospital, hospital_recipe, hospital_schema

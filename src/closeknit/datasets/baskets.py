@@ -1,4 +1,4 @@
-"""Baskets of goods: several rows of one person. Joined to a table of persons, one row for every item; made by a seed."""
+"""Market baskets: several rows per person, one per item; can be joined to a table of persons. Drawn from a seed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ ITEMS = 1000
 
 
 def baskets(persons: int = 1000, mean_length: int = 10, items: int = ITEMS, seed: int = 7) -> Columns:
-    """One basket of every person, in the order of the tills: `pid`, `tid` and `item`, one row for every item.
+    """One basket per person: `pid`, `tid` and `item`, one row per item; the rows of a basket are adjacent.
 
-    Lengths follow a Poisson law with this mean, at least 1; items are the rarer the higher their number. The rows of a basket
-    follow one another.
+    Lengths have a Poisson distribution, at least 1; items are rarer the higher their number.
+
+    Args:
+        persons: number of persons.
+        mean_length: mean number of items in a basket.
+        items: number of distinct items.
+        seed: seed of the generator.
 
     >>> table = baskets(persons=3, mean_length=2)
     >>> table["pid"].cells(), table["tid"].cells()
@@ -35,7 +40,13 @@ def baskets(persons: int = 1000, mean_length: int = 10, items: int = ITEMS, seed
 
 
 def with_baskets(table: Columns, mean_length: int = 10, items: int = ITEMS, seed: int = 7) -> Columns:
-    """Every row of a table as a person who goes shopping: the same cells beside each item of the basket.
+    """Give every row of a table a basket: the cells of the row are repeated for each item.
+
+    Args:
+        table: the table of persons.
+        mean_length: mean number of items in a basket.
+        items: number of distinct items.
+        seed: seed of the generator.
 
     >>> joined = with_baskets(Columns.of({"age": [30, 41, 52]}), mean_length=2)
     >>> list(joined), joined["age"].cells()

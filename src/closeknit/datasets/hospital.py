@@ -1,8 +1,8 @@
-"""A hospital table about nobody: drawn from a seed, correlated like a real one.
+"""A generated hospital table without real persons, with correlations like those of a real one.
 
-Where somebody lives says something about age and work; age, sex, work and season about the disease; disease and age about the
-length of stay; stay and disease about the charge. So generalizing the left half of the table costs something, and knowing it
-would tell something about the right half.
+The area is correlated with age and work; age, sex, work and season with the disease; disease and age with the length of stay;
+stay and disease with the charge. Generalizing the quasi-identifiers therefore loses information, and knowing them would
+disclose something about the sensitive attributes.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Ints = NDArray[np.int64]
 
 
 class Disease(NamedTuple):
-    """How often, at which age (and how widely around it), for whom, when; how long and how dear."""
+    """Frequency, typical age and its spread, sex, season and work, length of stay and cost of a disease."""
 
     name: str
     group: str
     common: float
     age: float
     spread: float
-    women: float  # log odds: above 0 rather women, below 0 rather men
+    women: float  # log odds: above 0 more women, below 0 more men
     winter: float  # log odds between midwinter and the yearly mean
     work: str  # the group of jobs that has it more often
     days: float
-    cost: float  # apart from the daily rate
+    cost: float  # without the daily rate
 
 
 DISEASES = (
@@ -61,10 +61,6 @@ DISEASES = (
     Disease("colon cancer", "cancer", 0.8, 70, 13, -0.1, 0.0, "none", 9, 9300),
     Disease("prostate cancer", "cancer", 0.7, 71, 11, -1.0, 0.0, "none", 5, 7900),
 )
-
-
-def _split_words(text: str) -> list[str]:
-    return text.split()
 
 
 # Jobs of working people: share inside their group, and log odds towards women.
@@ -105,27 +101,30 @@ AREAS = (
 )
 ZIPS_PER_AREA = 12
 
-WOMEN = _split_words(
-    "Ada Alice Amina Anna Bella Carla Chloé Clara Diana Elena Emma Eva Fatima Grace Hanna Ida Ines Jane Julia Kim "
-    "Laura Lea Lina Lucy Maria Mei Mia Nadia Nina Nora Olga Paula Rosa Ruth Sara Sofia Tara Vera Yuki Zoë"
-)
-MEN = _split_words(
-    "Adam Ali Amir Anton Ben Bruno Carl Chen Daniel David Emil Erik Felix Finn Frank Georg Hugo Ian Ivan Jack Jan "
-    "José João Karl Kofi Leo Luca Marc Max Milan Noah Omar Otto Paul Peter Ravi Sam Theo Tom Victor"
-)
-FAMILIES = _split_words(
-    "Adams Ahmed Allen Baker Bauer Bell Berg Brown Carter Chan Clark Costa Cruz Davis Diaz Evans Fischer Ford "
-    "Garcia Gray Green Gupta Hall Hansen Hill Hughes Ito Jansen Johnson Jones Kaya Keller King Klein Kovács Lee "
-    "Lewis Lopez Martin Meyer Miller Moore Moreau Müller Nguyen Novak O'Brien Okafor Olsen Park Patel Perez "
-    "Phillips Price Rossi Ryan Santos Sato Schmidt Scott Silva Singh Smith Stone Suzuki Tanaka Taylor Turner Walker "
-    "Wang Weber White Wilson Wong Wood Wright Yilmaz Young Zhang Ødegaard"
+WOMEN, MEN, FAMILIES = map(
+    str.split,
+    (
+        "Ada Alice Amina Anna Bella Carla Chloé Clara Diana Elena Emma Eva Fatima Grace Hanna Ida Ines Jane Julia Kim "
+        "Laura Lea Lina Lucy Maria Mei Mia Nadia Nina Nora Olga Paula Rosa Ruth Sara Sofia Tara Vera Yuki Zoë",
+        "Adam Ali Amir Anton Ben Bruno Carl Chen Daniel David Emil Erik Felix Finn Frank Georg Hugo Ian Ivan Jack Jan "
+        "José João Karl Kofi Leo Luca Marc Max Milan Noah Omar Otto Paul Peter Ravi Sam Theo Tom Victor",
+        "Adams Ahmed Allen Baker Bauer Bell Berg Brown Carter Chan Clark Costa Cruz Davis Diaz Evans Fischer Ford "
+        "Garcia Gray Green Gupta Hall Hansen Hill Hughes Ito Jansen Johnson Jones Kaya Keller King Klein Kovács Lee "
+        "Lewis Lopez Martin Meyer Miller Moore Moreau Müller Nguyen Novak O'Brien Okafor Olsen Park Patel Perez "
+        "Phillips Price Rossi Ryan Santos Sato Schmidt Scott Silva Singh Smith Stone Suzuki Tanaka Taylor Turner Walker "
+        "Wang Weber White Wilson Wong Wood Wright Yilmaz Young Zhang Ødegaard",
+    ),
 )
 
 FIRST_DAY, DAYS = np.datetime64("2023-01-01"), 731
 
 
 def hospital(rows: int = 10_000, seed: int = 7) -> Columns:
-    """A table of admissions: name, age, sex, zip, job, admission, disease, stay (days), charge; the same for the same seed.
+    """A table of admissions: name, age, sex, zip, job, admission, disease, stay (days), charge.
+
+    Args:
+        rows: number of rows.
+        seed: seed of the generator; equal seeds give equal tables.
 
     >>> table = hospital(rows=100)
     >>> table.rows, list(table)
@@ -142,20 +141,20 @@ def hospital(rows: int = 10_000, seed: int = 7) -> Columns:
     stay = _stays(rng, disease, age)
     columns = {
         "name": _names(rng, women),
-        "age": _numbers(age),
+        "age": Column.of(age),
         "sex": _texts(["female", "male"], np.where(women, 0, 1)),
         "zip": _zips(rng, area),
         "job": _texts([name for jobs in JOBS.values() for name in jobs], job),
-        "admission": _numbers(FIRST_DAY + day),
+        "admission": Column.of(FIRST_DAY + day),
         "disease": _texts([one.name for one in DISEASES], disease),
-        "stay": _numbers(stay),
-        "charge": _numbers(_charges(rng, disease, stay)),
+        "stay": Column.of(stay),
+        "charge": Column.of(_charges(rng, disease, stay)),
     }
     return Columns(columns, rows)
 
 
 def hospital_schema() -> Schema:
-    """What each column of the hospital table is.
+    """Role and kind of each column of the hospital table.
 
     >>> hospital_schema().sensitive["disease"].tree.size
     20
@@ -178,7 +177,10 @@ def hospital_schema() -> Schema:
 
 
 def hospital_recipe(path: str | PathLike[str]) -> dict[str, Any]:
-    """A recipe for the table saved as this file, as plain mappings: k = 6 and t = 0.2 on the disease.
+    """A recipe for the hospital table as plain mappings, with k = 6 and t = 0.2 for the disease.
+
+    Args:
+        path: the file with the table.
 
     >>> hospital_recipe("patients.csv")["models"]
     [{'k_anonymity': {'k': 6}}, {'t_closeness': {'column': 'disease', 't': 0.2}}]
@@ -249,7 +251,7 @@ def _names(rng: np.random.Generator, women: NDArray[np.bool_]) -> Column:
     pair = first * len(FAMILIES) + rng.integers(len(FAMILIES), size=len(women))
     given, seen = WOMEN + MEN, [0] * (len(WOMEN + MEN) * len(FAMILIES))
     texts = []
-    for one in pair.tolist():  # an identifier must not repeat: namesakes are told apart by initials
+    for one in pair.tolist():  # an identifier must not repeat: namesakes get initials
         texts.append(f"{given[one // len(FAMILIES)]} {_initials(seen[one])}{FAMILIES[one % len(FAMILIES)]}")
         seen[one] += 1
     return Column(np.array(texts, dtype=object), np.arange(len(texts), dtype=np.int32))
@@ -265,7 +267,7 @@ def _initials(number: int) -> str:
 
 
 def _zips(rng: np.random.Generator, area: Ints) -> Column:
-    """A few zip codes of an area hold most of its people."""
+    """A few zip codes of an area have most of its people."""
     share = 1.0 / np.arange(2, ZIPS_PER_AREA + 2)
     place = rng.choice(ZIPS_PER_AREA, len(area), p=share / share.sum())
     texts = [f"{digits}{(7 * i + 3) % 100:02}" for digits, _, _, _ in AREAS for i in range(ZIPS_PER_AREA)]
@@ -281,12 +283,6 @@ def _log(weights: Floats) -> Floats:
     return np.log(np.maximum(weights, 1e-300))
 
 
-def _numbers(cells: NDArray[Any]) -> Column:
-    values, codes = np.unique(cells, return_inverse=True)
-    return Column(values, codes.astype(np.int32))
-
-
 def _texts(texts: list[str], which: Ints) -> Column:
     """Only the texts that occur, in their order."""
-    seen, codes = np.unique(which, return_inverse=True)
-    return Column(np.array([texts[i] for i in seen.tolist()], dtype=object), codes.astype(np.int32))
+    return Column(np.array(texts, dtype=object), which.astype(np.int32)).drop_unused()

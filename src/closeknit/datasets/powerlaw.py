@@ -1,9 +1,8 @@
-"""Rows whose values follow a power law: few values are common, most are rare. For streams, made by a seed."""
+"""Rows whose values have a power-law distribution: few values are common, most are rare. For streams; drawn from a seed."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
 from closeknit.core.exact import Number
@@ -15,9 +14,14 @@ SECRETS = 10
 
 
 def power_law(rows: int = 10_000, columns: int = 2, values: int = 1000, alpha: Number = 1, seed: int = 7) -> Columns:
-    """Independent numeric columns `a1`, `a2`, ... with P(v) = c / v^alpha for v = 1..values, and an even secret `s`.
+    """Independent numeric columns `a1`, `a2`, ... with P(v) = c / v^alpha, and a uniform sensitive attribute `s`.
 
-    `alpha` 0 makes all values equally likely; the larger it is, the more rows share the first ones.
+    Args:
+        rows: number of rows.
+        columns: number of numeric columns.
+        values: number of values of each, from 1.
+        alpha: exponent; 0 makes all values equally likely.
+        seed: seed of the generator.
 
     >>> table = power_law(rows=2000, columns=2, values=50, alpha=2)
     >>> list(table), float((np.array(table["a1"].cells()) == 1).mean()) > 0.5
@@ -27,20 +31,19 @@ def power_law(rows: int = 10_000, columns: int = 2, values: int = 1000, alpha: N
     rng = np.random.default_rng(whole("seed", seed, 0))
     bounds = np.cumsum(np.arange(1, values + 1) ** -float(number("alpha", alpha, least=0)))
     drawn = {
-        f"a{j + 1}": _column(np.searchsorted(bounds, rng.random(rows) * bounds[-1], side="right") + 1) for j in range(columns)
+        f"a{j + 1}": Column.of(np.searchsorted(bounds, rng.random(rows) * bounds[-1], side="right") + 1) for j in range(columns)
     }
-    return Columns({**drawn, "s": _column(rng.integers(1, SECRETS + 1, rows))}, rows)
+    return Columns({**drawn, "s": Column.of(rng.integers(1, SECRETS + 1, rows))}, rows)
 
 
 def power_law_schema(columns: int = 2, values: int = 1000) -> Schema:
-    """What the columns are, with the bounds that a stream needs.
+    """Role and kind of each column, with the bounds that a stream needs.
+
+    Args:
+        columns: number of numeric columns.
+        values: number of values of each.
 
     >>> power_law_schema(1, 50).quasi
     {'a1': Numeric(lo=1, hi=50, step=None, bins=None, snap=False)}
     """
     return Schema(quasi={f"a{j + 1}": numeric(1, values) for j in range(columns)}, sensitive={"s": flat()})
-
-
-def _column(cells: NDArray[np.int64]) -> Column:
-    values, codes = np.unique(cells, return_inverse=True)
-    return Column(values, codes.astype(np.int32))

@@ -1,4 +1,4 @@
-"""How a result is written and read back; one file per form."""
+"""Forms: how a release is written and read back; one file per form."""
 
 from closeknit.core.table import Form
 from closeknit.forms.bucketized import Bucketized, bucketized
@@ -8,14 +8,7 @@ from closeknit.forms.permuted import Permuted, permuted
 from closeknit.forms.perturbed import Perturbed, perturbed
 from closeknit.forms.sliced import Sliced, sliced
 
-REGISTRY: dict[str, type[Form]] = {
-    Generalized.name: Generalized,
-    Bucketized.name: Bucketized,
-    Sliced.name: Sliced,
-    Multiset.name: Multiset,
-    Permuted.name: Permuted,
-    Perturbed.name: Perturbed,
-}
+REGISTRY: dict[str, type[Form]] = {form.name: form for form in (Generalized, Bucketized, Sliced, Multiset, Permuted, Perturbed)}
 
 __all__ = [
     "REGISTRY",

@@ -1,4 +1,4 @@
-"""Cells that forms write and read: labels of ranges and nodes, lists of values that tell nothing else, the order of cells."""
+"""Cells that forms write and read: labels of ranges and nodes, lists of the values that occur, and the order of cells."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from closeknit.core.table import Table
 from closeknit.core.tree import STAR, Int32
 
 CANONICAL = "a release is sorted by its written cells, first column first: numbers by value, then texts, missing cells last"
-DENSE = 1 << 20  # possible ranges of a column up to which a table of marks is used
+DENSE = 1 << 20  # possible ranges of a column up to which a lookup table is used
 
 
 def check_levels(levels: object) -> dict[str, int | str] | None:
-    """Levels of columns as they were asked for.
+    """Requested levels of columns.
 
     >>> check_levels({"age": 2, "zip": "*"})
     {'age': 2, 'zip': '*'}
@@ -36,13 +36,13 @@ def check_levels(levels: object) -> dict[str, int | str] | None:
 
 
 def refuse_levels(levels: Mapping[str, int | str], table: Table) -> None:
-    """Levels that the table's columns do not have."""
+    """Refuse levels that the table's columns do not have."""
     for name, level in levels.items():
         if name not in table.schema.quasi:
-            raise BadInput("has a level and is not quasi", column=name, right=suggest_name(name, table.schema.quasi))
+            raise BadInput("has a level but is not quasi", column=name, right=suggest_name(name, table.schema.quasi))
         top = top_level(table.quasi_domains[list(table.schema.quasi).index(name)])
         if not isinstance(level, str) and level > top:
-            raise BadInput(f"has no level {level}", column=name, right=f"its levels go from 0 to {top}")
+            raise BadInput(f"has no level {level}", column=name, right=f"its levels are 0 to {top}")
 
 
 def class_labels(domain: Domain, lo: Int32, hi: Int32, snap: bool, level: int | str | None = None) -> tuple[list[str], Int32]:
@@ -58,7 +58,7 @@ def class_labels(domain: Domain, lo: Int32, hi: Int32, snap: bool, level: int | 
 
 
 def distinct(keys: NDArray[np.int64], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """As `np.unique` with its inverse; by a table of marks where keys are few enough, which is far faster."""
+    """As `np.unique` with its inverse; with a lookup table if keys are small enough, which is far faster."""
     if limit > DENSE:
         return np.unique(keys, return_inverse=True)
     place = np.zeros(limit, dtype=np.int64)
@@ -70,25 +70,22 @@ def distinct(keys: NDArray[np.int64], limit: int) -> tuple[NDArray[np.int64], ND
 
 def label_column(labels: list[str], codes: Int32) -> Column:
     """Written labels as a column; the empty label is a missing cell."""
-    kept = [i for i, label in enumerate(labels) if label != ""]
-    code_of = np.full(len(labels), -1, dtype=np.int32)
-    code_of[kept] = np.arange(len(kept))
-    return Column(np.array([labels[i] for i in kept], dtype=object), code_of[codes])
+    shown = np.array([label != "" for label in labels], dtype=bool)
+    code_of = np.where(shown, np.cumsum(shown) - 1, -1).astype(np.int32)
+    return Column(np.array(labels, dtype=object)[shown], code_of[codes])
 
 
 def compact(column: Column) -> Column:
-    """Only the values that still occur: a list of values must not tell of rows that are not there."""
-    used = np.flatnonzero(column.counts > 0)
-    code_of = np.full(len(column.values) + 1, -1, dtype=np.int32)
-    code_of[used] = np.arange(len(used))
-    values = column.values[used]
+    """Only the values that occur: a list of values must not disclose rows that are not published."""
+    column = column.drop_unused()
+    values = column.values
     if values.dtype.kind == "O" and len(values) and all(type(value) in (int, float) for value in values.tolist()):
-        values = np.array(values.tolist())  # numbers read from text: whole ones where all published ones are
-    return Column(values, code_of[column.codes])
+        values = np.array(values.tolist())  # numbers read from text: whole numbers if all published ones are
+    return Column(values, column.codes)
 
 
 def hide_cells(column: Column, rows: NDArray[np.bool_]) -> Column:
-    """These cells as `*`; the others as text then, because a number and a star have no type in common."""
+    """Write these cells as `*`, and the others as text, because numbers and `*` have no common type."""
     if not rows.any():
         return column
     values = np.array([*texts_of(column.values), STAR], dtype=object)
@@ -96,20 +93,16 @@ def hide_cells(column: Column, rows: NDArray[np.bool_]) -> Column:
 
 
 def tight_note(name: str) -> str:
-    """What a certificate notes of a column whose ranges disclose true values.
-
-    `name`: the column.
+    """The note of a certificate on a column whose ranges disclose true values.
 
     >>> tight_note("age")
-    "column 'age': both ends of a range are true values of somebody in the class"
+    "column 'age': both ends of a range are true values of rows in the class"
     """
-    return f"column '{name}': both ends of a range are true values of somebody in the class"
+    return f"column '{name}': both ends of a range are true values of rows in the class"
 
 
 def cell_key(text: str) -> tuple[float, float, str]:
-    """Where a written cell comes among others, by its text alone: numbers and ranges by value, then all other texts.
-
-    `text`: the cell, which is not a missing one.
+    """Sort key of a written cell that is not missing, by its text alone: numbers and ranges by value, then all other texts.
 
     >>> sorted(["flu", "10", "*", "[9, 12]", "9"], key=cell_key)
     ['9', '[9, 12]', '10', '*', 'flu']
@@ -121,9 +114,7 @@ def cell_key(text: str) -> tuple[float, float, str]:
 
 
 def text_order(texts: Sequence[str]) -> NDArray[np.int64]:
-    """Positions of distinct written cells in canonical order; the missing cell, '', comes last.
-
-    `texts`: the cells, each once.
+    """Positions of distinct written cells in canonical order; the missing cell, '', is last.
 
     >>> text_order(["10", "", "9", "[9, 12]"]).tolist()
     [2, 3, 0, 1]
@@ -135,7 +126,7 @@ def text_order(texts: Sequence[str]) -> NDArray[np.int64]:
 def cell_order(column: Column) -> Coded:
     """Codes of a column in the canonical order of its written cells, missing cells last.
 
-    It needs the written cells alone, so that a recipient can check the order of a release.
+    It depends on the written cells alone, so that a recipient can check the order of a release.
 
     >>> from closeknit.core.columns import Columns
     >>> cell_order(Columns.of({"age": ["10", None, "9", "[9, 12]"]})["age"])[0].tolist()
@@ -143,7 +134,7 @@ def cell_order(column: Column) -> Coded:
     """
     values = column.values
     exact = values.dtype.kind in "iuf" and bool((np.abs(values.astype(np.float64)) < 2.0**53).all())
-    order = np.argsort(values, kind="stable") if exact else text_order(texts_of(values))  # the same, and much faster
+    order = np.argsort(values, kind="stable") if exact else text_order(texts_of(values))  # the same order, much faster
     place = np.empty(len(values) + 1, dtype=np.int32)
     place[order] = np.arange(len(values))
     place[-1] = len(values)

@@ -1,7 +1,7 @@
-"""Columns as axes: what an analyst takes a written cell for. A cell says that a row lies anywhere in its range, evenly.
+"""Columns as axes: how an analyst reads a written cell. A row lies anywhere in the range of its cell, uniformly.
 
-A number lies on a line, any other value on the line of its column's leaves, where leaf i takes up the unit from i to i + 1. So
-the share of a cell inside a range is a length over a length for both; a cell of no length (a single number) is in or out.
+A number lies on a line, any other value on the line of its column's leaves, where leaf i occupies the unit from i to i + 1. The
+share of a cell inside a range is therefore a ratio of lengths for both; a cell without length (a single number) is in or out.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.cell_ranges import cell_ranges, counts_leaves, outermost
+from closeknit.core.cell_ranges import cell_ranges
 from closeknit.core.columns import Column, Columns
 from closeknit.core.domain import Domain
-from closeknit.core.errors import BadInput
-from closeknit.core.kinds import BadValue, texts_of
+from closeknit.core.errors import BadInput, BadValue
+from closeknit.core.loss import list_texts
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema, require_schema
 from closeknit.io.files import read
@@ -27,7 +27,13 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One column of the original table."""
+    """One column of the original table.
+
+    Args:
+        name: the column.
+        domain: its domain.
+        missing: missing-value codes.
+    """
 
     name: str
     domain: Domain
@@ -36,42 +42,41 @@ class Axis:
     @property
     def leaves(self) -> bool:
         """Whether it is a line of leaves, not of numbers."""
-        return counts_leaves(self.domain)
+        return self.domain.counts_leaves
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Where the line begins and ends."""
-        low, high = outermost(self.domain)
+        """Both ends of the line."""
+        low, high = self.domain.span
         return low, high + self.leaves
 
     def ranges(self, column: Column) -> tuple[Reals, Reals]:
-        """Both ends of every distinct cell; the last entry, and that of every missing marker, is the missing cell (NaN).
+        """Both ends of every distinct cell; NaN for missing-value codes, and at the end for the missing cell.
 
         >>> from closeknit.core.kinds import numeric
         >>> axis = Axis("age", numeric().bind(np.array([30, 41]))[0], ("?",))
         >>> [ends.tolist() for ends in axis.ranges(Columns.of({"age": ["[30, 35]", "?"]})["age"])]
         [[30.0, nan, nan], [35.0, nan, nan]]
         """
-        texts = ["" if text in self.missing else text for text in texts_of(column.values)]
         try:
-            lo, hi = cell_ranges(self.domain, [*texts, ""])
+            lo, hi = cell_ranges(self.domain, list_texts(column, self.missing))
         except BadValue as bad:
-            raise BadInput(bad.what, column=self.name, row=column.first_row(bad.index), right=bad.right) from None
+            raise bad.located(self.name, column.first_row(bad.index)) from None
         return lo, hi + self.leaves
 
     def leaf_column(self, column: Column, schema: Schema) -> Column:
-        """A column of raw values as the leaves that it has, by their names."""
+        """Raw values as the names of their leaves."""
         codes, domain, _ = schema.encode_column(column, self.name, kind_of(schema, self.name))
         return Column(np.array(domain.texts, dtype=object), np.where(codes == domain.size, -1, codes).astype(np.int32))
 
 
 def kind_of(schema: Schema, name: str) -> Any:
-    """What a quasi or sensitive column is."""
+    """The kind of a quasi-identifier or sensitive attribute."""
     return schema.quasi.get(name) or schema.sensitive[name]
 
 
 def axes_of(columns: Columns, schema: Schema) -> dict[str, Axis]:
-    """Every quasi and sensitive column of a table.
+    """The axis of every quasi-identifier and sensitive attribute of a table.
 
     >>> from closeknit.core.kinds import flat, numeric
     >>> schema = Schema(quasi={"age": numeric(0, 100)}, sensitive={"wage": flat()})
@@ -86,7 +91,7 @@ def axes_of(columns: Columns, schema: Schema) -> dict[str, Axis]:
 
 
 def original_columns(table: Any, schema: Schema) -> Columns:
-    """The quasi and sensitive columns of a frame, file or `Columns`; no others are read."""
+    """The quasi-identifiers and sensitive attributes of a frame, file or `Columns`; no other columns are read."""
     names = dict.fromkeys([*require_schema(schema).quasi, *schema.sensitive])
     columns = read(table, None, list(names))
     if columns.rows == 0:
@@ -95,9 +100,10 @@ def original_columns(table: Any, schema: Schema) -> Columns:
 
 
 def column_groups(reading: Reading, names: Mapping[str, Any]) -> list[list[str]]:
-    """The columns of a release that belong together inside a class, as far as they are among these.
+    """The columns of a release that belong together inside a class, restricted to these.
 
-    Where all cells of a row do, quasi cells are the same in the whole class: secrets may as well stand apart from them.
+    If all cells of a row belong together, quasi-identifiers are the same in the whole class, so sensitive attributes may be a
+    separate group.
     """
     grouped = reading.column_groups or (tuple(reading.schema.quasi), tuple(reading.schema.sensitive))
     return [kept for group in grouped if (kept := [name for name in group if name in names])]

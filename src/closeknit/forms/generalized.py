@@ -1,16 +1,16 @@
-"""The form `generalized`: one line per row, quasi cells as ranges and nodes, secrets as they are.
+"""The form `generalized`: one line per row, quasi-identifiers as ranges and nodes, exact sensitive values.
 
 Each class is written with the tightest range or lowest node that covers it (local recoding). Both ends of a tight range of
-whole numbers are true values of rows in the class; `snap=True` writes bounds of the column's step instead. Ranges of decimals
-always end at steps (`core/steps.py`). `levels` (column:
-level) writes no cell finer than whole nodes of that level (full-domain recoding), though a tighter one would cover the class.
+whole numbers are true values of rows in the class; `snap=True` writes multiples of the column's step instead. Ranges of
+decimals always end at steps (`core/steps.py`). `levels` writes no cell finer than whole nodes of the given level (full-domain
+recoding), even if a tighter one covers the class.
 
-Rows without a class are suppressed: "removed", or written as `*` in every quasi column, with their secrets ("starred") or with
-`*` for these too ("hidden"). Whoever reads them finds one more class. `fallbacks` are what to write instead where that class
-breaks a guarantee: it must not, and a secret that is not written cannot.
+Rows without a class are suppressed: "removed", or written as `*` in every quasi-identifier, with their sensitive values
+("starred") or with `*` for these, too ("hidden"). Written ones form one more class. `fallbacks` are the forms to use if that
+class does not meet a guarantee.
 
-`cells="stars"` is suppression of cells instead of generalization: a cell is what every row of the class is written as alone,
-or `*`. With a step that is a cell of the grid: `*` for different values inside one would tell them from equal values.
+`cells="stars"` suppresses cells instead of generalizing them: a cell is the value that all rows of the class share, or `*`.
+With a step the value is a cell of the grid: `*` for different values inside one would distinguish them from equal values.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from closeknit.core.errors import BadInput
 from closeknit.core.kinds import Numeric
 from closeknit.core.params import choice
 from closeknit.core.reading import Persons, Reading, secret_codes, without_markers
-from closeknit.core.row_sorting import Coded, groups, row_order
+from closeknit.core.row_sorting import groups, row_order
 from closeknit.core.schema import Schema
 from closeknit.core.steps import with_steps
-from closeknit.core.table import Partition, Table, WrittenTable
+from closeknit.core.table import Form, Partition, Table, WrittenTable
 from closeknit.core.tree import Int32
 from closeknit.forms.cell_labels import (
     CANONICAL,
@@ -49,16 +49,23 @@ from closeknit.forms.cell_labels import (
 from closeknit.kernels.geometry.boxes import boxes
 
 CELLS = ("ranges", "stars")
-SUPPRESSED = ("removed", "hidden", "starred")  # what is written of rows without a class, from nothing to their secrets
+SUPPRESSED = ("removed", "hidden", "starred")  # how suppressed rows are written, from the least disclosure to the most
 
 
 @dataclass(frozen=True)
-class Generalized:
-    """Writes and reads generalized cells."""
+class Generalized(Form):
+    """Writes and reads generalized cells.
+
+    Args:
+        snap: whether ranges of whole numbers end at multiples of the column's step.
+        levels: per column, the lowest level to write; `*` is the last one.
+        suppressed: how suppressed rows are written: "removed", "hidden" or "starred".
+        cells: "ranges" generalizes cells, "stars" suppresses them.
+    """
 
     name: ClassVar[str] = "generalized"
     snap: bool = False
-    levels: Mapping[str, int | str] | None = None  # a number, or `*`: the last one
+    levels: Mapping[str, int | str] | None = None
     suppressed: str = SUPPRESSED[0]
     cells: str = CELLS[0]
 
@@ -67,9 +74,6 @@ class Generalized:
         choice("cells", self.cells, CELLS)
         choice("suppressed", self.suppressed, SUPPRESSED)
         object.__setattr__(self, "levels", check_levels(self.levels))
-
-    added: ClassVar[tuple[str, ...]] = ()
-    advice: ClassVar[str | None] = None
 
     def before(self, table: Table, seed: int) -> Table:
         """The table with the step of each column whose ranges must not end at true values."""
@@ -85,26 +89,25 @@ class Generalized:
         class_of = partition.class_of[kept]
         hidden = stars[kept] if self.suppressed == "hidden" else np.zeros(len(kept), dtype=bool)
         lo, hi = boxes(table.quasi, partition.class_of, partition.count)
-        if stars.any():  # every leaf and the missing one: no label is wider
+        if stars.any():  # all leaves and the missing one: the widest label
             lo[-1], hi[-1] = 0, [domain.size for domain in table.quasi_domains]
         labels = self._labels(table, lo, hi)
-        # classes by their labels first, which are few: those that are written alike are one
+        # rank classes first, which are few: classes with equal labels are one
         rank, ranks = groups([(of_class, len(texts)) for texts, of_class in labels.values()], partition.count)
-        keys: list[Coded] = [(rank[class_of], ranks)]
         written: dict[str, Column] = {}
         for j, (name, shown) in enumerate(zip(table.schema.sensitive, table.shown, strict=True)):
             codes = table.sensitive[kept, j]
-            said = Column(shown, np.where(hidden | (codes >= len(shown)), -1, codes).astype(np.int32))
-            written[name] = hide_cells(compact(said), hidden)
+            values = Column(shown, np.where(hidden | (codes >= len(shown)), -1, codes).astype(np.int32))
+            written[name] = hide_cells(compact(values), hidden)
         written |= {name: compact(column.take(kept)) for name, column in table.plain.items()}
-        order = row_order([*keys, *map(cell_order, written.values())], len(kept))
+        order = row_order([(rank[class_of], ranks), *map(cell_order, written.values())], len(kept))
         named = {name: label_column(texts, of_class).take(class_of[order]) for name, (texts, of_class) in labels.items()}
         named |= {name: column.take(order) for name, column in written.items()}
         return WrittenTable(Columns({name: named[name] for name in table.schema.published}, len(kept)), kept[order])
 
     @property
     def fallbacks(self) -> tuple[Generalized, ...]:
-        """The same form, telling less and less of suppressed rows."""
+        """The same form, with less and less disclosure of suppressed rows."""
         less = SUPPRESSED[: SUPPRESSED.index(self.suppressed)]
         return tuple(replace(self, suppressed=suppressed) for suppressed in less[::-1])
 
@@ -122,7 +125,7 @@ class Generalized:
         return labels
 
     def _with_stars(self, partition: Partition) -> tuple[Partition, NDArray[np.bool_]]:
-        """Suppressed rows that are written are the last class; and which rows these are."""
+        """Suppressed rows that are written as the last class, and which rows these are."""
         stars = (partition.class_of < 0) & (self.suppressed != "removed")
         if not stars.any():
             return partition, stars
@@ -132,7 +135,7 @@ class Generalized:
         refuse_levels(self.levels or {}, table)
         for name, domain in zip(table.schema.quasi, table.quasi_domains, strict=True):
             if name in table.schema.sensitive:
-                raise BadInput("is quasi and sensitive", column=name, right="generalized releases need one role a column")
+                raise BadInput("is quasi and sensitive", column=name, right="in a generalized release a column has one role")
             snap = self.snap or domain.snap
             if snap and domain.tree is None and domain.ends is None and domain.step is None:
                 raise BadInput("has no step to snap to", column=name, right="declare numeric(step=...) or leave snap out")
@@ -142,15 +145,11 @@ class Generalized:
         return list(map(tight_note, self.tight(schema)))
 
     def tight(self, schema: Schema) -> tuple[str, ...]:
-        """Columns whose ranges end at true values of rows in the class; ends of bins are declared, and a level has no ends."""
+        """Columns whose ranges end at true values of rows in the class; ends of bins are declared, a level has none."""
         if self.snap or self.cells == "stars":
             return ()
         numbers = {name: kind for name, kind in schema.quasi.items() if isinstance(kind, Numeric) and kind.bins is None}
         return tuple(name for name, kind in numbers.items() if not kind.snap and name not in (self.levels or {}))
-
-    def disorder(self, columns: Columns, schema: Schema) -> list[str]:
-        """All cells of a row belong together."""
-        return []
 
     def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
         """The first row that is not where its written cells place it."""
@@ -158,20 +157,15 @@ class Generalized:
         before = np.flatnonzero(np.diff(rank) < 0)
         return [f"row {before[0] + 2:,} is out of place: {CANONICAL}"] if len(before) else []
 
-    def parts(self, columns: Columns, schema: Schema) -> dict[str, Columns]:
-        """It is one table."""
-        return {}
-
     def read(
         self, columns: Columns, schema: Schema, persons: Persons | None = None, joints: Sequence[tuple[str, ...]] = ()
     ) -> Reading:
-        """The adversary's view: rows with equal written quasi cells are one class. `persons` (private) by written row."""
-        cells = {name: without_markers(columns[name], schema.missing) for name in schema.quasi}
-        keys = [(column.codes + 1, len(column.values) + 1) for column in cells.values()]
+        """Rows with equal written quasi-identifiers are one class."""
+        keys = [without_markers(columns[name], schema.missing).coded for name in schema.quasi]
         class_of, count = groups(keys, columns.rows)
         secrets: dict[Secret, CodedSecret] = {name: secret_codes(columns[name], name, schema) for name in schema.sensitive}
         secrets |= {names: join_secrets([secrets[name] for name in names]) for names in joints}
-        heads = next(iter(persons.values())) if persons else None  # all cells of a row are of one person
+        heads = next(iter(persons.values())) if persons else None  # all cells of a row belong to one person
         classes = Classes.of(class_of, count, secrets, heads)
         return Reading(columns, schema, class_of, classes, tuple(schema.quasi), tight=self.tight(schema))
 
@@ -180,6 +174,13 @@ def generalized(
     snap: bool = False, levels: Mapping[str, int | str] | None = None, suppressed: str = SUPPRESSED[0], cells: str = CELLS[0]
 ) -> Generalized:
     """The form that writes ranges and nodes.
+
+    Args:
+        snap: whether ranges of whole numbers end at multiples of the column's step.
+        levels: per column, the lowest level to write; `*` is the last one.
+        suppressed: how suppressed rows are written: "removed", "hidden" (`*` in every cell) or "starred" (`*` in
+            quasi-identifiers only).
+        cells: "ranges" generalizes cells, "stars" suppresses them.
 
     >>> generalized(levels={"age": 2})
     Generalized(snap=False, levels={'age': 2}, suppressed='removed', cells='ranges')

@@ -1,21 +1,20 @@
-"""Forms that keep cells exact and break their links: inside a bucket every group of columns stands in an order of its own.
+"""Forms with exact cells and broken links: inside a bucket every group of columns is sorted separately.
 
-A published table has the number of the bucket first. Buckets stand in the order of their content, and the cells of a column
-group in their own sorted order inside the bucket, so there is no permutation to guess and rows do not line up: what is told
-of a bucket is, per group, which combinations it has and how often.
+The number of the bucket is the first column. Buckets are sorted by their content, and the cells of a column group inside the
+bucket by themselves, so there is no permutation to guess and rows do not line up: the release discloses, per bucket and group,
+the combinations of values and their counts.
 
 Source: the paper on slicing, sec. 3.1, definitions 1 to 3 and 5. Different from the source: sorted, not permuted (a permutation
 whose seed is guessed can be undone); a column in two groups is refused, because it would join them again.
 
-Whoever wants to learn a secret sees it in classes of its own: a bucket and, in the group that holds the secret, the cells
-beside it that he may know. For a secret that stands alone these are the buckets.
+An adversary sees a sensitive attribute in its own equivalence classes: the bucket and the cells of the attribute's group that
+the adversary may know. For an attribute that is a group by itself, these are the buckets.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,23 +27,22 @@ from closeknit.core.kinds import texts_of
 from closeknit.core.reading import Persons, Reading, list_known_columns, secret_codes, without_markers
 from closeknit.core.row_sorting import Coded, groups, row_order
 from closeknit.core.schema import Schema
-from closeknit.core.table import Partition, Table, WrittenTable
+from closeknit.core.table import Form, Partition, Table, WrittenTable
 from closeknit.forms.cell_labels import cell_order, class_labels, compact, distinct, label_column, refuse_levels
 
 ColumnGroups = tuple[tuple[str, ...], ...]
 Order = NDArray[np.int64]
 
 
-class Grouped(ABC):
-    """What such forms share; each says which columns stand together."""
+class Grouped(Form):
+    """Base class of these forms; a subclass defines the groups of columns."""
 
-    name: ClassVar[str]
-    number: str  # the column that tells the bucket
+    number: str  # name of the column with the number of the bucket
     levels: Mapping[str, int | str] | None = None  # of columns that are written coarser (column generalization)
 
     @abstractmethod
     def column_groups(self, schema: Schema) -> ColumnGroups:
-        """The columns that stand together."""
+        """The groups of columns."""
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -53,22 +51,22 @@ class Grouped(ABC):
 
     @property
     def advice(self) -> str | None:
-        """Nobody should join cells that do not belong together."""
+        """Cells of one row must not be joined across groups."""
         return (
-            f"Rows do not line up: inside a bucket (column '{self.number}') every group of columns is sorted by itself; cells "
-            "of one row belong to one person only where their columns stand in one group; certificate.json says which do.\n"
+            f"Rows do not line up: inside a bucket (column '{self.number}') every group of columns is sorted separately; cells "
+            "of one row belong to one person only if their columns are in one group; certificate.json lists the groups.\n"
         )
 
     def notes(self, schema: Schema) -> list[str]:
-        """Exact cells show who is there."""
+        """The groups, and that exact cells disclose membership."""
         together = "; ".join(", ".join(group) for group in self.column_groups(schema))
         return [
             f"rows do not line up: inside a bucket only these columns belong together: {together}",
-            "quasi-identifiers are not generalized: whoever knows them may see that a person is in the release",
+            "quasi-identifiers are not generalized: an adversary who knows them may see that a person is in the release",
         ]
 
     def parts(self, columns: Columns, schema: Schema) -> dict[str, Columns]:
-        """One file for each group of columns."""
+        """One file per group of columns."""
         self.check(schema)
         column_groups = self.column_groups(schema)
         return {
@@ -77,14 +75,14 @@ class Grouped(ABC):
         }
 
     def part_names(self, count: int) -> list[str]:
-        """How the files of the groups begin."""
+        """The beginning of each file's name."""
         return [f"slice_{i}" for i in range(1, count + 1)]
 
     def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
-        """Buckets in the order of their content, and in each of them every column group sorted by itself."""
+        """Buckets in the order of their content, and in each of them every column group sorted separately."""
         self.check(table.schema)
         refuse_levels(self.levels or {}, table)
-        partition = Partition.of(partition.class_of)  # numbers without gaps: an empty bucket is none
+        partition = Partition.of(partition.class_of)  # numbers without gaps: no empty buckets
         kept = np.flatnonzero(partition.class_of >= 0)
         bucket_of = partition.class_of[kept]
         cells = {name: write_column(table, name, kept, (self.levels or {}).get(name)) for name in table.schema.published}
@@ -97,20 +95,19 @@ class Grouped(ABC):
         written = {self.number: Column(np.arange(1, partition.count + 1), numbers.astype(np.int32))}
         order_of = {name: order for group, order in zip(column_groups, orders, strict=True) for name in group}
         written |= {name: column.take(order_of[name]) for name, (column, _) in cells.items()}
-        return WrittenTable(
-            Columns(written, len(kept)), kept[orders[0]], {name: kept[order] for name, order in order_of.items()}
-        )
+        behind = {name: kept[order] for name, order in order_of.items()}
+        return WrittenTable(Columns(written, len(kept)), kept[orders[0]], behind)
 
     def read(
         self, columns: Columns, schema: Schema, persons: Persons | None = None, joints: Sequence[tuple[str, ...]] = ()
     ) -> Reading:
-        """Buckets by their number, and each secret in the classes in which it is seen."""
+        """Buckets by their number, and each sensitive attribute in the classes in which it is seen."""
         self.check(schema)
         if self.number not in columns:
-            raise BadInput("is not in the release", column=self.number, right="it tells which rows are in one bucket")
+            raise BadInput("is not in the release", column=self.number, right="add it: it has the number of the bucket")
         column_groups = self.column_groups(schema)
         marked = {name: without_markers(column, schema.missing) for name, column in columns.items()}
-        bucket_of, count = groups([_encode_column(marked[self.number])], columns.rows)
+        bucket_of, count = groups([marked[self.number].coded], columns.rows)
         heads = None if persons is None else next(iter(persons.values()))
         buckets = Classes.of(bucket_of, count, {}, heads)
         seen: dict[Secret, Reading] = {}
@@ -121,7 +118,7 @@ class Grouped(ABC):
             if not set(names) <= set(group):
                 continue  # nothing joins them
             known = [self.number, *list_known_columns(group, secret, schema)]
-            class_of, classes = groups([_encode_column(marked[name]) for name in known], columns.rows)
+            class_of, classes = groups([marked[name].coded for name in known], columns.rows)
             coded: list[CodedSecret] = [secret_codes(columns[name], name, schema) for name in names]
             codes = {secret: coded[0] if isinstance(secret, str) else join_secrets(coded)}
             behind = None if persons is None else persons[names[0]]
@@ -129,8 +126,8 @@ class Grouped(ABC):
         return Reading(columns, schema, bucket_of, buckets, (self.number,), column_groups, seen)
 
     def disorder(self, columns: Columns, schema: Schema) -> list[str]:
-        """Groups of columns whose cells are not sorted in their buckets: cells that stand in one row may be of one person."""
-        bucket_of, count = groups([_encode_column(columns[self.number])], columns.rows)
+        """Groups of columns whose cells are not sorted in their buckets: cells of one row may then belong to one person."""
+        bucket_of, count = groups([columns[self.number].coded], columns.rows)
         in_turn = row_order([(bucket_of, count)], columns.rows)
         same = np.diff(bucket_of[in_turn]) == 0
         found = []
@@ -147,7 +144,7 @@ class Grouped(ABC):
         numbers = columns[self.number]
         bucket_of, _ = cell_order(numbers)
         count = int(bucket_of.max()) + 1
-        right = f"{self.number} must count from 1 in the order of what the buckets hold"
+        right = f"{self.number} must count from 1 in the order of the buckets' contents"
         if (np.diff(bucket_of) < 0).any() or sorted(texts_of(numbers.values)) != sorted(map(str, range(1, count + 1))):
             return [f"the buckets are not numbered in their order: {right}"]
         ranks = [groups([cell_order(columns[name]) for name in group], columns.rows)[0] for group in self.column_groups(schema)]
@@ -158,16 +155,13 @@ class Grouped(ABC):
         """Every published column in exactly one group, and more than one group."""
         column_groups = self.column_groups(schema)
         if len(column_groups) < 2:
-            raise BadInput("all columns stand in one group, which is the table in clear", right="give at least two groups")
+            raise BadInput("all columns are in one group, which is the table itself", right="give at least two groups")
         placed: set[str] = set()
         for name in (name for group in column_groups for name in group):
             if name not in schema.published:
-                raise BadInput(
-                    "stands in a group and is not published", column=name, right=suggest_name(name, schema.published)
-                )
+                raise BadInput("is in a group but not published", column=name, right=suggest_name(name, schema.published))
             if name in placed:
-                what = "stands in two groups: it would join what the groups keep apart"
-                raise BadInput(what, column=name, right="put it into one group")
+                raise BadInput("is in two groups, which would join them", column=name, right="put it into one group")
             placed.add(name)
         for name in schema.published:
             if name not in placed:
@@ -180,11 +174,11 @@ class Grouped(ABC):
             raise BadInput("is a column of the table and the name of the bucket's number", column=self.number, right=right)
         for name in self.levels or {}:
             if name in schema.sensitive:
-                raise BadInput("has a level and is sensitive", column=name, right="levels are those of quasi columns alone")
+                raise BadInput("has a level and is sensitive", column=name, right="only quasi-identifiers have levels")
 
 
 def write_column(table: Table, name: str, rows: Order, level: int | str | None = None) -> tuple[Column, Coded]:
-    """A column of these rows as it is written, and codes in the order of what is written."""
+    """A column of these rows as it is written, and codes in the order of the written cells."""
     schema = table.schema
     if name in schema.sensitive:
         place = list(schema.sensitive).index(name)
@@ -193,7 +187,7 @@ def write_column(table: Table, name: str, rows: Order, level: int | str | None =
         return compact(column), (codes, len(shown) + 1)
     if name in schema.plain:
         plain = table.plain[name].take(rows)
-        return compact(plain), (plain.codes + 1, len(plain.values) + 1)
+        return compact(plain), plain.coded
     place = list(schema.quasi).index(name)
     domain = table.quasi_domains[place]
     codes, leaf_of = distinct(table.quasi[rows, place].astype(np.int64), domain.size + 1)
@@ -203,7 +197,7 @@ def write_column(table: Table, name: str, rows: Order, level: int | str | None =
 
 
 def encode_known(table: Table, form: Grouped, secret: Secret) -> NDArray[np.int32]:
-    """What may be known of every row of a table beside a secret, per group of columns, before anything is written."""
+    """The known part of every row of a table per group of columns, given the wanted attribute, before anything is written."""
     every = np.arange(len(table))
     codes = []
     for group in form.column_groups(table.schema):
@@ -213,14 +207,10 @@ def encode_known(table: Table, form: Grouped, secret: Secret) -> NDArray[np.int3
     return np.stack(codes, axis=1)
 
 
-def _encode_column(column: Column) -> Coded:
-    return column.codes + 1, len(column.values) + 1
-
-
 def _places(bucket_of: NDArray[np.int32], count: int, ranks: list[NDArray[np.int32]]) -> NDArray[np.int64]:
-    """The place of each bucket in the order of their contents; `ranks` stand bucket by bucket, sorted inside each.
+    """The place of each bucket in the order of their contents; buckets of equal content are interchangeable.
 
-    Buckets of equal content are interchangeable.
+    `ranks` are given bucket by bucket, sorted inside each.
     """
     sizes = np.bincount(bucket_of, minlength=count)
     ends = np.cumsum(sizes)

@@ -1,7 +1,7 @@
-"""The form `multiset`: every column stands alone, so a bucket tells how often it has each value of each column and no more.
+"""The form `multiset`: every column is a group by itself, so a bucket discloses only the counts of the values of each column.
 
 Source: the paper on slicing, sec. 3.1 (Table 1(d), 1(e)), as multiset-based generalization. It has fewer links than ranges
-have, but tells exact values, and so more about each column by itself.
+have, but discloses exact values, and so more about each column by itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from closeknit.forms.grouped import ColumnGroups, Grouped
 
 @dataclass(frozen=True)
 class Multiset(Grouped):
-    """Writes and reads one group for every column."""
+    """Writes and reads one group per column.
+
+    Args:
+        number: name of the column with the number of the bucket.
+    """
 
     name: ClassVar[str] = "multiset"
     number: str = "bucket"
@@ -26,7 +30,10 @@ class Multiset(Grouped):
 
 
 def multiset(number: str = "bucket") -> Multiset:
-    """The form that keeps no two columns together.
+    """The form that links no two columns.
+
+    Args:
+        number: name of the column with the number of the bucket.
 
     >>> multiset("group")
     Multiset(number='group')

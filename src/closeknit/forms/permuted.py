@@ -1,8 +1,8 @@
-"""The form `permuted`: one table with exact quasi-identifiers, in which numeric secrets are exchanged inside their bucket.
+"""The form `permuted`: one table with exact quasi-identifiers, in which numeric sensitive values are exchanged inside a bucket.
 
-Source: the dissertation on methods to achieve t-closeness, ch. 2, as permutation. Different from the source: the secrets of a
-bucket stand in sorted order, which tells only what they are; a drawn order could be guessed with its seed. Plain columns stay
-beside the quasi-identifiers.
+Source: the dissertation on methods to achieve t-closeness, ch. 2, as permutation. Different from the source: the values of a
+bucket are sorted, which discloses only the values; a random order could be guessed with its seed. Plain columns remain linked
+to the quasi-identifiers.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ from closeknit.forms.grouped import ColumnGroups, Grouped
 
 @dataclass(frozen=True)
 class Permuted(Grouped):
-    """Writes and reads one table whose secrets are not beside their owners."""
+    """Writes and reads one table whose sensitive values are not linked to the other cells of their row.
+
+    Args:
+        number: name of the column with the number of the bucket.
+    """
 
     name: ClassVar[str] = "permuted"
     number: str = "bucket"
 
     def column_groups(self, schema: Schema) -> ColumnGroups:
-        """Everything but the secrets, and the secrets."""
+        """All other columns, and the sensitive attributes."""
         if not schema.sensitive:
             raise BadInput("there is no sensitive column to permute", right="name one, or choose the form generalized")
         for name, kind in schema.sensitive.items():
@@ -41,7 +45,10 @@ class Permuted(Grouped):
 
 
 def permuted(number: str = "bucket") -> Permuted:
-    """The form in which numeric secrets change places inside their bucket.
+    """The form that exchanges numeric sensitive values inside their bucket.
+
+    Args:
+        number: name of the column with the number of the bucket.
 
     >>> permuted()
     Permuted(number='bucket')

@@ -1,1 +1,1 @@
-"""Doors: files and frames come in as `Columns` and go out built anew; the only room that knows dataframe libraries."""
+"""Reading and writing: files and frames as `Columns`; the only package that imports dataframe libraries."""

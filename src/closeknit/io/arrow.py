@@ -1,4 +1,4 @@
-"""Arrow arrays to and from a `Column`: the one bridge that Parquet and all frames cross."""
+"""Arrow arrays to and from a `Column`; Parquet and all frames are converted through Arrow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_00
 
 
 def columns_from_arrow(table: pa.Table, file: object = None) -> Columns:
-    """A table with typed distinct values; text that is empty and numbers that are NaN count as no value.
+    """A table with typed distinct values; empty text and NaN are missing.
 
     >>> table = columns_from_arrow(pa.table({"age": [30, None, 30], "sex": ["f", "", "m"]}))
     >>> table["age"].cells(), table["sex"].cells()
@@ -30,7 +30,7 @@ def columns_from_arrow(table: pa.Table, file: object = None) -> Columns:
 
 
 def column_from_arrow(cells: pa.ChunkedArray, name: str, file: object = None) -> Column:
-    """One column; values that have no place in a table are refused with the column's name.
+    """One column; nested and other unsupported types are refused with the column's name.
 
     >>> column_from_arrow(pa.chunked_array([[2.5, float("nan")]]), "cost").cells()
     [2.5, None]
@@ -48,11 +48,11 @@ def column_from_arrow(cells: pa.ChunkedArray, name: str, file: object = None) ->
     if is_kind.is_date(kind) or is_kind.is_timestamp(kind):
         return _days(*_encode(plain), name, file)
     right = "give text, numbers, booleans or dates, or leave the column out"
-    raise BadInput(f"cells of type {kind} have no place in a table of people", file=file, column=name, right=right)
+    raise BadInput(f"cells of type {kind} are not supported", file=file, column=name, right=right)
 
 
 def column_from_cell(cell: object, name: str) -> Column:
-    """A single cell, read as it would be in a frame.
+    """A single cell, read as in a frame.
 
     >>> column_from_cell(np.float32(0.1), "cost").cells(), column_from_cell(float("nan"), "cost").cells()
     ([0.1], [None])
@@ -62,7 +62,7 @@ def column_from_cell(cell: object, name: str) -> Column:
         cells = pa.chunked_array([pa.array(one, from_pandas=True)])
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         right = "give text, a number, a boolean, a date or None"
-        raise BadInput(f"a cell of type {type(cell).__name__} has no place in a row", column=name, right=right) from None
+        raise BadInput(f"a cell of type {type(cell).__name__} is not supported", column=name, right=right) from None
     return column_from_arrow(cells, name)
 
 
@@ -82,11 +82,11 @@ def _encode(plain: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
 def _texts(distinct: pa.Array, codes: Codes, name: str, file: object) -> Column:
     values = np.array(distinct.to_pylist(), dtype=object)
     if pc.any(pc.match_substring(distinct, "\0")).as_py():
-        refuse_nul(Columns({name: drop_unused(Column(values, codes))}, len(codes)), file)
+        refuse_nul(Columns({name: Column(values, codes).drop_unused()}, len(codes)), file)
     nothing = np.flatnonzero(values == "")
     if len(nothing):
         codes[codes == nothing[0]] = -1
-    return drop_unused(Column(values, codes))
+    return Column(values, codes).drop_unused()
 
 
 def _floats(distinct: pa.Array, codes: Codes) -> Column:
@@ -97,11 +97,11 @@ def _floats(distinct: pa.Array, codes: Codes) -> Column:
     numbers += 0.0  # turns -0.0 into 0.0
     values, place = np.unique(numbers, return_inverse=True)
     place[np.isnan(numbers)] = -1
-    return drop_unused(Column(values, np.append(place, -1)[codes]))
+    return Column(values, np.append(place, -1)[codes]).drop_unused()
 
 
 def widen(narrow: NDArray[np.generic]) -> NDArray[np.float64]:
-    """The same numbers in 64 bits by way of their shortest decimals: 0.1 stays "0.1", not "0.10000000149011612".
+    """The same numbers in 64 bits, from their shortest decimals: 0.1 remains "0.1", not "0.10000000149011612".
 
     >>> widen(np.array([0.1], dtype=np.float32)).tolist()
     [0.1]
@@ -110,7 +110,7 @@ def widen(narrow: NDArray[np.generic]) -> NDArray[np.float64]:
 
 
 def fits_narrow(numbers: NDArray[np.generic], kind: np.dtype[np.floating]) -> bool:
-    """Whether `widen` gives these numbers back after they were cut to fewer bits.
+    """Whether `widen` restores these numbers after they are converted to fewer bits.
 
     >>> fits_narrow(np.array([0.1]), np.dtype("float32")), fits_narrow(np.array([1 / 3]), np.dtype("float32"))
     (True, False)
@@ -138,27 +138,13 @@ def _days(distinct: pa.Array, codes: Codes, name: str, file: object) -> Column:
     return Column(days.astype("datetime64[D]"), codes)
 
 
-def drop_unused(column: Column) -> Column:
-    """The same cells without the distinct values that no row has: what was removed must not travel along.
-
-    >>> column = Columns.of({"sex": ["f", "m"]})["sex"].take(np.array([1]))
-    >>> drop_unused(column).values.tolist()
-    ['m']
-    """
-    used = column.counts > 0
-    if used.all():
-        return column
-    renumber = np.append(np.cumsum(used) - 1, -1).astype(np.int32)
-    return Column(column.values[used], renumber[column.codes])
-
-
 def array_from_column(column: Column) -> pa.Array:
     """The cells as a new Arrow array of the plain type of the values.
 
     >>> array_from_column(Columns.of({"age": [30, None, 31]})["age"]).to_pylist()
     [30, None, 31]
     """
-    column = drop_unused(column)
+    column = column.drop_unused()
     values = column.values
     if values.dtype == object:
         distinct = texts_to_arrow(values.tolist()).cast(pa.string())
@@ -177,7 +163,7 @@ def array_like(column: Column, kind: pa.DataType) -> pa.Array:
     >>> array_like(Columns.of({"age": ["[30, 39]"]})["age"], pa.int8()).type
     DataType(string)
     """
-    column = drop_unused(column)
+    column = column.drop_unused()
     plain = array_from_column(column)
     if pa.types.is_dictionary(kind):
         inner = array_like(column, kind.value_type)

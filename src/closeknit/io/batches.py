@@ -1,4 +1,4 @@
-"""Blocks of rows as an engine hands them over (Arrow tables) to and from arrays: the door of engines that speak Arrow."""
+"""Blocks of rows (Arrow tables) to and from arrays, for Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Column, Columns
-from closeknit.io.arrow import array_from_column, column_from_arrow, columns_from_arrow, drop_unused
+from closeknit.io.arrow import array_from_column, column_from_arrow, columns_from_arrow
 from closeknit.io.buffers import codes_from_arrow, codes_to_arrow, numbers_from_arrow, numbers_to_arrow
 from closeknit.io.canonical import canonical_blocks
 
@@ -18,11 +18,11 @@ Block: TypeAlias = pa.Table
 Batch: TypeAlias = pa.RecordBatch
 Cells: TypeAlias = Column | NDArray[np.generic] | pa.ChunkedArray | pa.Array
 
-BATCH = 65_536  # rows that are handed over at once
+BATCH = 65_536  # rows of a batch
 
 
 def block_of(batches: Iterable[Batch]) -> Block | None:
-    """Batches as one block; None where no row came.
+    """Batches as one block; None if there are no rows.
 
     >>> block_of([pa.record_batch({"a": [1]}), pa.record_batch({"a": [2]})]).num_rows
     2
@@ -32,7 +32,7 @@ def block_of(batches: Iterable[Batch]) -> Block | None:
 
 
 def batches_of(block: Block) -> Iterator[Batch]:
-    """A block as an engine takes it back.
+    """A block as batches.
 
     >>> [batch.num_rows for batch in batches_of(block_from({"a": np.arange(3)}))]
     [3]
@@ -51,7 +51,7 @@ def numbers_in(block: Block, name: str) -> NDArray[Any]:
 
 
 def codes_in(block: Block, names: Sequence[str]) -> NDArray[np.int32]:
-    """Columns of codes side by side.
+    """Columns of codes as one matrix.
 
     >>> codes_in(block_from({"a": np.arange(2), "b": np.arange(2)}), ["b", "a"]).shape
     (2, 2)
@@ -63,7 +63,7 @@ def codes_in(block: Block, names: Sequence[str]) -> NDArray[np.int32]:
 
 
 def cells_in(block: Block, names: Sequence[str]) -> Columns:
-    """Cells of some columns as any door gives them.
+    """Cells of some columns, as read from any source.
 
     >>> cells_in(pa.table({"a": ["x", ""], "b": [1, 2]}), ["a"])["a"].cells()
     ['x', None]
@@ -76,12 +76,12 @@ def cells_in(block: Block, names: Sequence[str]) -> Columns:
 
 
 def _cells(cells: pa.ChunkedArray, name: str) -> Column:
-    """A column that a door has read before is not read again: only its distinct values are."""
+    """A column that is encoded already: only its distinct values are read."""
     if not pa.types.is_dictionary(cells.type):
         return column_from_arrow(cells, name)
     whole = cells.unify_dictionaries().combine_chunks()
     distinct = column_from_arrow(pa.chunked_array([whole.dictionary]), name)
-    return drop_unused(Column(distinct.values, np.append(distinct.codes, -1)[codes_from_arrow(whole.indices)]))
+    return Column(distinct.values, np.append(distinct.codes, -1)[codes_from_arrow(whole.indices)]).drop_unused()
 
 
 def block_from(columns: Mapping[str, Cells]) -> Block:
@@ -96,7 +96,7 @@ def block_from(columns: Mapping[str, Cells]) -> Block:
 
 
 def encode_block(columns: Mapping[str, Cells]) -> Block:
-    """The same for ourselves: cells stay distinct values and codes, so that `cells_in` has nothing to do.
+    """As `block_from`, for internal use: cells remain distinct values and codes, which `cells_in` reads fast.
 
     >>> encode_block({"b": Columns.of({"b": ["x", None]})["b"]}).to_pylist()
     [{'b': 'x'}, {'b': None}]
@@ -116,7 +116,7 @@ def _encode_column(column: Column) -> pa.Array:
 
 
 def take_cells(block: Block, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
-    """The cells of a column at these places, in their order.
+    """The cells of a column in these rows, in their order.
 
     >>> take_cells(block_from({"a": np.arange(3)}), "a", np.array([2, 0])).to_pylist()
     [2, 0]
@@ -125,7 +125,7 @@ def take_cells(block: Block, name: str, rows: NDArray[np.int64]) -> pa.ChunkedAr
 
 
 def rows_at(block: Block, rows: NDArray[np.int64]) -> Block:
-    """The rows at these places, in their order.
+    """These rows, in their order.
 
     >>> rows_at(block_from({"a": np.arange(3)}), np.array([2, 0])).to_pydict()
     {'a': [2, 0]}
@@ -134,7 +134,7 @@ def rows_at(block: Block, rows: NDArray[np.int64]) -> Block:
 
 
 def texts_block(columns: Mapping[str, Sequence[str | bytes | None] | NDArray[np.generic]], binary: Sequence[str] = ()) -> Block:
-    """A block of few rows: numbers as they are, all else as texts, or as bytes where the column is named as binary.
+    """A block of few rows: numbers, texts, or bytes if the column is named in `binary`.
 
     >>> texts_block({"cell": ["a", None], "rows": np.array([1, 2])}).num_rows
     2
@@ -150,7 +150,7 @@ def texts_block(columns: Mapping[str, Sequence[str | bytes | None] | NDArray[np.
 
 
 def read_lists(block: Block) -> dict[str, list[Any]]:
-    """The few rows of a small block as plain lists.
+    """A small block as plain lists.
 
     >>> read_lists(block_from({"a": np.arange(2)}))
     {'a': [0, 1]}

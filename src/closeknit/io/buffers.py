@@ -1,4 +1,4 @@
-"""Numpy and Arrow over the same memory, because `pa.array`, `pa.scalar` and `to_numpy` would load pandas on the way."""
+"""Numpy and Arrow over the same memory, because `pa.array`, `pa.scalar` and `to_numpy` would import pandas."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def texts_to_arrow(texts: Sequence[str]) -> pa.Array:
 
 
 def numbers_from_arrow(array: pa.Array) -> NDArray[np.generic]:
-    """The values of a fixed-width array; what stands at a gap has no meaning.
+    """The values of a fixed-width array; values at gaps are undefined.
 
     >>> numbers_from_arrow(numbers_to_arrow(np.array([1.5, 2.5]))).tolist()
     [1.5, 2.5]

@@ -1,4 +1,4 @@
-"""The canonical CSV text of a table and the content hash that ties a frame, a CSV file and a Parquet file."""
+"""The canonical CSV text of a table, and the content hash that a frame, a CSV file and a Parquet file share."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from closeknit.kernels.text.csv_lines import SPARE, lines, whole_numbers
 from closeknit.kernels.threads import in_threads
 
 BLOCK_ROWS = 65_536
-AT_ONCE = 8  # blocks that are made side by side; no more than these are in memory, whoever reads them one by one
+AT_ONCE = 8  # blocks that are rendered in parallel; no more are in memory at once
 _TO_QUOTE = re.compile('[,"\r\n]')
 
 
 def canonical_blocks(columns: Columns) -> Iterator[bytes]:
-    r"""The header line, then the lines of each block of rows: minimal quoting, `\n`, UTF-8, no value = empty cell.
+    r"""The header line, then the lines of each block of rows: minimal quoting, `\n`, UTF-8, missing = empty cell.
 
     >>> list(canonical_blocks(Columns.of({"age": ["[30, 39]", "41"], "cost": [3.0, None]})))
     [b'age,cost\n', b'"[30, 39]",3\n41,\n']
@@ -63,7 +63,7 @@ def hash_of_blocks(blocks: Iterator[bytes]) -> str:
 
 
 def digest(block: bytes) -> bytes:
-    """What stands for one block in the content hash.
+    """The digest of one block in the content hash.
 
     >>> digest(b"").hex()[:6]
     'e3b0c4'
@@ -110,7 +110,7 @@ def _float_text(value: np.floating) -> str:
 
 
 def _render_values(column: Column, end: str, alone: bool) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The written text of each distinct value and, at the very last place, of no value: lengths, and all of them joined."""
+    """The written text of each distinct value and, last, of a missing one: lengths, and all texts joined."""
     nothing = (_quote("", alone) + end).encode()
     if column.values.dtype.kind == "i":  # nothing to quote in a whole number
         starts, texts = whole_numbers(column.values.astype(np.int64), np.frombuffer(end.encode(), dtype=np.uint8))

@@ -1,4 +1,4 @@
-"""CSV in: every cell as text, an empty cell as no value; a file that is not a table is refused with its row."""
+"""Reading CSV: every cell as text, an empty cell as missing; a file that is not a table is refused with its row."""
 
 from __future__ import annotations
 
@@ -29,14 +29,19 @@ from closeknit.kernels.text.cell_codes import MOST_COLUMNS, read_cells
 from closeknit.kernels.threads import in_threads
 
 _BLOCK = 1 << 22
-PARTS = 4  # of a file that are read side by side
+PARTS = 4  # of a file that are read in parallel
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|$)")
 
 
 def read_csv(path: str | PathLike[str], format: CsvFormat | None = None, columns: Wanted = None) -> Columns:
-    r"""The table in a CSV file (gzip or not), all cells as text; `columns` reads only these, in this order.
+    r"""The table in a CSV file (gzip or not), all cells as text.
 
-    What the format leaves open is detected; numbers come out with a decimal point and without thousands separators.
+    Numbers have a decimal point and no thousands separators in the result.
+
+    Args:
+        path: the file.
+        format: how the file is written; what it leaves open is detected.
+        columns: the columns to read, in this order; all if left out.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -50,7 +55,7 @@ def read_csv(path: str | PathLike[str], format: CsvFormat | None = None, columns
 
 
 def read_csv_files(files: Sequence[Path], format: CsvFormat | None, columns: Wanted) -> tuple[Columns, CsvFormat]:
-    """The table in CSV files that are written alike, one below the other, and how they are written: the first file decides."""
+    """The concatenated table in CSV files of one format, and the format, which the first file decides."""
     format = format or CsvFormat()
     parts: list[Columns] = []
     for file in files:
@@ -74,7 +79,7 @@ def _cells(data: bytes, file: Path, format: CsvFormat, columns: Wanted) -> Colum
     quote = format.quote if format.quote and format.quote.encode() in body else None
     if quote and not _quotes_are_regular(body, quote, delimiter):
         _raise_fault(body, file, delimiter, quote, len(names))
-    read = None if quote or b"\r" in body or len(names) > MOST_COLUMNS else _plain(body, delimiter, names, wanted)
+    read = None if quote or b"\r" in body or len(names) > MOST_COLUMNS else read_plain(body, delimiter, names, wanted)
     if read is None:
         table = _parse(body, file, delimiter, quote, names, wanted)
         read = Columns({name: _column(table.column(name)) for name in wanted}, table.num_rows)
@@ -84,7 +89,7 @@ def _cells(data: bytes, file: Path, format: CsvFormat, columns: Wanted) -> Colum
 
 
 def file_bytes(file: Path) -> bytes:
-    """What a file holds, unpacked where it is gzip."""
+    """The content of a file, uncompressed if it is gzip."""
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -124,7 +129,7 @@ def _utf8(data: bytes, file: Path, format: CsvFormat) -> bytes:
 
 
 def _header(data: bytes, file: Path, format: CsvFormat) -> tuple[list[str], int]:
-    """Column names, and where the first row begins."""
+    """Column names, and the position of the first row."""
     if not data.strip():
         raise BadInput("the file is empty", file=file, right="give a table with a header and at least one row")
     used = 0
@@ -166,10 +171,21 @@ def _quotes_are_regular(body: bytes, quote: str, delimiter: str) -> bool:
     return bool(before.all() and after.all())
 
 
-def _plain(body: bytes, delimiter: str, names: list[str], wanted: list[str]) -> Columns | None:
-    """A file without quotes, read in parts side by side; None where a line has too few or too many cells."""
+def read_plain(body: bytes, delimiter: str, names: list[str], wanted: list[str], block: int = _BLOCK) -> Columns | None:
+    r"""Rows without quotes, read in parallel parts; None if a line has too few or too many cells.
+
+    Args:
+        body: the rows in UTF-8.
+        delimiter: the character between cells.
+        names: the columns of the file.
+        wanted: the columns to read.
+        block: least number of bytes of a part.
+
+    >>> read_plain(b"1,x\n2,\n", ",", ["a", "b"], ["b"])["b"].cells()
+    ['x', None]
+    """
     place = np.array([wanted.index(name) if name in wanted else -1 for name in names])
-    parts = max(1, min(PARTS, len(body) // _BLOCK))
+    parts = max(1, min(PARTS, len(body) // block))
     edges = [0, *(body.find(b"\n", len(body) * i // parts) + 1 or len(body) for i in range(1, parts)), len(body)]
     data = np.frombuffer(body, dtype=np.uint8)
 
@@ -183,7 +199,7 @@ def _plain(body: bytes, delimiter: str, names: list[str], wanted: list[str]) -> 
     codes: list[list[Codes]] = [[] for _ in wanted]
     for rows, mine, distinct in found:
         for j, seen in enumerate(known):
-            begins, ends = distinct[distinct[:, 0] == j, 2:].T.tolist()  # two long lists are far cheaper than many short ones
+            begins, ends = distinct[distinct[:, 0] == j, 2:].T.tolist()  # two long lists are far faster than many short ones
             cells = [body[a:b] for a, b in zip(begins, ends, strict=True)]
             code_of = np.array([*(seen.setdefault(cell, len(seen)) for cell in cells), -1], dtype=np.int32)
             codes[j].append(code_of[mine[j, :rows]] if codes[j] else mine[j, :rows])

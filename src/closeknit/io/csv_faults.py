@@ -1,4 +1,4 @@
-"""The slow look at a CSV file that the fast reader refused: which row is wrong, and how."""
+"""The first fault of a CSV file that the fast reader refuses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Fault(NamedTuple):
-    """What is wrong, in which row (from 1, the header not counted), and what would be right."""
+    """The row (from 1, without the header), what is wrong, and what to do."""
 
     row: int
     what: str
@@ -37,14 +37,14 @@ def find_fault(body: bytes, delimiter: str, quote: str | None, width: int) -> Fa
                     return Fault(row, what, "give every row as many cells as the header")
         except csv.Error as error:
             if "expected after" in str(error):
-                what = "a quoted cell goes on after its closing quote"
+                what = "a quoted cell continues after its closing quote"
                 return Fault(row + 1, what, "double a quote inside a quoted cell, or name the quote sign")
             return Fault(row + 1, "a quoted cell is never closed", "close the quote, or name the quote sign")
     return None
 
 
 def row_of_byte(data: bytes, position: int, encoding: str, delimiter: str, quote: str | None) -> int:
-    r"""The row in which a byte stands; 0 is the header.
+    r"""The row of a byte; 0 is the header.
 
     >>> row_of_byte(b"name\nAda\nJos\xe9\n", 12, "utf-8", ",", '"')
     2
@@ -56,7 +56,7 @@ def row_of_byte(data: bytes, position: int, encoding: str, delimiter: str, quote
 
 
 def records(lines: Iterable[str], delimiter: str, quote: str | None, strict: bool) -> Iterator[list[str]]:
-    r"""The rows as Python's own reader sees them.
+    r"""The rows as Python's own reader parses them.
 
     >>> list(records(["a;'b;c'"], ";", "'", strict=True))
     [['a', 'b;c']]

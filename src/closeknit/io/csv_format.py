@@ -1,11 +1,11 @@
-"""How a CSV file is written: `CsvFormat`, and what a bounded look at the beginning of a file detects of it."""
+"""`CsvFormat`: how a CSV file is written, and its detection from the beginning of a file."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from closeknit.core.errors import BadInput
@@ -13,16 +13,22 @@ from closeknit.io.csv_faults import records
 
 SAMPLE = 1 << 18  # bytes that decide delimiter and quote
 _RECORDS = 1000
-_DELIMITERS = "\t|;,"  # of two that fit equally well the first: commas occur in texts and numbers, tabs do not
+_DELIMITERS = "\t|;,"  # the first of those that fit equally well: commas occur in texts and numbers, tabs do not
 _THOUSANDS = ("", ".", ",", " ", "'")
 _SINGLE_QUOTED = re.compile(r"\s*'[^'\r\n]*'[,;\t|\r\n]")
 
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How a CSV file is written; None is detected from the file, "" is none at all.
+    """How a CSV file is written. None is detected from the file.
 
-    `thousands` is the sign between groups of three digits: a point, a comma, a space (also a no-break one) or an apostrophe.
+    Args:
+        delimiter: the character between cells.
+        quote: the character around cells; "" for none.
+        encoding: encoding of the file.
+        decimal: the decimal sign, "." or ",".
+        thousands: the sign between groups of three digits: a point, a comma, a space (also a no-break one) or an apostrophe;
+            "" for none.
 
     >>> CsvFormat(delimiter=";", decimal=",").form()
     {'delimiter': ';', 'decimal': ','}
@@ -56,34 +62,29 @@ class CsvFormat:
             raise BadInput(f"there is no encoding {self.encoding!r}", right=right) from None
 
     def form(self, given: CsvFormat | None = None) -> dict[str, Any]:
-        """What a recipe writes down: what a plain CSV file does not have, and what was `given` rather than detected.
+        """The keys of a recipe: what differs from a plain CSV file, and what was `given` rather than detected.
 
-        All else is detected again: next month's file may be the first with a thousands separator.
+        Everything else is detected again: next month's file may be the first with a thousands separator.
         """
-        known = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {
-            name: sign
-            for name, sign in known.items()
-            if sign not in (None, getattr(PLAIN, name)) or getattr(given, name, None) is not None
-        }
+        known, plain, chosen = asdict(self), asdict(PLAIN), asdict(given or CsvFormat())
+        return {name: sign for name, sign in known.items() if sign not in (None, plain[name]) or chosen[name] is not None}
 
     def fill_defaults(self, usual: CsvFormat) -> CsvFormat:
-        """The same format, with what it leaves open taken from another one.
+        """The same format, completed from another one.
 
         >>> CsvFormat(delimiter=";").fill_defaults(PLAIN).decimal
         '.'
         """
-        missing = {field.name: getattr(usual, field.name) for field in fields(self) if getattr(self, field.name) is None}
-        return replace(self, **missing)
+        return replace(usual, **{name: sign for name, sign in asdict(self).items() if sign is not None})
 
 
 PLAIN = CsvFormat(",", '"', "utf-8", ".", "")  # as closeknit writes it
 
 
 def detect_encoding(data: bytes) -> str:
-    r"""By byte order mark, else UTF-8 if all bytes are, else cp1252 (or latin-1, which reads every byte).
+    r"""By byte order mark, else UTF-8 if all bytes are valid, else cp1252 (or latin-1, which reads every byte).
 
-    A file that has characters of UTF-8 and a few broken bytes is damaged UTF-8, not a file in cp1252.
+    A file with characters of UTF-8 and a few broken bytes is damaged UTF-8, not a file in cp1252.
 
     >>> detect_encoding("Köln".encode()), detect_encoding("Köln".encode("latin-1")), detect_encoding(b"\xff\xfea\0")
     ('utf-8', 'cp1252', 'utf-16')
@@ -105,9 +106,9 @@ def detect_encoding(data: bytes) -> str:
 
 
 def detect_signs(data: bytes, format: CsvFormat) -> CsvFormat:
-    r"""Delimiter and quote from the first rows of a file in UTF-8, where the format leaves them open.
+    r"""Complete the format with delimiter and quote from the first rows of a file in UTF-8.
 
-    The delimiter is the sign that cuts the header and every row into the same number of cells, the largest such number.
+    The delimiter is the sign that splits the header and every row into the same number of cells, the largest such number.
 
     >>> detect_signs(b"name;cost, net\nAnn;1,5\nBob;2,5\n", CsvFormat()).delimiter
     ';'
@@ -129,7 +130,7 @@ def detect_signs(data: bytes, format: CsvFormat) -> CsvFormat:
 
 
 def _consistency(text: str, delimiter: str, quote: str) -> tuple[float, int]:
-    """Share of the rows that have as many cells as the header, and that number; 0 where the header is one cell."""
+    """Share of the rows that have as many cells as the header, and that number; 0 if the header is one cell."""
     widths = []
     try:
         for cells in records(io.StringIO(text, newline=""), delimiter, quote or None, strict=False):

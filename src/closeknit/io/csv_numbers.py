@@ -1,9 +1,9 @@
-"""Numbers as a CSV file writes them, as numbers with a decimal point: which sign is which is decided once for the whole file.
+"""Numbers of a CSV file in plain notation: decimal sign and thousands separator are decided once for the whole file.
 
-A column is one of numbers if nearly all its cells with a digit can be read as numbers in some way. Each such column says which
-pairs of decimal sign and thousands separator read all of it; texts, dates (20.01.1959), versions (1.2.3) and addresses
-(10.0.0.1) fit no pair and stay as they are. A point decides most: 53.281 reads as a number either way, so that a file that does
-not show which one is meant is refused. A comma that does not fit stays text, which no numeric column accepts.
+A column is numeric if nearly all its cells with a digit can be read as numbers with some pair of signs. Each such column
+determines the pairs of decimal sign and thousands separator that read all of it; texts, dates (20.01.1959), versions (1.2.3)
+and addresses (10.0.0.1) fit no pair and do not change. 53.281 is a number with either sign, so a file that does not decide
+between them is refused. A comma that does not fit remains text, which no numeric column accepts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SIGNS = {".": r"\.", ",": ",", " ": "[ \u00a0\u202f]", "'": "['\u2019]"}
 _OTHER = {".": ",", ",": "."}
 PAIRS: list[Pair] = [(decimal, sign) for decimal in ".," for sign in ("", _OTHER[decimal], " ", "'")]
 _SEPARATORS = frozenset(".,' \u00a0\u202f\u2019")
-_JUNK = 0.1  # share of the cells of a numeric column that may be no numbers: the column's kind names them
+_JUNK = 0.1  # share of the cells of a numeric column that may be no numbers: the column's kind refuses them
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1?[0-9]{1,2})"
 _ADDRESS = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}")
 _DIGIT = re.compile("[0-9]")
@@ -44,7 +44,7 @@ def _pattern(*pairs: Pair) -> re.Pattern[str]:
 
 
 def plain_number_text(text: str, decimal: str, thousands: str) -> str:
-    """A number in plain digits with a decimal point; other text as it is.
+    """A number in plain digits with a decimal point; other text does not change.
 
     >>> plain_number_text("1.234,50", ",", "."), plain_number_text("1 234 km", ",", " ")
     ('1234.50', '1 234 km')
@@ -56,7 +56,7 @@ def plain_number_text(text: str, decimal: str, thousands: str) -> str:
 
 
 def stray_point(text: str, thousands: str) -> str | None:
-    """Both readings of a number whose point can be no thousands separator, among decimal commas; None for all other text.
+    """Both readings of a number whose point cannot be a thousands separator, among decimal commas; None for other text.
 
     >>> stray_point("1.5", "."), stray_point("53.281", ".")
     ("'1.5' is 1.5 with a decimal point and 15 with a point between thousands", None)
@@ -67,7 +67,7 @@ def stray_point(text: str, thousands: str) -> str | None:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """A column of numbers: its cells that are more than digits, and the pairs that read all of them."""
+    """A numeric column: its cells that are more than digits, and the pairs that read all of them."""
 
     name: str
     column: Column
@@ -107,17 +107,17 @@ def settle_numbers(columns: Columns, format: CsvFormat, file: object = None) -> 
         elif decimal == "," and format.thousands != "" and any(_PLAIN_POINT.fullmatch(text) for text in seen.cells):
             value, row = seen.first(_PLAIN_POINT)
             what = f"{_readings(value)}, and this file has decimal commas"
-            right = "write all numbers of the file in one way, or say thousands: '' if such points are no thousands separators"
+            right = "write all numbers in one format, or set thousands: '' if such points are no thousands separators"
             raise BadInput(what, file=file, column=seen.name, row=row, right=right)
     settled = Columns({name: changed.get(name, column) for name, column in columns.items()}, columns.rows)
     return settled, replace(format, decimal=decimal, thousands=thousands)
 
 
 def _numbers_in(name: str, column: Column) -> _Numbers | None:
-    """What the cells of a column say; None where it is no column of numbers, or one of digits alone."""
+    """The pairs that read a column; None if it is not numeric, or has digits only."""
     texts: list[str] = column.values.tolist()
     few = [text for text in texts[:100] if _DIGIT.search(text)]
-    if 2 * sum(_pattern(*PAIRS).fullmatch(text) is not None for text in few) < len(few):  # spares the many cells of texts
+    if 2 * sum(_pattern(*PAIRS).fullmatch(text) is not None for text in few) < len(few):  # skips columns of texts early
         return None
     odd = [text for text in texts if not text.isdigit() and _DIGIT.search(text)]
     cells = [text for text in odd if _pattern(*PAIRS).fullmatch(text)]
@@ -133,7 +133,7 @@ def _numbers_in(name: str, column: Column) -> _Numbers | None:
 
 
 def _decimal(found: Sequence[_Numbers], format: CsvFormat, file: object) -> tuple[str, bool]:
-    """The decimal sign, and whether anything but habit speaks for it."""
+    """The decimal sign, and whether it is decided by evidence rather than by default."""
     if format.decimal is not None:
         return format.decimal, True
     only: dict[str, list[_Numbers]] = {".": [], ",": []}
@@ -147,7 +147,7 @@ def _decimal(found: Sequence[_Numbers], format: CsvFormat, file: object) -> tupl
         (point, comma), any_number = (only["."][0], only[","][0]), _pattern(*PAIRS)
         (value, row), (other, other_row) = point.first(any_number), comma.first(any_number)
         what = f"'{value}' has a decimal point, but '{other}' in column '{comma.name}', row {other_row:,} has a decimal comma"
-        right = "write all numbers in one way, or name both signs: decimal: ',' and thousands: '' keep cells with a point"
+        right = "write all numbers in one format, or name both signs: decimal: ',' and thousands: '' keep cells with a point"
         raise BadInput(what, file=file, column=point.name, row=row, right=right)
     if not only["."] and not only[","] and format.delimiter != ",":
         for seen in found:
@@ -163,7 +163,7 @@ def _filter_pairs(seen: _Numbers, format: CsvFormat) -> set[Pair]:
 
 
 def _thousands(found: Sequence[_Numbers], decimal: str, sure: bool) -> str:
-    """The sign that stands between the thousands of some column; spaces and apostrophes must show that they are such signs."""
+    """The thousands separator of some column; spaces and apostrophes need evidence."""
     for sign in (_OTHER[decimal], " ", "'"):
         grouped = re.compile(_SIGNS[sign])
         for seen in found:

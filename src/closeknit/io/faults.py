@@ -1,4 +1,4 @@
-"""What the operating system refuses, and characters that no table may hold, as one sentence."""
+"""Messages for errors of the operating system, and for characters that no table may contain."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _SENTENCES = {
 
 
 def explain_os_error(error: OSError, path: str | PathLike[str]) -> BadInput:
-    """The sentence for an error of the operating system; its traceback helps nobody.
+    """The message for an error of the operating system.
 
     >>> print(explain_os_error(OSError(errno.ENOSPC, "No space left on device"), "out"))
     out: the disk is full; free some space, or choose another folder
     """
-    spoken = error.strerror or str(error) or type(error).__name__
-    what, right = _SENTENCES.get(error.errno or 0, (f"the system refuses it ({spoken.lower()})", None))
+    reason = error.strerror or str(error) or type(error).__name__
+    what, right = _SENTENCES.get(error.errno or 0, (f"the system refuses it ({reason.lower()})", None))
     return BadInput(what, file=path, right=right)
 
 
 def refuse_nul(columns: Columns, file: object = None, right: str = "remove it") -> None:
-    """Refuse text with a NUL character in it: databases, C programs and spreadsheets would cut the cell there.
+    """Refuse text with a NUL character: databases, C programs and spreadsheets would cut the cell there.
 
     >>> refuse_nul(Columns.of({"name": ["Ann", "B\\0b"]}))
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Files in and out: the suffix says the kind, and a file appears whole or not at all."""
+"""Reading and writing files: the suffix decides the format, and files are written atomically."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from closeknit.io.csv import PLAIN, CsvFormat, read_csv_files
 from closeknit.io.faults import explain_os_error
 from closeknit.io.folders import write_whole
 from closeknit.io.frames import from_frame
-from closeknit.io.ipc import ipc_bytes, read_ipc
+from closeknit.io.ipc import read_ipc
 from closeknit.io.names import Wanted, choose_columns
-from closeknit.io.ndjson import ndjson_blocks, read_ndjson
+from closeknit.io.ndjson import read_ndjson
 from closeknit.io.parquet import read_parquet, table_from_columns
 
 _CSV = (".csv", ".tsv", ".tab", ".txt")
@@ -33,8 +33,12 @@ _SAME = {".pq": ".parquet", ".jsonl": ".ndjson", ".feather": ".arrow"}
 def read(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -> Columns:
     r"""The table in a file (.csv, .tsv, .txt, .ndjson, each also with .gz; .parquet; .arrow) or in a frame.
 
-    What the format of a CSV file leaves open is detected. A folder with such a suffix has part files, as Spark writes them;
-    they follow each other in the order of their names.
+    A folder with such a suffix contains part files, as Spark writes them; they are read in the order of their names.
+
+    Args:
+        source: path of a file, a frame, or `Columns`.
+        format: how a CSV file is written; what it leaves open is detected.
+        columns: the columns to read, in this order; all if left out.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -46,7 +50,12 @@ def read(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -
 
 
 def read_with_format(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -> tuple[Columns, CsvFormat | None]:
-    r"""As `read`, and how the CSV file is written, as given and detected; None for other files and for frames.
+    r"""As `read`, and the format of the CSV file as given and detected; None for other files and for frames.
+
+    Args:
+        source: path of a file, a frame, or `Columns`.
+        format: how a CSV file is written; what it leaves open is detected.
+        columns: the columns to read, in this order; all if left out.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +79,11 @@ def read_with_format(source: Any, format: CsvFormat | None = None, columns: Want
 
 
 def read_written(source: Any, format: CsvFormat | None = None) -> Columns:
-    r"""A release as it is written: of a CSV file nothing is detected that could change a cell, so that its hash is its own.
+    r"""The exact cells of a release: for a CSV file nothing is detected that could change a cell and so the content hash.
+
+    Args:
+        source: path of a file, or a frame.
+        format: how a CSV file is written; canonical if left out.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +104,7 @@ def _by_suffix(suffix: str, format: CsvFormat | None) -> CsvFormat:
 
 
 def part_files(path: str | PathLike[str]) -> list[Path]:
-    """The files of a table: itself, or the part files of a folder, beside which Spark leaves marks of its own.
+    """The files of a table: itself, or the part files of a folder without Spark's hidden files.
 
     >>> part_files("people.parquet")
     [PosixPath('people.parquet')]
@@ -108,7 +121,7 @@ def part_files(path: str | PathLike[str]) -> list[Path]:
 
 
 def kind_of(path: str | PathLike[str]) -> str:
-    """The suffix that says how a file is written, without `.gz`.
+    """The suffix that decides the format of a file, without `.gz`.
 
     >>> kind_of("people.csv.gz")
     '.csv'
@@ -118,15 +131,19 @@ def kind_of(path: str | PathLike[str]) -> str:
     suffix = _SAME.get(suffix, suffix)
     if suffix not in _CSV and suffix not in _READERS:
         if file.is_dir():
-            right = "name a file in it; a folder of part files is called like one of them, say people.parquet"
+            right = "name a file in it; a folder of part files has the suffix of its files, such as people.parquet"
             raise BadInput("this is a folder, not a file", file=file, right=right)
         known = ".csv, .tsv, .txt, .ndjson (also with .gz), .parquet or .arrow"
-        raise BadInput(f"the suffix '{suffix}' does not say how the file is written", file=file, right=f"use {known}")
+        raise BadInput(f"the suffix '{suffix}' is unknown", file=file, right=f"use {known}")
     return suffix
 
 
 def write_csv(columns: Columns, path: str | PathLike[str]) -> None:
-    r"""The canonical CSV text as a file.
+    r"""Write a file with the canonical CSV text.
+
+    Args:
+        columns: the cells.
+        path: the file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -138,7 +155,12 @@ def write_csv(columns: Columns, path: str | PathLike[str]) -> None:
 
 
 def write_parquet(columns: Columns, path: str | PathLike[str], like_types: Mapping[str, Any] | None = None) -> None:
-    """A Parquet file built from the written cells alone; `like_types` as `parquet_types` gives them.
+    """Write a Parquet file from the cells alone.
+
+    Args:
+        columns: the cells.
+        path: the file.
+        like_types: type of each column, as `parquet_types` returns them; used if all values fit.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -149,30 +171,6 @@ def write_parquet(columns: Columns, path: str | PathLike[str], like_types: Mappi
     memory = io.BytesIO()
     pq.write_table(table_from_columns(columns, like_types), memory, store_schema=True)
     write_whole(path, memory.getvalue())
-
-
-def write_ndjson(columns: Columns, path: str | PathLike[str]) -> None:
-    r"""One JSON object a line.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_ndjson(Columns.of({"age": [30, None]}), f"{folder}/out.ndjson")
-    ...     Path(folder, "out.ndjson").read_bytes()
-    b'{"age":30}\n{"age":null}\n'
-    """
-    write_whole(path, ndjson_blocks(columns))
-
-
-def write_ipc(columns: Columns, path: str | PathLike[str]) -> None:
-    """An Arrow IPC file built from the written cells alone.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_ipc(Columns.of({"age": [30, None]}), f"{folder}/out.arrow")
-    ...     read(f"{folder}/out.arrow")["age"].cells()
-    [30, None]
-    """
-    write_whole(path, ipc_bytes(columns))
 
 
 def sha256_of(path: str | PathLike[str]) -> str:

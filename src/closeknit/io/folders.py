@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all, also when the process is killed."""
+"""Atomic writes: files and folders appear complete or not at all, even if the process is killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ PUBLIC = (0o755, 0o644)
 
 
 def write_whole(path: str | PathLike[str], content: bytes | Iterable[bytes], mode: int = 0o644) -> None:
-    """A single file: written beside its place, synced, then renamed to it; an existing file is replaced.
+    """Write a file atomically: to a hidden file in the same folder, synced and renamed; an existing file is replaced.
+
+    Args:
+        path: the file.
+        content: its bytes.
+        mode: its permissions.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -30,23 +35,23 @@ def write_whole(path: str | PathLike[str], content: bytes | Iterable[bytes], mod
     (b'whole', 1)
     """
     place = Path(path)
-    beside = _hidden_path(place, "tmp")
+    hidden = _hidden_path(place, "tmp")
     try:
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with os.fdopen(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.writelines((content,) if isinstance(content, bytes) else content)
             file.flush()
             os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
-        os.rename(beside, place)
+        os.rename(hidden, place)
         _sync(place.parent)
     except OSError as error:
         raise explain_os_error(error, place) from None
     finally:
-        beside.unlink(missing_ok=True)
+        hidden.unlink(missing_ok=True)
 
 
 def write_inside(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """A new file in a folder that `save_folders` is about to sync and to put in its place."""
+    """Write a new file in a folder that `save_folders` syncs and renames."""
     with open(path, "xb") as file:
         file.writelines((content,) if isinstance(content, bytes) else content)
 
@@ -54,15 +59,22 @@ def write_inside(path: Path, content: bytes | Iterable[bytes]) -> None:
 def save_folders(
     public: Path, private: Path, write_public: Writer, write_private: Writer, force: bool = False, ours: Ours | None = None
 ) -> None:
-    """Both folders, each whole or not at all: the private one is put in its place first, the public one last.
+    """Write both folders atomically, the public one last.
 
-    So a public folder means that all is done, and a private folder without it is the mark of a broken run. With `force`
-    an old pair is moved aside, and deleted only when the new pair stands; never one that holds a file that is not `ours`.
+    A public folder therefore means that the run is complete, and a private folder without it that the run was interrupted.
+
+    Args:
+        public: the public folder.
+        private: the private folder.
+        write_public: fills the public folder.
+        write_private: fills the private folder.
+        force: whether existing folders are replaced; they are deleted only when the new ones are complete.
+        ours: whether a file of this name may be deleted; a folder with other files is refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     out, home = Path(folder, "out"), Path(folder, "out.private")
-    ...     save_folders(out, home, lambda f: write_inside(f / "a", b"1"), lambda f: write_inside(f / "b", b"2"))
+    ...     out, private = Path(folder, "out"), Path(folder, "out.private")
+    ...     save_folders(out, private, lambda f: write_inside(f / "a", b"1"), lambda f: write_inside(f / "b", b"2"))
     ...     sorted(str(file.relative_to(folder)) for file in Path(folder).rglob("?"))
     ['out.private/b', 'out/a']
     """
@@ -72,12 +84,18 @@ def save_folders(
 
 
 def save_private(place: Path, write: Writer, force: bool = False, ours: Ours | None = None) -> None:
-    """A private folder alone, whole or not at all; with `force` an old one is deleted only when the new one stands.
+    """Write only a private folder, atomically.
+
+    Args:
+        place: the folder.
+        write: fills it.
+        force: whether an existing folder is replaced; it is deleted only when the new one is complete.
+        ours: whether a file of this name may be deleted; a folder with other files is refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_private(Path(folder, "home"), lambda f: write_inside(f / "a", b"1"))
-    ...     oct(Path(folder, "home").stat().st_mode & 0o777), Path(folder, "home", "a").read_bytes()
+    ...     save_private(Path(folder, "private"), lambda f: write_inside(f / "a", b"1"))
+    ...     oct(Path(folder, "private").stat().st_mode & 0o777), Path(folder, "private", "a").read_bytes()
     ('0o700', b'1')
     """
     place = Path(os.path.abspath(place))
@@ -90,7 +108,7 @@ def save_private(place: Path, write: Writer, force: bool = False, ours: Ours | N
 
 
 def _save(writers: dict[Path, tuple[Writer, tuple[int, int]]], refuse: Callable[[], None]) -> None:
-    """Fill each folder beside its place, then put all in their places in the given order."""
+    """Fill each folder under a hidden name, then rename all in the given order."""
     refuse()
     *_, last = writers
     places = {_hidden_path(place, "tmp"): place for place in writers}
@@ -98,7 +116,7 @@ def _save(writers: dict[Path, tuple[Writer, tuple[int, int]]], refuse: Callable[
         for new, place in places.items():
             write, modes = writers[place]
             _fill(new, write, *modes)
-        with _lock_folder(last.parent):  # another run may have put its folders there meanwhile
+        with _lock_folder(last.parent):  # another run may have written its folders meanwhile
             refuse()
             _put_in_place(places)
     except OSError as error:
@@ -112,7 +130,7 @@ def _save(writers: dict[Path, tuple[Writer, tuple[int, int]]], refuse: Callable[
 
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
-    """Only one process at a time; the system lets go of the folder even if it is killed."""
+    """Only one process at a time; the system releases the lock even if the process is killed."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -123,13 +141,13 @@ def _lock_folder(folder: Path) -> Iterator[None]:
 
 def _refuse_bad_places(public: Path, private: Path, ours: Ours | None, force: bool) -> None:
     if public == private or public in private.parents or private in public.parents:
-        right = "choose two folders of which none lies in the other"
-        raise BadInput(f"the private folder {private} must stand apart from the public one", file=public, right=right)
+        right = "choose two folders of which none is inside the other"
+        raise BadInput(f"the private folder {private} must be separate from the public one", file=public, right=right)
     for folder in (public, private):
         _refuse_no_folder(folder)
     _refuse_existing(public, ours, force)
     if os.path.lexists(private) and not force:
-        what = f"the private folder exists without {public.name}, the mark of a broken run"
+        what = f"the private folder exists without {public.name}, so an earlier run was interrupted"
         raise BadInput(what, file=private, right="remove it, or force it to be replaced")
     _refuse_existing(private, ours, force)
 
@@ -142,18 +160,18 @@ def _refuse_no_folder(folder: Path) -> None:
 
 
 def _refuse_existing(folder: Path, ours: Ours | None, force: bool) -> None:
-    """Force replaces what was written here before, and deletes nothing else."""
+    """`force` replaces what closeknit wrote before, and deletes nothing else."""
     if not os.path.lexists(folder):
         return
     if not force:
         raise BadInput("the folder exists already", file=folder, right="choose another folder, or force it to be replaced")
     if ours is not None and (foreign := sorted(name for name in os.listdir(folder) if not ours(name))):
-        right = "choose another folder: only files of that kind are ever replaced"
-        raise BadInput(f"the folder also holds '{foreign[0]}', which would be deleted", file=folder, right=right)
+        right = "choose another folder: only files that closeknit writes are replaced"
+        raise BadInput(f"the folder also contains '{foreign[0]}', which would be deleted", file=folder, right=right)
 
 
 def _fill(folder: Path, write: Writer, folder_mode: int, file_mode: int) -> None:
-    """A new folder, closed to others until everything in it is written and synced."""
+    """A new folder, not readable for others until everything in it is written and synced."""
     folder.mkdir(mode=0o700)
     write(folder)
     for parent, _, files in os.walk(folder, topdown=False):
@@ -165,7 +183,7 @@ def _fill(folder: Path, write: Writer, folder_mode: int, file_mode: int) -> None
 
 
 def _put_in_place(places: dict[Path, Path]) -> None:
-    """Rename in the given order; what stood there is moved aside in the reverse order, and back if a rename fails."""
+    """Rename in the given order; existing folders are moved away in the reverse order, and back if a rename fails."""
     aside: dict[Path, Path] = {}
     done: list[tuple[Path, Path]] = []
     try:
@@ -190,7 +208,7 @@ def _put_in_place(places: dict[Path, Path]) -> None:
 
 
 def _with_final_place(error: BadInput, places: dict[Path, Path]) -> BadInput:
-    """The hidden folder is gone when the sentence is read: it names the place the file was meant for."""
+    """The error with the final path of the file, because the hidden folder no longer exists."""
     for new, place in places.items():
         if error.file is not None and Path(str(error.file)).is_relative_to(new):
             file = place / Path(str(error.file)).relative_to(new)

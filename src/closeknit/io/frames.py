@@ -1,4 +1,4 @@
-"""Frames in and out: pandas, polars and Arrow tables; what goes out is built anew from the written cells."""
+"""Reading and building frames: pandas, polars and Arrow tables; new frames are built from the written cells alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from closeknit.io.parquet import table_from_columns
 
 
 def library_of(frame: Any) -> str:
-    """'pandas', 'polars' (also a LazyFrame) or 'pyarrow'; a library that was not imported cannot have made the frame.
+    """'pandas', 'polars' (also a LazyFrame) or 'pyarrow'; only imported libraries are considered.
 
     >>> library_of(pa.table({"age": [30]}))
     'pyarrow'
@@ -30,7 +30,11 @@ def library_of(frame: Any) -> str:
 
 
 def from_frame(frame: Any, columns: Wanted = None) -> Columns:
-    """The table in a frame; a pandas index plays no part, and of a polars LazyFrame the wanted columns are collected.
+    """The table in a frame.
+
+    Args:
+        frame: a pandas, polars or Arrow table; a pandas index is ignored, and a LazyFrame is collected.
+        columns: the columns to read, in this order; all if left out.
 
     >>> from_frame(pa.table({"age": [30, 30], "sex": ["f", None]}))["sex"].cells()
     ['f', None]
@@ -69,21 +73,25 @@ def _from_polars(frame: Any, columns: Wanted) -> Columns:
         check_names(kinds.names())
         chosen = frame.select(choose_columns(kinds.names(), columns))
         frame = chosen.collect() if isinstance(chosen, polars.LazyFrame) else chosen
-    except (polars.exceptions.PolarsError, OSError) as error:  # what a LazyFrame waits for happens here
+    except (polars.exceptions.PolarsError, OSError) as error:  # a LazyFrame is evaluated here
         what = f"the LazyFrame cannot be collected ({str(error).splitlines()[0]})"
         raise BadInput(what, right="try frame.collect() on its own") from None
     for name, kind in frame.schema.items():
         if kind == polars.Object:
             right = "give text, numbers, booleans or dates"
-            raise BadInput("cells of type Object have no place in a table of people", column=name, right=right)
+            raise BadInput("cells of type Object are not supported", column=name, right=right)
     return columns_from_arrow(frame.to_arrow())
 
 
 def to_frame(columns: Columns, like: Any, text: Collection[str] = ()) -> Any:
-    """A new frame in the library of `like` (its rows are not looked at, so `like` may be empty).
+    """A new frame in the library of `like`.
 
-    A column keeps the type it has in `like` where its values still fit it; category lists are made from the cells that
-    are there. Columns named in `text`, and those whose cells became text, are plain strings.
+    A column keeps its type in `like` if its values still fit; category lists contain only the cells that occur.
+
+    Args:
+        columns: the cells.
+        like: a frame with the wanted library and types; its rows are not read.
+        text: columns that become plain strings, as do those whose cells are text now.
 
     >>> people = pa.table({"age": pa.array([30, 41], pa.int8()), "zip": [1234, 1299]})
     >>> to_frame(Columns.of({"age": [30, 41], "zip": ["12**", "12**"]}), people).schema.types

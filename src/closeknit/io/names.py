@@ -1,4 +1,4 @@
-"""Column names: each present, each once, and those asked for among them."""
+"""Column names: checks that they are unique, and the choice of columns to read."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 
 from closeknit.core.errors import BadInput, suggest_name
 
-Wanted = Sequence[str] | Callable[[Sequence[str]], Sequence[str]] | None  # names, or what chooses them once they are known
+Wanted = Sequence[str] | Callable[[Sequence[str]], Sequence[str]] | None  # names, or a function that chooses them
 
 
 def check_names(names: Sequence[object], file: object = None) -> None:
-    """Refuse a table whose columns cannot be told apart by name.
+    """Refuse a table whose columns have no names or equal names.
 
     >>> check_names(["age", "sex", "age"])
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: column 'age': the name stands at columns 1 and 3; give each column its own name
+    closeknit.core.errors.BadInput: column 'age': columns 1 and 3 have this name; give each column its own name
     """
     if not names:
         raise BadInput("the table has no columns", file=file, right="give a table with named columns")
@@ -31,11 +31,11 @@ def check_names(names: Sequence[object], file: object = None) -> None:
     if twice is not None:
         places = " and ".join(str(place) for place, name in enumerate(names, start=1) if name == twice)
         right = "give each column its own name"
-        raise BadInput(f"the name stands at columns {places}", file=file, column=str(twice), right=right)
+        raise BadInput(f"columns {places} have this name", file=file, column=str(twice), right=right)
 
 
 def choose_columns(names: Sequence[str], wanted: Wanted, file: object = None) -> list[str]:
-    """The columns to read: those wanted (all of them must be there), or all.
+    """The columns to read: the wanted ones, which must all exist, or all.
 
     >>> choose_columns(["age", "sex"], ["sex"])
     ['sex']

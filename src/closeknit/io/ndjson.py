@@ -1,4 +1,4 @@
-"""NDJSON in and out: one JSON object a line, the same names in every line, cells that are text, number, boolean or null."""
+"""NDJSON: one JSON object per line, the same names in every line, cells that are text, number, boolean or null."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from closeknit.io.csv import file_bytes
 from closeknit.io.names import Wanted, check_names, choose_columns
 
 BOM = b"\xef\xbb\xbf"
-LARGEST = 2**53  # beyond it neighbours cannot be told apart as numbers
-MANY_ROWS = 65_536
-_RIGHT = 'write one object a line, such as {"age": 41, "sex": "f"}'
+LARGEST = 2**53  # beyond it floats are not exact
+_RIGHT = 'write one object per line, such as {"age": 41, "sex": "f"}'
 
 
 class BadLine(ValueError):
@@ -29,7 +28,7 @@ class BadLine(ValueError):
 
 
 def row_of(line: bytes) -> dict[str, Any]:
-    r"""The cells of one line; a line that is no flat object with distinct names is refused.
+    r"""The cells of one line; a line that is not a flat object with distinct names is refused.
 
     >>> row_of(b'{"age": 41.0, "smokes": true, "job": null}\n')
     {'age': 41, 'smokes': 'true', 'job': None}
@@ -45,8 +44,8 @@ def row_of(line: bytes) -> dict[str, Any]:
         raise BadLine("it is not UTF-8 text") from None
     except json.JSONDecodeError as error:
         raise BadLine(f"it is not JSON (character {error.colno}: {error.msg.lower()})") from None
-    except (ValueError, RecursionError):  # a number of thousands of digits, a thousand lists in each other
-        raise BadLine("it is not JSON that a row could be") from None
+    except (ValueError, RecursionError):  # a number with thousands of digits, or very deep nesting
+        raise BadLine("it has too many digits or levels") from None
     if not isinstance(row, dict):
         raise BadLine("it is not a JSON object")
     return {name: _cell(name, value) for name, value in row.items()}
@@ -56,19 +55,19 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) < len(pairs):
         names = [name for name, _ in pairs]
-        raise BadLine(f"'{next(name for name in names if names.count(name) > 1)}' stands there twice")
+        raise BadLine(f"'{next(name for name in names if names.count(name) > 1)}' occurs twice")
     return row
 
 
 def _constant(text: str) -> None:
-    raise BadLine(f"{text} is no number")
+    raise BadLine(f"{text} is not a number")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
 
 
 def _cell(name: str, value: Any) -> Any:
-    """One spelling for equal values: what a cell is must not depend on the cells of other lines."""
+    """One spelling for equal values: a cell must not depend on the cells of other lines."""
     if isinstance(value, str):
         if "\0" in value:
             raise BadLine(f"'{name}' holds a NUL character")
@@ -89,7 +88,7 @@ def _cell(name: str, value: Any) -> Any:
 
 
 def lines_of(columns: Columns) -> Iterator[str]:
-    r"""One line for each row, without its end; no value is null, dates are in ISO form.
+    r"""One line per row, without its line end; a missing value is null, dates are in ISO form.
 
     >>> list(lines_of(Columns.of({"age": ["[30, 39]", "41"], "cost": [3.0, None]})))
     ['{"age":"[30, 39]","cost":3}', '{"age":"41","cost":null}']
@@ -109,23 +108,12 @@ def _render_cell(value: Any) -> str:
     return json.dumps(str(value) if isinstance(value, date) else value, ensure_ascii=False)
 
 
-def ndjson_blocks(columns: Columns) -> Iterator[bytes]:
-    """The text of a table, some thousand lines at a time.
-
-    >>> b"".join(ndjson_blocks(Columns.of({"age": [30]})))
-    b'{"age":30}\\n'
-    """
-    waiting: list[str] = []
-    for line in lines_of(columns):
-        waiting.append(line + "\n")
-        if len(waiting) == MANY_ROWS:
-            yield "".join(waiting).encode()
-            waiting.clear()
-    yield "".join(waiting).encode()
-
-
 def read_ndjson(path: str | PathLike[str], columns: Wanted = None) -> Columns:
     r"""The table in a file of JSON lines (gzip or not); every line must have the names of the first one.
+
+    Args:
+        path: the file.
+        columns: the columns to read, in this order; all if left out.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -165,7 +153,7 @@ def read_ndjson(path: str | PathLike[str], columns: Wanted = None) -> Columns:
 def _refuse_other_names(found: Mapping[str, Any], names: list[str], file: Path, row: int) -> None:
     for name in names:
         if name not in found:
-            right = "give every line the names of the first one; null where there is no value"
+            right = "give every line the names of the first one; write null for a missing value"
             raise BadInput("the line does not have it", file=file, column=name, row=row, right=right)
     for name in found:
         if name not in names:

@@ -1,4 +1,4 @@
-"""Blocks of rows as bytes, for engines that keep or carry something whose columns they need not know.
+"""Blocks of rows as bytes, which Spark stores and moves without knowing their columns.
 
 >>> parts = pack_groups(pa.table({"age": [30, 31, 70]}), np.array([0, 1, 0]), 2)
 >>> [unpack_blocks([part]).to_pydict() for part in parts], unpack_blocks(parts).num_rows
@@ -19,7 +19,7 @@ from closeknit.io.buffers import numbers_to_arrow
 
 
 def pack_groups(block: Block, group_of: NDArray[np.integer], groups: int) -> list[bytes]:
-    """The rows of each group; every group has some."""
+    """The rows of each group, as bytes; no group is empty."""
     order = np.argsort(group_of, kind="stable")
     grouped = block.take(numbers_to_arrow(order)).combine_chunks()
     ends = np.cumsum(np.bincount(group_of, minlength=groups)).tolist()
@@ -27,7 +27,7 @@ def pack_groups(block: Block, group_of: NDArray[np.integer], groups: int) -> lis
 
 
 def pack_block(block: Block) -> bytes:
-    """One block."""
+    """One block as bytes."""
     memory = pa.BufferOutputStream()
     with pa.ipc.new_stream(memory, block.schema) as stream:
         stream.write_table(block)
@@ -36,7 +36,7 @@ def pack_block(block: Block) -> bytes:
 
 
 def unpack_blocks(parts: Iterable[bytes]) -> Block:
-    """Blocks of the same columns, one below the other; there is at least one."""
+    """The rows of one or more blocks with the same columns."""
     return pa.concat_tables([pa.ipc.open_stream(part).read_all() for part in parts])
 
 
@@ -60,7 +60,7 @@ def bytes_in(frames: Iterable[Any], name: str) -> list[bytes]:
 
 
 def frame_of_bytes(name: str, parts: Sequence[bytes]) -> Any:
-    """The same in a pandas frame: the only thing that some engines take back.
+    """Bytes as a pandas frame, for engines that accept nothing else.
 
     >>> frame_of_bytes("a", [b"x"]).shape
     (1, 1)

@@ -1,6 +1,6 @@
-"""Packs: blocks of many rows as bytes, in few bits, beside the number of the place where each belongs.
+"""Packs: blocks of many rows as bytes in narrow types, each with the number of its place.
 
-An engine that moves or keeps packs handles one large thing instead of many rows with many cells.
+Spark then moves and stores one large value instead of many rows with many cells.
 
 >>> batch = batch_of([(1, pack_narrow(pa.table({"age": [30, 31]}))), (0, pack_narrow(pa.table({"age": [30_000]})))])
 >>> merge_blocks(blocks_in([batch])).to_pydict()
@@ -24,13 +24,13 @@ WIDTHS = (pa.int8(), pa.int16(), pa.int32())
 
 
 def pack_narrow(block: Block) -> bytes:
-    """One pack; whole numbers without gaps and codes come back narrower, everything else as it was."""
+    """One pack; whole numbers without gaps and codes get narrower types, everything else keeps its type."""
     whole = block.unify_dictionaries().combine_chunks()
     return pack_block(pa.table({name: _narrow(whole.column(name)) for name in whole.column_names}))
 
 
 def batch_of(packs: Sequence[tuple[int, bytes]]) -> Batch:
-    """Packs as an engine takes them, each with its place."""
+    """Packs as a batch, each with its place."""
     places = numbers_to_arrow(np.array([place for place, _ in packs], dtype=np.int32))
     return pa.record_batch({"place": places, "pack": pa.array([pack for _, pack in packs], pa.binary())})
 
@@ -43,7 +43,7 @@ def blocks_in(batches: Iterable[Batch]) -> Iterator[Block]:
 
 
 def blocks_of(batches: Iterable[Batch], rows: int) -> Iterator[Block]:
-    """Batches of plain rows as blocks of at most so many rows, where a batch has no more.
+    """Batches of plain rows as blocks of at most this many rows, unless a single batch has more.
 
     >>> [block.num_rows for block in blocks_of([pa.record_batch({"a": [1, 2]})] * 5, 5)]
     [4, 4, 2]
@@ -62,7 +62,7 @@ def blocks_of(batches: Iterable[Batch], rows: int) -> Iterator[Block]:
 
 
 def merge_blocks(blocks: Iterable[Block]) -> Block | None:
-    """The rows of all of them; None where there are no blocks.
+    """The rows of all blocks; None if there are none.
 
     >>> cells = [pa.table({"a": pa.array(range(i, i + 100)).dictionary_encode()}) for i in (0, 100)]
     >>> whole = merge_blocks(block for cell in cells for block in blocks_in([batch_of([(0, pack_narrow(cell))])]))
@@ -81,7 +81,7 @@ def merge_blocks(blocks: Iterable[Block]) -> Block | None:
 
 
 def parts_of(block: Block, group_of: NDArray[np.integer]) -> Iterator[tuple[int, Block]]:
-    """The rows of each group that has some, with its number.
+    """The rows of each group that is not empty, with its number.
 
     >>> [(number, part.to_pydict()) for number, part in parts_of(pa.table({"a": [1, 2, 3]}), np.array([4, 0, 4]))]
     [(0, {'a': [2]}), (4, {'a': [1, 3]})]
@@ -94,7 +94,7 @@ def parts_of(block: Block, group_of: NDArray[np.integer]) -> Iterator[tuple[int,
 
 
 def pieces_of(block: Block, group_of: NDArray[np.integer]) -> Iterator[tuple[int, Block]]:
-    """The same where rows of a group stand together already."""
+    """The same if rows of a group are adjacent already."""
     starts = np.flatnonzero(np.diff(group_of, prepend=group_of[:1] - 1)).tolist()
     for start, end in zip(starts, [*starts[1:], len(group_of)], strict=True):
         yield int(group_of[start]), block.slice(start, end - start)
@@ -120,11 +120,11 @@ def _narrow_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _widen_arrays(arrays: list[pa.Array], name: str, block: Block) -> pa.ChunkedArray:
-    """Arrays of one column that were packed apart and have different widths."""
+    """Arrays of one column that were packed separately and have different widths."""
     kinds = {array.type for array in arrays}
     if not kinds:
         return block.column(name)
-    if all(map(pa.types.is_dictionary, kinds)):  # values of all of them may be more than codes of each can tell apart
+    if all(map(pa.types.is_dictionary, kinds)):  # all values together may exceed the codes of each
         return pa.chunked_array([pa.DictionaryArray.from_arrays(a.indices.cast(pa.int32()), a.dictionary) for a in arrays])
     if len(kinds) == 1:
         return pa.chunked_array(arrays)

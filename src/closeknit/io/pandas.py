@@ -1,4 +1,4 @@
-"""A new pandas frame from `Columns`; loaded only when a pandas frame came in."""
+"""A new pandas frame from `Columns`; imported only if the input is a pandas frame."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ import numpy as np
 import pandas as pd
 
 from closeknit.core.columns import Column, Columns
-from closeknit.io.arrow import drop_unused, fits_narrow
+from closeknit.io.arrow import fits_narrow
 
 
 def pandas_from_columns(columns: Columns, like: pd.DataFrame, text: Collection[str] = ()) -> pd.DataFrame:
-    """Every column anew, in the type it has in `like` where its values still fit, with an index from 0.
+    """New columns, in their type in `like` if the values still fit, with an index from 0.
+
+    Args:
+        columns: the cells.
+        like: a frame with the wanted types.
+        text: columns that become plain strings.
 
     >>> people = pd.DataFrame({"age": [30, 41]}, index=[7, 3])
     >>> pandas_from_columns(Columns.of({"age": ["[30, 41]", None]}), people)["age"].isna().tolist()
     [False, True]
     """
     kinds = {name: kind for name, kind in like.dtypes.items() if name not in text}
-    made = {name: _series(drop_unused(column), kinds.get(name)) for name, column in columns.items()}
-    return pd.DataFrame(made, index=pd.RangeIndex(columns.rows))
+    series = {name: _series(column.drop_unused(), kinds.get(name)) for name, column in columns.items()}
+    return pd.DataFrame(series, index=pd.RangeIndex(columns.rows))
 
 
 def _series(column: Column, kind: Any) -> pd.Series:
@@ -59,7 +64,7 @@ def _text(column: Column, kind: Any) -> pd.Series:
 
 
 def _plain(column: Column) -> pd.Series:
-    """Whole numbers and booleans with gaps need a type that has room for a gap."""
+    """Whole numbers and booleans with missing values need a nullable type."""
     gaps = column.codes < 0
     values = column.values if len(column.values) else np.zeros(1, dtype=column.values.dtype)
     cells = values[np.maximum(column.codes, 0)]
@@ -72,9 +77,10 @@ def _plain(column: Column) -> pd.Series:
 
 
 def _categorical(column: Column, kind: pd.CategoricalDtype) -> pd.Categorical | None:
-    """The categories that are there, sorted; None if one is new.
+    """The categories that occur, sorted; None if one is new.
 
-    The input's order may be that of its rows. An ordered type would now state a wrong order, so it becomes an unordered one.
+    The input's order of categories may be that of its rows. An ordered type would now state a wrong order, so it becomes
+    unordered.
     """
     values = column.values.tolist()
     if not set(values) <= set(kind.categories.tolist()):

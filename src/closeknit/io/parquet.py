@@ -1,4 +1,4 @@
-"""Parquet in and out, typed; out only with the cells that are written, and without metadata of the input."""
+"""Reading Parquet, and Arrow tables to write as Parquet: only the written cells, without metadata of the input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ from closeknit.io.names import Wanted, check_names, choose_columns
 
 
 def read_parquet(path: str | PathLike[str], columns: Wanted = None) -> Columns:
-    """The table in a Parquet file; `columns` reads only these, in this order.
+    """The table in a Parquet file.
+
+    Args:
+        path: the file.
+        columns: the columns to read, in this order; all if left out.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -38,17 +42,17 @@ def read_parquet(path: str | PathLike[str], columns: Wanted = None) -> Columns:
 
 @contextmanager
 def _refuse_broken_file(file: str | PathLike[str]) -> Iterator[None]:
-    """A file that is broken, or may not be read, is refused in a sentence."""
+    """Refuse a file that is damaged or cannot be read."""
     try:
         yield
     except pa.ArrowException:
-        raise BadInput("this is not a whole Parquet file", file=file, right="give a Parquet or a CSV file") from None
+        raise BadInput("this is not a complete Parquet file", file=file, right="give a Parquet or a CSV file") from None
     except OSError as error:
         raise explain_os_error(error, file) from None
 
 
 def parquet_size(path: str | PathLike[str]) -> tuple[int, int]:
-    """Rows, and bytes when unpacked, as the end of the file says: to refuse what is too large before it is read.
+    """Rows and uncompressed bytes, from the footer of the file, to refuse what is too large before it is read.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -57,12 +61,12 @@ def parquet_size(path: str | PathLike[str]) -> tuple[int, int]:
     2
     """
     with _refuse_broken_file(path):
-        told = pq.read_metadata(path)
-    return told.num_rows, sum(told.row_group(i).total_byte_size for i in range(told.num_row_groups))
+        footer = pq.read_metadata(path)
+    return footer.num_rows, sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
 
 
 def parquet_types(path: str | PathLike[str]) -> dict[str, pa.DataType]:
-    """The type of each column, to be handed to `table_from_columns` so that untouched columns keep theirs.
+    """The type of each column, for `table_from_columns`, so that unchanged columns keep theirs.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -76,7 +80,7 @@ def parquet_types(path: str | PathLike[str]) -> dict[str, pa.DataType]:
 
 
 def table_from_columns(columns: Columns, like_types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-    """A new Arrow table; a column keeps its type of `like_types` where its values still fit it.
+    """A new Arrow table; a column has its type of `like_types` if its values fit.
 
     >>> table_from_columns(Columns.of({"age": ["[30, 39]"]}), {"age": pa.int64()}).schema.types
     [DataType(string)]

@@ -1,4 +1,4 @@
-"""A new polars frame from `Columns`; loaded only when a polars frame came in."""
+"""A new polars frame from `Columns`; imported only if the input is a polars frame."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ import numpy as np
 import polars as pl
 
 from closeknit.core.columns import Column, Columns
-from closeknit.io.arrow import array_from_column, drop_unused, fits_narrow
+from closeknit.io.arrow import array_from_column, fits_narrow
 
 
 def polars_from_columns(columns: Columns, like: pl.DataFrame | pl.LazyFrame, text: Collection[str] = ()) -> pl.DataFrame:
-    """Every column anew, in the type it has in `like` where its values still fit.
+    """New columns, in their type in `like` if the values still fit.
+
+    Args:
+        columns: the cells.
+        like: a frame with the wanted types.
+        text: columns that become plain strings.
 
     >>> people = pl.DataFrame({"sex": ["f", "m"]}, schema={"sex": pl.Enum(["f", "m", "x"])})
     >>> polars_from_columns(Columns.of({"sex": ["m", "m"]}), people).schema["sex"].categories.to_list()
     ['m']
     """
     kinds = {name: kind for name, kind in like.collect_schema().items() if name not in text}
-    return pl.DataFrame([_series(name, drop_unused(column), kinds.get(name)) for name, column in columns.items()])
+    return pl.DataFrame([_series(name, column.drop_unused(), kinds.get(name)) for name, column in columns.items()])
 
 
 def _series(name: str, column: Column, kind: pl.DataType | None) -> pl.Series:
@@ -43,6 +48,6 @@ def _series(name: str, column: Column, kind: pl.DataType | None) -> pl.Series:
 
 
 def _enum(column: Column, kind: pl.Enum) -> pl.Enum | None:
-    """The values that are there, sorted: the enumeration's own order may be that of the input's rows. None if one is new."""
-    there = set(column.values.tolist())
-    return pl.Enum(sorted(there)) if there <= set(kind.categories.to_list()) else None
+    """The values that occur, sorted: the enumeration's own order may be that of the input's rows. None if one is new."""
+    values = set(column.values.tolist())
+    return pl.Enum(sorted(values)) if values <= set(kind.categories.to_list()) else None

@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import Field
 
 from closeknit.core.certificate import Record, WorstClass
-from closeknit.core.certifying import judge
 from closeknit.core.errors import BadInput
+from closeknit.core.measurement import judge
 from closeknit.core.model import Model
 from closeknit.core.reading import Reading
 from closeknit.forms.release_reading import Published, reading_of

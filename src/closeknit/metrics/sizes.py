@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core import certifying
+from closeknit.core import measurement
 from closeknit.core.certificate import ClassSizes, Record, WorstClass
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.loss import measure_loss
@@ -81,7 +81,7 @@ def class_sizes(published: Published | Reading) -> Sizes:
         here = place == i
         first = last if len(sizes) <= SINGLE else int(sizes[0]) if i == 0 else int(ends[i - 1]) + 1
         bars.append(SizeBar(first=first, last=last, classes=int(counts[here].sum()), rows=int((sizes * counts)[here].sum())))
-    return Sizes(summary=certifying.class_sizes(reading), bars=tuple(bars))
+    return Sizes(summary=measurement.class_sizes(reading), bars=tuple(bars))
 
 
 def discernibility(published: Published | Reading) -> int:
@@ -95,7 +95,7 @@ def discernibility(published: Published | Reading) -> int:
     >>> discernibility(ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.StackAndDeal()))
     500
     """
-    return certifying.class_sizes(reading_of(published)).discernibility
+    return measurement.class_sizes(reading_of(published)).discernibility
 
 
 def diversity(published: Published | Reading, secret: str | None = None) -> Diversity:

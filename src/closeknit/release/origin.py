@@ -1,4 +1,4 @@
-"""`Origin`: what only those have who made a release: the table as it was read, and how the release was made."""
+"""`Origin`: what only the data owner has: the table as it was read, and the request behind a release."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from closeknit.core.schema import Schema
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The table and the request behind a release. It is never pickled, and nothing of it goes to the public folder.
+    """The table and the request behind a release. It is never pickled, and nothing of it is written to the public folder.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
@@ -28,7 +28,7 @@ class Origin:
     columns: Columns
     schema: Schema
     models: tuple[Model, ...]
-    method: Method | None = None  # none where a stream made it
+    method: Method | None = None  # none for a stream
     seed: int | None = None
     classes: Callable[[], Classes] | None = None  # counted in persons, where rows have any
 

@@ -1,4 +1,4 @@
-"""The private record: the public one, and what compares with the original or tells how the release was made."""
+"""The private report: the public one, the comparison with the original, and the recipe."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from closeknit.report.record import AttestedLevel, PrivateReport, PublicReport, 
 
 QUERIES, LAMBDA, THETA = 1000, 3, 0.1
 PARTS = {"sample": "Rows before and after", "queries": "COUNT queries", "findings": "Attacks that need the original"}
-NO_SAMPLE = "Rows before and after are left out: none of the smallest classes is found in the release by its secrets."
+NO_SAMPLE = "Rows before and after are left out: none of the smallest classes is found in the release by its sensitive values."
 NO_ORIGINAL = (
-    "This release came without the table it was made of: samples, query errors and attacks that need it are left out. "
-    "They stay with the process that made it."
+    "The original table is not available: samples, query errors and attacks that need it are left out. "
+    "Name the private recipe to include them."
 )
-NO_FRONTIER = "What other settings would cost was not computed: 'closeknit frontier' does it."
+NO_FRONTIER = "The loss of other settings was not computed: 'closeknit frontier' computes it."
 MORE_ATTACKS = (
-    "Attacks that run the method again (minimality), or need a list of the population or another release, take their time: "
-    "'closeknit attack' makes them, and 'closeknit report --attacks' shows them here."
+    "Attacks that run the method again (minimality), or need a list of the population or another release, take more time: "
+    "'closeknit attack' runs them, and 'closeknit report --attacks' shows them here."
 )
 
 
@@ -45,9 +45,16 @@ def private_report(
     frontier: Frontier | None = None,
     attacks: Sequence[Finding] | None = None,
 ) -> PrivateReport:
-    """What the private page says of a release; without its original only how it is repeated.
+    """The content of the private page; without the original only how to repeat the release.
 
-    `attacks`: what was found with more than the release, by whoever took the time; left out, what the original alone tells.
+    Args:
+        texts: the release.
+        released: its public report.
+        origin: the original and the request, where they are available.
+        partition: the class of each row of the original.
+        recipe: how the release was computed.
+        frontier: what other settings would cost.
+        attacks: findings that used more than the release; by default those that the original alone gives.
     """
     missing = [NO_ORIGINAL] if origin is None else [MORE_ATTACKS] if attacks is None else []
     missing += [NO_FRONTIER] if frontier is None else []
@@ -59,20 +66,20 @@ def private_report(
         "recipe": shown,
         "command": _command(shown),
     }
-    told = tuple(found for found in attacks or () if found.attack not in ON_RELEASE)  # those stand on the public page
+    given = tuple(found for found in attacks or () if found.attack not in ON_RELEASE)  # those are on the public page
     if origin is None:
-        return PrivateReport(**base, findings=told, missing=tuple(missing))
+        return PrivateReport(**base, findings=given, missing=tuple(missing))
     parts: dict[str, Any] = {}
     makers: dict[str, Callable[[], Any]] = {
         "sample": lambda: _sample(texts, origin, partition),
         "queries": lambda: _query_errors(texts, origin),
-        "findings": lambda: told or tuple(with_original(texts, origin.columns, origin.schema)),
+        "findings": lambda: given or tuple(with_original(texts, origin.columns, origin.schema)),
     }
     for name, make in makers.items():
         try:
             parts[name] = make()
         except BadInput as error:  # a certified release can be saved, whatever cannot be compared
-            missing.append(f"{PARTS[name]} could not be made: {error}.")
+            missing.append(f"{PARTS[name]} could not be computed: {error}.")
     missing += [NO_SAMPLE] if parts.get("sample", 0) is None else []
     levels = _levels(texts, origin)
     return PrivateReport(
@@ -89,20 +96,22 @@ def _command(recipe: Mapping[str, Any]) -> str:
 
 
 def _levels(texts: TextRelease, origin: Origin) -> tuple[AttestedLevel, ...]:
-    """What was measured for each attested guarantee: of classes counted in persons, or of the release as a whole."""
+    """The measured level of each attested guarantee: of classes counted in persons, or of the release as a whole."""
     classes = origin.classes() if origin.classes else None
     found = []
     for model, guarantee in zip(origin.models, texts.certificate.guarantees, strict=False):
-        said: dict[str, Any] = {"text": guarantee.text, "requested": guarantee.requested}
+        stated: dict[str, Any] = {"text": guarantee.text, "requested": guarantee.requested}
         if guarantee.status == "attested" and "release" in model.needs:
-            found.append(AttestedLevel(**said, measured=cast(ReleaseModel, model).judge_release(reading_of(texts), None).level))
+            found.append(
+                AttestedLevel(**stated, measured=cast(ReleaseModel, model).judge_release(reading_of(texts), None).level)
+            )
         elif guarantee.status == "attested" and "persons" in model.needs and classes is not None and len(classes):
-            reached_by = (np.minimum if model.higher_is_safer else np.maximum).reduce
-            levels = reached_by([model.levels(view) for view in classes.views(model.column)])
+            worse = (np.minimum if model.higher_is_safer else np.maximum).reduce
+            levels = worse([model.levels(view) for view in classes.views(model.column)])
             index = _worst(model, levels)
             measured = float(levels[index]) if np.isfinite(levels[index]) else None
             rows, persons = int(classes.sizes[index]), int(classes.persons[index])
-            found.append(AttestedLevel(**said, measured=measured, rows=rows, persons=persons))
+            found.append(AttestedLevel(**stated, measured=measured, rows=rows, persons=persons))
     return tuple(found)
 
 
@@ -130,7 +139,7 @@ def _rows(columns: Any, names: list[str]) -> tuple[tuple[str, ...], ...]:
 
 
 def _query_errors(texts: TextRelease, origin: Origin) -> tuple[QueryError, ...]:
-    """The same queries put to the table and to the release, for each secret."""
+    """The errors of the same queries on the table and on the release, for each sensitive attribute."""
     found = []
     for secret in origin.schema.sensitive:
         others = len([name for name in origin.schema.quasi if name != secret])

@@ -1,7 +1,7 @@
-"""The public record: from the written cells and the certificate, and from nothing else.
+"""The public report, computed from the written cells and the certificate alone.
 
-All is counted from the canonical texts of the cells, each column's values in the order in which they first appear. So it makes
-no difference whether cells come from memory, from a CSV or from a Parquet file.
+Everything is counted from the canonical texts of the cells, the values of each column in the order in which they first appear.
+So it makes no difference whether cells are in memory, in a CSV or in a Parquet file.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ class TextRelease:
 def as_text(columns: Columns) -> Columns:
     """The same cells, distinct ones as text in the order of their first row; an empty cell is a missing one.
 
+    Args:
+        columns: the cells.
+
     >>> column = as_text(Columns.of({"cost": [3.0, None, 0.5]}))["cost"]
     >>> column.values.tolist(), column.codes.tolist()
     (['3', '0.5'], [0, -1, 1])
@@ -56,12 +59,19 @@ def _text_column(column: Column) -> Column:
 
 
 def to_text_release(published: Published) -> TextRelease:
-    """A release as it would be read from a file."""
+    """A release as it would be read from a file.
+
+    Args:
+        published: the release.
+    """
     return TextRelease(as_text(published.columns), published.certificate)
 
 
 def public_report(texts: TextRelease) -> PublicReport:
-    """What the public page says of a release.
+    """The content of the public page.
+
+    Args:
+        texts: the release.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])

@@ -1,7 +1,12 @@
-"""Where a release lies: its file and its certificate, found by the public folder or by the file alone."""
+"""The layout of a saved release: names of the public and private files, where they are, and how they are found.
+
+`out/` is public: the release, `certificate.json`, and a report made from these alone. `out.private/` is not shared: the recipe
+with its seed, the class of each row, and the report that compares with the original.
+"""
 
 from __future__ import annotations
 
+import re
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -9,13 +14,50 @@ from typing import Any
 from closeknit.core.certificate import Certificate
 from closeknit.core.errors import BadInput
 from closeknit.core.strict_json import read_limited
-from closeknit.release.release import FORMATS
 
-CERTIFICATE = "certificate.json"
+FORMATS = ("csv", "parquet")
+RELEASE, CERTIFICATE, README = "release", "certificate.json", "README.txt"
+RECIPE, CLASSES = "recipe.yaml", "classes.csv"
+PAGE, REPORT = "report.html", "report.json"  # one of each in both folders
+OWN_FILES = re.compile(
+    r"(release|quasi|sensitive|slice_\d+)\.(csv|parquet)|certificate\.json|recipe\.yaml|classes\.csv|"
+    r"report\.(html|json)|README\.txt"
+)
+ALLOWED_FILES = re.compile(
+    r"certificate\.json|report\.(html|json)|README[^/]*|[^/]*\.sig"
+)  # next to the files of a certificate
+
+
+def private_folder(public: str | PathLike[str]) -> Path:
+    """The private folder of a public one.
+
+    Args:
+        public: the folder that is shared.
+
+    >>> private_folder("results/out").name
+    'out.private'
+    """
+    folder = Path(public).absolute()
+    return folder.with_name(folder.name + ".private")
+
+
+def is_own_file(name: str) -> bool:
+    """Whether a file of this name may be one of an earlier release, which `force` replaces.
+
+    Args:
+        name: of a file in a public or private folder.
+
+    >>> is_own_file("classes.csv"), is_own_file("thesis.docx")
+    (True, False)
+    """
+    return OWN_FILES.fullmatch(name) is not None
 
 
 def release_file(data: Any) -> Any:
     """The file of a release (or the folder of its part files), where `data` is the public folder; else `data` itself.
+
+    Args:
+        data: a folder, a file, or a frame.
 
     >>> release_file("people.csv")
     'people.csv'
@@ -24,16 +66,19 @@ def release_file(data: Any) -> Any:
         return data
     folder = Path(data)
     listed = [Path(file.name).name for file in read_certificate(folder / CERTIFICATE).files]
-    names = [*listed, *(f"release.{format}" for format in FORMATS)]
-    file = next((folder / name for name in names if (folder / name).exists()), None)
+    usual = [f"{RELEASE}.{format}" for format in FORMATS]
+    file = next((folder / name for name in [*listed, *usual] if (folder / name).exists()), None)
     if file is None:
-        right = f"put the release next to it, as {' or '.join(names[-len(FORMATS) :])}"
+        right = f"put the release next to it, as {' or '.join(usual)}"
         raise BadInput(f"the folder has a {CERTIFICATE} and no release", file=folder, right=right)
     return file
 
 
 def certificate_file(file: str | PathLike[str]) -> Path:
     """The certificate next to a release.
+
+    Args:
+        file: the release.
 
     >>> certificate_file("nowhere/people.csv")
     Traceback (most recent call last):
@@ -52,6 +97,9 @@ def certificate_file(file: str | PathLike[str]) -> Path:
 
 def read_certificate(given: Certificate | str | PathLike[str]) -> Certificate:
     """A certificate as it is, or from its file.
+
+    Args:
+        given: the certificate, or the path of its file.
 
     >>> read_certificate("nowhere.json")
     Traceback (most recent call last):

@@ -1,7 +1,7 @@
-"""The same people before and after: some rows of one class in the table, and where they stand in the release.
+"""The same people before and after: some rows of one class in the table and in the release.
 
-A release does not say who is who. Here table and classes are at hand: a group of written rows is the class if it has as many
-rows, the same secrets, and cells that every member fits into.
+A release does not say whose rows these are. Here the table and its classes are available: a group of written rows is the class
+if it has as many rows, the same sensitive values, and cells that every member fits into.
 """
 
 from __future__ import annotations
@@ -34,7 +34,13 @@ class ClassSample:
 
 
 def find_class(table: Columns, schema: Schema, published: Published, partition: NDArray[np.int32]) -> ClassSample | None:
-    """A small class in the table and in the release; None where nothing fits, as where secrets were changed.
+    """A small class in the table and in the release; None where nothing fits, for example where values were perturbed.
+
+    Args:
+        table: the original.
+        schema: its columns.
+        published: the release.
+        partition: the class of every row of the table.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
@@ -49,9 +55,9 @@ def find_class(table: Columns, schema: Schema, published: Published, partition: 
     members_of, rows_of = _ByClass(partition, len(sizes)), _ByClass(reading.class_of, len(reading.classes))
     few = np.argsort(sizes, kind="stable")[:TRIED].tolist()
     alike: dict[tuple[Any, ...], list[int]] = {tuple(raw.of(members_of[label])): [] for label in few}
-    for group in np.flatnonzero(np.isin(reading.classes.sizes, sizes[few])).tolist():  # each is looked at once
-        if (told := tuple(written.of(rows_of[group]))) in alike:
-            alike[told].append(group)
+    for group in np.flatnonzero(np.isin(reading.classes.sizes, sizes[few])).tolist():  # each is read once
+        if (cells := tuple(written.of(rows_of[group]))) in alike:
+            alike[cells].append(group)
     for label in few:
         members = members_of[label]
         for group in alike[tuple(raw.of(members))]:
@@ -72,14 +78,14 @@ class _Texts:
         ]
 
     def of(self, rows: Rows) -> list[tuple[str, ...]]:
-        """What these rows say, in an order that does not tell whose it is."""
+        """The cells of these rows, in an order that is the same for the table and the release."""
         columns = [texts[codes[rows]].tolist() for texts, codes in self.cells]
         if self.apart:
             return [tuple(sorted(column)) for column in columns]
         return sorted(zip(*columns, strict=True))
 
     def choose_rows(self, rows: Rows) -> Rows:
-        """A few of them, spread over what they say."""
+        """A few of them, spread over their cells."""
         columns = [texts[codes[rows]].tolist() for texts, codes in self.cells]
         ordered = sorted(range(len(rows)), key=lambda i: [column[i] for column in columns])
         few = np.unique(np.linspace(0, len(rows) - 1, SAMPLE).round().astype(int))
@@ -115,7 +121,7 @@ class _Boxes:
         low, high = (ends[members] for ends in raw)
         lo, hi = (ends[row] for ends in written)
         first, last = self.axes[name].ends
-        anything = np.isnan(lo) or (lo <= first and hi >= last)  # what a cell with missing values must say
+        anything = np.isnan(lo) or (lo <= first and hi >= last)  # as a cell of a class with missing values is
         return bool(np.all(np.where(np.isnan(low), anything, (lo <= low) & (high <= hi))))
 
     def _ends(self, name: str) -> tuple[Ends, Ends]:

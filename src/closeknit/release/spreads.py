@@ -1,13 +1,11 @@
-"""How secrets are spread over all rows and in the worst classes, gathered so that a page can show it."""
+"""The distribution of sensitive values over all rows and in the worst classes, binned for a page."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.certificate import Certificate, WorstClass
+from closeknit.core.certificate import Certificate
 from closeknit.core.classes import Histogram
 from closeknit.core.combined_secrets import parts
 from closeknit.core.domain import Domain
@@ -21,7 +19,13 @@ Int64 = NDArray[np.int64]
 
 
 def secret_spreads(reading: Reading, certificate: Certificate, word: str) -> tuple[SecretSpread, ...]:
-    """Every secret over all rows, and in the classes that come nearest to breaking its guarantees or differ most."""
+    """Each sensitive attribute over all rows, in the worst classes of its guarantees and in those that differ most.
+
+    Args:
+        reading: the written cells and their classes.
+        certificate: which names the worst classes.
+        word: "class" or "bucket".
+    """
     return tuple(_spread(reading.of(name), name, certificate, word) for name in reading.schema.sensitive)
 
 
@@ -43,7 +47,7 @@ def _counts(group_of: Int64, values: NDArray[np.integer], counts: Int64, width: 
 
 
 def _group_values(histogram: Histogram) -> tuple[Int64, tuple[str, ...], str | None]:
-    """The bar that each leaf goes to, what the bars are called, and how values were put together."""
+    """The bar of each leaf, the names of the bars, and how values were binned."""
     domain, reference = histogram.domain, histogram.reference
     used = np.flatnonzero(reference > 0)
     texts = [*domain.texts, "missing"]
@@ -58,12 +62,12 @@ def _group_values(histogram: Histogram) -> tuple[Int64, tuple[str, ...], str | N
     group_of = np.full(len(reference), len(chosen), dtype=np.int64)
     group_of[chosen] = np.arange(len(chosen))
     others = f"{len(used) - len(chosen):,} other values"
-    told = f"The {len(chosen)} most frequent values are shown by themselves, all others as one."
-    return group_of, (*(texts[leaf] for leaf in chosen.tolist()), others), told
+    binned = f"The {len(chosen)} most frequent values are shown by themselves, all others as one."
+    return group_of, (*(texts[leaf] for leaf in chosen.tolist()), others), binned
 
 
 def _ranges(domain: Domain, used: Int64) -> tuple[Int64, tuple[str, ...], str]:
-    """Numbers in ranges of equal width; missing ones by themselves."""
+    """Numbers in ranges of equal width; missing ones apart."""
     assert domain.numbers is not None
     present = used[used < domain.size]
     low, high = float(domain.numbers[present[0]]), float(domain.numbers[present[-1]])
@@ -77,17 +81,17 @@ def _ranges(domain: Domain, used: Int64) -> tuple[Int64, tuple[str, ...], str]:
         first, last = domain.texts[inside[0]], domain.texts[inside[-1]]
         names.append(first if first == last else f"{first} to {last}")
     missing = ("missing",) if len(used) > len(present) else ()
-    return group_of, (*names, *missing), "Numbers are gathered in ranges of equal width, named by the values that occur."
+    return group_of, (*names, *missing), "Numbers are binned into ranges of equal width, named by the values that occur."
 
 
 def _worst(seen: Reading, name: str, histogram: Histogram, certificate: Certificate, word: str) -> list[tuple[int, str]]:
-    """Classes to be shown, and why: those that the certificate names, then those that differ most from the whole."""
+    """Classes to show, and why: those that the certificate names, then those that differ most from all rows."""
     found: dict[int, list[str]] = {}
     for guarantee in certificate.guarantees:
         if guarantee.worst is not None and name in parts(guarantee.column):
-            index = _class_of(seen, guarantee.worst)
-            if index is not None:
-                found.setdefault(index, []).append(f"nearest to breaking {guarantee.text}")
+            rows = seen.find_rows(guarantee.worst.cells)
+            if rows.any():
+                found.setdefault(int(seen.class_of[np.argmax(rows)]), []).append(f"worst class of {guarantee.text}")
     distances = _total_variation(histogram)
     for index in np.argsort(-distances, kind="stable")[:MOST_CLASSES].tolist():
         if len(found) < MOST_CLASSES or index in found:
@@ -101,14 +105,3 @@ def _total_variation(histogram: Histogram) -> NDArray[np.float64]:
     share = histogram.reference / max(int(histogram.reference.sum()), 1)
     above = np.maximum(histogram.counts / totals[histogram.owner] - share[histogram.values], 0.0)
     return np.bincount(histogram.owner, weights=above, minlength=len(totals)).astype(np.float64)
-
-
-def _class_of(seen: Reading, worst: WorstClass) -> int | None:
-    """The class that a certificate names by its cells."""
-    rows = np.ones(seen.columns.rows, dtype=bool)
-    if set(worst.cells) != set(seen.named_by):
-        return None
-    for name, cell in worst.cells.items():
-        texts: Sequence[str] = [*map(str, seen.columns[name].values.tolist()), ""]
-        rows &= np.array([text == cell for text in texts])[seen.columns[name].codes]
-    return int(seen.class_of[np.argmax(rows)]) if rows.any() else None

@@ -1,4 +1,4 @@
-"""From plain records to pages: what a report says as data, its charts, and the page that shows both."""
+"""Reports: the record with their contents, their charts, and the HTML page."""
 
 from closeknit.report.record import PrivateReport, PublicReport
 

@@ -1,7 +1,7 @@
-"""Privacy against loss as a picture: a point for each release, a line for each method, a step for what no point beats.
+"""The chart of privacy against loss: a point for each release, a line for each method, a step line for the frontier.
 
-Every method has a colour of Okabe and Ito and a shape of its own, so that it is told apart without the colour. Points that no
-other beats are filled, the others hollow.
+Every method has a colour of Okabe and Ito and a shape, so that colour is not needed to distinguish it. Points on the frontier
+are filled, the others hollow.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from closeknit.report.charts import render_svg
+from closeknit.report.charts import render_svg, style
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 WIDTH, HEIGHT = 440, 300
-WIDE = 20  # from here on a ratio of levels needs a logarithmic axis
-LONGEST = 44  # signs of a name
+WIDE = 20  # ratio of levels from which the axis is logarithmic
+LONGEST = 44  # characters of a name
 NOTE = "Filled, on the grey line: no other point is as safe and loses less."
-NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'  # a name; nothing is asked of that host
+NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'  # a name only; no request is sent to that host
 
 
 def frontier_svg(points: Sequence[Mapping[str, Any]], *, level: str, higher_is_safer: bool, title: str) -> str:
-    """A picture, as SVG for a page: points have `method`, `level`, `loss`, `front` and, of a curve, `requested`.
+    """Draw the chart as SVG for a page: points have `method`, `level`, `loss`, `front` and, on a curve, `requested`.
 
     >>> points = [{"method": "sabre", "level": 0.2, "loss": 0.4, "front": True, "requested": 0.2}]
     >>> frontier_svg(points, level="t", higher_is_safer=False, title="Privacy against loss").startswith("<svg")
@@ -30,17 +30,17 @@ def frontier_svg(points: Sequence[Mapping[str, Any]], *, level: str, higher_is_s
     """
     shown = [_clean_point(point) for point in points if point["level"] is not None and point["loss"] is not None]
     safer = f"{'larger' if higher_is_safer else 'smaller'} is safer"
-    return render_svg(json.dumps(_chart(shown, f"{level} reached ({safer})").to_dict()), title)
+    return render_svg(json.dumps(_chart(shown, f"{level} measured ({safer})").to_dict()), title)
 
 
 def standalone(svg: str) -> bytes:
-    """A picture of a page as a file of its own, on white paper.
+    """Return the SVG of a page as a separate file with a white background.
 
     >>> standalone('<svg role="img" width="1"></svg>')[:25]
     b'<?xml version="1.0" encod'
     """
-    paper = svg.replace("<svg ", f'<svg {NAMESPACE} style="background: white" ', 1)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{paper}\n'.encode()
+    file = svg.replace("<svg ", f'<svg {NAMESPACE} style="background: white" ', 1)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{file}\n'.encode()
 
 
 def _clean_point(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,15 +78,11 @@ def _chart(points: list[dict[str, Any]], level: str) -> Any:
         marks.transform_filter("!datum.front").mark_point(fill="white", size=55, opacity=1, strokeWidth=1.5),
     )
     note = alt.TitleParams(NOTE, orient="bottom", anchor="start", fontSize=12, fontWeight="normal", color="#222", offset=12)
-    looks = layers.properties(width=WIDTH, height=HEIGHT, title=note)
-    looks = looks.configure(aria=False, font="sans-serif", background="transparent").configure_view(stroke=None)
-    return looks.configure_axis(
-        labelFontSize=12, titleFontSize=12, titleFontWeight="normal", labelColor="#222", titleColor="#222", gridColor="#ddd"
-    ).configure_legend(labelFontSize=12, labelColor="#222", labelLimit=WIDTH, symbolSize=80)
+    return style(layers.properties(width=WIDTH, height=HEIGHT, title=note), labelLimit=WIDTH, symbolSize=80)
 
 
 def _scale(points: Sequence[Mapping[str, Any]]) -> Any:
-    """Logarithmic where the levels need it, as those of beta and k do."""
+    """Return a logarithmic scale if the levels need it, as those of beta and k do."""
     import altair as alt
 
     levels = [point["level"] for point in points]
@@ -95,7 +91,7 @@ def _scale(points: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _encode_methods(channel: str, methods: Sequence[str]) -> Any:
-    """A colour or a shape for each method, the same in every picture of the same methods."""
+    """Return a colour or a shape for each method, the same in every chart of the same methods."""
     import altair as alt
 
     signs = COLOURS if channel == "color" else SHAPES

@@ -1,4 +1,4 @@
-"""The measures of a release as lines of a table: one for each measure, a cell for each secret."""
+"""The measures of a release as lines of a table: one for each measure, with a cell for each sensitive attribute."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ NOTHING = "–"
 
 @dataclass(frozen=True)
 class Line:
-    """One measure: its name, what it is for each secret, and what it says."""
+    """One measure: its name, its value for each sensitive attribute, and its meaning."""
 
     name: str
-    told: tuple[str, ...]
+    cells: tuple[str, ...]
     means: str
 
 
@@ -25,15 +25,15 @@ LEVELS: dict[str, tuple[Callable[[SecretLevels], Level | None], str]] = {
     "t, ordered distance": (lambda of: of.t.get("ordered"), "earth mover's distance, neighbouring values are near"),
     "t, hierarchical distance": (lambda of: of.t.get("hierarchical"), "earth mover's distance, values of one branch are near"),
     "t, equal distance": (lambda of: of.t.get("equal"), "half the sum of |q − p|: the total variation"),
-    "beta, basic": (lambda of: of.beta_basic, "largest (q − p) / p: how much likelier a value becomes"),
-    "beta, enhanced": (lambda of: of.beta_enhanced, "the same, where no value comes near certainty"),
+    "beta, basic": (lambda of: of.beta_basic, "largest (q − p) / p: the relative gain in the probability of a value"),
+    "beta, enhanced": (lambda of: of.beta_enhanced, "the same, with a bound that keeps every value from certainty"),
     "delta": (lambda of: of.delta, "largest |ln(q / p)|; no limit where a class lacks a value"),
     "l, distinct": (lambda of: of.l_distinct, "different values in the worst class"),
     "l, entropy": (lambda of: of.l_entropy, "equally frequent values that would be as mixed as the worst class"),
     "l, frequency": (lambda of: of.l_frequency, "rows of the worst class over those of its most frequent value"),
 }
 DISTANCES: dict[str, tuple[Callable[[ClassDistances], Spread | None], str]] = {
-    "gain, worst and mean": (lambda of: of.gain, "bits that somebody learns who hears of the class: the sum of q log(q / p)"),
+    "gain, worst and mean": (lambda of: of.gain, "bits learned from the class: the sum of q log(q / p)"),
     "KL, worst and mean": (lambda of: of.kl, "the sum of p log(p / q); no limit where a class lacks a value"),
     "JS, worst and mean": (lambda of: of.js, "Jensen-Shannon divergence, at most 1"),
     "total variation, worst and mean": (lambda of: of.variation, "share of the class that would have to change"),
@@ -41,16 +41,16 @@ DISTANCES: dict[str, tuple[Callable[[ClassDistances], Spread | None], str]] = {
 
 
 def list_measures(measures: Measures) -> list[Line]:
-    """Every measure that has a meaning for at least one secret.
+    """Return every measure that has a meaning for at least one sensitive attribute.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()
     >>> release = ck.anonymize(table, schema, [ck.KAnonymity(3)], ck.StackAndDeal())
     >>> from closeknit.metrics.measures import measures
-    >>> next(line.told for line in list_measures(measures(release)) if line.name == "l, distinct")[0]
+    >>> next(line.cells for line in list_measures(measures(release)) if line.name == "l, distinct")[0]
     '3'
     """
-    return [line for line in _lines(measures) if any(told != NOTHING for told in line.told)]
+    return [line for line in _lines(measures) if any(cell != NOTHING for cell in line.cells)]
 
 
 def _lines(measures: Measures) -> Iterator[Line]:
@@ -58,13 +58,13 @@ def _lines(measures: Measures) -> Iterator[Line]:
     for name, (level_of, means) in LEVELS.items():
         yield Line(name, tuple(_level(level_of(found)) for found in secrets.values()), means)
     gamma = tuple(NOTHING if found.gamma is None else _number(found.gamma) for found in secrets.values())
-    yield Line("gamma", gamma, "reading a written value changes no odds by more than this factor")
+    yield Line("gamma", gamma, "a written value changes odds by at most this factor")
     for name, (spread_of, means) in DISTANCES.items():
         found = [measures.distances.get(secret) for secret in secrets]
         yield Line(name, tuple(NOTHING if each is None else _spread(spread_of(each)) for each in found), means)
     values = [measures.diversity.get(secret) for secret in secrets]
-    means = "different values in a class, the least and the mean"
-    yield Line("values, least and mean", tuple(_pair(v.least, v.mean) if v and v.mean else NOTHING for v in values), means)
+    means = "different values in a class, minimum and mean"
+    yield Line("values, minimum and mean", tuple(_pair(v.least, v.mean) if v and v.mean else NOTHING for v in values), means)
     outside = [measures.outside_majority.get(secret) for secret in secrets]
     means = "rows that do not have the most frequent value of their class"
     yield Line("outside the majority", tuple(NOTHING if x is None else f"{100 * x:.1f} %" for x in outside), means)

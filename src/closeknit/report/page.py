@@ -1,6 +1,6 @@
-"""A record as one page: self-contained HTML that works offline, prints well and asks nobody for anything.
+"""A record as one self-contained HTML page, which works offline, prints well and sends no requests.
 
-Every text of the record goes through the template's escaping; only charts, which are drawn here, are put in as they are.
+The templates escape every text of the record; only charts, which are drawn here, are inserted as they are.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from closeknit.report.record import PrivateReport, PublicReport, SecretSpread
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-MOST_CHARTS = 3  # of secrets; the others are shown as tables
+MOST_CHARTS = 3  # of sensitive attributes; the others are shown as tables
 MOST_BARS = 12  # of attacks; the table has all
-LONGEST = 120  # signs of a cell
-SEE_TABLE = "The table beside it has the numbers."
+LONGEST = 120  # characters of a cell
+SEE_TABLE = "The table next to it has the numbers."
 
 
 def public_page(record: PublicReport) -> str:
-    """The page that may leave with a release.
+    """Render the public report.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
@@ -39,17 +39,17 @@ def public_page(record: PublicReport) -> str:
 
 
 def private_page(record: PrivateReport) -> str:
-    """The page that stays at home.
+    """Render the private report.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
-    >>> "stays at home" in release.report(private=True)
+    >>> "private: do not share" in release.report(private=True)
     True
     """
-    drawn = {**_charts(record.released), "home_findings": findings_chart(record), "frontier": _frontier_chart(record)}
+    drawn = {**_charts(record.released), "private_findings": findings_chart(record), "frontier": _frontier_chart(record)}
     recipe = yaml.safe_dump(record.recipe, sort_keys=False, allow_unicode=True)
     template = _templates().get_template("private.html")
-    return template.render(report=record.released, home=record, charts=drawn, recipe=recipe)
+    return template.render(report=record.released, private=record, charts=drawn, recipe=recipe)
 
 
 def _charts(record: PublicReport) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def _charts(record: PublicReport) -> dict[str, Any]:
 
 
 def findings_chart(record: PublicReport | PrivateReport) -> Any:
-    """What each attack reaches at worst; None where there is nothing to compare."""
+    """Draw the risk of each attack; None if there is nothing to compare."""
     from markupsafe import Markup
 
     secrets = {found.column for found in record.findings if found.column}
@@ -80,7 +80,7 @@ def findings_chart(record: PublicReport | PrivateReport) -> Any:
         {"name": _attack(found.attack, found.column if len(secrets) > 1 else None), "value": found.risk}
         for found in record.findings[:MOST_BARS]
     ]
-    title = f"Bar chart: risk of each attack, from 0 (nothing learned) to 1 (somebody given away). {SEE_TABLE}"
+    title = f"Bar chart: risk of each attack, from 0 (nothing learned) to 1 (fully disclosed). {SEE_TABLE}"
     return Markup(charts.bars(rows, value="risk", title=title, most=1)) if len(rows) > 1 else None
 
 
@@ -111,20 +111,26 @@ def _spread_chart(spread: SecretSpread, word: str) -> str:
 def _templates() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("closeknit.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": number, "count": lambda value: f"{value:,}", "share": share, "short": short, "span": _span}
-    made.globals |= {"attack": _attack, "named": render_secret, "measured": list_measures}
-    return made
+    environment.filters |= {
+        "number": number,
+        "count": lambda value: f"{value:,}",
+        "share": share,
+        "short": short,
+        "span": _span,
+    }
+    environment.globals |= {"attack": _attack, "list_measures": list_measures}
+    return environment
 
 
 def number(value: float | None) -> str:
-    """A number for people.
+    """Format a number.
 
     >>> number(0.123456), number(None), number(6.0)
     ('0.1235', 'no limit', '6')
@@ -133,7 +139,7 @@ def number(value: float | None) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A share in percent.
+    """Format a share in percent.
 
     >>> share(1, 3)
     '33.3 %'
@@ -142,7 +148,7 @@ def share(part: int, whole: int) -> str:
 
 
 def short(text: str) -> str:
-    """A cell that fits a page.
+    """Shorten a cell for a page.
 
     >>> short("a" * 200)[-3:]
     'aa…'
@@ -155,5 +161,5 @@ def _span(least: int, most: int) -> str:
 
 
 def _attack(name: str, column: str | Sequence[str] | None) -> str:
-    said = name.replace("_", " ")
-    return f"{said} of {render_secret(column if isinstance(column, str) else tuple(column))}" if column else said
+    words = name.replace("_", " ")
+    return f"{words} of {render_secret(column if isinstance(column, str) else tuple(column))}" if column else words

@@ -1,6 +1,6 @@
-"""What a report says, as data. `PublicReport` is made from release and certificate alone; `PrivateReport` stays at home.
+"""The contents of a report as data: `PublicReport` uses release and certificate alone, `PrivateReport` the original too.
 
-A page shows a record and nothing else, and the record is saved beside it, so that other tools can draw their own.
+A page shows a record and nothing else, and the record is saved next to it, so that other tools can render their own.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from closeknit.metrics.measures import Measures
 
 
 class ExplainedGuarantee(Record):
-    """A guarantee as the certificate has it, and what it means for the people in the table."""
+    """A guarantee of the certificate, and its meaning for the people in the table."""
 
     guarantee: Guarantee
     means: str
 
 
 class ShownColumn(Record):
-    """A published column and what it is."""
+    """A published column with its role and kind."""
 
     name: str
     role: str
@@ -29,7 +29,7 @@ class ShownColumn(Record):
 
 
 class ClassSpread(Record):
-    """How often each value occurs in one class, and why the class is shown; counts stand in the order of the values."""
+    """The distribution of a sensitive attribute in one class, and why it is shown; `counts` are in the order of the values."""
 
     cells: dict[str, str]
     rows: Count
@@ -38,14 +38,14 @@ class ClassSpread(Record):
 
     @property
     def name(self) -> str:
-        """The class by its cells."""
+        """The cells of the class in words."""
         return ", ".join(f"{name} {cell or 'missing'}" for name, cell in self.cells.items())
 
 
 class SecretSpread(Record):
-    """One secret over all published rows and in the classes that tell most about it.
+    """The distribution of one sensitive attribute over all published rows and in the classes that disclose most about it.
 
-    Many values are gathered: `gathered` says how.
+    Many values are grouped: `gathered` says how.
     """
 
     column: str
@@ -56,10 +56,10 @@ class SecretSpread(Record):
 
 
 class PublicReport(Document):
-    """What may leave with a release: everything here can be computed anew from `out/` alone."""
+    """The public report: everything here can be recomputed from the public files."""
 
     what: ClassVar[str] = "the report"
-    where: ClassVar[str] = "use a report.json as a release is saved with"
+    where: ClassVar[str] = "use the report.json of a release"
 
     form: dict[str, dict[str, Any]]
     rows: Count
@@ -78,22 +78,22 @@ class PublicReport(Document):
 
     @property
     def ok(self) -> bool:
-        """Whether every guarantee holds."""
-        return all(told.guarantee.met for told in self.guarantees)
+        """Whether every guarantee is met."""
+        return all(explained.guarantee.met for explained in self.guarantees)
 
     @property
     def class_word(self) -> str:
-        """What rows that belong together are called in this form."""
+        """The name of a group of rows in this form: class or bucket."""
         return "class" if {"generalized", "perturbed"} & set(self.form) else "bucket"
 
     @property
     def class_words(self) -> str:
-        """Several of these."""
+        """Its plural."""
         return {"class": "classes", "bucket": "buckets"}[self.class_word]
 
 
 class Sample(Record):
-    """Some rows of one class as they were and as they are written, not in the same order."""
+    """Some rows of one class before and after, not in the same order."""
 
     raw: tuple[tuple[str, ...], ...]
     raw_columns: tuple[str, ...]
@@ -103,9 +103,9 @@ class Sample(Record):
 
 
 class QueryError(Record):
-    """How far COUNT queries from the release are off: quartiles and mean of the relative error."""
+    """The relative error of COUNT queries on the release: quartiles and mean."""
 
-    column: str  # the secret that is asked for
+    column: str  # the sensitive attribute of the queries
     lambda_: int
     theta: float
     queries: Count
@@ -117,17 +117,17 @@ class QueryError(Record):
 
 
 class AttestedLevel(Record):
-    """What was measured for an attested guarantee, which the private report alone states."""
+    """The measured level of an attested guarantee, which only the private report states."""
 
     text: str
     requested: str
     measured: float | None
-    rows: Count | None = None  # of the worst class, where the guarantee is about classes
+    rows: Count | None = None  # of the worst class, if the guarantee is about classes
     persons: Count | None = None
 
 
 class PrivateReport(Document):
-    """The public report and what compares with the original, or tells how the release was made: it stays at home."""
+    """The public report, comparisons with the original, and how to repeat the release. Do not share it."""
 
     what: ClassVar[str] = "the private report"
     where: ClassVar[str] = "use a report.json of a private folder"
@@ -140,6 +140,6 @@ class PrivateReport(Document):
     queries: tuple[QueryError, ...] = ()
     findings: tuple[Finding, ...] = ()
     frontier: Frontier | None = None
-    command: str = ""  # makes the same release again
+    command: str = ""  # repeats the release
     recipe: dict[str, Any]  # all but the schema, which may be long, and the output
     missing: tuple[str, ...] = ()  # what could not be shown, and why

@@ -1,46 +1,29 @@
-"""Guarantees judged on Spark: rows with equal written cells meet in one partition, and each partition tells its worst classes.
-
-Models, records and class order are those of a release on one machine; what is added here is how partial records are merged:
-a guarantee holds if it holds everywhere, its worst class is the worst of all, and of equals the one whose cells come first.
+"""Guarantees judged on Spark: rows with equal written cells are in one partition, each partition is measured, and the parts
+are added (see `closeknit.core.measurement`).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.certificate import ClassSizes, Guarantee, Joint, LossRecord, WorstClass
-from closeknit.core.certifying import PrivateContext, joint_distance, judge, loss_record, worst_of
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
 from closeknit.core.combined_secrets import CodedSecret, Secret
 from closeknit.core.domain import Domain
-from closeknit.core.kinds import texts_of
-from closeknit.core.loss import cell_losses, weigh_losses
-from closeknit.core.model import Model, least_rows
+from closeknit.core.loss import sum_losses
+from closeknit.core.measurement import Measurement, PrivateContext
+from closeknit.core.model import Model, joints
 from closeknit.core.reading import Reading
 from closeknit.core.row_sorting import groups
 from closeknit.core.schema import Schema
 from closeknit.io.batches import Block, block_from, codes_in, numbers_in, read_lists, texts_block
-from closeknit.spark.coding import WHO, Combinations, count_codes, hash_codes
+from closeknit.spark.coding import WHO, Combinations, count_codes, find_combinations, hash_codes
 from closeknit.spark.maps import partitions
 from closeknit.spark.packed_frame import PackedFrame
-
-
-@dataclass(frozen=True)
-class SparkMeasurement:
-    """What a certificate or an audit says of the rows."""
-
-    guarantees: tuple[Guarantee, ...]
-    classes: ClassSizes
-    joint: Joint | None
-    loss: LossRecord
-    private_notes: tuple[str, ...] = ()  # what guarantees reach that were counted in persons: not to be published
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,23 +37,42 @@ class Judge:
     secrets: Mapping[str, tuple[NDArray[np.int32], Domain]]  # the leaf of each code, -1 where it is suppressed
     references: Mapping[Secret, NDArray[np.int64]]
     joints: Mapping[tuple[str, ...], Combinations] = field(default_factory=dict)
-    joint: Model | None = None  # measures all secrets as one
-    in_persons: bool = False  # who is behind each row is known here, and k and diversity count them
+    joint: Model | None = None  # measures all sensitive attributes as one
+    in_persons: bool = False  # each row has its person here, and k and diversity count persons
+
+    def join(self, packs: PackedFrame, joint: Model | None) -> Judge:
+        """The same with the combinations of attributes that guarantees, or `joint`, count as one; too many are left out."""
+        names = list(self.secrets)
+        known = {
+            wanted: find_combinations(packs, [f"s{names.index(n)}" for n in wanted], [self.secrets[n] for n in wanted])
+            for wanted in joints([*self.models, *filter(None, [joint])])
+        }
+        found = {wanted: combined for wanted, combined in known.items() if combined is not None}
+        references = dict(self.references)
+        references |= {wanted: combined.reference for wanted, combined in found.items()}
+        measured = joint if joint and joint.column in found else None
+        return replace(self, references=references, joints=found, joint=measured)
+
+    @property
+    def domains(self) -> dict[Secret, Domain]:
+        """The domain of each attribute, and of those that count as one."""
+        alone: dict[Secret, Domain] = {name: domain for name, (_, domain) in self.secrets.items()}
+        return alone | {names: combined.domain for names, combined in self.joints.items()}
 
     @property
     def quasi_names(self) -> list[str]:
-        """Columns of codes by which classes are told apart."""
+        """Columns of codes by which classes are distinguished."""
         return [f"q{j}" for j in range(len(self.quasi))]
 
     @property
     def secret_names(self) -> list[str]:
-        """Columns of codes of the secrets."""
+        """Columns of codes of the sensitive attributes."""
         return [f"s{j}" for j in range(len(self.secrets))]
 
-    def measure(self, packs: PackedFrame, rows: int, suppressed: int = 0) -> SparkMeasurement:
-        """All of it, from counted rows."""
+    def measure(self, packs: PackedFrame, rows: int, suppressed: int = 0) -> Measurement:
+        """Every part measured where its rows are, and the parts added."""
         shared, count = packs.frame.sparkSession.sparkContext.broadcast(self), partitions(packs.frame, rows)
-        names, home = [*self.quasi_names, *self.secret_names], self.in_persons
+        names, in_persons = [*self.quasi_names, *self.secret_names], self.in_persons
 
         def judge_block(block: Block) -> Block:
             return texts_block({"record": [shared.value.record(block)]})
@@ -79,34 +81,23 @@ class Judge:
             return hash_codes(shared.value.cells(block), count)
 
         def count_rows(block: Block) -> Block:
-            if not home:
+            if not in_persons:
                 return count_codes(block, names)  # a large class moves as a small one
             each = {name: block.column(name) for name in (*names, WHO)}
             return block_from({**each, "rows": np.ones(block.num_rows, dtype=np.int64)})
 
-        counted = packs.each(count_rows)
-        found = read_lists(counted.repartition(place_of, count).each(judge_block).rows({"record": "string"}).toArrow())[
-            "record"
-        ]
-        records = [json.loads(str(record)) for record in found]
-        return SparkMeasurement(
-            tuple(
-                self._merge_guarantees(i, [Guarantee(**record["guarantees"][i]) for record in records])
-                for i in range(len(self.models))
-            ),
-            self._sizes([record["classes"] for record in records]),
-            self._joint([Joint(**record["joint"]) for record in records if record["joint"]]),
-            loss_record(weigh_losses(self._losses(), self.counts, self.schema, rows, suppressed)),
-            tuple(self._describe_private([record["at_home"] for record in records])),
-        )
+        judged = packs.each(count_rows).repartition(place_of, count).each(judge_block).rows({"record": "string"}).toArrow()
+        losses = sum_losses(Columns(dict(self.quasi), 0), self.schema, self.counts)
+        parts = [Measurement.model_validate_json(str(record)) for record in read_lists(judged)["record"]]
+        return sum(parts, Measurement(suppressed=suppressed, losses=losses))
 
     def cells(self, block: Block) -> NDArray[np.int32]:
-        """Equal numbers for equal written cells: several codes may stand for a missing one."""
+        """Equal numbers for equal written cells: several codes may mean a missing cell."""
         codes = codes_in(block, self.quasi_names)
         return np.stack([column.codes[codes[:, j]] for j, column in enumerate(self.quasi.values())], axis=1)
 
     def record(self, block: Block) -> str:
-        """Of the classes in these counted rows: guarantees with their worst classes, and sizes."""
+        """The measurement of the classes in these counted rows, as text."""
         rows = numbers_in(block, "rows").astype(np.int64)
         codes, secret = codes_in(block, self.quasi_names), codes_in(block, self.secret_names)
         quasi = {name: column.take(codes[:, j]) for j, (name, column) in enumerate(self.quasi.items())}
@@ -121,57 +112,16 @@ class Judge:
         persons = numbers_in(block, WHO).astype(np.int64) if self.in_persons else None
         classes = Classes.of(class_of, count, coded, persons, self.references, rows)
         reading = Reading(Columns(quasi, len(rows)), self.schema, class_of, classes, tuple(self.quasi))
-        together, home = joint_distance(reading, self.joint), PrivateContext(True) if self.in_persons else None
-        sizes = classes.sizes
-        return json.dumps(
-            {
-                "guarantees": [guarantee.model_dump(mode="json") for guarantee in judge(reading, self.models, home)],
-                "joint": together and together.model_dump(mode="json"),
-                "at_home": [_worst_level(model, classes) for model in self._list_attested()],
-                "classes": [len(sizes), int(sizes.min()), int(sizes.max()), int(sizes.sum()), int((sizes * sizes).sum())],
-            }
-        )
-
-    def _list_attested(self) -> list[Model]:
-        return [model for model in self.models if self.in_persons and "persons" in model.needs]
-
-    def _describe_private(self, levels: list[list[float]]) -> Iterator[str]:
-        for model, measured in zip(self._list_attested(), zip(*levels, strict=True), strict=True):
-            worst = min(measured) if model.higher_is_safer else max(measured)
-            domain = self.secrets[model.column][1] if isinstance(model.column, str) else None
-            yield f"{model.describe(domain)}: the worst class reaches {worst:.6g}, counted in persons"
-
-    def _merge_guarantees(self, i: int, parts: list[Guarantee]) -> Guarantee:
-        return worst_of(parts, self.models[i], lambda part: self._place(part.worst))
-
-    def _joint(self, parts: list[Joint]) -> Joint | None:
-        return min(parts, key=lambda part: (-part.measured, -part.counted, self._place(part.worst)), default=None)
-
-    def _place(self, worst: WorstClass | None) -> tuple[int, ...]:
-        """Where a class stands among all: in the order of its cells, a missing one first."""
-        if worst is None:
-            return ()
-        return tuple(self._codes(name).get(cell, -1) for name, cell in worst.cells.items())
-
-    def _codes(self, name: str) -> dict[str, int]:
-        return {text: code for code, text in enumerate(texts_of(self.quasi[name].values))}
-
-    def _sizes(self, parts: list[list[int]]) -> ClassSizes:
-        count, smallest, largest, rows, squares = zip(*parts, strict=True) if parts else ((0,),) * 5
-        mean, k = sum(rows) / max(sum(count), 1), least_rows(self.models)
-        return ClassSizes(
-            count=sum(count),
-            smallest=min(smallest),
-            mean=mean,
-            largest=max(largest),
-            discernibility=sum(squares),
-            average_ratio=mean / k if k else None,
-        )
-
-    def _losses(self) -> dict[str, Any]:
-        return cell_losses(Columns(dict(self.quasi), 0), self.schema)
+        private = PrivateContext(True) if self.in_persons else None
+        measured = Measurement.of(reading, self.models, private=private, joint=self.joint, losses={})
+        return measured.model_dump_json()
 
 
-def _worst_level(model: Model, classes: Classes) -> float:
-    levels = np.concatenate([model.levels(view) for view in classes.views(model.column)])
-    return float(levels.min() if model.higher_is_safer else levels.max())
+def describe_attested(measured: Measurement) -> list[str]:
+    """The levels of attested guarantees, for the private recipe.
+
+    Args:
+        measured: what was measured, counted in persons.
+    """
+    attested = [judged for judged in measured.judged if judged.guarantee.status == "attested"]
+    return [f"{judged.guarantee.text}: the worst class reaches {judged.level:.6g}, counted in persons" for judged in attested]

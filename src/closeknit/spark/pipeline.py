@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.columns import Columns
-from closeknit.core.combined_secrets import CodedSecret, Secret
+from closeknit.core.combined_secrets import Secret
 from closeknit.core.errors import BadInput
+from closeknit.core.measurement import Measurement
 from closeknit.core.method import Method, deals_by_rank, usual_form
 from closeknit.core.model import Model, joints
 from closeknit.core.reading import secret_codes
@@ -19,10 +20,10 @@ from closeknit.core.schema import Schema
 from closeknit.core.table import Form
 from closeknit.forms.cell_labels import label_column
 from closeknit.io.batches import Block
-from closeknit.spark.coding import Coding, Combinations, build_coding, encode_packs, find_combinations, read_packs
+from closeknit.spark.coding import Coding, build_coding, encode_packs, read_packs
 from closeknit.spark.content_hash import content_hash_of, offsets
 from closeknit.spark.counting import write_by_counts, write_levels
-from closeknit.spark.judging import Judge, SparkMeasurement
+from closeknit.spark.judging import Judge
 from closeknit.spark.maps import Work
 from closeknit.spark.packed_frame import PackedFrame
 from closeknit.spark.person_marks import mark_persons
@@ -68,7 +69,7 @@ class SparkOutput:
 
         return content_hash_of(self.ordered, render_block, self.coding.head.schema.published, self.places)
 
-    def measure(self, schema: Schema, models: Sequence[Model], joint: Model | None, suppressed: int = 0) -> SparkMeasurement:
+    def measure(self, schema: Schema, models: Sequence[Model], joint: Model | None, suppressed: int = 0) -> Measurement:
         """Every guarantee, sizes and loss, judged on the written cells; `schema` is that of the published columns."""
         cells, coding = self.cells, self.coding
         quasi, counts = {}, {}
@@ -81,27 +82,9 @@ class SparkOutput:
             name: np.bincount(leaves, coding.counts[name], domain.size + 1).astype(np.int64)
             for name, (leaves, domain) in secrets.items()
         }
-        wanted = joints([*models, *filter(None, [joint])])
-        known = {names: self._combine_secrets(names, secrets) for names in wanted}
-        together = {names: found for names, found in known.items() if found is not None}
-        references |= {names: combined.reference for names, combined in together.items()}
-        judge = Judge(
-            schema,
-            models,
-            quasi,
-            counts,
-            secrets,
-            references,
-            together,
-            joint if joint and joint.column in together else None,
-            coding.head.schema.person is not None,
-        )
-        return judge.measure(self.ordered, coding.rows, suppressed)
-
-    def _combine_secrets(self, names: tuple[str, ...], secrets: Mapping[str, CodedSecret]) -> Combinations | None:
-        """Several secrets as one, in the codes of what was written."""
-        places = [list(self.coding.head.schema.sensitive).index(name) for name in names]
-        return find_combinations(self.ordered, [f"s{j}" for j in places], [secrets[name] for name in names])
+        in_persons = coding.head.schema.person is not None
+        judge = Judge(schema, models, quasi, counts, secrets, references, in_persons=in_persons)
+        return judge.join(self.ordered, joint).measure(self.ordered, coding.rows, suppressed)
 
 
 def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool) -> None:

@@ -1,4 +1,4 @@
-"""A release on Spark as a stranger finds it: its cells are coded as they are written, and judged where they lie."""
+"""The audit of a release on Spark: its cells are coded as they are written, and judged where they are."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from closeknit.core.audit import Recomputation
 from closeknit.core.certificate import WorstClass
 from closeknit.core.columns import Column, Columns
 from closeknit.core.combined_secrets import Secret
-from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput, suggest_name
-from closeknit.core.model import Model, joints
+from closeknit.core.model import Model
 from closeknit.core.reading import secret_codes, without_markers
 from closeknit.core.schema import Schema
 from closeknit.io.batches import Block, block_from, cells_in, encode_block
 from closeknit.io.csv import CsvFormat
-from closeknit.spark.coding import ValueCounts, count_values, find_combinations
+from closeknit.spark.coding import ValueCounts, count_values
 from closeknit.spark.content_hash import content_hash_of, offsets
 from closeknit.spark.judging import Judge
 from closeknit.spark.maps import quote_name
@@ -93,33 +92,14 @@ def measure_release(
     secrets = {name: secret_codes(cells[name], name, schema) for name in schema.sensitive}
     references: dict[Secret, NDArray[np.int64]] = {}
     for name, (leaves, domain) in secrets.items():
-        said = leaves >= 0
-        references[name] = np.bincount(leaves[said], rows[name][said], domain.size + 1).astype(np.int64)
+        shown = leaves >= 0
+        references[name] = np.bincount(leaves[shown], rows[name][shown], domain.size + 1).astype(np.int64)
     coded = _encode_frame(frame, found, schema).persist()
-    places = {name: f"s{j}" for j, name in enumerate(schema.sensitive)}
-    known = {
-        names: find_combinations(coded, [places[name] for name in names], [secrets[name] for name in names])
-        for names in joints([*models, *filter(None, [joint])])
-    }
-    together = {names: combined for names, combined in known.items() if combined is not None}
-    everything: dict[Secret, NDArray[np.int64]] = dict(references)
-    everything |= {names: combined.reference for names, combined in together.items()}
-    measured = joint if joint and joint.column in together else None
-    judge = Judge(schema, models, quasi, rows, secrets, everything, together, measured)
-    told = judge.measure(coded, next(iter(found.values())).rows, suppressed)
+    judge = Judge(schema, models, quasi, rows, secrets, references).join(coded, joint)
+    measured = judge.measure(coded, next(iter(found.values())).rows, suppressed)
     coded.unpersist()
-    domains: dict[Secret, Domain] = {name: domain for name, (_, domain) in secrets.items()}
-    domains |= {names: combined.domain for names, combined in together.items()}
-    return Recomputation(
-        rows=next(iter(found.values())).rows,
-        guarantees=told.guarantees,
-        classes=told.classes,
-        loss=told.loss,
-        joint=told.joint,
-        estimates={},
-        references={name: (domain, everything[name]) for name, domain in domains.items()},
-        rows_of=lambda _, worst: _rows_of(frame, schema, worst),
-    )
+    every = {name: (domain, judge.references[name]) for name, domain in judge.domains.items()}
+    return Recomputation(measured.certify(schema, {}), every, lambda _, worst: _rows_of(frame, schema, worst))
 
 
 def _encode_frame(frame: DataFrame, found: dict[str, ValueCounts], schema: Schema) -> PackedFrame:

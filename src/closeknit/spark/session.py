@@ -169,7 +169,7 @@ def _rebuild_error(kind: str, words: str) -> BadInput | Unsatisfiable:
     """An error that an executor raised, again: its words crossed from there as text."""
     if kind == "BadInput":
         return BadInput(words)
-    requested, _, rest = words.partition(" cannot be kept: ")
+    requested, _, rest = words.partition(f" {Unsatisfiable.verdict}: ")
     reachable, _, hint = rest.partition("; ")
     return Unsatisfiable(requested, reachable, hint)
 

@@ -1,8 +1,8 @@
-"""The rolling certificate of a stream: what holds for all rows that have left so far, from counters that do not grow.
+"""The rolling certificate of a stream: what is guaranteed for all rows published so far, from counters of constant size.
 
 Levels are those of the worst batch. A generalization that several batches share has at least the persons and the diversity of
-the worst of them, so what holds for every batch holds for what a stranger sees. Rows that wait are not told of. Whatever is
-counted in persons, or compared with a window that stays at home, is attested: it is told only whether it holds.
+the worst of them, so what every batch meets, the published rows meet. Pending rows are not covered. A guarantee counted in
+persons, or compared with a private window, is attested: the certificate states only whether it is met.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from closeknit import __version__
-from closeknit.core.certificate import Certificate, ClassSizes, Guarantee, LossRecord, model_form
+from closeknit.core.certificate import Certificate, Guarantee
 from closeknit.core.certifying import list_unprotected, persons_note
 from closeknit.core.classes import Classes
 from closeknit.core.combined_secrets import CodedSecret, Secret, parts
 from closeknit.core.dates import without_format
 from closeknit.core.kinds import Kind, Numeric, flat, numeric
+from closeknit.core.loss import LossSums
+from closeknit.core.measurement import Judged, Measurement, state_request
 from closeknit.core.model import Model, least_rows
 from closeknit.core.schema import Schema
 from closeknit.core.vacuity import vacuity_notes
@@ -32,7 +33,12 @@ if TYPE_CHECKING:
     from closeknit.streams.stream import Stream
 
 WINDOW = "window"
-REFERENCE_FAMILIES = ("closeness", "likeness", "disclosure", "long run")  # guarantees that compare a class with something else
+REFERENCE_FAMILIES = (
+    "closeness",
+    "likeness",
+    "disclosure",
+    "long run",
+)  # guarantees that compare a class with a reference distribution
 
 
 def build_certificate(stream: Stream) -> Certificate:
@@ -41,40 +47,44 @@ def build_certificate(stream: Stream) -> Certificate:
     >>> from closeknit.core.kinds import flat, numeric
     >>> from closeknit.streams.castle import Castle
     >>> stream = Castle(Schema(quasi={"age": numeric(0, 100)}, sensitive={"ill": flat()}), k=2, delta=2, l=2)
-    >>> left = [stream.push({"age": age, "ill": ill}) for age, ill in ((30, "flu"), (40, "gout"), (90, "flu"))]
+    >>> published = [stream.push({"age": age, "ill": ill}) for age, ill in ((30, "flu"), (40, "gout"), (90, "flu"))]
     >>> print("\\n".join(str(stream.certificate).splitlines()[:4]))
     met     k-anonymity, k = 2: measured 2
     met     distinct l-diversity of ill, l = 2: measured 2
     rows    2 published, 0 suppressed, 1 classes of 2 to 2 rows
     loss    0.1000 (General Loss Metric A; B: 0.1000)
     """
-    counters, k = stream.counters, least_rows(stream.models)
-    mean = counters.rows_out / counters.batches if counters.batches else 0.0
-    guarantees = [_build_guarantee(stream, number, model) for number, model in enumerate(stream.models)]
-    return Certificate(
-        closeknit=__version__,
-        form={"generalized": {}},
-        columns=render_schema(stream, stream.schema.sensitive).forms(),
+    said = ("so far: it covers the rows that have been published; levels and sizes are those of batches", *notes(stream))
+    return _measure_stream(stream).certify(render_schema(stream, stream.schema.sensitive), {"generalized": {}}, said)
+
+
+def _measure_stream(stream: Stream) -> Measurement:
+    """What the counters have added up over time."""
+    counters = stream.counters
+    judged = [_judge_model(stream, number, model) for number, model in enumerate(stream.models)]
+    return Measurement(
         rows=counters.rows_out,
         suppressed=counters.suppressed,
-        guarantees=(*guarantees, *(attest_model(stream, model) for model in stream.extra_models)),
-        classes=ClassSizes(
-            count=counters.batches,
-            smallest=counters.smallest,
-            mean=mean,
-            largest=counters.largest,
-            discernibility=counters.squares,
-            average_ratio=mean / k if k else None,
-        ),
-        loss=_loss(stream),
-        notes=("so far: it speaks of the rows that have left; levels and sizes are those of batches", *notes(stream)),
+        count=counters.batches,
+        smallest=counters.smallest,
+        largest=counters.largest,
+        squares=counters.squares,
+        k=least_rows(stream.models),
+        losses=_sum_losses(stream),
+        judged=(*judged, *(attest_model(stream, model) for model in stream.extra_models)),
     )
 
 
 def count_classes(stream: Stream, rows: Arrivals, sizes: Sequence[int], lo: Reals, hi: Reals, alone: Sequence[bool]) -> None:
-    """Classes leave, one below the other: what they lose and reach goes into the counters.
+    """Add the loss and the levels of published classes to the counters.
 
-    `alone`: which of them are rows that join a class published before, and keep nothing by themselves.
+    Args:
+        stream: the stream.
+        rows: the rows of the classes, class after class.
+        sizes: rows of each class.
+        lo: lower ends of the boxes of the classes.
+        hi: upper ends.
+        alone: which classes are rows that join a class published before, and are not judged by themselves.
     """
     unknown = int((rows.quasi == stream.coder.axes.unknown).sum())
     stream.counters.add_losses(sizes, range_costs(stream.coder.axes, *stream.coder.snap_boxes(lo, hi)), unknown)
@@ -100,79 +110,87 @@ def count_classes(stream: Stream, rows: Arrivals, sizes: Sequence[int], lo: Real
         stream.counters.broken += int((~model.holds(classes)).sum())
 
 
-def _build_guarantee(stream: Stream, number: int, model: Model) -> Guarantee:
+def _judge_model(stream: Stream, number: int, model: Model) -> Judged:
     counters = stream.counters
     if model.family in REFERENCE_FAMILIES or (stream.schema.person is not None and "persons" in model.needs):
         return attest_model(stream, model, counters.broken == 0 and _meets_size(stream))
     level = counters.worst.get(number) if model.family != "size" else counters.fewest_persons
     measured = None if level is None or counters.batches == 0 or not np.isfinite(level) else abs(float(level))
-    held = _meets_size(stream) if model.family == "size" else counters.broken == 0
-    return Guarantee(**_base(stream, model), met=held, status="recomputable", measured=measured)
+    met = _meets_size(stream) if model.family == "size" else counters.broken == 0
+    guarantee = Guarantee(**_state_model(stream, model), met=met, status="recomputable", measured=measured)
+    return Judged(guarantee=guarantee, higher_is_safer=model.higher_is_safer, level=measured)
 
 
 def _meets_size(stream: Stream) -> bool:
     return stream.counters.batches == 0 or stream.counters.fewest_persons >= least_rows(stream.models)
 
 
-def attest_model(stream: Stream, model: Model, held: bool = True) -> Guarantee:
-    """A guarantee that only the owner can judge: every class was, before it left."""
+def attest_model(stream: Stream, model: Model, met: bool = True) -> Judged:
+    """A guarantee that only the data owner can judge, as every class was before it was published.
+
+    Args:
+        stream: the stream.
+        model: the guarantee.
+        met: whether every class meets it.
+    """
     why = stream.scope.why if model.family in REFERENCE_FAMILIES and stream.scope else None
-    why = "its reference, the long run, stays at home" if model.family == "long run" else why
-    return Guarantee(**_base(stream, model), met=held, status="attested", why=why)
+    why = "its reference, the long run, is private" if model.family == "long run" else why
+    guarantee = Guarantee(**_state_model(stream, model), met=met, status="attested", why=why)
+    return Judged(guarantee=guarantee, higher_is_safer=model.higher_is_safer)
 
 
-def _base(stream: Stream, model: Model) -> dict[str, Any]:
-    requested: Model = getattr(model, "model", model)  # closeness to the long run is asked for as closeness
+def _state_model(stream: Stream, model: Model) -> dict[str, Any]:
+    requested: Model = getattr(model, "model", model)  # closeness to the long run is requested as closeness
     kind = stream.schema.sensitive.get(requested.column) if isinstance(requested.column, str) else None
     domain = None if kind is None else replace(kind.bind(np.array([], dtype=object))[0], default_distance=kind.default_distance)
     scope = stream.scope.text if requested is model and model.family in REFERENCE_FAMILIES and stream.scope else ""
-    return {
-        "model": model_form(requested),
-        "text": model.describe(domain) + scope,
-        "column": requested.column,
-        "requested": model.requested,
-    }
+    return {**state_request(requested, model.describe(domain) + scope), "requested": model.requested}
 
 
-def _loss(stream: Stream) -> LossRecord:
-    """Both variants; what a tree's node loses in B follows from A and the number of leaves."""
+def _sum_losses(stream: Stream) -> LossSums:
+    """Both variants; variant B of a tree's node follows from variant A and the number of leaves."""
     counters, axes = stream.counters, stream.coder.axes
-    d, rows = len(stream.schema.quasi), max(counters.rows_out, 1)
-    a = np.array(counters.column_losses or [0.0] * d)
-    some = np.array(counters.column_rows or [0] * d)
+    a = np.array(counters.column_losses or [0.0] * len(stream.schema.quasi))
+    some = np.array(counters.column_rows or [0] * len(stream.schema.quasi))
     leaves = np.array([getattr(domain, "size", 0) for domain in stream.coder.domains.values()])
     nodes = (axes.kind == TREE) & (leaves > 1)
     b = np.where(nodes, (leaves * a - some) / np.maximum(leaves - 1, 1), a)
-    columns = {name: (x / rows, y / rows) for name, x, y in zip(stream.schema.quasi, a.tolist(), b.tolist(), strict=True)}
-    every = counters.rows_out + counters.suppressed
-    total = [float((axes.weight @ part + counters.suppressed) / max(every, 1)) for part in (a, b)]
-    shown = {**columns, WINDOW: (0.0, 0.0)} if stream.scope else columns
-    return LossRecord(a=total[0], b=total[1], columns=shown)
+    sums = dict(zip(stream.schema.quasi, zip(a.tolist(), b.tolist(), strict=True), strict=True))
+    return {**sums, WINDOW: (0.0, 0.0)} if stream.scope else sums
 
 
 def render_schema(stream: Stream, sensitive: dict[str, Kind]) -> Schema:
-    """What a certificate says of the columns. The number of a window tells rows apart, and costs nothing."""
+    """The columns as a certificate describes them. The window number distinguishes rows and has no loss."""
     schema = stream.schema.with_kinds(without_format)
     snapped: Any = {name: replace(cast(Numeric, schema.quasi[name]), snap=True) for name in stream.coder.steps}
     quasi, importance = {**schema.quasi, **snapped}, dict(schema.importance)
     if stream.scope:
         quasi, importance = {**quasi, WINDOW: numeric()}, {**importance, WINDOW: 0}
-    told = {name: flat() if getattr(kind, "from_data", False) else without_format(kind) for name, kind in sensitive.items()}
-    return Schema(quasi=quasi, sensitive=told, plain=schema.plain, importance=importance)
+    shown = {name: flat() if getattr(kind, "from_data", False) else without_format(kind) for name, kind in sensitive.items()}
+    return Schema(quasi=quasi, sensitive=shown, plain=schema.plain, importance=importance)
 
 
 def _list_vacuous(stream: Stream) -> list[str]:
-    """Guarantees that exclude nothing: in how many windows, or, where nothing is compared with a window, at all."""
+    """Guarantees that exclude nothing: in how many windows, or at all where no window is compared with."""
     if stream.scope is None:
         two = Classes.of(np.zeros(2, dtype=np.int32), 1, {name: digest_codes(np.arange(2)) for name in stream.schema.sensitive})
         return vacuity_notes([model for model in stream.models if model.column], lambda _: two, allowed=True)
     counted = stream.counters.vacuous
-    texts = [(_base(stream, model)["text"], counted[number]) for number, model in enumerate(stream.models) if number in counted]
+    texts = [
+        (_state_model(stream, model)["text"], counted[number])
+        for number, model in enumerate(stream.models)
+        if number in counted
+    ]
     return [f"{text} is vacuous in {windows:,} windows: in them it excludes nothing" for text, windows in texts]
 
 
 def notes(stream: Stream, checked: bool = False) -> list[str]:
-    """What a reader has to know in addition to the numbers. `checked`: all rows were there, and no identifier repeats."""
+    """What a reader has to know in addition to the numbers.
+
+    Args:
+        stream: the stream.
+        checked: whether all rows were available and no identifier repeats.
+    """
     schema, counters = stream.schema, stream.counters
     said = ["guarantees cover the published rows only" + (stream.scope.note if stream.scope else "")]
     said.append(persons_note(schema, checked))

@@ -130,7 +130,7 @@ class FileSource:
             os.lseek(self._handle, offset - before, os.SEEK_SET)
         elif self._again is None:
             what = f"a pipe cannot be wound forward, and the checkpoint has read {offset:,} bytes of the input"
-            right = "say --pipe again if everything comes once more from its start, or --pipe goes-on if only the rest comes"
+            right = "give --pipe replay if the sender repeats all rows, or --pipe resume if it sends only the remaining ones"
             raise BadInput(what, file=self.name, right=right)
         if not self._seekable() and self._again:
             self._skip(offset - before)

@@ -1,1 +1,1 @@
-"""The page and the service: one server, a skin over `api`; the only home of the web framework."""
+"""The pages and the REST service: one server, a thin layer over `api`; only this package imports the web framework."""

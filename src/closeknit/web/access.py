@@ -1,4 +1,4 @@
-"""Every route needs a token or a cookie; only the ways to get a cookie, and what a page looks like, are open."""
+"""Access control: every route needs a token or a cookie, except those that hand out cookies, and static files."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from closeknit.web.tokens import Logins
 
 OPEN = ("/enter", "/login")
 NO_TOKEN = "this needs a token: send the header 'Authorization: Bearer TOKEN'"
-USED = "this address was good once, for a short time; start 'closeknit ui' again"
+USED = "this single-use link was used already or has expired; start 'closeknit ui' again"
 
 router = APIRouter(include_in_schema=False)
 
 
 class Access:
-    """Finds the owner of a request before anything of it is read; he stands in `request.state.owner`."""
+    """Finds the owner of a request before its body is read, and stores the name in `request.state.owner`."""
 
     def __init__(self, app: Any, settings: Settings, logins: Logins) -> None:
         self.app, self.settings, self.logins = app, settings, logins
@@ -39,7 +39,7 @@ class Access:
         await self.app(scope, receive, send)
 
     def owner(self, given: Given) -> str | None:
-        """By the token, or else by the cookie."""
+        """Return the owner by the token, or else by the cookie."""
         authorization = given.getlist("authorization")
         if authorization:
             scheme, _, token = authorization[0].partition(" ")
@@ -51,16 +51,16 @@ class Access:
         headers = {"www-authenticate": "Bearer", "connection": "close"}
         if scope["path"].startswith("/api") or scope["method"] != "GET":
             return refusal(scope, 401, NO_TOKEN, headers)
-        return refusal(scope, 401, "You are not logged in, or no longer.", headers, login=True)
+        return refusal(scope, 401, "You are not logged in, or your session has expired.", headers, login=True)
 
 
 def cookie_name(settings: Settings) -> str:
-    """Browsers send a cookie to every port of a machine, so each server has its own; they guard the prefix `__Host-`."""
+    """Return the name of the cookie. Browsers send it to every port of a machine, so it names the port."""
     return "__Host-closeknit" if settings.secure else f"closeknit-{settings.port}"
 
 
 def with_cookie(settings: Settings, cookie: str, to: str = "/") -> Response:
-    """Lead to a page with the cookie, and without anything secret in the address."""
+    """Redirect to a page and set the cookie, so that the address has no code in it."""
     answer = RedirectResponse(to, 303)
     answer.set_cookie(cookie_name(settings), cookie, path="/", secure=settings.secure, httponly=True, samesite="strict")
     return answer
@@ -68,12 +68,12 @@ def with_cookie(settings: Settings, cookie: str, to: str = "/") -> Response:
 
 @router.get("/enter")
 def enter(request: Request, code: str = "") -> Response:
-    """The address that `closeknit ui` opens."""
+    """Exchange the single-use code of the link that `closeknit ui` opens for a cookie."""
     if "prefetch" in request.headers.get("sec-purpose", ""):
-        return Response(status_code=503)  # a browser that looks ahead must not use up the code
+        return Response(status_code=503)  # a browser that prefetches the link must not use up the code
     port = request.app.state.settings.port
     if request.client is not None and of_another_user(request.client.port, port):
-        return refusal(request.scope, 403, "this page is another user's of this machine")  # and the code stays good for him
+        return refusal(request.scope, 403, "this page belongs to another user of this machine")  # the code stays valid
     cookie = request.app.state.logins.enter(code)
     if cookie is None:
         return refusal(request.scope, 401, USED)
@@ -82,24 +82,24 @@ def enter(request: Request, code: str = "") -> Response:
 
 @router.get("/login")
 def ask_for_token(request: Request) -> Response:
-    """A form for the token."""
-    return refusal(request.scope, 200, "Give the token that you were given.", login=True)
+    """Show the form for the token."""
+    return refusal(request.scope, 200, "Enter your token.", login=True)
 
 
 @router.post("/login")
 def login(request: Request, token: Annotated[str, Form(max_length=1000)] = "") -> Response:
-    """A token for a cookie."""
+    """Exchange a token for a cookie."""
     cookie = request.app.state.logins.login(token)
     if cookie is None:
-        return refusal(request.scope, 401, "There is no such token.", login=True)
+        return refusal(request.scope, 401, "This token is unknown.", login=True)
     return with_cookie(request.app.state.settings, cookie)
 
 
 @router.post("/logout")
 def logout(request: Request) -> Response:
-    """End the login."""
+    """End the session."""
     name = cookie_name(request.app.state.settings)
-    request.app.state.logins.leave(request.cookies.get(name, ""))
+    request.app.state.logins.logout(request.cookies.get(name, ""))
     answer = RedirectResponse("/login", 303)
     answer.delete_cookie(name, path="/", secure=request.app.state.settings.secure, httponly=True, samesite="strict")
     return answer

@@ -1,4 +1,4 @@
-"""`Case`: one table of one owner and all that was made of it, in a private folder. `Cases`: all of them."""
+"""`Case`: one table of one owner and everything derived from it, in a private folder. `Cases`: all of them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ BLOCK = 1024 * 1024
 LONGEST_NAME = 120
 SPACE = 256 * BLOCK  # bytes that must be free
 RECORD = "case.json"
-KEPT = (RECORD, "tasks")  # of a case whose work was cut off: enough to say so
+KEPT = (RECORD, "tasks")  # of a case whose work was interrupted: enough to report that
+DISK_FULL = "the disk of this server is nearly full; try again later"
 
 
 class CaseNotFound(CloseknitError):
-    """There is no such case, or it is somebody else's: the answer is the same."""
+    """There is no such case, or another owner's: the answer is the same."""
 
 
 class LimitExceeded(CloseknitError):
@@ -37,45 +38,45 @@ class LimitExceeded(CloseknitError):
 
 
 class Gone(CloseknitError):
-    """What it needs is no longer there."""
+    """The data of this case were deleted."""
 
 
 class NotReady(CloseknitError):
-    """It is still being made, or could not be."""
+    """The result does not exist yet, or its task failed."""
 
 
 @dataclass
 class Case:
-    """A folder and what is known of it; the name of the upload is text to be shown and never a path."""
+    """A folder and its record; the name of the upload is text for display and never a path."""
 
     id: str
     owner: str
     name: str
-    suffix: str  # .csv, .parquet, ...: one of those that a door reads
+    suffix: str  # .csv, .parquet, ...: a format that `io` reads
     made: float
-    stem: str = "table"  # of a table that is a release to be audited: "release", as in its certificate
-    gone: str | None = None  # why nothing but this record is left
+    stem: str = "table"  # "release" for a release to audit, as in its certificate
+    gone: str | None = None  # why only this record is left
     folder: Path = field(default=Path(), compare=False)
-    touched: float = field(default=0.0, compare=False)  # when its owner last asked for it
+    touched: float = field(default=0.0, compare=False)  # time of the owner's last request
 
     @property
     def table(self) -> Path:
-        """The upload as it came."""
+        """The uploaded file."""
         return self.folder / f"{self.stem}{self.suffix}"
 
     @property
     def draft(self) -> Path:
-        """The recipe under way."""
+        """The draft recipe."""
         return self.folder / "draft.yaml"
 
     @property
     def out(self) -> Path:
-        """What may leave; there only when it is whole."""
+        """The public files; the folder appears only when they are complete."""
         return self.folder / "out"
 
     @property
     def private(self) -> Path:
-        """What stays at home."""
+        """The private files."""
         return self.folder / "out.private"
 
     @property
@@ -90,12 +91,12 @@ class Case:
 
     @classmethod
     def read(cls, folder: Path) -> Case:
-        """From its folder; the time of its record is when it was last touched."""
+        """Read a case from its folder; the time of its record is when it was last touched."""
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         return cls(**record, folder=folder, touched=(folder / RECORD).stat().st_mtime)
 
     def touch(self) -> None:
-        """Its owner has asked for it."""
+        """Note that its owner uses it."""
         if time.time() - self.touched > 1:
             self.touched = time.time()
             with contextlib.suppress(FileNotFoundError):
@@ -103,7 +104,7 @@ class Case:
 
 
 class Cases:
-    """All cases of a server, found again after a restart.
+    """All cases of a server, including those of an earlier run.
 
     >>> import io, tempfile
     >>> with tempfile.TemporaryDirectory() as home:
@@ -122,11 +123,11 @@ class Cases:
             self._find(folder)
 
     def new(self, owner: str, name: str, stream: IO[bytes] | None, stem: str = "table") -> Case:
-        """A case with this table; without a stream one whose table is still to come."""
+        """Create a case with this table; without a stream the table follows later."""
         shown = clean_name(name)
         suffix = suffix_of(shown)
         if shutil.disk_usage(self.settings.home).free < SPACE:
-            raise LimitExceeded("the disk of this server is nearly full; try again later")
+            raise LimitExceeded(DISK_FULL)
         case = self._open(owner, shown, suffix, stem)
         try:
             if stream is not None:
@@ -138,42 +139,42 @@ class Cases:
         return case
 
     def of(self, owner: str, id: str) -> Case:
-        """The case of this owner, touched."""
+        """Return this case of this owner, and touch it."""
         case = self._cases.get(id)
         if case is None or case.owner != owner:
-            raise CaseNotFound("there is no such case here: it has expired, was removed, or never was")
+            raise CaseNotFound("there is no such table here: it has expired, was removed, or never existed")
         case.touch()
         return case
 
     def by_id(self, id: str) -> Case:
-        """For the server itself, which has checked the owner before."""
+        """Return a case without checking its owner: for the server itself."""
         return self._cases[id]
 
     def list_owned(self, owner: str) -> list[Case]:
-        """All of this owner, the newest first."""
+        """Return all cases of this owner, newest first."""
         return sorted((case for case in self.all() if case.owner == owner), key=lambda case: -case.made)
 
     def all(self) -> list[Case]:
-        """Everybody's."""
+        """Return the cases of all owners."""
         with self._lock:
             return list(self._cases.values())
 
     def remove(self, case: Case) -> None:
-        """With everything in its folder; its tasks must have been cancelled."""
+        """Remove a case with its folder; its tasks must have been cancelled."""
         with self._lock:
             self._cases.pop(case.id, None)
         empty_folder(case.folder, ())
         shutil.rmtree(case.folder, ignore_errors=True)
 
     def list_expired(self) -> Iterator[Case]:
-        """Those that nobody touched for long."""
+        """Yield cases that were not touched for `keep` seconds."""
         limit = time.time() - self.settings.keep
         yield from (case for case in self.all() if case.touched < limit)
 
     def delete_data(self, case: Case, why: str) -> None:
-        """Delete all but the record of a case that is not finished, so that no raw cell stays behind."""
+        """Delete all but the record of an unfinished case, so that no raw cell remains."""
         empty_folder(case.folder, KEPT)
-        for file in (case.folder / "tasks").iterdir():  # results and progress may have cells in them
+        for file in (case.folder / "tasks").iterdir():  # results and progress may contain cells
             if not (file.stem.isdecimal() and file.suffix == ".json"):
                 file.unlink(missing_ok=True)
         case.gone = why
@@ -192,7 +193,7 @@ class Cases:
         return case
 
     def _find(self, folder: Path) -> None:
-        """A folder of an earlier run; one without a record is what is left of a broken upload."""
+        """Register a folder of an earlier run; one without a record is left from an interrupted upload."""
         if folder.is_symlink() or not folder.is_dir():
             return
         if folder.name.startswith(PASSING):
@@ -208,7 +209,7 @@ class Cases:
 
 
 def clean_name(name: str) -> str:
-    """The last part of a name, for people to read.
+    """Return the last part of a name, for display.
 
     >>> clean_name("C:\\\\ward\\\\people.csv"), clean_name("../../etc/passwd"), clean_name("\\x00")
     ('people.csv', 'passwd', 'table')
@@ -219,7 +220,7 @@ def clean_name(name: str) -> str:
 
 
 def suffix_of(name: str) -> str:
-    """How the table is written, from its name; refused where no door reads it.
+    """Return the format of the table by its name; an unknown one is refused.
 
     >>> suffix_of("people.CSV.gz"), suffix_of("people.pq")
     ('.csv.gz', '.parquet')
@@ -230,18 +231,18 @@ def suffix_of(name: str) -> str:
     kind = kind_of(Path(name).name)
     packed = name.lower().endswith(".gz")
     if packed and kind in (".parquet", ".arrow"):
-        raise BadInput("this kind of file is packed already", file=name, right="upload it without .gz")
+        raise BadInput("this format is compressed already", file=name, right="upload it without .gz")
     return kind + (".gz" if packed else "")
 
 
 def write_upload(stream: IO[bytes], place: Path) -> None:
-    """A file that only its owner can read."""
+    """Write a file that only its owner can read."""
     with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         shutil.copyfileobj(stream, file, BLOCK)
 
 
 def empty_folder(folder: Path, kept: Iterable[str]) -> None:
-    """Delete what stands in a folder, the table first."""
+    """Delete the contents of a folder, the table first."""
     for place in sorted(folder.glob("*"), key=lambda place: not place.name.startswith("table")):
         if place.name in kept:
             continue
@@ -252,7 +253,7 @@ def empty_folder(folder: Path, kept: Iterable[str]) -> None:
 
 
 def read_json(place: Path) -> Any:
-    """What a file of JSON says; None where there is none."""
+    """Read a JSON file; None if it is missing or broken."""
     try:
         return json.loads(place.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Host and Origin: a browser that was led here by another site is turned away."""
+"""Checks of Host and Origin: requests that another site caused are refused."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from closeknit.web.responses import refusal
 from closeknit.web.settings import Settings
 
 SAFE = ("GET", "HEAD", "OPTIONS")
-FOREIGN = ("cross-site", "same-site")  # the latter: another port of this machine
+FOREIGN = ("cross-site", "same-site")  # "same-site": another port of this machine
 
 
 class Guard:
-    """Refuses foreign names (a name of another site that was pointed here) and requests that other sites make."""
+    """Refuses foreign host names (which another site may point here) and requests that other sites cause."""
 
     def __init__(self, app: Any, settings: Settings) -> None:
         self.app, self.settings = app, settings
@@ -29,7 +29,7 @@ class Guard:
         await self.app(scope, receive, send)
 
     def find_fault(self, method: str, given: Given) -> str | None:
-        """What is wrong with where a request comes from; None where it may pass.
+        """Return what is wrong with the origin of a request; None if it may pass.
 
         >>> from pathlib import Path
         >>> guard = Guard(None, Settings(home=Path("cases"), port=8000))

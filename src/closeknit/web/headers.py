@@ -1,4 +1,4 @@
-"""Headers of every answer: nothing from another host, nothing in a frame, nothing kept; and no stack ever leaves."""
+"""Headers of every response: nothing from other hosts, no frames, no caching; and no traceback is ever sent."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; font-src 'self'; "
     "form-action 'self'; frame-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# A report or a picture has its styles in itself and no script; sandboxed it can do nothing but be read.
+# A report or a chart contains its styles and no script; the sandbox makes it read-only.
 DOCUMENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'"
 ALWAYS = {
     "x-content-type-options": "nosniff",
-    # Not no-referrer: under it browsers send `Origin: null` with forms. This one tells other hosts as little.
+    # Not no-referrer: browsers would send `Origin: null` with forms. This one discloses as little to other hosts.
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -31,7 +31,7 @@ log = logging.getLogger("closeknit.web")
 
 
 class Headers:
-    """The outermost layer. An error inside is logged by its kind and place only: its message may have cells in it."""
+    """The outermost layer. It logs type and place of an error only: the message may contain cells."""
 
     def __init__(self, app: Any, secure: bool) -> None:
         self.app, self.always = app, {**ALWAYS, **(HSTS if secure else {})}
@@ -57,7 +57,7 @@ class Headers:
         try:
             await self.app(scope, receive, with_headers)
         except ClientDisconnect:
-            return  # nobody is there to be told
+            return  # there is no one to answer
         except Exception as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
             log.error("%s at %s:%s while answering %s", type(error).__name__, place.name, place.lineno, scope["method"])

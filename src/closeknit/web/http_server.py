@@ -1,4 +1,4 @@
-"""A running server: its socket, its patience with slow clients, its end."""
+"""The running server: its socket, its timeouts for slow clients, its shutdown."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from closeknit.web.server import make_app
 from closeknit.web.settings import Settings
 
 HEADERS = 32 * 1024  # bytes of the head of a request
-PATIENCE_WITH_HEADS = 15.0  # seconds for the head of a request, from the connection or from the answer before
-PATIENCE_WITH_READERS = 60.0  # seconds for a client that takes nothing of its answer
-GRACE = 3  # seconds for answers under way when the server ends
+PATIENCE_WITH_HEADS = 15.0  # seconds for the head of a request, from the connection or the previous response on
+PATIENCE_WITH_READERS = 60.0  # seconds for a client that reads nothing of its response
+GRACE = 3  # seconds for unfinished responses when the server stops
 
 
 def serve(
@@ -33,14 +33,14 @@ def serve(
     opened: Callable[[FastAPI, Settings], None],
     tls: tuple[Path, Path] | None = None,
 ) -> None:
-    """Answer until a signal comes; `opened` is called when the server listens."""
+    """Serve until a signal arrives; `opened` is called when the server listens."""
     listening = bind_socket(settings)
     settings = replace(settings, port=listening.getsockname()[1])
     app = make_app(settings, tokens)
     logging.basicConfig(level=logging.WARNING, format="closeknit: %(message)s")
-    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it tells of signs in broken forms
-    tempfile.tempdir = str(settings.home)  # uploads are spooled to files without a name: on this disk, not in memory
-    # A server passes the signal that stopped it on when it has ended; either of them is an ordinary end.
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it would log characters of broken forms
+    tempfile.tempdir = str(settings.home)  # uploads are spooled to unnamed files: on this disk, not in memory
+    # uvicorn raises the signal that stopped it once more after its shutdown; both are an ordinary end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))  # its terminal was closed
     try:
@@ -51,7 +51,7 @@ def serve(
 
 
 def configure_server(app: FastAPI, settings: Settings, tls: tuple[Path, Path] | None = None) -> uvicorn.Config:
-    """How the server listens."""
+    """Return the configuration of uvicorn."""
     given: dict[str, Any] = {} if tls is None else {"ssl_certfile": tls[0], "ssl_keyfile": tls[1]}
     return uvicorn.Config(
         app,
@@ -59,8 +59,8 @@ def configure_server(app: FastAPI, settings: Settings, tls: tuple[Path, Path] | 
         ws="none",
         loop="asyncio",
         log_config=None,
-        log_level="error",  # a broken request is no news
-        access_log=False,  # addresses carry codes, and nobody needs to know who asked for what
+        log_level="error",  # broken requests are not worth a line
+        access_log=False,  # addresses contain codes, and requests are private
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=5,
@@ -72,65 +72,67 @@ def configure_server(app: FastAPI, settings: Settings, tls: tuple[Path, Path] | 
 
 
 def bind_socket(settings: Settings) -> socket.socket:
-    """A socket of the address, so that a free port is known before anything is answered."""
+    """Bind the address, so that a free port is known before the server answers."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # unnamed, asyncio lets each answer wait 40 ms
+    listening = socket.socket(
+        family, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )  # without the protocol, asyncio delays each answer by 40 ms
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((settings.host, settings.port))
     except (OSError, OverflowError) as error:
         listening.close()
         where = f"{settings.host}, port {settings.port}"
-        raise BadInput(f"cannot listen at {where} ({error})", right="choose another port, or 0 for any") from None
+        raise BadInput(f"cannot listen on {where} ({error})", right="choose another port, or 0 for any") from None
     return listening
 
 
 class NotifyingServer(uvicorn.Server):
-    """Says when it listens."""
+    """Calls `opened` when it listens."""
 
     def __init__(self, config: uvicorn.Config, opened: Callable[[], None]) -> None:
         super().__init__(config)
         self._opened = opened
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As usual, then tell."""
+        """Start as usual, then notify."""
         await super().startup(sockets)
         if self.started:
             self._opened()
 
 
 class PatientProtocol(H11Protocol):
-    """Closes a connection on which no whole head of a request comes, or whose client does not take its answer.
+    """Closes a connection without a complete request head, or whose client does not read its response.
 
-    Otherwise a few clients could hold all of them.
+    Otherwise a few clients could occupy all connections.
     """
 
     _reader: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """The clock starts."""
+        """Start the timer for the head of a request."""
         super().connection_made(transport)
         self._clock = self.loop.call_later(PATIENCE_WITH_HEADS, self._close_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """No clock is needed any more."""
+        """Cancel the timers."""
         self._clock.cancel()
         self._cancel_reader()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Much is waiting to be taken: the clock of the reader starts."""
+        """Start the timer for the reader: the send buffer is full."""
         super().pause_writing()
         self._cancel_reader()
         self._reader = self.loop.call_later(PATIENCE_WITH_READERS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Something was taken."""
+        """Cancel that timer: the client reads."""
         super().resume_writing()
         self._cancel_reader()
 
     def on_response_complete(self) -> None:
-        """It starts again for the next request."""
+        """Restart the timer for the next request."""
         super().on_response_complete()
         self._clock.cancel()
         self._clock = self.loop.call_later(PATIENCE_WITH_HEADS, self._close_idle)
@@ -141,6 +143,6 @@ class PatientProtocol(H11Protocol):
 
     def _close_idle(self) -> None:
         if self.cycle is None or self.cycle.response_complete:
-            if self.transport.get_write_buffer_size():  # to close it would be to wait until all is taken
+            if self.transport.get_write_buffer_size():  # close() alone would wait until everything is read
                 self.transport.abort()
             self.transport.close()

@@ -1,7 +1,8 @@
-"""What a worker does for the pages: small looks at the table, which it keeps in memory from one to the next."""
+"""The tasks of a worker for the pages: short computations on the table, which stays in memory between them."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from closeknit.api.suggestion import suggest
@@ -17,43 +18,43 @@ from closeknit.web.desk.roles import list_suggestions
 from closeknit.web.desk.table_preview import Limits, csv_format, open_table, preview_table, write_example
 
 
-def inspect_table(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
-    """First rows, columns and guesses; the first draft is made of them. `builtin` makes the table first."""
-    tell("reading", 0.1)
+def inspect_table(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
+    """Preview the table, guess roles and kinds, and save the first draft; `builtin` generates the table first."""
+    progress("reading", 0.1)
     if requested.get("builtin"):
         save_draft(case, write_example(case.table))
     table, form = open_table(case.table, case.name, limits, csv_format(requested.get("csv")))
     table_at.cache_clear()
     save_columns(table, case.folder / "columns")
-    tell("guessing", 0.5)
+    progress("guessing", 0.5)
     guess = suggest(table)
     if not requested.get("builtin"):
         first = start_draft(guess, case.table.name, form)
         save_draft(case, carry_over(draft_of(case), first, list(table)) if case.draft.is_file() else first)
-    return {"looked": preview_table(table).record(), "suggested": list_suggestions(table, guess), "csv": form}
+    return {"looked": asdict(preview_table(table)), "suggested": list_suggestions(table, guess), "csv": form}
 
 
-def run_assessment(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
-    """What the raw table reaches today, and every guarantee that could be asked of it."""
-    tell("counting", 0.2)
+def run_assessment(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
+    """Measure the levels of the raw table, for every guarantee that could be requested."""
+    progress("counting", 0.2)
     recipe, table = load_recipe(case, requested, limits)
-    return assess_table(table, recipe.schema).record()
+    return asdict(assess_table(table, recipe.schema))
 
 
-def choices(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
-    """What each method makes of a sample of `rows`, or of all rows."""
+def choices(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
+    """Compare the methods on a sample of `rows`, or on all rows."""
+    return asdict(compare_methods(draft_of(case), case.folder, **_sample_options(case, requested, limits), progress=progress))
+
+
+def frontier(case: Case, requested: TaskOptions, limits: Limits, progress: Progress) -> Any:
+    """Measure what stricter or looser guarantees would cost, on a sample of `rows`, or on all."""
+    options = {**_sample_options(case, requested, limits), "vary": requested.get("vary"), "progress": progress}
+    return asdict(vary_guarantee(draft_of(case), case.folder, **options))
+
+
+def _sample_options(case: Case, requested: TaskOptions, limits: Limits) -> dict[str, Any]:
     _, table = load_recipe(case, requested, limits)
-    draft, rows, names = draft_of(case), requested.get("rows"), requested.get("methods")
-    return compare_methods(draft, case.folder, columns=table, rows=rows, names=names, progress=tell).record()
-
-
-def frontier(case: Case, requested: TaskOptions, limits: Limits, tell: Progress) -> Any:
-    """What stricter or looser guarantees would cost, on a sample of `rows`, or on all."""
-    _, table = load_recipe(case, requested, limits)
-    draft, rows, names = draft_of(case), requested.get("rows"), requested.get("methods")
-    return vary_guarantee(
-        draft, case.folder, columns=table, rows=rows, names=names, vary=requested.get("vary"), progress=tell
-    ).record()
+    return {"columns": table, "rows": requested.get("rows"), "names": requested.get("methods")}
 
 
 PAGE_KINDS: dict[str, Kind] = {"look": inspect_table, "reach": run_assessment, "choices": choices, "frontier": frontier}

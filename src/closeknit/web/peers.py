@@ -1,4 +1,4 @@
-"""Whose a connection is: on a machine of many users, all of them can reach a page of one."""
+"""The user behind a local connection: all users of a machine can reach a page that one of them serves."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 ROOT = 0
-TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))  # of Linux; elsewhere nothing is known
+TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))  # Linux only
 
 
 def of_another_user(client: int, server: int, tables: tuple[Path, ...] = TABLES) -> bool:
-    """Whether the connection between these ports was opened here by somebody else than whoever runs the server.
+    """Whether another local user than the one who runs the server opened the connection between these ports.
 
-    The one-time code stands in the command line of the browser that is opened, where every user can read it.
+    Every user can read the single-use code in the command line of the browser.
 
     >>> of_another_user(1, 2)
     False

@@ -1,4 +1,4 @@
-"""What is said when something is refused: one sentence, as JSON to a program and as a page to a person."""
+"""Refusals: one sentence, as JSON for programs and as a page for people."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.templating import Jinja2Templates
 
-FAULT = "something went wrong in the server; nothing of your table is in this message"
+FAULT = "the server failed; this message contains nothing of your table"
 
 
 def refusal(scope: Any, status: int, sentence: str, headers: dict[str, str] | None = None, login: bool = False) -> Response:
-    """An answer that tells the user, and not the stack; with `login` a person is shown the form for the token.
+    """Build the response to a refused request; with `login` the page shows the form for the token.
 
     >>> refusal({"path": "/api/jobs"}, 404, "there is no such case").body
     b'{"error":"there is no such case"}'
@@ -27,5 +27,5 @@ def refusal(scope: Any, status: int, sentence: str, headers: dict[str, str] | No
 
 @functools.cache
 def templates() -> Jinja2Templates:
-    """The pages; every text that goes into one is escaped."""
+    """Return the page templates; every inserted text is escaped."""
     return Jinja2Templates(Path(__file__).with_name("templates"))

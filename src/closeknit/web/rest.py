@@ -1,4 +1,4 @@
-"""The service: jobs over HTTP. A job is a table with its recipe, worked on at once; an audit is a job too."""
+"""The REST service. A job is a table with its recipe and starts at once; an audit is a job too."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from closeknit.web.routing import AllCases, AllTasks, LimitedRoute, OwnCase, Own
 from closeknit.web.settings import Settings
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    401: {"model": Problem, "description": "No token, or one that nobody has"},
-    403: {"model": Problem, "description": "From a page of another site"},
-    422: {"model": Problem, "description": "Not of this shape"},
+    401: {"model": Problem, "description": "No token, or an unknown one"},
+    403: {"model": Problem, "description": "Request from a page of another site"},
+    422: {"model": Problem, "description": "Unknown or missing fields, or wrong types"},
 }
 NO_JOB: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No such job of this user"}}
 NOT_YET: dict[int | str, dict[str, Any]] = {409: {"model": Problem, "description": "Not done, or failed"}, **NO_JOB}
 UPLOAD: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "A file that cannot be read"},
-    408: {"model": Problem, "description": "It came too slowly"},
-    413: {"model": Problem, "description": "More than is taken"},
+    408: {"model": Problem, "description": "Upload too slow"},
+    413: {"model": Problem, "description": "Upload too large"},
     429: {"model": Problem, "description": "Too many tables or tasks already"},
 }
 STARTED: dict[int | str, dict[str, Any]] = {429: UPLOAD[429], 400: UPLOAD[400], 410: {"model": Problem}, **NO_JOB}
@@ -44,11 +44,11 @@ def create_job(
     tasks: AllTasks,
     recipe: UploadFile,
     table: UploadFile,
-    report: Annotated[bool, Form(description="whether pages are made of it")] = True,
+    report: Annotated[bool, Form(description="whether the folders get a report")] = True,
 ) -> Job:
-    """Anonymize a table as a recipe says. The recipe's own `data` path is not followed: the table is the one sent along.
+    """Anonymize a table by a recipe. The recipe's `data` path is ignored: the table is the uploaded one.
 
-    What is wrong with recipe or table is told by the job's state, not by this answer.
+    Mistakes in recipe or table are reported in the job's state, not in this response.
     """
     text = read_small(recipe, cases.settings, "recipe")
     case = cases.new(owner, table.filename or "", table.file)
@@ -60,7 +60,7 @@ def create_job(
 def create_audit(
     response: Response, owner: Owner, cases: AllCases, tasks: AllTasks, release: UploadFile, certificate: UploadFile
 ) -> Job:
-    """Check a release made by anyone against its certificate; what was found stands at `/api/jobs/{id}/audit`."""
+    """Audit anyone's release against its certificate; the result is at `/api/jobs/{id}/audit`."""
     text = read_small(certificate, cases.settings, "certificate")
     case = cases.new(owner, release.filename or "", release.file, "release")
     write_whole(case.folder / "certificate.json", text, 0o600)
@@ -79,31 +79,31 @@ def _start_job(response: Response, case: Case, tasks: AllTasks, cases: AllCases,
 
 @router.get("/jobs")
 def list_jobs(owner: Owner, cases: AllCases, tasks: AllTasks) -> list[Job]:
-    """All jobs of this user, the newest first."""
+    """List the jobs of this user, newest first."""
     return [Job.of(case, tasks) for case in cases.list_owned(owner)]
 
 
 @router.get("/jobs/{id}", responses=NO_JOB)
 async def show_job(case: OwnCase, tasks: AllTasks) -> Job:
-    """How far a job is."""
+    """Show state and progress of a job."""
     return Job.of(case, tasks)
 
 
 @router.delete("/jobs/{id}", status_code=204, responses=NO_JOB)
 def delete_job(case: OwnCase, tasks: AllTasks) -> None:
-    """End its work and delete everything of it."""
+    """Stop a job and delete its data."""
     tasks.remove(case)
 
 
 @router.get("/jobs/{id}/certificate", responses=NOT_YET)
 def show_certificate(case: OwnCase) -> dict[str, Any]:
-    """What is guaranteed of the release, and what it reaches."""
+    """Return the certificate of the release."""
     return dict(json.loads(check_file(case, case.out / "certificate.json").read_text(encoding="utf-8")))
 
 
 @router.get("/jobs/{id}/report", responses={200: {"content": {"text/html": {}}}, **NOT_YET}, response_class=FileResponse)
 def show_report(case: OwnCase) -> FileResponse:
-    """The page that may leave with the release."""
+    """Return the public report."""
     return FileResponse(check_file(case, case.out / "report.html"), media_type="text/html", headers=DOCUMENT)
 
 
@@ -111,7 +111,7 @@ def show_report(case: OwnCase) -> FileResponse:
     "/jobs/{id}/release", responses={200: {"content": {"application/octet-stream": {}}}, **NOT_YET}, response_class=FileResponse
 )
 def fetch_release(case: OwnCase) -> FileResponse:
-    """The published table."""
+    """Download the release."""
     files = json.loads(check_file(case, case.out / "certificate.json").read_text(encoding="utf-8"))["files"]
     return download(case.out / Path(files[0]["name"]).name)
 
@@ -122,7 +122,7 @@ def fetch_release(case: OwnCase) -> FileResponse:
     response_class=FileResponse,
 )
 def fetch_public(case: OwnCase) -> FileResponse:
-    """Release, certificate and report: what may leave, and nothing else."""
+    """Download the public files: release, certificate and report."""
     return download(check_file(case, case.folder / "release.zip"))
 
 
@@ -130,42 +130,42 @@ def fetch_public(case: OwnCase) -> FileResponse:
     "/jobs/{id}/private", responses={200: {"content": {"application/octet-stream": {}}}, **NOT_YET}, response_class=FileResponse
 )
 def fetch_private(case: OwnCase) -> FileResponse:
-    """Recipe with its seed, classes and the private report: what stays at home."""
+    """Download the private files: recipe with its seed, classes and private report. Do not share them."""
     return download(check_file(case, case.folder / "private.zip"))
 
 
 @router.post("/jobs/{id}/attack", status_code=202, responses=STARTED)
 def start_attack(case: OwnCase, tasks: AllTasks, requested: AttackRequest | None = None) -> Work:
-    """See what the release still gives away."""
+    """Measure the disclosure risk of the release."""
     return Work.of(tasks.start(case, "attack", **({} if requested is None else requested.model_dump())))
 
 
 @router.post("/jobs/{id}/compare", status_code=202, responses=STARTED)
 def start_comparison(case: OwnCase, tasks: AllTasks, requested: CompareRequest | None = None) -> Work:
-    """See what each method makes of the recipe."""
+    """Compare methods under the guarantees of the recipe."""
     return Work.of(tasks.start(case, "compare", **({} if requested is None else requested.model_dump())))
 
 
 @router.get("/jobs/{id}/attack", responses=NOT_YET)
 def show_attack(case: OwnCase, tasks: AllTasks) -> dict[str, Any]:
-    """What was found, worst first. It was made beside the original and stays at home."""
+    """Return the results of the attacks, worst first. They use the original table: do not share them."""
     return dict(tasks.find_result(case, "attack"))
 
 
 @router.get("/jobs/{id}/compare", responses=NOT_YET)
 def show_comparison(case: OwnCase, tasks: AllTasks) -> dict[str, Any]:
-    """What each method reaches, loses and costs. It stays at home."""
+    """Return measured level, loss and time of each method. Do not share it."""
     return dict(tasks.find_result(case, "compare"))
 
 
 @router.get("/jobs/{id}/audit", responses=NOT_YET)
 def show_audit(case: OwnCase, tasks: AllTasks) -> dict[str, Any]:
-    """What holds of the uploaded release."""
+    """Return the result of the audit of an uploaded release."""
     return dict(tasks.find_result(case, "audit"))
 
 
 def read_small(upload: UploadFile, settings: Settings, what: str) -> bytes:
-    """A file that is read whole."""
+    """Read a small uploaded file; a longer one is refused."""
     file: IO[bytes] = upload.file
     text = file.read(settings.text + 1)
     if len(text) > settings.text:
@@ -174,14 +174,14 @@ def read_small(upload: UploadFile, settings: Settings, what: str) -> bytes:
 
 
 def check_file(case: Case, place: Path) -> Path:
-    """A file of a release that is there."""
+    """Return a file of a finished release; refused if there is none."""
     if case.gone is not None:
         raise Gone(case.gone)
     if not case.finished or not place.is_file():
-        raise NotReady("there is no release yet; the state of the job says why")
+        raise NotReady("there is no release yet; see the state of the job")
     return place
 
 
 def download(place: Path) -> FileResponse:
-    """A file to be saved and never shown as a page."""
+    """Return a file for download, which browsers never show as a page."""
     return FileResponse(place, media_type="application/octet-stream", filename=place.name)

@@ -1,19 +1,22 @@
-"""What the service says of jobs, typed: these stand in its description."""
+"""The typed records of the REST service, which its OpenAPI description lists."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from closeknit.core.limits import MOST_RUNS
 from closeknit.web.cases import Case
+from closeknit.web.routing import UNKNOWN_KEY, unknown_key
 from closeknit.web.tasks import Task, Tasks
 
 
 class State(StrEnum):
-    """Where a task stands."""
+    """The state of a task."""
 
     waiting = "waiting"
     running = "running"
@@ -34,18 +37,18 @@ class Work(BaseModel):
 
     kind: str
     state: State
-    share: float = Field(ge=0, le=1, description="how much of it is done")
-    words: str = Field(description="what is being done now")
+    share: float = Field(ge=0, le=1, description="share of the work done")
+    words: str = Field(description="the current step")
     sentence: str | None = Field(description="why it failed")
 
     @classmethod
     def of(cls, task: Task) -> Work:
-        """From a task."""
+        """Build the record of a task."""
         return cls(kind=task.kind, state=State(task.state), share=task.share, words=task.words, sentence=task.sentence)
 
 
 class Job(BaseModel):
-    """A table and what is done with it. Its state is that of the task that was started last."""
+    """A table and its tasks. Its state is that of the task that was started last."""
 
     id: str
     name: str = Field(description="of the uploaded file")
@@ -54,12 +57,12 @@ class Job(BaseModel):
     share: float = Field(ge=0, le=1)
     words: str
     sentence: str | None
-    released: bool = Field(description="whether there is a release to be fetched")
+    released: bool = Field(description="whether there is a release to download")
     tasks: list[Work]
 
     @classmethod
     def of(cls, case: Case, tasks: Tasks) -> Job:
-        """From a case; one without a task is a table at which somebody works on the page."""
+        """Build the record of a case; one without a task is a table that is edited on the pages."""
         works = [Work.of(task) for task in tasks.history(case)]
         last = works[-1] if works else Work(kind="", state=State.done, share=0, words="open", sentence=None)
         return cls(
@@ -75,17 +78,28 @@ class Job(BaseModel):
         )
 
 
-class CompareRequest(BaseModel):
-    """Which methods; left out, all that serve the guarantees of the recipe."""
+class StrictRequest(BaseModel):
+    """A JSON body; an unknown key is refused with the nearest known one."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def check_keys(cls, given: Any) -> Any:
+        """Refuse an unknown key with a sentence of our own; other types are left to pydantic."""
+        unknown = [key for key in given if key not in cls.model_fields] if isinstance(given, dict) else []
+        if unknown:
+            raise PydanticCustomError(UNKNOWN_KEY, "{sentence}", {"sentence": unknown_key(unknown[0], cls.model_fields)})
+        return given
+
+
+class CompareRequest(StrictRequest):
+    """The methods to compare; default: all that can meet the guarantees of the recipe."""
 
     methods: list[str] | None = Field(None, min_length=1, max_length=40)
 
 
-class AttackRequest(BaseModel):
-    """How often the method is run again to attack its minimality."""
-
-    model_config = ConfigDict(extra="forbid")
+class AttackRequest(StrictRequest):
+    """How often the method is rerun by the minimality attack."""
 
     runs: int | None = Field(None, ge=1, le=MOST_RUNS)

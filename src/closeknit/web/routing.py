@@ -1,8 +1,8 @@
-"""What routes share: limits on forms, the owner of a request, and the case of a path, which must be his."""
+"""What routes share: limits on forms, the owner of a request, and the owner's case named in a path."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from closeknit.core.errors import BadInput, CloseknitError
+from closeknit.core.errors import BadInput, CloseknitError, suggest_name
 from closeknit.web.cases import Case, CaseNotFound, Cases, Gone, LimitExceeded, NotReady
 from closeknit.web.responses import refusal
 from closeknit.web.settings import Settings
@@ -20,23 +20,28 @@ from closeknit.web.tasks import Tasks
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 STATUS = {CaseNotFound: 404, Gone: 410, LimitExceeded: 429, BadInput: 400, NotReady: 409}
-LONGEST_FIELD = 128 * 1024  # bytes of a field beside files, whose form may be large: all fields are held in memory
+LONGEST_FIELD = 128 * 1024  # bytes of a field in a form with files, which may be large: fields are held in memory
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
+UNKNOWN_KEY = "unknown_key"  # type of a pydantic error whose message is our own sentence
+MISSING = "the field '{name}' is missing; add it"
 
 
 class LimitedRoute(APIRoute):
     """A route whose form is read with the server's own limits: `APIRouter(route_class=LimitedRoute)`."""
 
     def get_route_handler(self) -> Handler:
-        """Read the form first; what reads it later is given the same."""
+        """Read the form first; FastAPI then uses the parsed one. The service refuses unknown fields."""
         usual = super().get_route_handler()
+        fields = [field.alias for field in self.dependant.body_params]
 
         async def handler(request: Request) -> Response:
             kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind in FORMS:
                 limits: Settings = request.app.state.settings
                 longest = min(limits.text, LONGEST_FIELD) if kind == FORMS[0] else limits.text
-                await request.form(max_files=limits.files, max_fields=limits.fields, max_part_size=longest)
+                form = await request.form(max_files=limits.files, max_fields=limits.fields, max_part_size=longest)
+                if self.include_in_schema and (unknown := [name for name in form if name not in fields]):
+                    return refusal(request.scope, 422, unknown_key(unknown[0], fields))
             return await usual(request)
 
         return handler
@@ -64,24 +69,32 @@ async def _read_form(request: Request) -> dict[str, str]:
 
 Owner = Annotated[str, Depends(_owner)]
 OwnCase = Annotated[Case, Depends(_case)]  # of a path with {id}
-FormFields = Annotated[
-    dict[str, str], Depends(_read_form)
-]  # a form of any fields, so that its route need not run in the loop of all
+FormFields = Annotated[dict[str, str], Depends(_read_form)]  # any fields; the route may run in a thread
 AllCases = Annotated[Cases, Depends(_cases)]
 AllTasks = Annotated[Tasks, Depends(_tasks)]
 
 
+def unknown_key(name: str, known: Iterable[str]) -> str:
+    """Return the sentence that refuses an unknown key of a request.
+
+    >>> unknown_key("metods", ["methods"])
+    "there is no key 'metods'; did you mean 'methods'?"
+    """
+    return str(BadInput(f"there is no key '{name}'", right=suggest_name(name, known)))
+
+
 async def answer_refusal(request: Request, error: Exception) -> Response:
-    """Every error that is somebody's mistake as its status and one sentence."""
+    """Answer a user's mistake with its status and one sentence."""
     if isinstance(error, HTTPException):
         headers = dict(error.headers or {})
         return refusal(request.scope, error.status_code, str(error.detail), headers)
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         where = " ".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
-        return refusal(request.scope, 422, f"{where}: {first['msg']}")
+        own = {UNKNOWN_KEY: first["msg"], "missing": MISSING.format(name=where)}
+        return refusal(request.scope, 422, own.get(first["type"], f"{where}: {first['msg']}"))
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 409)
-    home = str(request.app.state.settings.home)  # a full disk, or a case that is being removed, is told with its file
+    home = str(request.app.state.settings.home)  # errors of a full disk or a removed case name the file
     return refusal(request.scope, status, str(error).replace(f"{home}/", ""))
 
 

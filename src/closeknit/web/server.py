@@ -1,4 +1,4 @@
-"""`make_app`: the server of the page and of the service."""
+"""`make_app`: the application with the pages and the REST service."""
 
 from __future__ import annotations
 
@@ -24,11 +24,15 @@ from closeknit.web.settings import Settings
 from closeknit.web.tasks import Tasks
 from closeknit.web.tokens import Logins
 
-EXPIRY = 60.0  # seconds between two looks at what has expired
+EXPIRY = 60.0  # seconds between two searches for expired cases
 
 
 def make_app(settings: Settings, tokens: dict[str, bytes] | None = None) -> FastAPI:
-    """The application; `app.state.logins.code()` gives a one-time code to enter with.
+    """Build the application; `app.state.logins.code()` returns a single-use code for the login link.
+
+    Args:
+        settings: Folder, address and limits of the server.
+        tokens: Digest of the token of each user; without them only single-use codes let users in.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as home:
@@ -36,7 +40,7 @@ def make_app(settings: Settings, tokens: dict[str, bytes] | None = None) -> Fast
     >>> app.title, app.state.settings.body
     ('closeknit', 1073741824)
     """
-    # The description of the service stands behind the token too; its usual pages would fetch scripts from other hosts.
+    # The API description needs a token too; FastAPI's documentation pages would load scripts from other hosts.
     app = FastAPI(
         title="closeknit", version=__version__, openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, lifespan=_life
     )
@@ -48,30 +52,30 @@ def make_app(settings: Settings, tokens: dict[str, bytes] | None = None) -> Fast
     for router in (access.router, *rest.ROUTERS, *pages.ROUTERS):
         app.include_router(router)
     app.mount("/static", Static(directory=Path(__file__).with_name("static")), name="static")
-    for layer, given in (  # the last one is the outermost
+    for layer, options in (  # the last one is the outermost
         (BodyLimits, {"settings": settings}),
         (Turns, {"settings": settings}),
         (access.Access, {"settings": settings, "logins": app.state.logins}),
         (Guard, {"settings": settings}),
         (Headers, {"secure": settings.secure}),
     ):
-        app.add_middleware(layer, **given)  # type: ignore[arg-type]
+        app.add_middleware(layer, **options)  # type: ignore[arg-type]
     return app
 
 
 class Static(StaticFiles):
-    """What a page looks like is the same for everybody and may be kept, but is asked for anew."""
+    """Static files, which are the same for all users: browsers may cache them, but must revalidate."""
 
-    def file_response(self, *given: Any, **named: Any) -> Response:
-        """The file, or that it has not changed."""
-        answer = super().file_response(*given, **named)
+    def file_response(self, *args: Any, **options: Any) -> Response:
+        """Return the file, or that it has not changed."""
+        answer = super().file_response(*args, **options)
         answer.headers["cache-control"] = "no-cache"
         return answer
 
 
 @asynccontextmanager
 async def _life(app: FastAPI) -> AsyncIterator[None]:
-    """Work while the server runs, and look now and then for what has expired."""
+    """Run tasks while the server runs, and remove expired cases."""
     tasks: Tasks = app.state.tasks
     tasks.open()
     watch = asyncio.create_task(_expire(tasks))

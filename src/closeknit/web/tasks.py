@@ -1,4 +1,4 @@
-"""`Tasks`: work on cases, each in a process of its own, a few at once, the others waiting in turn."""
+"""`Tasks`: a queue of work on cases; a few tasks run at once, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from closeknit.io.folders import write_whole
 from closeknit.web.cases import Case, Cases, Gone, LimitExceeded, NotReady, read_json
 from closeknit.web.worker_process import WorkerProcess
 
-REMEMBERED = 3  # tasks of each kind that are over
-TICK = 0.05  # seconds between two looks at running processes
+REMEMBERED = 3  # finished tasks of each kind
+TICK = 0.05  # seconds between two checks of running processes
 WAITING, RUNNING, DONE, FAILED, CANCELLED, INTERRUPTED = STATES = (
     "waiting",
     "running",
@@ -26,17 +26,17 @@ WAITING, RUNNING, DONE, FAILED, CANCELLED, INTERRUPTED = STATES = (
     "cancelled",
     "interrupted",
 )
-CUT_OFF = "the server stopped before this was finished; the table was deleted, so upload it again"
-STOPPED = "the server stopped before this was finished; start it again"
-ENDED = "the process that did this was ended: it needed more memory than it may have, or was stopped from outside"
-TOO_LONG = "this took longer than the {minutes:g} minutes that the server allows; try fewer rows or another method"
+CUT_OFF = "the server stopped before the task was finished, and the table was deleted; upload it again"
+STOPPED = "the server stopped before the task was finished; start it again"
+ENDED = "the process of this task ended: it needed more memory than the server allows, or was killed"
+TOO_LONG = "the task took longer than the {minutes:g} minutes that the server allows; try fewer rows or another method"
 
 log = logging.getLogger("closeknit.web")
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked of a case, and how far it is. `result` of `Tasks` gives what came of it."""
+    """A task of a case and its progress; `Tasks.result` returns its result."""
 
     case: str
     number: int
@@ -52,19 +52,19 @@ class Task:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether the task neither waits nor runs."""
         return self.state not in (WAITING, RUNNING)
 
 
 class Tasks:
-    """A queue before a bounded number of processes. One thread starts and ends all of them."""
+    """A queue for a bounded number of processes. One thread starts and ends all of them."""
 
     def __init__(self, cases: Cases) -> None:
         self.cases, self.settings = cases, cases.settings
         self._lock = threading.RLock()
         self._waiting: list[Task] = []
         self._running: dict[tuple[str, int], WorkerProcess] = {}
-        self._idle: dict[str, WorkerProcess] = {}  # by case, the one that was busy last at the end
+        self._idle: dict[str, WorkerProcess] = {}  # by case, least recently used first
         self._spare: WorkerProcess | None = None
         self._set_timer, self._stop = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._oversee, name="tasks", daemon=True)
@@ -75,7 +75,7 @@ class Tasks:
         self._thread.start()
 
     def close(self) -> None:
-        """End every process; what was not finished is cut off."""
+        """End every process; unfinished tasks are marked as interrupted."""
         self._stop.set()
         self._set_timer.set()
         if self._thread.is_alive():
@@ -83,14 +83,14 @@ class Tasks:
         self._after_restart()
 
     def start(self, case: Case, kind: str, **options: Any) -> Task:
-        """Put work in the queue; refused where its owner has too much there."""
+        """Queue a task; refused if its owner has too many waiting."""
         if case.gone is not None:
             raise Gone(case.gone)
         with self._lock:
             self.cases.of(case.owner, case.id)  # it may have been removed meanwhile
             owners = Counter(self._owner(task) for task in self._waiting)
             if owners[case.owner] >= self.settings.waiting or owners.total() >= self.settings.waiting_all:
-                raise LimitExceeded("too much work is waiting already; try again when some of it is done")
+                raise LimitExceeded("too many tasks are waiting already; try again when some of them are done")
             number = 1 + max((task.number for task in self.history(case)), default=0)
             task = Task(case.id, number, kind, options, made=time.time())
             self._forget(case, kind)
@@ -100,11 +100,9 @@ class Tasks:
         return task
 
     def status(self, case: Case, number: int | None = None) -> Task | None:
-        """How far it is; the last one started where no number is given."""
+        """Return a task with its progress; without a number, the last one started."""
         if number is None:
-            number = max(
-                (int(place.stem) for place in (case.folder / "tasks").glob("*.json") if place.stem.isdigit()), default=0
-            )
+            number = max(_numbers(case), default=0)
         record = read_json(case.folder / "tasks" / f"{number}.json")
         if record is None:
             return None
@@ -114,28 +112,28 @@ class Tasks:
         return task
 
     def history(self, case: Case) -> list[Task]:
-        """All tasks of a case, the oldest first."""
+        """Return all tasks of a case, oldest first."""
         return [task for number in sorted(_numbers(case)) if (task := self.status(case, number)) is not None]
 
     def last(self, case: Case, kind: str) -> Task | None:
-        """The newest task of a kind."""
+        """Return the newest task of a kind."""
         return next((task for task in reversed(self.history(case)) if task.kind == kind), None)
 
     def result(self, case: Case, task: Task | None) -> Any:
-        """What came of a task that is done, as its worker wrote it."""
+        """Return the result of a finished task as its worker wrote it."""
         return None if task is None or task.state != DONE else read_json(case.folder / "tasks" / f"{task.number}.result.json")
 
     def find_result(self, case: Case, kind: str) -> Any:
-        """What came of the newest task of a kind, or a sentence why there is nothing."""
+        """Return the result of the newest task of a kind; refused with a sentence if there is none."""
         task = self.last(case, kind)
         if task is None:
-            raise NotReady(f"nobody has asked for this yet ({kind})")
+            raise NotReady(f"no task of the kind '{kind}' was started yet; start it first")
         if task.state != DONE:
-            raise NotReady(task.sentence or f"this is not done: {task.words}")
+            raise NotReady(task.sentence or f"the task is not done: {task.words}")
         return self.result(case, task)
 
     def cancel(self, case: Case, number: int | None = None) -> None:
-        """End one task of a case, or all of them with the process that keeps its table."""
+        """Cancel one task of a case, or all of them and the idle process of the case."""
         with self._lock:
             for task in [task for task in self._waiting if task.case == case.id and number in (None, task.number)]:
                 self._waiting.remove(task)
@@ -149,13 +147,13 @@ class Tasks:
         self._set_timer.set()
 
     def remove(self, case: Case) -> None:
-        """End all work on a case and delete everything of it."""
+        """Cancel all tasks of a case and delete its folder."""
         with self._lock:
             self.cancel(case)
             self.cases.remove(case)
 
     def expire(self) -> None:
-        """Remove cases that nobody touched for long and nobody works on."""
+        """Remove cases that are expired and have no task."""
         for case in self.cases.list_expired():
             with self._lock:
                 busy = [task.case for task in self._waiting] + [id for id, _ in self._running]
@@ -169,8 +167,8 @@ class Tasks:
                     self._collect()
                     self._dispatch()
                     self._dismiss()
-                except Exception as error:  # a full disk, for one: others' work must go on when there is room again
-                    log.error("%s while looking after tasks", type(error).__name__)
+                except Exception as error:  # such as a full disk: other tasks must continue when there is room again
+                    log.error("%s while managing tasks", type(error).__name__)
                 busy = bool(self._running or self._waiting)
             self._set_timer.wait(TICK if busy else 1.0)
             self._set_timer.clear()
@@ -189,7 +187,7 @@ class Tasks:
             self._running[case.id, task.number] = process
 
     def _process(self, case: Case) -> WorkerProcess:
-        """The one that has its table already, or the spare one, or a new one."""
+        """Return the process that holds the table already, or the spare one, or a new one."""
         idle = self._idle.pop(case.id, None)
         if idle is not None and idle.alive:
             return idle
@@ -197,7 +195,7 @@ class Tasks:
         return spare if spare is not None and spare.alive else WorkerProcess(self.settings)
 
     def _dismiss(self) -> None:
-        """End processes that nobody needed for a while, and have one ready for the next case."""
+        """End processes that were idle for long, and keep one ready for the next case."""
         late = time.time() - self.settings.idle_for
         for id, process in list(self._idle.items()):
             if process.since < late or not process.alive or len(self._idle) > self.settings.idle:
@@ -206,13 +204,13 @@ class Tasks:
             self._spare = WorkerProcess(self.settings)
 
     def _next(self) -> Task | None:
-        """The oldest task of the owner with the fewest running ones; owners with `each` running wait for one to end."""
+        """Return the oldest task of the owner with the fewest running ones; owners with `each` running tasks wait."""
         busy = Counter(self.cases.by_id(id).owner for id, _ in self._running)
         ready = [task for task in self._waiting if busy[self._owner(task)] < self.settings.each]
         return min(ready, key=lambda task: (busy[self._owner(task)], task.made), default=None)
 
     def _collect(self) -> None:
-        """Tasks that are done, failed, killed or too slow; only the process of one that is done is kept."""
+        """Record tasks that are done, failed, killed or too slow; only the process of one that is done is kept."""
         for (id, number), process in list(self._running.items()):
             case, late = self.cases.by_id(id), time.time() - process.since > self.settings.longest
             found = outcome(case.folder / "tasks", number)
@@ -223,7 +221,7 @@ class Tasks:
                 self._idle[id] = process
             else:
                 process.end()
-                found = outcome(case.folder / "tasks", number)  # written in its last moment
+                found = outcome(case.folder / "tasks", number)  # it may have finished just before its end
             task = self.status(case, number)
             assert task is not None
             why = TOO_LONG.format(minutes=self.settings.longest / 60) if late else ENDED
@@ -235,7 +233,7 @@ class Tasks:
         self._save(case, replace(task, state=state, words=state, share=share, sentence=sentence, ended=time.time()))
 
     def _forget(self, case: Case, kind: str) -> None:
-        """Only the newest tasks of a kind are remembered: a page may ask for hundreds of small ones."""
+        """Keep only the newest tasks of a kind: a page may start hundreds of small ones."""
         for task in [task for task in self.history(case) if task.kind == kind and task.over][:-REMEMBERED]:
             for place in (case.folder / "tasks").glob(f"{task.number}.*"):
                 place.unlink(missing_ok=True)
@@ -250,14 +248,14 @@ class Tasks:
         return self.cases.by_id(task.case)
 
     def _after_restart(self) -> None:
-        """Nothing runs now: say so of what was running, and delete the tables of cases without a release."""
+        """Mark tasks as interrupted, since none runs now, and delete the tables of cases without a release."""
         for case in self.cases.all():
             for task in self.history(case):
-                bare = task if case.finished else replace(task, options={})  # what was asked may have cells in it
+                bare = task if case.finished else replace(task, options={})  # options may contain cells
                 self._save(case, bare)
                 if not task.over:
                     self._over(case, bare, state=INTERRUPTED, sentence=STOPPED if case.finished else CUT_OFF)
-            for place in case.folder.glob(".*"):  # what a release was being written into
+            for place in case.folder.glob(".*"):  # folders of unfinished releases
                 shutil.rmtree(place, ignore_errors=True)
             if not case.finished and case.gone is None:
                 self.cases.delete_data(case, CUT_OFF)
@@ -268,8 +266,8 @@ def _numbers(case: Case) -> list[int]:
 
 
 def outcome(folder: Path, number: int) -> dict[str, str] | None:
-    """What a worker has written of a task: its result, or a sentence why there is none; None as long as there is neither."""
+    """Return the state that a worker has written for a task, with a sentence if it failed; None if there is none yet."""
     if (folder / f"{number}.result.json").is_file():
         return {"state": DONE}
-    said = read_json(folder / f"{number}.failed.json")
-    return None if said is None else {"state": FAILED, "sentence": said["sentence"]}
+    failure = read_json(folder / f"{number}.failed.json")
+    return None if failure is None else {"state": FAILED, "sentence": failure["sentence"]}

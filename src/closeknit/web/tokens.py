@@ -1,4 +1,4 @@
-"""Who may come in: a file with one token a user, and logins that last a while. Only digests are kept in memory."""
+"""Tokens, single-use codes and login cookies. Only their digests are kept in memory."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pathlib import Path
 from closeknit.core.errors import BadInput
 from closeknit.web.settings import Settings
 
-SHORTEST = 20  # signs of a token
+SHORTEST = 20  # characters of a token
 NAME = re.compile(r"[A-Za-z0-9][\w.@-]{0,63}")
-ALONE = "you"  # the only user of one's own machine
+ALONE = "you"  # the only user of `closeknit ui`
 
 
 def digest(secret: str) -> bytes:
-    """What is kept and compared instead of a secret."""
+    """Return the digest that is stored and compared instead of a token, code or cookie."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
 
 
 def read_tokens(file: Path) -> dict[str, bytes]:
-    """Users and the digests of their tokens, from lines `name: token`; others must not be able to read the file.
+    """Return users and the digests of their tokens from lines `name: token`; a file that others can read is refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -44,19 +44,21 @@ def read_tokens(file: Path) -> dict[str, bytes]:
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"the tokens cannot be read ({error})", file=file, right="name a file of lines 'name: token'") from None
     if mode & 0o077:
-        raise BadInput(f"others may read it (mode {mode:o})", file=file, right="make it private: chmod 600")
+        raise BadInput(f"other users can read it (mode {mode:o})", file=file, right="make it private: chmod 600")
     tokens: dict[str, bytes] = {}
     for row, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
             continue
         name, sign, token = (part.strip() for part in line.partition(":"))
         if not sign or not NAME.fullmatch(name) or name in tokens:
-            raise BadInput("this is not a line 'name: token' of a new user", file=file, row=row, right="write ann: TOKEN")
+            raise BadInput("this is not a line 'name: token' with a new name", file=file, row=row, right="write ann: TOKEN")
         if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
-            right = f"use at least {SHORTEST} drawn signs, such as those of 'openssl rand -hex 24'"
-            raise BadInput(f"the token of {name} is short or odd", file=file, row=row, right=right)
+            right = f"use at least {SHORTEST} random characters, such as those of 'openssl rand -hex 24'"
+            raise BadInput(
+                f"the token of {name} is too short, or has spaces or unusual characters", file=file, row=row, right=right
+            )
         if digest(token) in tokens.values():
-            raise BadInput(f"{name} has the token of another user", file=file, row=row, right="draw one for each")
+            raise BadInput(f"{name} has the token of another user", file=file, row=row, right="generate one for each user")
         tokens[name] = digest(token)
     if not tokens:
         raise BadInput("there is no token in it", file=file, right="write a line 'name: token' for each user")
@@ -64,7 +66,7 @@ def read_tokens(file: Path) -> dict[str, bytes]:
 
 
 class Logins:
-    """Tokens, one-time codes and cookies; whoever shows one of them is its owner.
+    """Valid tokens, single-use codes and cookies, each with its owner.
 
     >>> logins = Logins(Settings(home=Path("cases")))
     >>> code = logins.code()
@@ -80,24 +82,24 @@ class Logins:
         self._cookies: dict[bytes, tuple[str, float]] = {}
 
     def code(self) -> str:
-        """A one-time code for the address that is opened on one's own machine."""
+        """Return a new single-use code for the login link."""
         code = secrets.token_urlsafe(32)
         self._codes[digest(code)] = time.monotonic() + self._settings.code
         return code
 
     def enter(self, code: str) -> str | None:
-        """A cookie for a code, once."""
+        """Exchange a code for a cookie, once."""
         with self._lock:
             until = self._codes.pop(digest(code), 0.0)
         return self._cookie(ALONE) if until > time.monotonic() else None
 
     def login(self, token: str) -> str | None:
-        """A cookie for a token."""
+        """Exchange a token for a cookie."""
         owner = self.by_token(token)
         return None if owner is None else self._cookie(owner)
 
     def by_token(self, token: str) -> str | None:
-        """The user of a token; every token is compared, each in constant time."""
+        """Return the user of a token; every token is compared, each in constant time."""
         given, found = digest(token), None
         for name, kept in self._tokens.items():
             if hmac.compare_digest(given, kept):
@@ -105,12 +107,12 @@ class Logins:
         return found
 
     def by_cookie(self, cookie: str) -> str | None:
-        """Who logged in."""
+        """Return the user of a cookie."""
         owner, until = self._cookies.get(digest(cookie), (None, 0.0))
         return owner if until > time.monotonic() else None
 
-    def leave(self, cookie: str) -> None:
-        """The cookie is good no longer."""
+    def logout(self, cookie: str) -> None:
+        """Invalidate the cookie."""
         self._cookies.pop(digest(cookie), None)
 
     def _cookie(self, owner: str) -> str:

@@ -1,7 +1,7 @@
 """The process of a case: `python -m closeknit.web.worker LIMITS`, with a line on standard input for each task.
 
-It keeps the table in memory from one task to the next, so that a page that asks for a little does not read it anew.
-Whatever goes wrong becomes one sentence in a file; nothing is printed, because an error of a library may have cells in it.
+It keeps the table in memory between tasks, so that short tasks of a page do not read it again. Every error becomes one
+sentence in a file; nothing is printed, because the error of a library may contain cells.
 """
 
 from __future__ import annotations
@@ -27,54 +27,54 @@ from closeknit.web.cases import Case
 from closeknit.web.desk.table_preview import Limits
 from closeknit.web.page_tasks import PAGE_KINDS
 
-EACH = 0.1  # seconds between two notes of progress
-FULL = "the table does not fit into the memory that this server gives; try fewer rows or columns"
-BROKEN = "something went wrong inside closeknit ({name}); this is a fault of the program, not of your table"
+EACH = 0.1  # seconds between two updates of the progress
+FULL = "the table does not fit into the memory that this server allows; try fewer rows or columns"
+BROKEN = "closeknit failed ({name}); this is a fault of the program, not of your table"
 
 
 def main() -> None:
-    """Wait for a task, do it, and wait for the next one of the same case."""
-    given = json.loads(sys.argv[1])
-    memory, limits = given.pop("memory"), Limits(**given)
+    """Run tasks of a case, one after the other."""
+    options = json.loads(sys.argv[1])
+    memory, limits = options.pop("memory"), Limits(**options)
     os.umask(0o077)
-    os.nice(5)  # whoever asks how far it is goes first
+    os.nice(5)  # the server, which answers requests, has priority
     die_with_parent()
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
-    if lines.empty():  # nobody waits
+    if lines.empty():  # no task waits yet
         warm()
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core would be a copy of the table
     while True:
-        told = json.loads(lines.get())
-        work(Path(told["folder"]), told["task"], limits)
+        line = json.loads(lines.get())
+        work(Path(line["folder"]), line["task"], limits)
 
 
 def work(folder: Path, number: int, limits: Limits) -> None:
-    """Do a task of the case in this folder; its result or the reason why there is none is written beside it."""
+    """Run a task of the case in this folder, and write its result or the reason of its failure next to it."""
     place = folder / "tasks"
     task = json.loads((place / f"{number}.json").read_text(encoding="utf-8"))
     case = Case.read(folder)
-    name, said = f"{number}.failed.json", None
+    name, record = f"{number}.failed.json", None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             do = (KINDS | PAGE_KINDS)[task["kind"]]
-            with with_compiling(Progress(place / f"{number}.progress")) as tell:
-                said = do(case, task["options"], limits, tell)
+            with with_compiling(Progress(place / f"{number}.progress")) as progress:
+                record = do(case, task["options"], limits, progress)
             name = f"{number}.result.json"
     except CloseknitError as error:
-        said = {"sentence": without_places(str(error), case), "status": error.status}
+        record = {"sentence": without_places(str(error), case), "status": error.status}
     except MemoryError:
-        said = {"sentence": FULL, "status": 2}
+        record = {"sentence": FULL, "status": 2}
     except Exception as error:
         full = _is_full() or "start new thread" in str(error)
-        said = {"sentence": FULL if full else BROKEN.format(name=type(error).__name__), "status": 3}
-    write_whole(place / name, json.dumps(said, allow_nan=False).encode(), 0o600)
+        record = {"sentence": FULL if full else BROKEN.format(name=type(error).__name__), "status": 3}
+    write_whole(place / name, json.dumps(record, allow_nan=False).encode(), 0o600)
 
 
 class Progress:
-    """Notes what is being done and the share of it that is done, a few times a second."""
+    """Writes the current step and the share of the work done, a few times a second."""
 
     def __init__(self, place: Path) -> None:
         self._place, self._last, self._words = place, 0.0, ""
@@ -83,13 +83,13 @@ class Progress:
         if what == self._words and time.monotonic() - self._last < EACH:
             return
         self._last, self._words = time.monotonic(), what
-        beside = self._place.with_suffix(".progress-new")
-        beside.write_text(json.dumps({"words": what, "share": min(1.0, max(0.0, float(share)))}), encoding="utf-8")
-        os.replace(beside, self._place)
+        new = self._place.with_suffix(".progress-new")
+        new.write_text(json.dumps({"words": what, "share": min(1.0, max(0.0, float(share)))}), encoding="utf-8")
+        os.replace(new, self._place)
 
 
 def without_places(sentence: str, case: Case) -> str:
-    """A sentence that speaks of the table by the name its owner gave it, and never of a folder of the server.
+    """Return a sentence with the owner's name of the table instead of folders of the server.
 
     >>> case = Case("0", "ann", "people.csv", ".csv", 0, folder=Path("home/0"))
     >>> without_places("home/0/table.csv, row 2: bad", case)
@@ -97,21 +97,21 @@ def without_places(sentence: str, case: Case) -> str:
     >>> without_places(f"{Path('home/0').resolve()}/out/release.csv: no space is left", case)
     'out/release.csv: no space is left'
     """
-    for place in (case.table.resolve(), case.table):  # the longer one first, since it may hold the other
+    for place in (case.table.resolve(), case.table):  # the longer one first, since it may contain the other
         sentence = sentence.replace(str(place), case.name)
     for folder in (case.folder.resolve(), case.folder):
         sentence = sentence.replace(f"{folder}/", "")
-    return sentence.encode("utf-8", "replace").decode()  # half a sign, which JSON may name, would break every answer
+    return sentence.encode("utf-8", "replace").decode()  # a lone surrogate, which JSON can write, would break every answer
 
 
 def die_with_parent() -> None:
-    """Also while a compiled loop lets no other thread run: a server that was killed leaves no worker behind."""
+    """End this process with the server, even if it is killed and even during a compiled loop."""
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG of Linux; elsewhere the closed input does it
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG on Linux; elsewhere `_listen` ends the process
 
 
 def _is_full() -> bool:
-    """Whether hardly any memory is left: libraries have other errors for that than `MemoryError`."""
+    """Whether hardly any memory is left: some libraries raise other errors than `MemoryError`."""
     limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
@@ -121,17 +121,17 @@ def _is_full() -> bool:
 
 
 def warm() -> None:
-    """Load what draws the charts of a report, which takes longer than anything else."""
+    """Load the chart renderer, the slowest import."""
     from closeknit.report.charts import bars
 
     bars([{"name": "a", "value": 1.0}], value="b", title="c", most=1)
 
 
 def _listen(lines: queue.SimpleQueue[bytes]) -> None:
-    """Lines as they come; the end of the input is the end of the server."""
+    """Pass on lines as they arrive; the input ends with the server."""
     for line in sys.stdin.buffer:
         lines.put(line)
-    os._exit(0)  # an ordinary end may abort on a thread of a library that is just starting
+    os._exit(0)  # an ordinary exit may abort on a library's thread that is just starting
 
 
 if __name__ == "__main__":

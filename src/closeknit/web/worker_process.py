@@ -1,4 +1,4 @@
-"""`WorkerProcess`: a process for the tasks of one case, started before there is one, so that its imports are over by then."""
+"""`WorkerProcess`: a process for the tasks of one case, started ahead of time because its imports are slow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from closeknit.web.settings import Settings
 
 
 class WorkerProcess:
-    """Waits for lines on its standard input and does what they say; it ends when that input is closed."""
+    """Takes tasks as lines on standard input; it ends when that input is closed."""
 
     def __init__(self, settings: Settings) -> None:
         limits = {"memory": settings.memory, "unpacked": settings.unpacked, "rows": settings.rows, "columns": settings.columns}
@@ -23,32 +23,32 @@ class WorkerProcess:
             [sys.executable, "-m", "closeknit.web.worker", json.dumps(limits)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,  # a library may complain with cells in it
+            stderr=subprocess.DEVNULL,  # messages of a library may contain cells
             cwd=settings.home,
-            start_new_session=True,  # a group of its own, which is ended as one
+            start_new_session=True,  # a process group of its own, which is killed as one
         )
         self.since = time.time()
 
     def give(self, folder: Path, number: int) -> None:
-        """A task; from now on its time counts."""
+        """Hand over a task and start its clock."""
         assert self._process.stdin is not None
         self.since = time.time()
-        with contextlib.suppress(BrokenPipeError):  # it was killed: this is found out when it is collected
+        with contextlib.suppress(BrokenPipeError):  # the process was killed: `Tasks` notices that later
             self._process.stdin.write(json.dumps({"folder": str(folder), "task": number}).encode() + b"\n")
             self._process.stdin.flush()
 
     @property
     def alive(self) -> bool:
-        """Whether it still works or waits."""
+        """Whether the process still runs."""
         return self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """Its number in the system."""
+        """The id of the process."""
         return self._process.pid
 
     def end(self) -> None:
-        """At once, with all that it has started."""
+        """Kill the process with its children."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

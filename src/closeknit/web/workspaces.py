@@ -1,4 +1,4 @@
-"""Where `closeknit ui` keeps tables: a private folder that goes with it, and with the next start if it was killed."""
+"""The folders of the server. That of `closeknit ui` is deleted at its end, or at the next start if it was killed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from closeknit.core.errors import BadInput
 
 @contextmanager
 def open_temporary_workspace(parent: Path | None = None) -> Iterator[Path]:
-    """A folder as long as it is needed. Whoever uses one holds its lock, so one without a holder was left by a killed server.
+    """Yield a folder that is deleted at the end. A server locks its folder, so an unlocked one is left from a killed server.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with open_temporary_workspace(Path(folder)) as home:
@@ -44,10 +44,10 @@ def open_temporary_workspace(parent: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def open_workspace(home: Path) -> Iterator[Path]:
-    """A folder that outlives the server; one server at a time."""
+    """Yield a folder that persists; one server at a time may use it."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if stat.S_IMODE(home.stat().st_mode) & 0o077:
-        raise BadInput("others may look into this folder", file=home, right="make it private: chmod 700")
+        raise BadInput("other users can read this folder", file=home, right="make it private: chmod 700")
     lock = _lock_folder(home)
     if lock is None:
         raise BadInput("another server uses this folder", file=home, right="stop it, or choose another folder")
@@ -66,7 +66,7 @@ def _remove_left(folder: Path) -> None:
 
 
 def _lock_folder(folder: Path) -> int | None:
-    """The system lets go of it even if the process is killed. None where another holds it."""
+    """Lock a folder; the system releases the lock even if the process is killed. None if another process holds it."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""`suggest`: a guess at what each column is, with its reason, and a recipe made of it for a person to correct."""
+"""`suggest`: a suggested role and kind of each column with the reason, and a recipe for the user to correct."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from closeknit.core.schema import Schema
 
 @dataclass(frozen=True)
 class Guess:
-    """What a column seems to be: `kind` is the name of its kind, empty where the role needs none."""
+    """The suggested role and kind of a column; `kind` is empty if the role needs none."""
 
     role: str
     kind: str
@@ -29,23 +29,33 @@ class Guess:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A schema that fits the table, and why. Nothing in it was decided by anybody yet."""
+    """A suggested schema of a table, with reasons. The user decides.
+
+    Args:
+        schema: The suggested schema.
+        reasons: The suggestion for each column with its reason.
+        rows: Number of rows of the table.
+        doubtful_markers: Missing-value codes that may be values.
+        with_missing: Columns with missing cells.
+        snap_costs: Loss that snapping would add to columns of whole numbers.
+        csv: Format of the file, if it is unusual.
+    """
 
     schema: Schema
     reasons: dict[str, Guess]
     rows: int
     doubtful_markers: tuple[str, ...] = ()
     with_missing: tuple[str, ...] = ()
-    snap_costs: Mapping[str, float] = field(default_factory=dict)  # loss that snapping would add to columns of whole numbers
-    csv: Mapping[str, Any] = field(default_factory=dict)  # how the file is written, where that is not usual
+    snap_costs: Mapping[str, float] = field(default_factory=dict)
+    csv: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def unsure(self) -> list[str]:
-        """Columns that need a look most."""
+        """Columns that the user should check first."""
         return [name for name, guess in self.reasons.items() if not guess.sure]
 
     def to_recipe(self, path: str, csv: Mapping[str, Any] | None = None) -> str:
-        """An editable recipe for the table in this file; `csv` says how the file is written, where the suggestion does not.
+        """Return an editable recipe for the table at `path`; `csv` overrides the format of the file.
 
         >>> table = Columns.of({"name": ["Ann", "Bob"], "age": [41, 30], "disease": ["flu", "gout"]})
         >>> print(suggest(table).to_recipe("patients.csv").split("schema:")[1])
@@ -101,7 +111,7 @@ def _guess(seen: Profile) -> tuple[Guess, Kind]:
 
 
 def _note_spellings(seen: Profile) -> str:
-    """A remark on look-alike values: numbers and dates are read by value, whatever their spelling."""
+    """Return a remark on look-alike values; numbers and dates are compared by value anyway."""
     if seen.spellings is None:
         return ""
     value, many = seen.spellings
@@ -109,7 +119,7 @@ def _note_spellings(seen: Profile) -> str:
 
 
 def _doubt_repeated(guess: Guess, seen: Profile) -> Guess:
-    """An identifier that repeats is never sure: `anonymize` refuses it until somebody declares whose rows these are."""
+    """Mark an identifier that repeats as unsure: `anonymize` refuses it until the user declares whose rows these are."""
     if guess.role != "identifier" or seen.rows == seen.distinct:
         return guess
     reason = (

@@ -1,4 +1,4 @@
-"""What kind a column is, from its values first and its name second."""
+"""The kind of a column, from its values first and its name second."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import BadValue, Flat, Kind, Numeric, Prefix
 from closeknit.core.steps import PARTS, has_decimals, propose_step
 
-FEW = 10  # at most so many different whole numbers look like codes
-MANY = 100  # more categories than this deserve a node for the rare ones
-TOO_MANY = 1000  # and more than this deserve a hierarchy made by hand
-MOSTLY = 0.9  # this share of the rows decides; the rest is named
+FEW = 10  # up to this many different whole numbers look like codes
+MANY = 100  # more categories than this need a node for the rare ones
+TOO_MANY = 1000  # and more than this need a hierarchy written by hand
+MOSTLY = 0.9  # share of the rows that decides; exceptions are reported
 
 _DAY = re.compile(r"(\d{4}([-./])\d\d?\2\d\d?|\d\d?([./-])\d\d?\3\d{4})([T ].*)?")
 _COARSER = {"month": re.compile(r"\d{4}-\d\d"), "quarter": re.compile(r"\d{4}-Q[1-4]")}
@@ -35,7 +35,7 @@ _MONEY = re.compile(r"[$€£+-]?\s?\d[\d.,' ]*\s?[%€$£]?")
 
 
 class KindGuess(NamedTuple):
-    """A kind, why, and whether it can be anything else."""
+    """A kind, the reason, and whether it is certain."""
 
     kind: Kind
     reason: str
@@ -43,7 +43,7 @@ class KindGuess(NamedTuple):
 
 
 def guess_kind(seen: Profile) -> KindGuess:
-    """The kind of a column; it reads every value that occurs, or says which one it does not read.
+    """Guess the kind of a column; the reason names a value that this kind cannot read.
 
     >>> from closeknit.core.columns import Columns
     >>> from closeknit.api.suggestion.profile import profile_of
@@ -60,7 +60,7 @@ def guess_kind(seen: Profile) -> KindGuess:
 
 
 def _guess_native(seen: Profile) -> KindGuess | None:
-    """Dates and booleans that come as such."""
+    """Recognize typed dates and booleans."""
     if seen.values.dtype.kind == "b":
         return KindGuess(Flat(), "true and false", True)
     if seen.values.dtype.kind != "M":
@@ -71,7 +71,7 @@ def _guess_native(seen: Profile) -> KindGuess | None:
 
 
 def _codes(seen: Profile) -> KindGuess | None:
-    """Codes whose first characters say most."""
+    """Recognize codes whose first characters are the most significant."""
     texts, whole = seen.texts, seen.values.dtype.kind in "iu"
     if seen.values.dtype.kind not in "Oiu":
         return None
@@ -107,7 +107,7 @@ def _dates(seen: Profile) -> KindGuess | None:
 
 
 def _days(texts: list[str], seen: Profile) -> KindGuess:
-    """Days or date-times in the format that they show; where day and month cannot be told apart, a person has to say it."""
+    """Recognize days or date-times by their format; if day and month are ambiguous, the user has to decide."""
     try:
         format = detect_format(texts)
     except BadValue as bad:
@@ -138,8 +138,8 @@ def _numbers(seen: Profile) -> KindGuess | None:
     nominal = seen.match_word(CODES) is not None
     few = seen.distinct <= FEW and seen.distinct * 5 <= seen.rows
     if whole and not fault and (nominal or few) and not seen.match_word(COUNTS):
-        why = "few different" if few else "its name speaks of codes"
-        return KindGuess(Flat(), f"{reason}: {why}, so perhaps codes; numeric if their order means something", False)
+        why = "few different" if few else "its name suggests codes"
+        return KindGuess(Flat(), f"{reason}: {why}, so perhaps codes; numeric if their order has a meaning", False)
     return KindGuess(Numeric(), reason, not fault)
 
 
@@ -155,12 +155,12 @@ def _categories(seen: Profile) -> KindGuess:
 
 
 def refine_kind(guess: KindGuess, seen: Profile) -> KindGuess:
-    """What only a quasi-identifier needs: a step for decimals and long tails, a node for the rare of many categories."""
+    """Refine the kind of a quasi-identifier: a step for decimals and long tails, a node for rare categories."""
     if isinstance(guess.kind, Numeric) and guess.sure:
         step = _step(seen)
         if step is None:
             return guess
-        use = "its ranges end at multiples of the step" if has_decimals(_floats(seen)) else "the step serves snap"
+        use = "its ranges end at multiples of the step" if has_decimals(_floats(seen)) else "the step is used by snap"
         return guess._replace(kind=Numeric(step=step), reason=f"{guess.reason}; {use}")
     if not isinstance(guess.kind, Flat) or seen.distinct <= MANY or not guess.sure:
         return guess
@@ -174,7 +174,7 @@ def refine_kind(guess: KindGuess, seen: Profile) -> KindGuess:
 
 
 def _step(seen: Profile) -> float | None:
-    """The step of decimals and of whole numbers with a long tail or many values; None for a short list of whole numbers."""
+    """Return the step of decimals and of whole numbers with a long tail or many values; None for few whole numbers."""
     numbers, step = _floats(seen), _propose_step(seen)
     if step is None or has_decimals(numbers):
         return step
@@ -189,7 +189,7 @@ def _propose_step(seen: Profile) -> float | None:
 
 
 def snap_cost(kind: Kind, seen: Profile) -> float | None:
-    """About how much loss a column of whole numbers gains if its ranges end at steps: a range grows by a step on average.
+    """Estimate the loss added to a column of whole numbers if its ranges end at steps: a range grows by a step on average.
 
     >>> from closeknit.core.columns import Columns
     >>> from closeknit.api.suggestion.profile import profile_of
@@ -205,7 +205,7 @@ def snap_cost(kind: Kind, seen: Profile) -> float | None:
 
 
 def _fault(kind: Kind, seen: Profile) -> str:
-    """What the kind does not read of this column: the first such value and its row; empty if it reads everything."""
+    """Return the first value that the kind cannot read, with its row; empty if it reads everything."""
     try:
         kind.bind(seen.values)
     except BadValue as bad:
@@ -221,9 +221,9 @@ def _floats(seen: Profile) -> NDArray[np.float64]:
 
 
 def _share(seen: Profile, pattern: re.Pattern[str]) -> float:
-    """Share of the rows whose value has this form."""
+    """Return the share of the rows whose value matches a pattern."""
     sample = seen.texts[:: max(seen.distinct // TOO_MANY, 1)]
-    if not any(pattern.fullmatch(text) for text in sample):  # most patterns fit nothing, and some columns are long
+    if not any(pattern.fullmatch(text) for text in sample):  # most patterns match nothing, and some columns are long
         return 0.0
     fits = np.array([pattern.fullmatch(text) is not None for text in seen.texts])
     return float(seen.counts[fits].sum()) / seen.rows

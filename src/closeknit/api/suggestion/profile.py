@@ -1,4 +1,4 @@
-"""`Profile`: what can be seen of one column without knowing what it is: its name in words, its values, its missing markers."""
+"""`Profile` of a column whose role is unknown: the words of its name, its values, its missing-value codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from closeknit.core.domain import NUMBER_TEXT
 from closeknit.core.folding import first_alike
 from closeknit.core.kinds import texts_of
 
-# Signs that stand for nothing in any column, and words that do so in a column of numbers or dates.
+# Missing-value codes of any column, and of columns of numbers or dates.
 SIGNS = frozenset(["", "?", "-", "--", ".", "na", "n/a", "#n/a", "n.a.", "nan", "null", "nil"])
 WORDS = frozenset(["unknown", "missing", "unk", "not known", "not available", "not recorded", "not reported"])
 WORDS_IN_NUMBERS = WORDS | {"none", "no", "x"}
@@ -23,7 +23,7 @@ WORDS_IN_NUMBERS = WORDS | {"none", "no", "x"}
 
 @dataclass(frozen=True)
 class Profile:
-    """A column under its name; `used` are the positions of the distinct values that occur and are not missing markers."""
+    """A column and its name; `used` are the positions of the distinct values that occur and are not missing-value codes."""
 
     name: str
     column: Column
@@ -33,7 +33,7 @@ class Profile:
 
     @cached_property
     def values(self) -> NDArray[np.generic]:
-        """Distinct values, without missing markers."""
+        """Distinct values, without missing-value codes."""
         return self.column.values[self.used]
 
     @cached_property
@@ -48,7 +48,7 @@ class Profile:
 
     @property
     def rows(self) -> int:
-        """Rows that have a value."""
+        """Rows with a value."""
         return int(self.counts.sum())
 
     @property
@@ -63,12 +63,12 @@ class Profile:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The name in lower-case words: `HomeZip_code` is home, zip, code."""
+        """The name in lower-case words: home, zip and code for `HomeZip_code`."""
         spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", self.name)
         return tuple(re.findall(r"[^\W_]+", spaced.lower()))
 
     def match_word(self, vocabulary: Collection[str]) -> str | None:
-        """The first word of the name (or all words together) that the vocabulary knows."""
+        """Return the first word of the name (or all words together) that is in the vocabulary."""
         for word in (*self.words, "".join(self.words)):
             for form in (word, word if word.endswith("ss") else word.removesuffix("s")):
                 if form in vocabulary:
@@ -77,7 +77,7 @@ class Profile:
 
     @cached_property
     def spellings(self) -> tuple[str, int] | None:
-        """The value with the most look-alike spellings, in the most frequent of them, and how many there are.
+        """The value with the most look-alike spellings, in its most frequent spelling, and their number.
 
         >>> from closeknit.core.columns import Columns
         >>> cells = Columns.of({"ill": ["flu", "flu", "Flu", "flu ", "gout"]})["ill"]
@@ -91,12 +91,12 @@ class Profile:
         return self.texts[mine[np.argmax(self.counts[mine])]], len(mine)
 
     def first_row(self, index: int) -> int:
-        """The first row (from 1) with this distinct value."""
+        """Return the first row (from 1) with this distinct value."""
         return self.column.first_row(int(self.used[index]))
 
 
 def profile_of(name: str, column: Column) -> Profile:
-    """Look at a column; markers are spelled as they occur.
+    """Profile a column; missing-value codes are spelled as they occur.
 
     >>> from closeknit.core.columns import Columns
     >>> seen = profile_of("HomeZip", Columns.of({"HomeZip": ["02138", "?", "02139", None]})["HomeZip"])

@@ -1,4 +1,4 @@
-"""A suggestion as an editable recipe: every line with its reason, and a mark where nobody can be sure."""
+"""A suggestion as an editable recipe: every line with its reason, and "not sure" where the user should check."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDEST_LINE = 100
 K, T = 6, 0.2
 
 HEAD = """\
-# A recipe for closeknit, guessed from {rows:,} rows. It is private: it stays with the table.
+# A recipe for closeknit, suggested from {rows:,} rows. It is private: do not share it.
 # Read every line, correct what is wrong (first of all where it says "not sure"), then run
 #     closeknit anonymize recipe.yaml -o out/
 # Kinds: numeric, date, prefix, flat, tree: {{node: [leaf, ...]}}, csv: FILE (leaf;parent;...;root).
@@ -26,16 +26,16 @@ HEAD = """\
 NOTES = {
     "identifier": "never published",
     "person": "never published: rows of one person are counted once",
-    "quasi": "generalized: what somebody may know about a person from elsewhere",
+    "quasi": "generalized: an adversary may know it from other sources",
     "sensitive": "published as it is, protected by the guarantees below",
-    "missing": "cells that stand for no value",
+    "missing": "missing-value codes",
 }
 NOT_SURE = "not sure: "
-SNAP = "Ranges of whole numbers end at true values; the next line, without its #, ends them at round steps."
+SNAP = "Ranges of whole numbers end at true values; uncomment the next line to end them at round steps."
 
 
 def recipe_text(suggestion: Suggestion, path: str, csv: Mapping[str, Any]) -> str:
-    """YAML that `Recipe.read` takes as it is."""
+    """Return YAML that `Recipe.read` accepts."""
     blocks = [HEAD.format(rows=suggestion.rows), f"data: {_flow({'path': path, **csv} if csv else path)}\n", "schema:"]
     blocks += [textwrap.indent(block, "  ") for block in _roles(suggestion)]
     blocks += ["", "models:", *(f"  - {line}" for line in _models(suggestion))]
@@ -74,32 +74,32 @@ def _column(suggestion: Suggestion, name: str, kind: Kind) -> str:
 
 
 def _models(suggestion: Suggestion) -> Iterable[str]:
-    yield f"k_anonymity: {{k: {K}}}  # nobody among fewer than {K} rows that look alike"
+    yield f"k_anonymity: {{k: {K}}}  # every row looks like at least {K - 1} others"
     for name, kind in suggestion.schema.sensitive.items():
-        distance, note = "", "knowing the class tells little about the secret"
+        distance, note = "", "the class discloses little about the value"
         if name in suggestion.with_missing and kind.default_distance == "ordered":
-            distance, note = ", distance: equal", "equal, because a missing value has no place in an order"
+            distance, note = ", distance: equal", "equal, because a missing value has no order"
         yield f"t_closeness: {{column: {_flow(name)}, t: {T}{distance}}}  # {note}"
 
 
 def _snapping(suggestion: Suggestion) -> Iterable[str]:
-    """How ranges of whole numbers would end at steps, and what it costs."""
+    """Yield lines that let ranges of whole numbers end at steps, with the added loss."""
     if suggestion.snap_costs:
         costs = ", ".join(f"{_flow(name)} about {cost:.2g}" for name, cost in suggestion.snap_costs.items())
-        yield f"# {SNAP} Loss that this adds: {costs}."
+        yield f"# {SNAP} Added loss: {costs}."
         yield "# form: {generalized: {snap: true}}"
 
 
 def _line(text: str, suggestion: Suggestion, name: str) -> str:
-    """The line with its reason; control characters of a value must not break the comment."""
+    """Return the line with its reason; control characters of a value must not break the comment."""
     guess = suggestion.reasons[name]
     reason = "".join(sign if sign.isprintable() else "?" for sign in guess.reason)
     return f"{text}  # {'' if guess.sure else NOT_SURE}{reason}"
 
 
 def _flow(form: object) -> str:
-    """One line of YAML that may stand anywhere, also inside braces."""
-    strange = isinstance(form, str) and not form.isprintable()
-    style = {"default_style": '"'} if strange else {"allow_unicode": True}
+    """Return one line of YAML that is valid anywhere, also inside braces."""
+    unprintable = isinstance(form, str) and not form.isprintable()
+    style = {"default_style": '"'} if unprintable else {"allow_unicode": True}
     text = yaml.safe_dump([form], default_flow_style=True, sort_keys=False, width=10**9, **style)  # type: ignore[call-overload]
     return str(text).strip()[1:-1]

@@ -1,4 +1,4 @@
-"""Which role a column plays, from its name first and from how often its values repeat second. It never says plain."""
+"""The role of a column, from its name first and from how often its values repeat second; it is never plain."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from closeknit.api.suggestion.vocabulary import (
     SECRET_QUALIFIERS,
 )
 
-ENOUGH = 20  # below so many rows, values that occur once mean nothing
+ENOUGH = 20  # with fewer rows, unique values mean nothing
 NEARLY = 0.95  # distinct values per row of a column that is nearly unique
 
 
 class RoleGuess(NamedTuple):
-    """A role, why, and whether it can be anything else."""
+    """A role, the reason, and whether it is certain."""
 
     role: str
     reason: str
@@ -32,7 +32,7 @@ class RoleGuess(NamedTuple):
 
 
 def guess_role(seen: Profile, kind: KindGuess) -> RoleGuess:
-    """The role of a column, quasi where nothing speaks for another one: that is the careful choice.
+    """Guess the role of a column; without clear evidence it is a quasi-identifier, the careful choice.
 
     >>> from closeknit.core.columns import Columns
     >>> from closeknit.api.suggestion.kind_guesses import guess_kind
@@ -45,7 +45,7 @@ def guess_role(seen: Profile, kind: KindGuess) -> RoleGuess:
 
 
 def _identifier(seen: Profile) -> RoleGuess | None:
-    """By name: names, numbers and keys of people."""
+    """Recognize names, numbers and keys of people by the name of the column."""
     word = seen.match_word(NUMBERS) or seen.match_word(NAMES)
     key = seen.words[-1] if seen.words and seen.words[-1] in KEYS else None
     people = seen.match_word(PEOPLE)
@@ -61,14 +61,14 @@ def _identifier(seen: Profile) -> RoleGuess | None:
 
 
 def _guess_key(seen: Profile, of_people: str | None, called: str) -> RoleGuess | None:
-    """A key that occurs once identifies a row; one that occurs several times says which rows are of one person."""
+    """A unique key identifies a row; one that repeats identifies the rows of one person."""
     share, values = _per_row(seen), f"{seen.distinct:,} values in {seen.rows:,} rows"
     if share == 1 and (of_people or seen.rows >= ENOUGH):
         return RoleGuess("identifier", f"{called}, a different value in every row", True)
     if share >= NEARLY and seen.rows >= ENOUGH:
         return RoleGuess("identifier", f"{called}, {values}", False)
     if of_people or share >= 0.05:
-        reason = f"{called}, {values}: tells which rows are of one person"
+        reason = f"{called}, {values}: equal values are rows of one person"
         return RoleGuess("person", reason, of_people is not None and share >= 0.01)
     return RoleGuess("quasi", f"{called}, but {seen.rows // max(seen.distinct, 1):,} rows share a value", False)
 
@@ -85,7 +85,7 @@ def _secret(seen: Profile) -> RoleGuess | None:
 
 
 def _unique(seen: Profile, kind: KindGuess) -> RoleGuess | None:
-    """By values: text or keys that differ in nearly every row."""
+    """Recognize text or keys that differ in nearly every row."""
     if seen.rows < ENOUGH or _per_row(seen) < NEARLY or kind.kind.name == "date":
         return None
     if kind.kind.name == "flat":
@@ -98,7 +98,7 @@ def _unique(seen: Profile, kind: KindGuess) -> RoleGuess | None:
 
 
 def _counts_rows(seen: Profile) -> bool:
-    """Whole numbers without a gap, each once."""
+    """Whether the values are consecutive whole numbers, each once."""
     if _per_row(seen) < 1:
         return False
     numbers = sorted(float(text) for text in seen.texts)
@@ -111,8 +111,8 @@ def _quasi(seen: Profile) -> RoleGuess:
         return RoleGuess("quasi", f"called '{word}', which others may know", True)
     word = seen.match_word(PERHAPS_SECRET)
     if word:
-        return RoleGuess("quasi", f"called '{word}', perhaps a secret: then sensitive", False)
-    return RoleGuess("quasi", "nothing speaks for another role", False)
+        return RoleGuess("quasi", f"called '{word}', perhaps sensitive", False)
+    return RoleGuess("quasi", "no clear evidence; defaults to quasi-identifier", False)
 
 
 def _per_row(seen: Profile) -> float:

@@ -1,10 +1,10 @@
-"""Words in the names of columns, and what they tell."""
+"""Words in the names of columns that suggest kinds and roles."""
 
 from __future__ import annotations
 
 
 def words(text: str) -> frozenset[str]:
-    """A vocabulary.
+    """Return a vocabulary.
 
     >>> sorted(words("zip plz"))
     ['plz', 'zip']
@@ -30,7 +30,7 @@ KEYS = words("id key nr no ident identifier")
 PEOPLE = words("patient person customer subject user member client employee student participant respondent insured pid")
 OF_PEOPLE = PEOPLE | words("first last full given family middle maiden nick")
 
-# Secrets, words that may speak of one, and words that take nothing away beside one.
+# Words of sensitive columns, of columns that may be sensitive, and qualifiers that do not change that.
 SECRET = words(
     "disease diagnosis diagnose illness icd dx symptom therapy treatment medication drug hiv "
     "salary income wage earnings pay charge bill debt loan balance "
@@ -45,7 +45,7 @@ SECRET_QUALIFIERS = words(
     "code name main primary principal first annual yearly monthly hourly total gross net amount usd eur of in"
 )
 
-# What others may know of a person.
+# What others may know about a person.
 KNOWN = words(
     "age birth born birthday birthdate dob sex gender race zip zipcode postal postcode plz city town county district state "
     "region province country nationality citizenship marital education school degree job profession work workclass employer "

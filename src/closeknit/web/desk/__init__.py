@@ -1,4 +1,4 @@
-"""The logic behind the pages: plain functions over closeknit's own nouns that give records for a page to show.
+"""The logic behind the pages: plain functions over closeknit's types that return records for a page to show.
 
-No web framework is known here. A *draft* is the recipe under way as plain forms; every change gives a new draft.
+This package does not use the web framework. A *draft* is an unfinished recipe as plain forms; every change returns a new one.
 """

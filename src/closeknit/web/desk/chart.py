@@ -1,8 +1,8 @@
-"""The frontier that is pointed at: privacy against loss as SVG in which every point is a link with a title.
+"""The clickable frontier: privacy against loss as SVG in which every point is a link with a title.
 
-It works with the keyboard and under a policy that allows no script: choosing is following a link. The report's own picture
-cannot carry such links (its renderer would put a foreign host in front of them), so this one is drawn here, in the same colours
-and with a sign of its own for each method. Numbers and names of the data are escaped texts, never parts of the drawing.
+It works with the keyboard and without scripts, because choosing a point is following a link. The report's chart renderer would
+prefix such links with a foreign host, so this chart is drawn here, in the same colours and with a shape for each method.
+Numbers and names from the data are escaped texts, never parts of the drawing.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from closeknit.web.desk.table_preview import short
 
 WIDTH, HEIGHT = 640, 380
 LEFT, RIGHT, TOP, BOTTOM = 70, 20, 36, 52
-REACH = 14  # radius around a point that can be hit with a finger
+REACH = 14  # radius of the target around a point, large enough for a finger
 LINE = 20  # height of a line of the legend
 LONGEST = 40
 TICKS = 5
 BLACK = "#000000"
-Scale = Callable[[float], float]
 
 
 def frontier_svg(choices: Choices, link: Callable[[ChoicePoint], str], chosen: int | None = None) -> str:
-    """The picture for a page; `link` gives the address of a point, `chosen` is the number of the one that is taken.
+    """Draw the chart; `link` returns the address of a point, `chosen` is the number of the selected one.
 
     >>> point = ChoicePoint(0, "sabre", {"sabre": {}}, None, None, True, 0.2, 0.4, ("0.2",), 9, 0, 1.0, True, None)
     >>> choices = Choices(100, 100, ("t",), ("t of wage",), "t of wage", False, (point,), 0)
@@ -41,7 +40,7 @@ def frontier_svg(choices: Choices, link: Callable[[ChoicePoint], str], chosen: i
     across = AxisScale([point.loss or 0.0 for point in shown], (LEFT, WIDTH - RIGHT), log=False)
     up = AxisScale([point.level or 0.0 for point in shown], (HEIGHT - BOTTOM, TOP), log=_wide(shown))
     methods = list(dict.fromkeys(point.name for point in shown))
-    colours = [colour if colour != BLACK else "currentColor" for colour in COLOURS]  # black cannot be seen on a dark page
+    colours = [colour if colour != BLACK else "currentColor" for colour in COLOURS]  # black is invisible on a dark page
     signs = {name: (colours[i % len(colours)], i % len(SIGNS)) for i, name in enumerate(methods)}
     parts = [*_axes(across, up, choices), *_steps(shown, across, up, choices.higher_is_safer)]
     parts += [_curve([p for p in shown if p.name == name], across, up, signs[name][0]) for name in methods]
@@ -52,14 +51,14 @@ def frontier_svg(choices: Choices, link: Callable[[ChoicePoint], str], chosen: i
 
 @dataclass(frozen=True)
 class AxisScale:
-    """A scale from values to pixels, with some air at both ends."""
+    """A scale from values to pixels, with padding at both ends."""
 
     values: Sequence[float]
     pixels: tuple[float, float]
     log: bool
 
     def __call__(self, value: float) -> float:
-        """Where a value stands."""
+        """Return the pixel of a value."""
         low, high = self._ends
         first, last = self.pixels
         share = 0.5 if high == low else (self._of(value) - low) / (high - low)
@@ -73,7 +72,7 @@ class AxisScale:
         return math.log10(value) if self.log else value
 
     def ticks(self) -> list[float]:
-        """Round values between both ends, or the ends where nothing round lies between them.
+        """Return round values between both ends, or the ends if there are none.
 
         >>> AxisScale([0.11, 0.42], (0, 100), log=False).ticks()
         [0.2, 0.3, 0.4]
@@ -102,8 +101,8 @@ def _axes(across: AxisScale, up: AxisScale, choices: Choices) -> list[str]:
     parts += [_text(across(tick), HEIGHT - BOTTOM + 18, f"{tick:.4g}", "middle") for tick in across.ticks()]
     parts += [_text(LEFT - 8, up(tick) + 4, f"{tick:.4g}", "end") for tick in up.ticks()]
     safer = "larger" if choices.higher_is_safer else "smaller"
-    parts += ["</g>", _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, "loss (0: as it was, 1: gone)", "middle")]
-    head = f"{short(choices.level, LONGEST)} measured ({safer} is safer)"  # lies across the picture: upright, it would be cut
+    parts += ["</g>", _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, "loss (0: unchanged, 1: all information lost)", "middle")]
+    head = f"{short(choices.level, LONGEST)} measured ({safer} is safer)"  # horizontal: a vertical label would be cut
     return [*parts, _text(8, 18, head)]
 
 
@@ -113,7 +112,7 @@ def _grid(across: AxisScale, up: AxisScale) -> list[str]:
 
 
 def _steps(points: Sequence[ChoicePoint], across: AxisScale, up: AxisScale, higher_is_safer: bool) -> list[str]:
-    """The grey step under the points that no other beats."""
+    """Draw the grey step line through the points on the frontier."""
     front = sorted((point for point in points if point.front), key=lambda point: point.loss or 0.0)
     if len(front) < 2:
         return []
@@ -131,13 +130,13 @@ def _point(
     point: ChoicePoint, across: AxisScale, up: AxisScale, sign: tuple[str, int], address: str, level: str, chosen: bool
 ) -> str:
     requested = f", requested {point.requested}" if point.requested else ""
-    kept = "" if point.ok else " (a guarantee is not met)"
-    said = html.escape(f"{point.name}: {level} {point.level:.4g}, loss {point.loss:.4g}{requested}{kept}", quote=True)
-    taken = ' class="point chosen" aria-current="true"' if chosen else ' class="point"'
+    failed = "" if point.ok else " (a guarantee is not met)"
+    label = html.escape(f"{point.name}: {level} {point.level:.4g}, loss {point.loss:.4g}{requested}{failed}", quote=True)
+    current = ' class="point chosen" aria-current="true"' if chosen else ' class="point"'
     ring = f'<circle class="ring" r="{REACH - 3}" fill="none" stroke-width="2"/>' if chosen else ""
     return (
-        f'<a href="{html.escape(address, quote=True)}" aria-label="{said}"{taken} '
-        f'transform="translate({across(point.loss or 0.0)} {up(point.level or 0.0)})"><title>{said}</title>'
+        f'<a href="{html.escape(address, quote=True)}" aria-label="{label}"{current} '
+        f'transform="translate({across(point.loss or 0.0)} {up(point.level or 0.0)})"><title>{label}</title>'
         f'<circle r="{REACH}" fill="transparent"/>{ring}{_sign(sign, point.front)}</a>'
     )
 
@@ -173,6 +172,6 @@ def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
 
 
 def _svg(height: float, choices: Choices, parts: Sequence[str]) -> str:
-    said = html.escape(f"Privacy against loss: {choices.level} over loss, {len(choices.points)} releases", quote=True)
-    head = f'<svg class="frontier" role="group" aria-label="{said}" viewBox="0 0 {WIDTH} {height:g}"'
+    label = html.escape(f"Privacy against loss: {choices.level} over loss, {len(choices.points)} releases", quote=True)
+    head = f'<svg class="frontier" role="group" aria-label="{label}" viewBox="0 0 {WIDTH} {height:g}"'
     return f'{head} font-family="sans-serif" font-size="13">{"".join(parts)}</svg>'

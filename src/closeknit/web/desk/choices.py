@@ -1,13 +1,12 @@
-"""Which method: those that apply, what each makes of a sample and of all rows, and the draft with the one that was chosen.
+"""The choice of a method: which methods apply, their results on a sample or on all rows, and the draft with the chosen one.
 
-A point is one release that could be made: a method, sometimes with another limit of a guarantee, what it reaches and loses.
-Levels on a sample are not those of the whole table (few rows are farther from their spread), so a page says which it shows.
+A point is one possible release: a method, sometimes with another parameter of a guarantee, its measured level and its loss.
+Levels on a sample differ from those of the whole table (fewer rows match the distribution less), so the page names its source.
 """
 
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,9 +20,9 @@ from closeknit.api.parameter_sweep import choose_sweep, strictness
 from closeknit.api.recipe import Recipe
 from closeknit.core.certificate import model_form
 from closeknit.core.columns import Columns
-from closeknit.core.comparison import Comparison
+from closeknit.core.comparison import Comparison, MethodResult
 from closeknit.core.errors import BadInput
-from closeknit.core.frontier import Frontier, front_of
+from closeknit.core.frontier import Frontier, Point, front_of
 from closeknit.core.method import Progress, usual_form
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
@@ -33,12 +32,12 @@ from closeknit.methods import REGISTRY
 from closeknit.web.desk.draft import Draft, recipe_of
 
 SAMPLE = 2000  # rows
-SEED = 1  # of the sample: the same rows for every method and every look
+SEED = 1  # of the sample: the same rows for every method and every visit
 
 
 @dataclass(frozen=True)
 class MethodOffer:
-    """A method: what it does, and why it cannot serve these guarantees, where it cannot."""
+    """A method: what it does, and why it does not apply, if so."""
 
     name: str
     about: str
@@ -47,7 +46,7 @@ class MethodOffer:
 
 
 def methods(draft: Mapping[str, Any]) -> list[MethodOffer]:
-    """Every registered method, those that apply first.
+    """Return every registered method, those that apply first.
 
     >>> draft = {"schema": {"quasi": {"age": "numeric"}, "sensitive": {"wage": "numeric"}},
     ...          "models": [{"k_anonymity": {"k": 6}}]}
@@ -67,7 +66,7 @@ def methods(draft: Mapping[str, Any]) -> list[MethodOffer]:
 
 
 def sample(columns: Columns, schema: Schema, rows: int = SAMPLE, seed: int = SEED) -> Columns:
-    """So many rows drawn by a seed, in their order; where rows have persons, whole persons until there are enough rows.
+    """Draw a sample of rows, in their order; with a person column, whole persons until there are enough rows.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital(100)
@@ -84,20 +83,20 @@ def sample(columns: Columns, schema: Schema, rows: int = SAMPLE, seed: int = SEE
     persons = columns[schema.person]
     order = rng.permutation(len(persons.values))
     enough = int(np.searchsorted(np.cumsum(persons.counts[order]), rows)) + 1
-    drawn = np.zeros(len(persons.values) + 1, dtype=bool)  # the last entry serves rows of nobody
+    drawn = np.zeros(len(persons.values) + 1, dtype=bool)  # the last entry serves rows without a person
     drawn[order[:enough]] = True
     return columns.take(np.flatnonzero(drawn[persons.codes]))
 
 
 @dataclass(frozen=True)
 class ChoicePoint:
-    """A release that could be made; without `loss` it could not, and `reason` says why."""
+    """A possible release; without `loss` it is impossible, and `reason` says why."""
 
-    number: int  # its place in the list: what a link names it by
+    number: int  # its place in the list, which a link refers to
     name: str
     method: dict[str, Any]  # as the draft writes it
-    models: list[dict[str, Any]] | None  # the guarantees it is made under, where they are not the draft's
-    requested: str | None  # the varied limit
+    models: list[dict[str, Any]] | None  # its guarantees, if they differ from the draft's
+    requested: str | None  # the varied parameter
     ok: bool
     level: float | None
     loss: float | None
@@ -111,27 +110,23 @@ class ChoicePoint:
 
 @dataclass(frozen=True)
 class Choices:
-    """Points to choose from: `rows` were looked at out of `of`."""
+    """Points to choose from, computed from `rows` of `of` rows."""
 
     rows: int
     of: int
     guarantees: tuple[str, ...]
-    measures: tuple[str, ...]  # over the columns of `reached`
-    level: str  # what stands on the axis: "t of disease"
+    measures: tuple[str, ...]  # heads of the columns of `measured`
+    level: str  # label of the axis: "t of disease"
     higher_is_safer: bool
     points: tuple[ChoicePoint, ...]
-    best: int | None  # the number of the point that loses least
-    snapping: tuple[float, float] | None = None  # its loss where ranges of whole numbers end at true values, and at steps
-
-    def record(self) -> dict[str, Any]:
-        """As JSON takes it."""
-        return asdict(self)
+    best: int | None  # the number of the point with the least loss
+    snapping: tuple[float, float] | None = None  # its loss if ranges of whole numbers end at true values, and at steps
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Choices:
-        """Back from what JSON gave.
+        """Read such a record.
 
-        >>> Choices.read(Choices(9, 9, (), (), "k", True, (), None).record()).level
+        >>> Choices.read(asdict(Choices(9, 9, (), (), "k", True, (), None))).level
         'k'
         """
         points = tuple(ChoicePoint(**{**point, "measured": tuple(point["measured"])}) for point in record["points"])
@@ -149,7 +144,7 @@ def compare_methods(
     names: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Choices:
-    """What each method makes of the draft's table, or of a sample of it (`rows`; None is all of them).
+    """Compare methods on the draft's table, or on a sample of it (`rows`; None: all rows).
 
     >>> import closeknit as ck
     >>> draft = {**ck.datasets.hospital_recipe("table.csv"), "models": [{"k_anonymity": {"k": 4}}]}
@@ -163,21 +158,14 @@ def compare_methods(
     name = recipe.form.name if recipe.form else usual_form(recipe.method)
     requested = list_methods(recipe.models, name) if names is None else list(names)
     found = compare(
-        few,
-        recipe.schema,
-        recipe.models,
-        requested,
-        suppress=recipe.suppress,
-        form=recipe.form,
-        seed=recipe.seed,
-        progress=progress,
+        few, recipe.schema, recipe.models, requested, **recipe.options, allow_vacuous=recipe.allow_vacuous, progress=progress
     )
     choices = from_comparison(found, table.rows)
     return replace(choices, snapping=_snapping(few, recipe, choices, found.seed))
 
 
 def _snapping(columns: Columns, recipe: Recipe, choices: Choices, seed: int) -> tuple[float, float] | None:
-    """Loss of the best point with ranges of whole numbers that end at true values, and at steps; None without such ranges."""
+    """Return the loss of the best point if ranges of whole numbers end at true values, and at steps; None without ranges."""
     form = recipe.form or Generalized()
     if choices.best is None or not isinstance(form, Generalized) or form.cells == "stars":
         return None
@@ -193,7 +181,7 @@ def _snapping(columns: Columns, recipe: Recipe, choices: Choices, seed: int) -> 
 
 
 def from_comparison(found: Comparison, of: int) -> Choices:
-    """A comparison as points; the axis is the guarantee that protects most and that has a level."""
+    """Convert a comparison to points; the axis is the strictest guarantee that has a level."""
     known = [
         i
         for i, _ in enumerate(found.measures)
@@ -204,22 +192,7 @@ def from_comparison(found: Comparison, of: int) -> Choices:
     higher = place is not None and found.measures[place].higher_is_safer
     front = front_of(levels, [row.loss.a if row.loss else None for row in found.methods], higher)
     points = tuple(
-        ChoicePoint(
-            number=i,
-            name=row.name,
-            method=row.method,
-            models=None,
-            requested=None,
-            ok=row.ok,
-            level=levels[i],
-            loss=row.loss.a if row.loss else None,
-            measured=tuple(measured.text for measured in row.measured),
-            classes=row.classes.count if row.classes else None,
-            suppressed=row.suppressed,
-            seconds=row.seconds,
-            front=front[i],
-            reason=row.reason,
-        )
+        _build_point(i, row, level=levels[i], measured=tuple(measured.text for measured in row.measured), front=front[i])
         for i, row in enumerate(found.methods)
     )
     head = "level" if place is None else found.measures[place].name
@@ -237,7 +210,7 @@ def vary_guarantee(
     vary: Any = None,
     progress: Progress | None = None,
 ) -> Choices:
-    """What a stricter or looser guarantee would cost: `vary` as in `frontier`, such as "t" or {"t": [0.1, 0.2]}.
+    """Measure what a stricter or looser guarantee would cost: `vary` as in `frontier`, such as "t" or {"t": [0.1, 0.2]}.
 
     >>> import closeknit as ck
     >>> draft = {**ck.datasets.hospital_recipe("table.csv"), "models": [{"k_anonymity": {"k": 4}}]}
@@ -254,9 +227,7 @@ def vary_guarantee(
         recipe.models,
         None if names is None else list(names),
         vary=vary,
-        suppress=recipe.suppress,
-        form=recipe.form,
-        seed=recipe.seed,
+        **recipe.options,
         jobs=1,
         progress=progress,
     )
@@ -264,25 +235,18 @@ def vary_guarantee(
 
 
 def from_frontier(found: Frontier, recipe: Recipe, vary: Any, of: int) -> Choices:
-    """A frontier as points, each with the guarantees it was made under."""
+    """Convert a frontier to points, each with its guarantees."""
     sweep, _ = choose_sweep(recipe.models, vary)
     head = found.measures[0]
     points = tuple(
-        ChoicePoint(
-            number=i,
-            name=point.name,
-            method=point.method,
+        _build_point(
+            i,
+            point,
             models=[model_form(model) for model in sweep.at(point.requested)],
             requested=f"{point.parameter} = {point.requested}",
-            ok=point.ok,
             level=point.level,
-            loss=point.loss.a if point.loss else None,
             measured=tuple("–" if level is None else f"{level:.4g}" for level in point.measured),
-            classes=point.classes.count if point.classes else None,
-            suppressed=point.suppressed,
-            seconds=point.seconds,
             front=point.front,
-            reason=point.reason,
         )
         for i, point in enumerate(found.points)
     )
@@ -290,29 +254,38 @@ def from_frontier(found: Frontier, recipe: Recipe, vary: Any, of: int) -> Choice
     return Choices(found.rows, of, found.guarantees, names, head.name, head.higher_is_safer, points, _best(points))
 
 
+def _build_point(number: int, row: MethodResult | Point, **own: Any) -> ChoicePoint:
+    return ChoicePoint(
+        number=number,
+        name=row.name,
+        method=row.method,
+        ok=row.ok,
+        loss=row.loss.a if row.loss else None,
+        classes=row.classes.count if row.classes else None,
+        suppressed=row.suppressed,
+        seconds=row.seconds,
+        reason=row.reason,
+        **{"models": None, "requested": None, **own},
+    )
+
+
 def choose_point(draft: Mapping[str, Any], point: ChoicePoint | Mapping[str, Any]) -> Draft:
-    """The draft with the method of a point, and with its guarantees where these were varied.
+    """Return the draft with the method of a point, and with its guarantees if these were varied.
 
     >>> choose_point({"models": [{"k_anonymity": {"k": 4}}]}, {"method": {"sabre": {"fill": "knn"}}, "models": None})["method"]
     {'sabre': {'fill': 'knn'}}
     """
-    told = asdict(point) if isinstance(point, ChoicePoint) else dict(point)
-    if not isinstance(told.get("method"), Mapping):
-        raise BadInput("this point names no method", right="choose one of the points that are shown")
-    changed = {**draft, "method": dict(told["method"])}
-    return {**changed, "models": list(told["models"])} if told.get("models") else changed
+    record = asdict(point) if isinstance(point, ChoicePoint) else dict(point)
+    if not isinstance(record.get("method"), Mapping):
+        raise BadInput("this point names no method", right="choose one of the points shown")
+    changed = {**draft, "method": dict(record["method"])}
+    return {**changed, "models": list(record["models"])} if record.get("models") else changed
 
 
 def _best(points: Sequence[ChoicePoint]) -> int | None:
-    kept = [point for point in points if point.ok and point.loss is not None]
-    return (
-        min(kept, key=lambda point: (point.loss if point.loss is not None else math.inf, point.number)).number if kept else None
-    )
+    done = [(point.loss, point.number) for point in points if point.ok and point.loss is not None]
+    return min(done)[1] if done else None
 
 
 def _table(recipe: Recipe, columns: Columns | None) -> Columns:
-    if columns is not None:
-        return columns
-    if recipe.data_path is None:
-        raise BadInput("the draft names no data", right="add the key data with the path of the table")
-    return read(recipe.data_path, recipe.csv)
+    return read(recipe.source, recipe.csv) if columns is None else columns

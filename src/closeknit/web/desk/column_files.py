@@ -1,6 +1,6 @@
-"""The coded columns of a looked-at table, kept as files, so that a page about one column need not read the table again.
+"""The coded columns of a table as files, so that a page about one column need not read the table again.
 
-Codes are mapped into memory as they lie on the disk; of a column with very many distinct values only the name is kept.
+Codes are memory-mapped; of a column with very many distinct values only the name is kept.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from closeknit.core.columns import Column, Columns
 from closeknit.core.errors import BadInput
 
-MOST_VALUES = 200_000  # distinct ones of a column whose values a page can work with
+MOST_VALUES = 200_000  # distinct values of a column that a page can show
 
 
 def save_columns(columns: Columns, folder: Path) -> None:
@@ -43,13 +43,13 @@ def save_columns(columns: Columns, folder: Path) -> None:
 
 
 def load_columns(folder: Path) -> Columns:
-    """The columns of such a folder; each is read when it is asked for."""
-    told = json.loads((folder / "names.json").read_text(encoding="utf-8"))
-    return Columns(_StoredColumns(folder, told["names"]), told["rows"])
+    """Return the columns of such a folder; each is read on first use."""
+    record = json.loads((folder / "names.json").read_text(encoding="utf-8"))
+    return Columns(_StoredColumns(folder, record["names"]), record["rows"])
 
 
 class _StoredColumns(dict[str, Column]):
-    """Columns by their names, read from their files one by one."""
+    """Columns by name, each read from its files on access."""
 
     def __init__(self, folder: Path, names: list[str]) -> None:
         super().__init__(dict.fromkeys(names))  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ class _StoredColumns(dict[str, Column]):
         number = self._number[name]
         codes = self._folder / f"{number}.codes.npy"
         if not codes.is_file():
-            right = f"a column with more than {MOST_VALUES:,} distinct values can be used, but not looked at here"
+            right = f"a column with more than {MOST_VALUES:,} distinct values can be used, but not shown here"
             raise BadInput("has too many values for a page", column=name, right=right)
         texts = self._folder / f"{number}.json"
         if texts.is_file():

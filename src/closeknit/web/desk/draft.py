@@ -1,7 +1,7 @@
-"""A draft: the recipe under way, in the plain forms that a recipe file has. Every change gives a new draft.
+"""A draft: an unfinished recipe, in the plain forms of a recipe file. Every change returns a new draft.
 
-A draft that comes from outside may name files: those of hierarchies (`csv: FILE`) and the table itself. On a server that would
-let anybody read anything, so `confine_paths` lets a draft speak of the one table it belongs to and of nothing else.
+An uploaded draft may name files: those of hierarchies (`csv: FILE`) and the table itself. On a server that would give users
+access to any file, so `confine_paths` restricts a draft to the one table it belongs to.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from closeknit.core.schema import refuse_files
 from closeknit.io.csv import CsvFormat
 
 Draft = dict[str, Any]
+IMPORT = "import it into the recipe"
 FORMAT_KEYS = tuple(field.name for field in fields(CsvFormat))
-DIGITS, SIXTIES = 600, 60  # signs of a number, and of one with colons in it
-SET_ASIDE, CONFIRMED = PAGE_KEYS = ("set_aside", "confirmed")  # what only the page knows: no part of a recipe
-LONGEST_TEXT = 8 << 20  # signs of a recipe: a tree with a hundred thousand leaves is shorter
+DIGITS, SIXTIES = 600, 60  # characters of a number, and of one with colons in it
+SET_ASIDE, CONFIRMED = PAGE_KEYS = ("set_aside", "confirmed")  # keys of the page only, not of a recipe
+LONGEST_TEXT = 8 << 20  # characters of a recipe: a tree with a hundred thousand leaves is shorter
 
 
 def start_draft(suggestion: Suggestion, path: str, csv: Mapping[str, Any] | None = None) -> Draft:
-    """The draft to begin with: what `closeknit inspect` prints, as forms.
+    """Return the first draft: the output of `closeknit inspect` as forms.
 
     >>> from closeknit.core.columns import Columns
     >>> from closeknit.api.suggestion import suggest
@@ -41,7 +42,7 @@ def start_draft(suggestion: Suggestion, path: str, csv: Mapping[str, Any] | None
 
 
 def draft_text(draft: Mapping[str, Any]) -> str:
-    """The draft as a recipe file.
+    """Return the draft as the text of a recipe file.
 
     >>> draft_text({"data": "a.csv", "schema": {"quasi": {"age": "numeric"}}})
     'data: a.csv\\nschema:\\n  quasi:\\n    age: numeric\\n'
@@ -50,7 +51,7 @@ def draft_text(draft: Mapping[str, Any]) -> str:
 
 
 def read_draft(text: str) -> Draft:
-    """A recipe's text as forms; what is no recipe, and what unfolds into more than it says, is refused.
+    """Parse the text of a recipe; anything else, and references that would expand, are refused.
 
     >>> read_draft("models: [{k_anonymity: {k: 6}}]")
     {'models': [{'k_anonymity': {'k': 6}}]}
@@ -59,7 +60,7 @@ def read_draft(text: str) -> Draft:
     closeknit.core.errors.BadInput: the recipe refers to itself with '*x'; write the part out
     """
     if len(text) > LONGEST_TEXT:
-        raise BadInput(f"the recipe has {len(text):,} signs", right=f"it may have {LONGEST_TEXT:,}")
+        raise BadInput(f"the recipe has {len(text):,} characters", right=f"at most {LONGEST_TEXT:,} are allowed")
     forms = parse_forms(text, "the recipe", _NoReferences)
     if not isinstance(forms, Mapping):
         raise BadInput("this is not a recipe", right="it must have the keys data, schema and models")
@@ -67,7 +68,7 @@ def read_draft(text: str) -> Draft:
 
 
 def _plain(form: Any) -> Any:
-    """The same form, if every page can write it down again: YAML has keys and texts that JSON does not have.
+    """Return the form with keys and texts that JSON can write; YAML has others too.
 
     >>> _plain({date(2024, 1, 31): [1]})
     {'2024-01-31': [1]}
@@ -77,29 +78,38 @@ def _plain(form: Any) -> Any:
     if isinstance(form, list):
         return [_plain(part) for part in form]
     if isinstance(form, str) and any("\ud800" <= sign <= "\udfff" for sign in form):
-        raise BadInput("the recipe has half of a sign in it", right="write it as UTF-8, without \\ud800 to \\udfff")
+        raise BadInput("the recipe contains a lone surrogate", right="write it as UTF-8, without \\ud800 to \\udfff")
     return form
 
 
 def confine_paths(forms: Mapping[str, Any], path: str) -> Draft:
-    """The same request about the table at `path`; forms that would read any other file are refused.
+    """Return the forms with the table at `path`; forms that would read any other file are refused.
 
     >>> confine_paths({"data": {"path": "../secret", "delimiter": ";"}, "schema": {}}, "table.csv")["data"]
     {'path': 'table.csv', 'delimiter': ';'}
     >>> confine_paths({"schema": {"quasi": {"job": {"csv": "job.csv"}}}}, "table.csv")
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: column 'job': its hierarchy is a file of its own; import it, so that it stands in the recipe
+    closeknit.core.errors.BadInput: column 'job': its hierarchy is a file of its own; import it into the recipe
     """
     draft = dict(forms)
-    given = draft.get("data")
-    kept = {key: given[key] for key in FORMAT_KEYS if key in given} if isinstance(given, Mapping) else {}
-    draft["data"] = {"path": path, **kept} if kept else path
-    refuse_files(draft.get("schema"), "import it, so that it stands in the recipe")
+    data = draft.get("data")
+    csv = {key: data[key] for key in FORMAT_KEYS if key in data} if isinstance(data, Mapping) else {}
+    draft["data"] = {"path": path, **csv} if csv else path
+    refuse_files(draft.get("schema"), IMPORT)
     return draft
 
 
+def with_keys(draft: Mapping[str, Any], **keys: Any) -> Draft:
+    """Return the draft with these keys; a key whose value is false or 0 is removed.
+
+    >>> with_keys({"models": [], "suppress": 0.1}, suppress=0, allow_vacuous=True)
+    {'models': [], 'allow_vacuous': True}
+    """
+    return {key: value for key, value in {**draft, **keys}.items() if key not in keys or value}
+
+
 def recipe_of(draft: Mapping[str, Any], folder: Path | None = None) -> Recipe:
-    """The draft as a recipe; `folder` is where its table lies.
+    """Return the draft as a recipe; `folder` contains its table.
 
     >>> recipe_of({"schema": {"quasi": {"age": "numeric"}}, "models": [{"k_anonymity": {"k": 5}}]}).models
     [KAnonymity(k=5)]
@@ -108,7 +118,7 @@ def recipe_of(draft: Mapping[str, Any], folder: Path | None = None) -> Recipe:
 
 
 def without_page_keys(draft: Mapping[str, Any]) -> Draft:
-    """The draft as a recipe may write it.
+    """Return the draft without the keys that only the page uses.
 
     >>> without_page_keys({"models": [], "set_aside": []})
     {'models': []}
@@ -117,7 +127,7 @@ def without_page_keys(draft: Mapping[str, Any]) -> Draft:
 
 
 class _NoReferences(UniqueKeyLoader):
-    """Refuses references: a few lines of them stand for more than any memory holds."""
+    """Refuses references: a few lines of them can expand to more than any memory holds."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -127,9 +137,9 @@ class _NoReferences(UniqueKeyLoader):
 
 
 def _number(loader: Any, node: Any) -> Any:
-    """Numbers to the base of sixty, as YAML has them, grow with the square of their length."""
+    """Limit the length of a number: parsing YAML's sexagesimal numbers costs the square of it."""
     if len(node.value) > (SIXTIES if ":" in node.value else DIGITS):
-        raise BadInput(f"the recipe has a number of {len(node.value):,} signs", right="write a shorter one")
+        raise BadInput(f"the recipe has a number of {len(node.value):,} characters", right="write a shorter one")
     return yaml.SafeLoader.yaml_constructors[node.tag](loader, node)
 
 
@@ -138,7 +148,7 @@ for _tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
 
 
 class _NoAliases(yaml.SafeDumper):
-    """Writes parts that two keys share twice, as a person would."""
+    """Writes shared parts twice instead of as references."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

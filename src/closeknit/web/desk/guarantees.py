@@ -1,14 +1,14 @@
-"""Guarantees for a page: what each one says in a plain sentence, its fields, and what the raw table reaches of it today.
+"""Guarantees on a page: what each one means in a plain sentence, its fields, and its level in the raw table.
 
-Today's level is that of the rows as they are: those with equal quasi cells are a class. It says how far the table is from a
-guarantee before anything is generalized. Whether a guarantee has a meaning for a column is asked of the guarantee itself.
+The level of the raw table treats rows with equal quasi-identifiers as a class. It shows how far the table is from a guarantee
+before any generalization. The guarantee itself decides whether it has a meaning for a column.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from closeknit.api.parameter_sweep import RANGES
@@ -33,83 +33,75 @@ from closeknit.web.desk.fields import Field, parse_fields
 from closeknit.web.desk.raw_examples import CurrentLevel, Example, unique_persons
 from closeknit.web.desk.roles import attributes_of
 
-SECRET = Field("column", "choice", "the secret it speaks of", needed=True)
+SECRET = Field("column", "choice", "the sensitive attribute", needed=True)
 FIELDS: dict[str, tuple[Field, ...]] = {
     "k_anonymity": (Field("k", "whole", "rows that look the same", needed=True, default=6, least=1),),
     "l_diversity": (
         SECRET,
-        Field("l", "number", "values of the secret", needed=True, default=3, least=1),
+        Field("l", "number", "different sensitive values in each class", needed=True, default=3, least=1),
         Field("kind", "choice", "what counts as a value", default="distinct", choices=DIVERSITY),
-        Field("c", "number", "how much the most frequent value may weigh", above=0, only=("kind", ("recursive",))),
+        Field("c", "number", "largest weight of the most frequent value", above=0, only=("kind", ("recursive",))),
         Field("missing_is_a_value", "yes", "a missing value counts as one of the values"),
     ),
     "t_closeness": (
         SECRET,
-        Field("t", "number", "how far a class may be from the whole table", needed=True, default=0.2, least=0, most=1),
-        Field("distance", "choice", "which values are near; left out, as the column's kind says", choices=DISTANCES),
+        Field("t", "number", "largest distance of a class from the whole table", needed=True, default=0.2, least=0, most=1),
+        Field("distance", "choice", "which values are near; default: by the kind of the column", choices=DISTANCES),
     ),
     "beta_likeness": (
         SECRET,
-        Field("beta", "number", "how much likelier a value may become", needed=True, default=2, above=0),
-        Field("kind", "choice", "of which values", default="enhanced", choices=LIKENESS),
+        Field("beta", "number", "largest relative gain in the probability of a value", needed=True, default=2, above=0),
+        Field("kind", "choice", "which values it covers", default="enhanced", choices=LIKENESS),
         Field("below", "whole", "the depth under which nodes are judged", least=0, only=("kind", ("semantic",))),
         Field("eps", "number", "the widest range that is judged", least=0, only=("kind", ("range",))),
         Field("relative", "yes", "the range as a share of its least value", only=("kind", ("range",))),
     ),
     "delta_disclosure": (
         SECRET,
-        Field("delta", "number", "the logarithm of how much likelier or less likely", needed=True, default=1.5, above=0),
+        Field("delta", "number", "largest logarithm of the ratio of probabilities", needed=True, default=1.5, above=0),
     ),
     "diverse_slicing": (
         SECRET,
-        Field("l", "number", "no value has a chance above one in so many", needed=True, default=3, least=1),
-        Field("weight", "choice", "how buckets are weighed", default="local", choices=tuple(WEIGHTS)),
+        Field("l", "number", "no value has a probability above 1/l", needed=True, default=3, least=1),
+        Field("weight", "choice", "how buckets are weighted", default="local", choices=tuple(WEIGHTS)),
     ),
     "posterior_bound": (
         SECRET,
-        Field("gamma", "number", "the factor by which odds may change", needed=True, default=7, least=1),
+        Field("gamma", "number", "largest factor by which odds may change", needed=True, default=7, least=1),
     ),
 }
 
 
 @dataclass(frozen=True)
 class GuaranteeOffer:
-    """One guarantee about one column (or about the rows): what it says, what it takes, and how things stand today."""
+    """One guarantee about one column (or about the rows): its meaning, its fields, and the level of the raw table."""
 
     model: str  # its name in a recipe
     title: str
     column: str | None
-    sentence: str  # what it means, with the usual parameters
-    example: str  # from this very table
+    sentence: str  # its meaning, with the default parameters
+    example: str  # from this table
     today: CurrentLevel
     fields: tuple[Field, ...]
-    refused: Mapping[str, str]  # choices of a field that have no meaning here, with the reason; "" is the guarantee itself
-    forms: tuple[str, ...]  # how the table must be written for it
-
-    def record(self) -> dict[str, Any]:
-        """As JSON takes it."""
-        return asdict(self)
+    refused: Mapping[str, str]  # choices of a field without a meaning here, with the reason; "" is the guarantee itself
+    forms: tuple[str, ...]  # forms of a release that it applies to
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """What the raw table reaches today, and every guarantee that could be asked of it."""
+    """The level of the raw table for every guarantee that could be requested."""
 
     rows: int
     quasi: tuple[str, ...]
     combinations: int  # of quasi cells
     smallest: int  # rows of the rarest one
-    alone: int  # rows (or persons) whose combination no other one has
-    persons: bool  # counted in persons
+    alone: int  # rows (or persons) with a unique combination
+    persons: bool  # whether persons are counted
     offered: tuple[GuaranteeOffer, ...]
-
-    def record(self) -> dict[str, Any]:
-        """As JSON takes it."""
-        return asdict(self)
 
 
 def assess_table(columns: Columns, schema: Schema) -> Assessment:
-    """How the raw table stands to every registered guarantee.
+    """Measure the raw table for every registered guarantee.
 
     >>> import closeknit as ck
     >>> found = assess_table(ck.datasets.hospital(200), ck.datasets.hospital_schema())
@@ -117,7 +109,7 @@ def assess_table(columns: Columns, schema: Schema) -> Assessment:
     (1, 'Today the rarest combination of age, sex, zip, job and admission is shared by 1 row; 200 of 200 rows are unique.')
     """
     if not schema.quasi:
-        raise BadInput("no column is quasi", right="name those by which a person could be recognised")
+        raise BadInput("no column is a quasi-identifier", right="choose those that could identify a person")
     schema = schema.model_copy(update={"identifier": ()})
     table = schema.encode(columns)
     sizes = [domain.size + 1 for domain in table.quasi_domains]
@@ -136,7 +128,7 @@ def _columns(name: str, schema: Schema) -> Sequence[str | None]:
 
 
 def fields_of(name: str) -> tuple[Field, ...]:
-    """The fields of a guarantee; of one that is registered from elsewhere, what its parameters tell.
+    """Return the fields of a guarantee; those of a user's own model are derived from its parameters.
 
     >>> [field.name for field in fields_of("t_closeness")]
     ['column', 't', 'distance']
@@ -154,7 +146,7 @@ def fields_of(name: str) -> tuple[Field, ...]:
 
 
 def guarantee_form(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """A guarantee from what was typed, as the draft writes it; what cannot be meant is refused with its sentence.
+    """Parse a guarantee from a form; a wrong value is refused with a sentence.
 
     >>> guarantee_form("t_closeness", {"column": "disease", "t": "0.2", "distance": ""})
     {'t_closeness': {'column': 'disease', 't': 0.2}}
@@ -164,7 +156,7 @@ def guarantee_form(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, A
     """
     listed = fields_of(name)
     params = parse_fields(listed, given)
-    for field in listed:  # a field that is shown for another choice only may still have a text in it
+    for field in listed:  # a field that belongs to another choice may still contain text
         whose, values = field.only or ("", ())
         usual = next((other.default for other in listed if other.name == whose), None)
         if field.only and params.get(whose, usual) not in values:
@@ -177,7 +169,7 @@ def guarantee_form(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, A
 
 
 def with_guarantee(draft: Mapping[str, Any], form: Mapping[str, Any], place: int | None = None) -> Draft:
-    """The draft with one guarantee more, or with another one at a place.
+    """Return the draft with one more guarantee, or with another one at a place.
 
     >>> with_guarantee({"models": [{"k_anonymity": {"k": 6}}]}, {"k_anonymity": {"k": 4}}, 0)["models"]
     [{'k_anonymity': {'k': 4}}]
@@ -192,7 +184,7 @@ def with_guarantee(draft: Mapping[str, Any], form: Mapping[str, Any], place: int
 
 
 def without_guarantee(draft: Mapping[str, Any], place: int) -> Draft:
-    """The draft without the guarantee at a place.
+    """Return the draft without the guarantee at a place.
 
     >>> without_guarantee({"models": [{"k_anonymity": {"k": 6}}]}, 0)["models"]
     []
@@ -209,7 +201,7 @@ def _place(models: Sequence[Any], place: int) -> int:
 
 
 def explain_guarantee(form: Mapping[str, Any], persons: bool = False) -> dict[str, str]:
-    """A guarantee of the draft in one line and in plain words.
+    """Return a guarantee of the draft in one line and in plain words.
 
     >>> explain_guarantee({"k_anonymity": {"k": 6}})["text"]
     'k-anonymity, k = 6'
@@ -225,7 +217,7 @@ def _meaning(model: Model, persons: bool) -> str:
 
 
 def build_default(name: str, column: str | None) -> Model:
-    """A guarantee with the parameters that a page begins with.
+    """Return a guarantee with the default parameters of the page.
 
     >>> build_default("t_closeness", "disease")
     TCloseness(column='disease', t=0.2, distance=None)
@@ -243,15 +235,15 @@ def _build_offer(name: str, column: str | None, example: Example, whole: Classes
     model = build_default(name, column)
     refused = _refusals(name, column, whole)
     today = CurrentLevel(None, "it has no meaning for this column") if "" in refused else example.today(model)
-    told = refused[""] if "" in refused else example.sentence(model, today)
+    shown = refused[""] if "" in refused else example.sentence(model, today)
     sentence = _meaning(model, example.table.persons is not None)
     return GuaranteeOffer(
-        name, _title(model), column, sentence, told, today, fields_of(name), refused, tuple(sorted(model.forms))
+        name, _title(model), column, sentence, shown, today, fields_of(name), refused, tuple(sorted(model.forms))
     )
 
 
 def _refusals(name: str, column: str | None, whole: Classes) -> dict[str, str]:
-    """Why the guarantee, or a choice of one of its fields, has no meaning for the column."""
+    """Return why the guarantee, or a choice of one of its fields, has no meaning for the column."""
     found = {}
     given: dict[str, Any] = model_form(build_default(name, column))[name]
     for key, params in {"": given, **_variants(name, given)}.items():
@@ -263,21 +255,21 @@ def _refusals(name: str, column: str | None, whole: Classes) -> dict[str, str]:
 
 
 def _variants(name: str, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The guarantee with each choice of its fields, and with what that choice needs."""
+    """Return the guarantee with each choice of its fields, and with the parameters that this choice needs."""
     listed = [field for field in fields_of(name) if field.name != "column"]
     found = {}
     for field in listed:
         for chosen in field.choices:
-            beside = {
+            needed = {
                 other.name: int(other.least or 1)
                 for other in listed
                 if other.only and other.only[0] == field.name and chosen in other.only[1] and other.type != "yes"
             }
-            found[f"{field.name}={chosen}"] = {**given, field.name: chosen, **beside}
+            found[f"{field.name}={chosen}"] = {**given, field.name: chosen, **needed}
     return found
 
 
 def _title(model: Model) -> str:
-    """The guarantee by its name: the first words of what its file says of it."""
-    said = inspect.getdoc(inspect.getmodule(type(model))) or model.name
-    return said.split(":")[0].strip()
+    """Return the name of a guarantee: the first words of its module's docstring."""
+    about = inspect.getdoc(inspect.getmodule(type(model))) or model.name
+    return about.split(":")[0].strip()

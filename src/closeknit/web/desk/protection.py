@@ -1,7 +1,7 @@
-"""Which sensitive attributes a guarantee protects, and what becomes of guarantees when roles or the table change.
+"""Which sensitive attributes a guarantee protects, and how guarantees follow changes of roles or of the table.
 
-A draft has two keys that no recipe has: `set_aside`, guarantees whose column is not sensitive now, and `confirmed`, sensitive
-attributes that their owner agreed to publish without a guarantee.
+A draft has two keys that a recipe does not have: `set_aside`, guarantees whose column is not sensitive now, and `confirmed`,
+sensitive attributes that the user agreed to publish without a guarantee.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Forms = Mapping[str, Any]
 
 
 def guarantees_of(draft: Forms, name: str) -> list[str]:
-    """The guarantees that are requested for a column, each in one line.
+    """Return the guarantees requested for a column, each in one line.
 
     >>> guarantees_of({"models": [{"t_closeness": {"column": "wage", "t": 0.2}}]}, "wage")
     ['t-closeness of wage, t = 0.2, distance by the kind of the column']
@@ -32,7 +32,7 @@ def guarantees_of(draft: Forms, name: str) -> list[str]:
 
 
 def list_unprotected(draft: Forms) -> list[str]:
-    """Sensitive attributes for which no guarantee is requested.
+    """Return sensitive attributes for which no guarantee is requested.
 
     >>> list_unprotected({"schema": {"sensitive": {"wage": "numeric"}}, "models": [{"k_anonymity": {"k": 6}}]})
     ['wage']
@@ -42,7 +42,7 @@ def list_unprotected(draft: Forms) -> list[str]:
 
 
 def list_unconfirmed(draft: Forms) -> list[str]:
-    """Those among them that nobody has agreed to publish like that.
+    """Return those among them that the user has not agreed to publish like that.
 
     >>> draft = {"schema": {"sensitive": {"wage": "numeric"}}, "models": []}
     >>> list_unconfirmed(draft), list_unconfirmed(with_confirmed(draft))
@@ -52,7 +52,7 @@ def list_unconfirmed(draft: Forms) -> list[str]:
 
 
 def with_confirmed(draft: Forms) -> Draft:
-    """The draft in which every attribute that has no guarantee now is confirmed.
+    """Return the draft in which every attribute without a guarantee is confirmed.
 
     >>> with_confirmed({"schema": {"sensitive": {"wage": "numeric"}}})["confirmed"]
     ['wage']
@@ -61,7 +61,7 @@ def with_confirmed(draft: Forms) -> Draft:
 
 
 def refuse_unconfirmed(draft: Forms) -> None:
-    """Refuse to go on while a sensitive attribute has neither a guarantee nor a confirmation.
+    """Refuse a draft in which a sensitive attribute has neither a guarantee nor a confirmation.
 
     >>> refuse_unconfirmed({"schema": {"sensitive": {"wage": "numeric"}}})
     Traceback (most recent call last):
@@ -73,7 +73,7 @@ def refuse_unconfirmed(draft: Forms) -> None:
 
 
 def set_aside(draft: Forms) -> list[tuple[str, str]]:
-    """Guarantees that are not requested because of the role of a column, each in one line with the reason.
+    """Return guarantees that are set aside because of the role of a column, each in one line with the reason.
 
     >>> draft = {"schema": {"plain": ["wage"]}, "set_aside": [{"t_closeness": {"column": "wage", "t": 0.2}}]}
     >>> set_aside(draft)[0][1]
@@ -88,8 +88,8 @@ def set_aside(draft: Forms) -> list[tuple[str, str]]:
     return found
 
 
-def carry_over(old: Forms, begun: Forms, names: Sequence[str]) -> Draft:
-    """The old draft for a table that was read again: new columns get what is suggested, and no guarantee is lost.
+def carry_over(old: Forms, suggested: Forms, names: Sequence[str]) -> Draft:
+    """Return the old draft for a table that was read again: new columns get the suggested role, and no guarantee is lost.
 
     >>> old = {"schema": {"quasi": {"age": "numeric"}, "sensitive": {"wage": "flat"}},
     ...        "models": [{"t_closeness": {"column": "wage", "t": 0.1}}]}
@@ -98,12 +98,12 @@ def carry_over(old: Forms, begun: Forms, names: Sequence[str]) -> Draft:
     >>> changed["schema"], changed["models"], set_aside(changed)[0][1]
     ({'quasi': {'age': 'numeric', 'sex': 'flat'}}, [], 'there is no column wage')
     """
-    draft = without_columns({**old, "data": begun.get("data")}, names)
+    draft = without_columns({**old, "data": suggested.get("data")}, names)
     added = [name for name in names if role_of(draft, name) is None]
     for name in added:
-        draft = with_role(draft, name, role_of(begun, name) or "identifier", kind_of(begun, name) or "flat")
+        draft = with_role(draft, name, role_of(suggested, name) or "identifier", kind_of(suggested, name) or "flat")
     models = list(draft.get("models") or [])
-    models += [form for form in begun.get("models") or [] if set(attributes_of(form)) & set(added) and form not in models]
+    models += [form for form in suggested.get("models") or [] if set(attributes_of(form)) & set(added) and form not in models]
     return {**draft, "models": models}
 
 

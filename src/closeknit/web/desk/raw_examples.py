@@ -1,4 +1,4 @@
-"""What the raw table says to each guarantee today, in a sentence with numbers and cells of this very table."""
+"""The level of the raw table for each guarantee, as a sentence with numbers and cells of this table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST_CELL = 30
 
 @dataclass(frozen=True)
 class CurrentLevel:
-    """The level of the raw table, None where it has no limit or no meaning, and how it is said."""
+    """The level of the raw table, None if it has no limit or no meaning, and its text."""
 
     level: float | None
     text: str
@@ -31,27 +31,27 @@ class CurrentLevel:
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """The raw table with its rows of equal quasi cells as classes."""
+    """The raw table, in which rows with equal quasi-identifiers are a class."""
 
     table: Table
     class_of: NDArray[np.int32]
     classes: Classes
-    known: dict[Model, tuple[int, float]] = field(default_factory=dict, repr=False)  # levels of all classes are asked once
+    known: dict[Model, tuple[int, float]] = field(default_factory=dict, repr=False)  # computing all levels is slow
 
     @cached_property
     def word(self) -> str:
-        """What is counted."""
+        """What is counted: rows or persons."""
         return "row" if self.table.persons is None else "person"
 
     def today(self, model: Model) -> CurrentLevel:
-        """What the worst class reaches."""
+        """Return the level of the worst class."""
         if "release" in model.needs and "histograms" not in model.needs:
-            return CurrentLevel(None, "no limit")  # it is about what replaces secrets, and nothing does
+            return CurrentLevel(None, "no limit")  # it is about replaced values, and the raw table replaces none
         _, level = self._worst(model)
         return CurrentLevel(None, "no limit") if math.isinf(level) else CurrentLevel(level, f"{level:.4g}")
 
     def worst(self, model: Model) -> int:
-        """The class that comes nearest to breaking a guarantee."""
+        """Return the class that is nearest to violating a guarantee."""
         return self._worst(model)[0]
 
     def _worst(self, model: Model) -> tuple[int, float]:
@@ -62,26 +62,26 @@ class Example:
         return self.known[model]
 
     def sentence(self, model: Model, today: CurrentLevel) -> str:
-        """How far the table is from a guarantee; of one from elsewhere the level alone."""
+        """Describe how far the table is from a guarantee; of a user's own model only the level."""
         words = WORDS.get(model.family)
         if "release" in model.needs and "histograms" not in model.needs:
-            return f"Today every row says its own {model.column}: whoever reads it knows it."
+            return f"Today every row shows its true {model.column}."
         if words is None:
-            return f"Today the worst class reaches {today.text}."
+            return f"Today the level of the worst class is {today.text}."
         return words(self, model, today)
 
     def cells(self, index: int) -> str:
-        """The quasi cells that the rows of a class share."""
+        """Return the quasi-identifiers that the rows of a class share."""
         row = int(np.argmax(self.class_of == index))
-        told = []
+        cells = []
         for place, name in enumerate(list(self.table.schema.quasi)[:MOST_CELLS]):
             domain, code = self.table.quasi_domains[place], int(self.table.quasi[row, place])
-            told.append(f"{name} {short(domain.texts[code], LONGEST_CELL) if code < domain.size else 'missing'}")
+            cells.append(f"{name} {short(domain.texts[code], LONGEST_CELL) if code < domain.size else 'missing'}")
         more = len(self.table.schema.quasi) - MOST_CELLS
-        return ", ".join(told) + (f" and {format_count(more, 'more cell')}" if more > 0 else "")
+        return ", ".join(cells) + (f" and {format_count(more, 'more cell')}" if more > 0 else "")
 
     def secrets(self, column: Any, index: int) -> list[tuple[str, int]]:
-        """The values of a secret in a class, the most frequent first."""
+        """Return the sensitive values of a class with their counts, most frequent first."""
         histogram = self.classes.histograms[column]
         part = slice(int(histogram.starts[index]), int(histogram.starts[index + 1]))
         texts = [*histogram.domain.texts, "missing"]
@@ -89,12 +89,12 @@ class Example:
         return sorted(((short(texts[value], LONGEST_CELL), count) for value, count in pairs), key=lambda pair: -pair[1])
 
     def size(self, index: int) -> str:
-        """Rows of a class, in words."""
+        """Return the number of rows of a class, in words."""
         return format_count(int(self.classes.sizes[index]), "row")
 
 
 def unique_persons(table: Table, class_of: NDArray[np.int32], classes: Classes) -> int:
-    """Persons (rows, where no column says whose they are) with a combination of quasi cells that nobody else has.
+    """Count persons (rows, if there is no person column) with a unique combination of quasi-identifiers.
 
     >>> import closeknit as ck
     >>> from closeknit.core.columns import Columns
@@ -127,8 +127,8 @@ def _diversity(example: Example, model: Model, today: CurrentLevel) -> str:
     index = example.worst(model)
     values = example.secrets(model.column, index)
     several = len(values) > 1
-    told = f"{len(values)} values of {model.column}, most often ‘{values[0][0]}’" if several else f"‘{values[0][0]}’ alone"
-    return f"Today {example.size(index)} with {example.cells(index)} {_have(example, index)} {told}: {_is('l', today)}."
+    which = f"{len(values)} values of {model.column}, most often ‘{values[0][0]}’" if several else f"‘{values[0][0]}’ only"
+    return f"Today {example.size(index)} with {example.cells(index)} {_have(example, index)} {which}: {_is('l', today)}."
 
 
 def _closeness(example: Example, model: Model, today: CurrentLevel) -> str:
@@ -142,7 +142,7 @@ def _closeness(example: Example, model: Model, today: CurrentLevel) -> str:
 
 
 def _likeness(example: Example, model: Model, today: CurrentLevel) -> str:
-    """The value that becomes likelier than any other."""
+    """Describe the value whose probability grows most."""
     histogram = example.classes.histograms[model.column]  # type: ignore[index]
     expected = histogram.totals[histogram.owner] * histogram.reference[histogram.values]
     gains = histogram.counts * int(histogram.reference.sum()) / np.maximum(expected, 1)
@@ -160,9 +160,9 @@ def _disclosure(example: Example, model: Model, today: CurrentLevel) -> str:
     lacking = int(np.count_nonzero(histogram.reference)) - len(example.secrets(model.column, index))
     if lacking:
         which = f"{format_count(lacking, 'value')} of {model.column} can be ruled out"
-        return f"Today {which} for whoever has {example.cells(index)}: {_is('delta', today)}."
+        return f"Today {which} for a person with {example.cells(index)}: {_is('delta', today)}."
     index = example.worst(model)
-    return f"Today the class with {example.cells(index)} changes a value's chance most: {_is('delta', today)}."
+    return f"Today the class with {example.cells(index)} changes the probability of a value most: {_is('delta', today)}."
 
 
 def _is(name: str, today: CurrentLevel) -> str:

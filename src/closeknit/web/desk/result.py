@@ -1,31 +1,30 @@
-"""What the page of a release shows, read from the files that were saved with it: nothing is computed again.
+"""The page of a release, read from its saved files: nothing is computed again.
 
-`out/` holds what may leave, `out.private/` what stays at home; a page shows both to whoever made them, and offers them apart.
+`out/` holds the public files, `out.private/` the private ones. The page shows both to their owner and offers them separately.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from closeknit.attacks.finding import Finding, worst_first
 from closeknit.core.certificate import Certificate
 from closeknit.core.combined_secrets import parts, render_secret
 from closeknit.core.errors import BadInput
 from closeknit.io.faults import explain_os_error
-from closeknit.report.record import ExplainedGuarantee, PrivateReport, PublicReport
+from closeknit.report.record import ExplainedGuarantee, PrivateReport, PublicReport, Sample
 
 CERTIFICATE, REPORT, RECIPE = "certificate.json", "report.json", "recipe.yaml"
 SHOWN_RISKS = 12
 LABELS = 360  # pixels of the name of an attack
-HIGH = 0.9  # a risk that is said before anything is downloaded
+HIGH = 0.9  # risks from here on are shown above the downloads
 
 
 @dataclass(frozen=True)
 class GuaranteeResult:
-    """A guarantee as the certificate has it."""
+    """A guarantee of the certificate."""
 
     text: str
     means: str
@@ -33,30 +32,19 @@ class GuaranteeResult:
     measured: str
     met: bool
     status: str  # recomputable or attested
-    worst: str | None  # the class that comes nearest to breaking it, by its cells
+    worst: str | None  # the cells of the class that is nearest to violating it
     worst_rows: int | None
 
 
 @dataclass(frozen=True)
 class Attack:
-    """What one attack reaches at worst."""
+    """The worst result of one attack."""
 
     title: str
     knows: str
     risk: float
     sentence: str
-    needs_original: bool  # told at home only
-
-
-@dataclass(frozen=True)
-class SampleRows:
-    """Rows of one class as they were and as they are written, each in its own order."""
-
-    rows: int
-    raw_columns: tuple[str, ...]
-    raw: tuple[tuple[str, ...], ...]
-    written_columns: tuple[str, ...]
-    written: tuple[tuple[str, ...], ...]
+    needs_original: bool  # private
 
 
 @dataclass(frozen=True)
@@ -69,7 +57,7 @@ class File:
 
 @dataclass(frozen=True)
 class Result:
-    """All that the page shows."""
+    """The contents of the page."""
 
     ok: bool
     lines: tuple[str, ...]  # the certificate as the command line prints it
@@ -83,39 +71,35 @@ class Result:
     loss: float
     loss_by_column: tuple[tuple[str, float], ...]
     notes: tuple[str, ...]
-    sample: SampleRows | None
+    sample: Sample | None
     attacks: tuple[Attack, ...]  # worst first
-    warnings: tuple[str, ...]  # to be read before anything is shared
+    warnings: tuple[str, ...]  # to read before sharing
     missing: tuple[str, ...]  # what could not be shown, and why
     command: str
-    leaves: tuple[File, ...]  # what may leave
-    stays: tuple[File, ...]  # what stays at home
-
-    def record(self) -> dict[str, Any]:
-        """As JSON takes it."""
-        return asdict(self)
+    public_files: tuple[File, ...]  # may be shared
+    private_files: tuple[File, ...]  # do not share
 
 
 def result(out: Path, name: str = "table.csv") -> Result:
-    """The release in `out` and what stays at home beside it; `name` is what the table was called by its owner.
+    """Read the release in `out` and its private folder; `name` is the owner's name of the table.
 
     >>> import tempfile, closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     release.save(f"{folder}/out")
     ...     found = result(Path(folder, "out"))
-    >>> found.ok, found.guarantees[0].measured, [file.name for file in found.leaves]
+    >>> found.ok, found.guarantees[0].measured, [file.name for file in found.public_files]
     (True, '5', ['certificate.json', 'release.csv', 'report.html', 'report.json'])
     """
-    home = private_folder(out)
+    private_out = private_folder(out)
     certificate = Certificate.from_json(_text(out / CERTIFICATE), CERTIFICATE)
     released = PublicReport.from_json(_text(out / REPORT), REPORT)
-    private = PrivateReport.from_json(_text(home / REPORT), REPORT) if (home / REPORT).is_file() else None
+    private = PrivateReport.from_json(_text(private_out / REPORT), REPORT) if (private_out / REPORT).is_file() else None
     sizes, attacks = certificate.classes, _attacks(released, private)
     return Result(
         ok=certificate.ok,
         lines=tuple(str(certificate).splitlines()),
-        guarantees=tuple(_build_guarantee(told) for told in released.guarantees),
+        guarantees=tuple(_build_guarantee(explained) for explained in released.guarantees),
         rows=certificate.rows,
         suppressed=certificate.suppressed,
         class_word=released.class_words,
@@ -125,18 +109,18 @@ def result(out: Path, name: str = "table.csv") -> Result:
         loss=certificate.loss.a,
         loss_by_column=tuple((column, a) for column, (a, _) in certificate.loss.columns.items()),
         notes=certificate.notes,
-        sample=_build_sample(private),
+        sample=private.sample if private else None,
         attacks=attacks,
         warnings=(*_warn_unprotected(certificate), *_warn_attacks(attacks)),
         missing=private.missing if private else (),
         command=command(name),
-        leaves=_files(out),
-        stays=_files(home),
+        public_files=_files(out),
+        private_files=_files(private_out),
     )
 
 
 def private_folder(out: Path) -> Path:
-    """Where what stays at home stands beside a release.
+    """Return the private folder of a release.
 
     >>> private_folder(Path("case/out")).name
     'out.private'
@@ -145,17 +129,17 @@ def private_folder(out: Path) -> Path:
 
 
 def command(name: str) -> str:
-    """What makes the same release again, where recipe and table lie in one folder.
+    """Return the command that repeats the release, for a folder with both recipe and table.
 
     >>> command("patients.csv")
-    'closeknit anonymize recipe.yaml -o again/   # with patients.csv beside recipe.yaml'
+    'closeknit anonymize recipe.yaml -o again/   # in the folder of recipe.yaml and patients.csv'
     """
     printable = "".join(sign if sign.isprintable() else "?" for sign in name)
-    return f"closeknit anonymize {RECIPE} -o again/   # with {printable} beside {RECIPE}"
+    return f"closeknit anonymize {RECIPE} -o again/   # in the folder of {RECIPE} and {printable}"
 
 
 def pictures(out: Path) -> dict[str, str]:
-    """Loss by column and risk by attack as the report draws them, SVG for a page; drawing takes a second.
+    """Draw loss by column and risk by attack as SVG, like the report; this takes a second.
 
     >>> import tempfile, closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(60), ck.datasets.hospital_schema(), [ck.KAnonymity(5)])
@@ -171,40 +155,40 @@ def pictures(out: Path) -> dict[str, str]:
     risk = [{"name": attack.title, "value": attack.risk} for attack in found.attacks[:SHOWN_RISKS]]
     title = "Bar chart: loss by column, from 0 to 1."
     drawn = {"loss": charts.bars(loss, value="loss", title=title, most=1)} if loss else {}
-    title = "Bar chart: risk of each attack, from 0 (nothing learned) to 1 (somebody given away)."
+    title = "Bar chart: risk of each attack, from 0 (nothing learned) to 1 (fully disclosed)."
     return {**drawn, **({"risk": charts.bars(risk, value="risk", title=title, most=1, labels=LABELS)} if risk else {})}
 
 
-def _build_guarantee(told: ExplainedGuarantee) -> GuaranteeResult:
-    guarantee = told.guarantee
+def _build_guarantee(explained: ExplainedGuarantee) -> GuaranteeResult:
+    guarantee = explained.guarantee
     attested = guarantee.status == "attested"
     measured = "attested" if attested else "no limit" if guarantee.measured is None else f"{guarantee.measured:.4g}"
     worst = guarantee.worst
     cells = None if worst is None else ", ".join(f"{name} {cell or 'missing'}" for name, cell in worst.cells.items())
     rows = None if worst is None else worst.rows
     return GuaranteeResult(
-        guarantee.text, told.means, guarantee.requested, measured, guarantee.met, guarantee.status, cells, rows
+        guarantee.text, explained.means, guarantee.requested, measured, guarantee.met, guarantee.status, cells, rows
     )
 
 
 def _attacks(released: PublicReport, private: PrivateReport | None) -> tuple[Attack, ...]:
-    at_home = private.findings if private else ()
-    return tuple(_attack(found, found in at_home) for found in worst_first([*released.findings, *at_home]))
+    own = private.findings if private else ()
+    return tuple(_attack(found, found in own) for found in worst_first([*released.findings, *own]))
 
 
 def _warn_unprotected(certificate: Certificate) -> list[str]:
-    """A sentence about the sensitive attributes for which no guarantee was requested."""
+    """Warn about sensitive attributes without a guarantee."""
     named = {name for guarantee in certificate.guarantees for name in parts(guarantee.column)}
     names = [name for name in certificate.columns.get("sensitive", {}) if name not in named]
     return [
-        f"No guarantee protects {name}: whoever recognises the class of a person sees every value of {name} in it, "
-        "and may learn the person's own."
+        f"No guarantee protects {name}: an adversary who recognizes the class of a person sees every value of {name} in it, "
+        "and may learn that person's value."
         for name in names
     ]
 
 
 def _warn_attacks(attacks: Sequence[Attack]) -> list[str]:
-    """A sentence about each attack that nearly always succeeds against the person who is worst off."""
+    """Warn about each attack that nearly always succeeds against at least one person."""
     return [
         f"{attack.title.capitalize()}: an adversary who knows {attack.knows} is right about at least one person with a "
         f"probability of {attack.risk:.0%}. {attack.sentence}"
@@ -218,13 +202,6 @@ def _attack(found: Finding, needs_original: bool) -> Attack:
     return Attack(found.attack.replace("_", " ") + of, found.knows, found.risk, found.sentence, needs_original)
 
 
-def _build_sample(private: PrivateReport | None) -> SampleRows | None:
-    found = private.sample if private else None
-    if found is None:
-        return None
-    return SampleRows(found.rows, found.raw_columns, found.raw, found.written_columns, found.written)
-
-
 def _files(folder: Path) -> tuple[File, ...]:
     if not folder.is_dir():
         return ()
@@ -235,6 +212,6 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise BadInput("is not UTF-8 text", file=file.name, right="make the release again") from None
+        raise BadInput("is not UTF-8 text", file=file.name, right="anonymize the table again") from None
     except OSError as error:
         raise explain_os_error(error, file.name) from None

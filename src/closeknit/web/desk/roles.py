@@ -1,4 +1,4 @@
-"""What each column is: suggested with a reason, changed by a click, and what is wrong with it as one sentence a column."""
+"""The role of each column: suggested with a reason, changed by the user, and checked with one sentence per column."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from closeknit.core.method import list_guarantees, usual_form
 from closeknit.core.params import build_from_form, choice
 from closeknit.core.schema import KINDED, ROLES, Schema, refuse_files
 from closeknit.forms import REGISTRY as FORMS
-from closeknit.web.desk.draft import SET_ASIDE, Draft, recipe_of
+from closeknit.web.desk.draft import IMPORT, SET_ASIDE, Draft, recipe_of
 
-BOTH = "quasi and sensitive"  # slicing can serve such a column
+BOTH = "quasi and sensitive"  # only slicing handles such a column
 CHOICES = (*ROLES, BOTH)
 LISTED = ("identifier", "plain", "drop")  # roles whose columns are a list of names
 MEANS = {
-    "identifier": "left out: it names somebody",
-    "quasi": "generalized: others may know it from elsewhere",
-    "sensitive": "published as it is: the secret that the guarantees protect",
-    "plain": "published as it is, and protected by nothing",
-    "drop": "left out and used for nothing",
-    "person": "left out: it says which rows are of one person",
-    BOTH: "a secret that others may know in part: slicing alone serves it",
+    "identifier": "not published: it identifies a person",
+    "quasi": "generalized: an adversary may know it from other sources",
+    "sensitive": "published as it is; the guarantees protect it",
+    "plain": "published as it is, without protection",
+    "drop": "not published and not used",
+    "person": "not published: rows with the same value belong to one person",
+    BOTH: "sensitive, and partly known to others: only slicing handles it",
 }
 Forms = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class ColumnSuggestion:
-    """What a column seems to be, why, and the kind it would have in a role that needs one."""
+    """The suggested role of a column, the reason, and its kind in a role that needs one."""
 
     role: str
     kind: object  # as a recipe writes it
@@ -46,7 +46,7 @@ class ColumnSuggestion:
 
 
 def list_suggestions(columns: Columns, suggestion: Suggestion) -> dict[str, dict[str, Any]]:
-    """The guess about every column with its reason, as plain records to be kept beside the draft.
+    """Return the suggestion for every column as plain records.
 
     >>> from closeknit.api.suggestion import suggest
     >>> table = Columns.of({"name": ["Ann", "Bob"], "age": [41, 30]})
@@ -63,13 +63,13 @@ def list_suggestions(columns: Columns, suggestion: Suggestion) -> dict[str, dict
 
 @dataclass(frozen=True)
 class RoleRow:
-    """A line of the page: what a column is in the draft, what it seemed to be, and what is wrong with it."""
+    """A line of the page: the role of a column in the draft, its suggested role, and what is wrong with it."""
 
     name: str
     role: str | None
     kind: str | None  # the name of its kind
     form: object  # the whole kind as a recipe writes it
-    from_data: bool  # whether its tree was made from this table
+    from_data: bool  # whether its tree was derived from this table
     suggested: str | None
     reason: str
     sure: bool
@@ -77,7 +77,7 @@ class RoleRow:
 
 
 def role_rows(columns: Columns, draft: Forms, guesses: Mapping[str, Mapping[str, Any]]) -> list[RoleRow]:
-    """A line for every column of the table.
+    """Return a line for every column of the table.
 
     >>> table = Columns.of({"age": [41, 30], "job": ["cook", "?"]})
     >>> rows = role_rows(table, {"schema": {"quasi": {"age": "numeric"}}}, {})
@@ -89,13 +89,13 @@ def role_rows(columns: Columns, draft: Forms, guesses: Mapping[str, Mapping[str,
         form, guess = kind_of(draft, name), guesses.get(name, {})
         kind = form if isinstance(form, str) or form is None else next(iter(form))
         from_data = isinstance(form, dict) and bool(form.get("from_data"))
-        told = guess.get("role"), guess.get("reason", ""), bool(guess.get("sure", False))
-        rows.append(RoleRow(name, role_of(draft, name), kind, form, from_data, *told, faults.get(name)))
+        suggested = guess.get("role"), guess.get("reason", ""), bool(guess.get("sure", False))
+        rows.append(RoleRow(name, role_of(draft, name), kind, form, from_data, *suggested, faults.get(name)))
     return rows
 
 
 def role_of(draft: Forms, name: str) -> str | None:
-    """The role of a column in a draft; None where it has none yet.
+    """Return the role of a column in a draft; None if it has none yet.
 
     >>> role_of({"schema": {"quasi": {"age": "numeric"}, "person": "pid"}}, "pid")
     'person'
@@ -106,13 +106,13 @@ def role_of(draft: Forms, name: str) -> str | None:
 
 
 def kind_of(draft: Forms, name: str) -> Any:
-    """The kind of a column as the draft writes it; None where its role needs none."""
+    """Return the kind of a column as the draft writes it; None if its role needs none."""
     schema = _schema(draft)
     return schema["quasi"].get(name, schema["sensitive"].get(name))
 
 
 def missing_of(draft: Forms) -> list[str]:
-    """The markers of missing cells in a draft.
+    """Return the missing-value codes of a draft.
 
     >>> missing_of({"schema": {"missing": "?"}})
     ['?']
@@ -121,10 +121,10 @@ def missing_of(draft: Forms) -> list[str]:
 
 
 def with_role(draft: Forms, name: str, role: str, usual: object = "flat") -> Draft:
-    """The draft with another role for a column; `usual` is the kind it gets where it has none yet.
+    """Return the draft with another role for a column; `usual` is its kind if it has none yet.
 
-    What only its old role gave a meaning goes with it: an importance, a place in `allow_unique`. Guarantees about a column that
-    is no longer sensitive are set aside, and requested again as soon as it is sensitive again.
+    Settings that belong to its old role are removed: its importance, its entry in `allow_unique`. Guarantees about a column
+    that is no longer sensitive are set aside, and requested again when it is sensitive again.
 
     >>> draft = {"schema": {"quasi": {"age": "numeric"}, "sensitive": {"wage": "numeric"}},
     ...          "models": [{"k_anonymity": {"k": 6}}, {"t_closeness": {"column": "wage", "t": 0.2}}]}
@@ -145,7 +145,7 @@ def with_role(draft: Forms, name: str, role: str, usual: object = "flat") -> Dra
     if role in LISTED:
         schema[role].append(name)
     elif role == "person":
-        schema["identifier"] += [schema["person"]] if schema["person"] else []  # there is one person column at most
+        schema["identifier"] += [schema["person"]] if schema["person"] else []  # at most one person column is allowed
         schema["person"] = name
     for held in KINDED:
         if held in role:
@@ -156,7 +156,7 @@ def with_role(draft: Forms, name: str, role: str, usual: object = "flat") -> Dra
 
 
 def without_columns(draft: Forms, names: Collection[str]) -> Draft:
-    """The draft of a table that has these columns alone; guarantees about others are set aside.
+    """Return the draft for a table with these columns only; guarantees about others are set aside.
 
     >>> without_columns({"schema": {"quasi": {"age": "numeric"}, "plain": ["ward"]}}, ["age"])["schema"]
     {'quasi': {'age': 'numeric'}}
@@ -171,18 +171,18 @@ def without_columns(draft: Forms, names: Collection[str]) -> Draft:
 
 
 def _with_guarantees(draft: Forms) -> Draft:
-    """The draft that requests every guarantee about sensitive columns and sets the others aside."""
+    """Return the draft that requests every guarantee about sensitive columns and sets the others aside."""
     known = [*(draft.get("models") or []), *(draft.get(SET_ASIDE) or [])]
     sensitive = set(sensitive_of(draft))
-    kept = [form for i, form in enumerate(known) if sensitive.issuperset(attributes_of(form)) and form not in known[:i]]
-    aside = [form for form in known if form not in kept]
+    active = [form for i, form in enumerate(known) if sensitive.issuperset(attributes_of(form)) and form not in known[:i]]
+    aside = [form for form in known if form not in active]
     changed = {key: part for key, part in draft.items() if key != SET_ASIDE}
-    changed |= {"models": kept} if kept or "models" in draft else {}
+    changed |= {"models": active} if active or "models" in draft else {}
     return changed | ({SET_ASIDE: aside} if aside else {})
 
 
 def with_kind(draft: Forms, name: str, form: object) -> Draft:
-    """The draft with another kind for a quasi or sensitive column.
+    """Return the draft with another kind for a quasi-identifier or sensitive column.
 
     >>> with_kind({"schema": {"quasi": {"age": "numeric"}}}, "age", {"numeric": {"lo": 0, "hi": 120}})["schema"]
     {'quasi': {'age': {'numeric': {'lo': 0, 'hi': 120}}}}
@@ -191,15 +191,15 @@ def with_kind(draft: Forms, name: str, form: object) -> Draft:
     held = [role for role in KINDED if name in schema[role]]
     if not held:
         raise BadInput("is neither quasi nor sensitive", column=name, right="give it such a role first: others need no kind")
-    refuse_files({role: {name: form} for role in held}, "import it, so that it stands in the recipe")
-    kind_from(form)  # one that cannot be meant is refused before it stands in the draft
+    refuse_files({role: {name: form} for role in held}, IMPORT)
+    kind_from(form)  # refuse a wrong one before it is in the draft
     for role in held:
         schema[role] = {**schema[role], name: form}
     return _with_schema(draft, schema)
 
 
 def with_missing(draft: Forms, markers: Sequence[str]) -> Draft:
-    """The draft with these markers of missing cells.
+    """Return the draft with these missing-value codes.
 
     >>> with_missing({"schema": {}}, ["?", "?", ""])["schema"]
     {'missing': ['?']}
@@ -208,7 +208,7 @@ def with_missing(draft: Forms, markers: Sequence[str]) -> Draft:
 
 
 def with_importance(draft: Forms, name: str, weight: float | None) -> Draft:
-    """The draft with another importance of a quasi column for the loss; None takes it back to 1.
+    """Return the draft with another importance of a quasi-identifier for the loss; None resets it to 1.
 
     >>> with_importance({"schema": {"quasi": {"age": "numeric"}}}, "age", 2)["schema"]["importance"]
     {'age': 2}
@@ -219,7 +219,7 @@ def with_importance(draft: Forms, name: str, weight: float | None) -> Draft:
 
 
 def with_unique(draft: Forms, name: str, allowed: bool) -> Draft:
-    """The draft in which a plain column may (or may not) have values that occur once.
+    """Return the draft in which a plain column may (or may not) have values that occur once.
 
     >>> with_unique({"schema": {"plain": ["ward"]}}, "ward", True)["schema"]["allow_unique"]
     ['ward']
@@ -229,8 +229,17 @@ def with_unique(draft: Forms, name: str, allowed: bool) -> Draft:
     return _with_schema(draft, {**schema, "allow_unique": [*others, name] if allowed else others})
 
 
+def with_rows_as_persons(draft: Forms, confirmed: bool) -> Draft:
+    """Return the draft in which every row is (or is not) declared to be another person; a person column removes that.
+
+    >>> with_rows_as_persons({"schema": {"quasi": {"age": "numeric"}}}, True)["schema"]
+    {'quasi': {'age': 'numeric'}, 'rows_are_persons': True}
+    """
+    return _with_schema(draft, {**_schema(draft), "rows_are_persons": confirmed})
+
+
 def column_faults(columns: Columns, draft: Forms) -> dict[str, str]:
-    """What is wrong with a column, one sentence each; columns that fit are left out.
+    """Return what is wrong with each column, one sentence each; correct columns are left out.
 
     >>> column_faults(Columns.of({"age": ["41", "old"]}), {"schema": {"quasi": {"age": "numeric"}}})["age"]
     "column 'age', row 2: 'old' is not a number; correct it, declare it as missing, or make the column flat()"
@@ -243,7 +252,7 @@ def column_faults(columns: Columns, draft: Forms) -> dict[str, str]:
             found[name] = str(bad)
     for name in _list_named(schema):
         if name not in columns:
-            found[name] = str(BadInput("is named in the draft but not in the table", column=name, right="take it out"))
+            found[name] = str(BadInput("is in the draft but not in the table", column=name, right="remove it from the draft"))
     return found
 
 
@@ -268,16 +277,16 @@ def _check(columns: Columns, schema: Forms, name: str, role: str | None) -> None
 
 
 def draft_faults(draft: Forms) -> list[str]:
-    """What is wrong with the request as a whole: a draft without any can be run, as far as can be seen without the rows.
+    """Return what is wrong with the draft as a whole, as far as that can be checked without the rows.
 
     >>> draft_faults({"schema": {"quasi": {"age": "numeric"}}, "models": []})
-    ['no guarantee was asked for; give at least one']
+    ['no guarantee is requested; add at least one']
     """
     found = []
     if not _schema(draft)["quasi"]:
-        found.append("no column is quasi; name those by which a person could be recognised")
+        found.append("no column is a quasi-identifier; choose those that could identify a person")
     if not draft.get("models"):
-        found.append("no guarantee was asked for; give at least one")
+        found.append("no guarantee is requested; add at least one")
     try:
         recipe = recipe_of({"models": [], **draft})
         method = recipe.method
@@ -289,7 +298,7 @@ def draft_faults(draft: Forms) -> list[str]:
 
 
 def _schema(draft: Forms) -> dict[str, Any]:
-    """The schema's forms with every key there, in a copy that may be changed."""
+    """Return a copy of the schema's forms with every key present."""
     given = dict(draft.get("schema") or {})
     for role in (*LISTED, "allow_unique", "missing"):
         held = given.get(role) or []
@@ -301,12 +310,9 @@ def _schema(draft: Forms) -> dict[str, Any]:
 
 def _with_schema(draft: Forms, schema: Forms) -> Draft:
     order = (*ROLES[:4], "allow_unique", *ROLES[4:], "person_rows", "rows_are_persons", "missing", "importance")
-    told = {key: schema[key] for key in order if schema.get(key)}
-    if "person" not in told:
-        told.pop("person_rows", None)
-    else:
-        told.pop("rows_are_persons", None)
-    return {**draft, "schema": told}
+    changed = {key: schema[key] for key in order if schema.get(key)}
+    changed.pop("rows_are_persons" if "person" in changed else "person_rows", None)
+    return {**draft, "schema": changed}
 
 
 def _list_named(schema: Forms) -> list[str]:
@@ -314,7 +320,7 @@ def _list_named(schema: Forms) -> list[str]:
 
 
 def sensitive_of(draft: Forms) -> list[str]:
-    """The sensitive columns of a draft.
+    """Return the sensitive columns of a draft.
 
     >>> sensitive_of({"schema": {"sensitive": {"wage": "numeric"}}})
     ['wage']
@@ -323,7 +329,7 @@ def sensitive_of(draft: Forms) -> list[str]:
 
 
 def attributes_of(form: Any) -> tuple[str, ...]:
-    """The sensitive attributes that a guarantee in a draft is about.
+    """Return the sensitive attributes of a guarantee in a draft.
 
     >>> attributes_of({"t_closeness": {"column": "wage", "t": 0.2}}), attributes_of({"k_anonymity": {"k": 6}})
     (('wage',), ())

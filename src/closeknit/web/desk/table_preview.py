@@ -1,11 +1,12 @@
-"""A looked-at table: its first rows, and of each column the type, what is missing, how many values and which are frequent."""
+"""The preview of a table: its first rows, and for each column its type, missing cells and most frequent values."""
 
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,15 @@ from closeknit.io.parquet import parquet_size
 
 SHOWN_ROWS = 10
 FREQUENT = 5
-LONGEST = 60  # signs of a cell on a page
+LONGEST = 60  # characters of a cell on a page
 BLOCK = 1 << 20
+CODE = re.compile(r"0\d+")  # digits with a leading zero are a code, such as a postal code
 TYPES = {"b": "true or false", "M": "dates", "i": "whole numbers", "u": "whole numbers", "f": "numbers", "O": "text"}
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of a table is taken; None is no limit."""
+    """The largest table that is accepted; None is no limit."""
 
     rows: int | None = None
     columns: int | None = None
@@ -39,7 +41,7 @@ class Limits:
 
 
 def read_table(path: Path, name: str, limits: Limits | None = None, csv: CsvFormat | None = None) -> Columns:
-    """The table in a file, as the doors read it; a message names it by its `name`, never by its place on this machine.
+    """Read a table; messages use its `name`, never its path on this machine.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +56,7 @@ def read_table(path: Path, name: str, limits: Limits | None = None, csv: CsvForm
 def open_table(
     path: Path, name: str, limits: Limits | None = None, csv: CsvFormat | None = None
 ) -> tuple[Columns, dict[str, Any]]:
-    """As `read_table`, and how the file is written, as a recipe says it: what `csv` leaves open is detected.
+    """Read a table, and return the format of the file as in a recipe too: what `csv` leaves open is detected.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -84,7 +86,7 @@ def open_table(
 
 
 def rename_file(bad: BadInput, path: Path, name: str) -> BadInput:
-    """The same sentence about the file by the name its owner gave it.
+    """Return the same error with the owner's name of the file.
 
     >>> print(rename_file(BadInput("the file is empty", file="a/b.csv"), Path("a/b.csv"), "patients.csv"))
     patients.csv: the file is empty
@@ -94,7 +96,7 @@ def rename_file(bad: BadInput, path: Path, name: str) -> BadInput:
 
 
 def _refuse_unpacked(path: Path, name: str, most: int | None) -> None:
-    """A small file may unpack to more than memory holds: what it comes to is counted before it is read."""
+    """Refuse a gzip file that would decompress to more than `most` bytes, before it is read."""
     if most is None or not path.is_file():
         return
     with open(path, "rb") as file:
@@ -106,25 +108,25 @@ def _refuse_unpacked(path: Path, name: str, most: int | None) -> None:
             while block := file.read(BLOCK):
                 unpacked += len(block)
                 if unpacked > most:
-                    raise BadInput(f"it unpacks to more than {most:,} bytes", file=name, right="give a smaller table")
+                    raise BadInput(f"it decompresses to more than {most:,} bytes", file=name, right="give a smaller table")
     except (OSError, EOFError, zlib.error):
-        return  # the door says what is wrong with it
+        return  # reading it reports what is wrong
 
 
 def _refuse_parquet(path: Path, name: str, most: Limits) -> None:
-    """A column of one value takes no room in such a file, however many rows it has: what it says of itself is read first."""
+    """Refuse a Parquet file by its metadata: a column of one value needs no space there, however many rows it has."""
     if not path.is_file() or kind_of(path) != ".parquet":
         return
     rows, unpacked = parquet_size(path)
     if most.rows is not None and rows > most.rows:
         raise BadInput(f"the table has {rows:,} rows", file=name, right=f"at most {most.rows:,} are taken")
     if most.unpacked is not None and unpacked > most.unpacked:
-        raise BadInput(f"it unpacks to more than {most.unpacked:,} bytes", file=name, right="give a smaller table")
+        raise BadInput(f"it decompresses to more than {most.unpacked:,} bytes", file=name, right="give a smaller table")
 
 
 @dataclass(frozen=True)
 class Frequent:
-    """A value and the rows that have it."""
+    """A value and its number of rows."""
 
     value: str
     rows: int
@@ -132,7 +134,7 @@ class Frequent:
 
 @dataclass(frozen=True)
 class ColumnPreview:
-    """What can be seen of a column: `missing` are rows without a value, `markers` the signs that seem to stand for none."""
+    """The preview of a column: `missing` counts rows without a value, `markers` look like missing-value codes."""
 
     name: str
     type: str
@@ -146,19 +148,15 @@ class ColumnPreview:
 
 @dataclass(frozen=True)
 class TablePreview:
-    """A table on a page: `first` are the first rows, one text a cell, None where there is no value."""
+    """The preview of a table: `first` are the first rows, one text per cell, None for a missing value."""
 
     rows: int
     columns: tuple[ColumnPreview, ...]
     first: tuple[tuple[str | None, ...], ...]
 
-    def record(self) -> dict[str, Any]:
-        """As JSON takes it."""
-        return asdict(self)
-
 
 def preview_table(columns: Columns, rows: int = SHOWN_ROWS, frequent: int = FREQUENT) -> TablePreview:
-    """What a page shows of a table.
+    """Preview a table.
 
     >>> seen = preview_table(Columns.of({"age": ["41", "30", "30"], "job": ["cook", None, "?"]}))
     >>> seen.columns[0]
@@ -174,7 +172,7 @@ Frequent(value='41', rows=1)), low='30', high='41', markers=())
 
 
 def short(text: str, longest: int = LONGEST) -> str:
-    """A text that fits a page.
+    """Shorten a text for a page.
 
     >>> short("a" * 99, 5)
     'aaaa…'
@@ -198,11 +196,11 @@ def _column(name: str, column: Column, frequent: int) -> ColumnPreview:
 
 
 def _type(seen: Profile) -> tuple[str, str | None, str | None]:
-    """What the values are, and between which ends they lie; cells of a CSV file are text that may be numbers."""
+    """Return the type of the values, their minimum and maximum; cells of a CSV file are text that may be numbers."""
     kind = seen.values.dtype.kind
     if not seen.distinct:
         return "no values", None, None
-    if kind == "O" and all(NUMBER_TEXT.fullmatch(text) for text in seen.texts):
+    if kind == "O" and all(NUMBER_TEXT.fullmatch(text) and not CODE.fullmatch(text) for text in seen.texts):
         numbers = np.array([float(text) for text in seen.texts])
     elif kind in "iuf":
         numbers = seen.values.astype(np.float64)
@@ -215,7 +213,7 @@ def _type(seen: Profile) -> tuple[str, str | None, str | None]:
 
 
 def write_example(path: Path, rows: int = 10_000) -> dict[str, Any]:
-    """Write the built-in hospital table as this CSV file; its draft.
+    """Write the generated hospital table as this CSV file, and return its draft.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -228,7 +226,7 @@ def write_example(path: Path, rows: int = 10_000) -> dict[str, Any]:
 
 
 def csv_format(form: Mapping[str, Any] | None) -> CsvFormat | None:
-    """How a CSV file is written, from what a page or a recipe says of it; None where it says nothing.
+    """Return the CSV format of a form or recipe; None if nothing is given.
 
     >>> csv_format({"delimiter": ";", "decimal": ","})
     CsvFormat(delimiter=';', quote=None, encoding=None, decimal=',', thousands=None)

@@ -1,12 +1,14 @@
-"""Builders of a column's kind and hierarchy, with the fields that a page asks for; each gives what goes into the draft.
+"""Builders of a column's kind and hierarchy, with their fields; each returns a form for the draft.
 
-What is read off the table (quantiles, rare and balanced trees) is marked `from_data`, so that no certificate tells of it.
+Hierarchies derived from the table (quantiles, rare and balanced trees) are marked `from_data`, so that no certificate
+discloses them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -24,8 +26,8 @@ from closeknit.core.limits import MOST_INTERVALS
 from closeknit.core.params import choice, whole
 from closeknit.web.desk.fields import Field, parse_fields
 
-LO, HI = "the least number that could occur", "the largest number that could occur"
-FANOUT = Field("fanout", "whole", "how many neighbours join on the next level", default=2, least=2)
+LO, HI = "the smallest possible number", "the largest possible number"
+FANOUT = Field("fanout", "whole", "how many neighbours are merged on the next level", default=2, least=2)
 BUILDERS: dict[str, tuple[str, tuple[Field, ...]]] = {
     "flat": ("each value as it is, or hidden", ()),
     "numeric": (
@@ -38,17 +40,17 @@ BUILDERS: dict[str, tuple[str, tuple[Field, ...]]] = {
         ),
     ),
     "intervals": (
-        "numbers in intervals of your own, joined level by level",
+        "numbers in intervals of your choice, merged level by level",
         (
             Field("lo", "number", LO),
             Field("hi", "number", HI),
             Field("width", "number", "the width of an interval", above=0),
-            Field("edges", "list", "or every edge by itself"),
+            Field("edges", "list", "or a list of edges"),
             FANOUT,
         ),
     ),
     "quantiles": (
-        "numbers in intervals that hold about equally many rows",
+        "numbers in intervals with about the same number of rows",
         (Field("bins", "whole", "how many intervals", needed=True, default=8, least=1), FANOUT),
     ),
     "prefix": (
@@ -59,7 +61,7 @@ BUILDERS: dict[str, tuple[str, tuple[Field, ...]]] = {
         "days under months, quarters, years and decades",
         (
             Field("levels", "list", "the levels, finest first", default=DAY_LEVELS, choices=LEVELS),
-            Field("format", "text", "how they are written, such as %d.%m.%Y; empty: find out"),
+            Field("format", "text", "format, such as %d.%m.%Y; empty: detect it"),
         ),
     ),
     "rare": (
@@ -71,13 +73,13 @@ BUILDERS: dict[str, tuple[str, tuple[Field, ...]]] = {
     ),
     "balanced": (
         "values in their order, in groups of equal size",
-        (Field("fanout", "whole", "how many stand in a group", needed=True, default=4, least=2),),
+        (Field("fanout", "whole", "values in a group", needed=True, default=4, least=2),),
     ),
 }
 
 
 def build_kind(builder: str, column: Column, name: str, given: Mapping[str, Any], missing: Sequence[str] = ()) -> object:
-    """The kind that a builder makes of what was typed, as the draft writes it.
+    """Build a kind from the fields of a form, as the draft writes it.
 
     >>> from closeknit.core.columns import Columns
     >>> ages = Columns.of({"age": ["3", "41", "30", "70"]})["age"]
@@ -95,12 +97,12 @@ def build_kind(builder: str, column: Column, name: str, given: Mapping[str, Any]
     written: object = {form: params} if params else form
     if builder == "intervals" and not params:
         raise BadInput("intervals need their edges", column=name, right="give lo, hi and width, or the edges")
-    kind_from(written)  # refused here, where the sentence is about what was typed
+    kind_from(written)  # refuse it here, where the sentence is about the typed values
     return written
 
 
 def list_builders(column: Column, name: str, missing: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """The builders that suit a column's values, each with what it does and its fields; numbers get round bounds.
+    """Return the builders that suit a column, each with its description and fields; numbers get round bounds.
 
     >>> from closeknit.core.columns import Columns
     >>> ages = list_builders(Columns.of({"age": ["3", "41", "30", "70"]})["age"], "age")
@@ -122,13 +124,13 @@ def list_builders(column: Column, name: str, missing: Sequence[str] = ()) -> dic
     for builder, (means, fields) in BUILDERS.items():
         if suits.get(builder, True):
             usual = round_ends if builder == "intervals" else {}
-            shown = [{**field.record(), "default": usual.get(field.name, field.default)} for field in fields]
+            shown = [{**asdict(field), "default": usual.get(field.name, field.default)} for field in fields]
             found[builder] = {"means": means, "fields": shown}
     return found
 
 
 def _profile_present(column: Column, name: str, missing: Sequence[str]) -> Profile:
-    """The values that occur and are not declared as missing; what only looks like a marker is a value here."""
+    """Profile the values that occur and are not declared as missing; undeclared markers count as values."""
     texts = texts_of(column.values)
     used = [i for i in np.flatnonzero(column.counts > 0).tolist() if texts[i] not in missing]
     return Profile(name, column, np.array(used, dtype=np.int64), (), ())
@@ -144,7 +146,7 @@ def _from_data(builder: str, seen: Profile, params: dict[str, Any]) -> Hierarchy
 
 
 def _sample_ranks(seen: Profile, bins: int) -> list[float]:
-    """As few values as have the same quantiles: twice as many as intervals, at evenly spread ranks, and the least one."""
+    """Return a few values with the same quantiles: two per interval, at evenly spaced ranks, and the smallest one."""
     try:
         numbers = numbers_of(seen.values)
     except BadValue as bad:
@@ -173,7 +175,7 @@ def _can_read(form: str, seen: Profile) -> bool:
 
 
 def _round_ends(seen: Profile) -> dict[str, int | float]:
-    """Bounds that do not tell the outermost values, and a width that makes about ten intervals."""
+    """Return bounds that do not disclose minimum and maximum, and a width for about ten intervals."""
     numbers = numbers_of(seen.values)
     low, high = float(numbers.min()), float(numbers.max())
     span = (high - low) or 1.0

@@ -1,7 +1,7 @@
-"""A hierarchy edited node by node: rename, move, merge, dissolve; and as text, in the format of hierarchy files.
+"""Edits of a hierarchy: rename, move, merge and dissolve nodes; import and export as CSV.
 
-A node is named by its path, the labels from below the root. Leaves are values of the table and keep their names. Every edit
-gives a new hierarchy, marked `from_data` where the old one was; undoing one is going back to the forms before it.
+A node is identified by its path, the labels from below the root. Leaves are values of the table and keep their names. Every
+edit returns a new hierarchy, marked `from_data` if the old one was.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from closeknit.web.desk.trees import as_hierarchy, bind_column
 
 NodePath = Sequence[str]
 DELIMITER = ";"
-PASSING = "closeknit-hierarchy-"  # folders that a killed server may leave; the next one knows them by their names
+PASSING = "closeknit-hierarchy-"  # name of temporary folders, which the next server deletes if one was killed
 LONGEST_TEXT = 16 << 20
 
 
 def edit_tree(draft: Mapping[str, Any], column: Column, name: str, do: Callable[[Hierarchy], Hierarchy]) -> Draft:
-    """The draft with a column's tree changed; a tree that was read off the table is written down for it.
+    """Return the draft with a changed tree of a column; a tree derived from the table is written out first.
 
     >>> from closeknit.core.columns import Columns
     >>> sexes = Columns.of({"sex": ["f", "m"]})["sex"]
@@ -44,7 +44,7 @@ def edit_tree(draft: Mapping[str, Any], column: Column, name: str, do: Callable[
 
 
 def rename_node(hierarchy: Hierarchy, path: NodePath, label: str) -> Hierarchy:
-    """Another name for a node.
+    """Rename a node.
 
     >>> rename_node(Hierarchy({"A": ["a", "b"], "C": ["c"]}), ["A"], "first").nested
     {'*': {'first': {'a': None, 'b': None}, 'C': {'c': None}}}
@@ -54,7 +54,7 @@ def rename_node(hierarchy: Hierarchy, path: NodePath, label: str) -> Hierarchy:
     if parent[old] is None:
         raise BadInput(f"'{old}' is a value of the table", right="values keep their names; put it under a node of that name")
     if name != old and name in parent:
-        raise BadInput(f"there is a node '{name}' beside it already", right="merge the two, or choose another name")
+        raise BadInput(f"a sibling is called '{name}' already", right="merge the two, or choose another name")
     entries = [(name if key == old else key, below) for key, below in parent.items()]
     parent.clear()
     parent.update(entries)
@@ -62,7 +62,7 @@ def rename_node(hierarchy: Hierarchy, path: NodePath, label: str) -> Hierarchy:
 
 
 def move_nodes(hierarchy: Hierarchy, paths: Sequence[NodePath], under: NodePath) -> Hierarchy:
-    """These nodes or values under another node (an empty path is the root); nodes that are left empty go.
+    """Move nodes or values under another node (an empty path is the root); empty nodes are removed.
 
     >>> move_nodes(Hierarchy({"A": ["a", "b"], "C": ["c"]}), [["C", "c"]], ["A"]).nested
     {'*': {'A': {'a': None, 'b': None, 'c': None}}}
@@ -71,7 +71,7 @@ def move_nodes(hierarchy: Hierarchy, paths: Sequence[NodePath], under: NodePath)
     target = _node(top, under)
     for path in paths:
         if list(under[: len(path)]) == list(path):
-            raise BadInput(f"'{path[-1]}' cannot stand under itself", right="choose a node outside of it")
+            raise BadInput(f"'{path[-1]}' cannot be moved under itself", right="choose a node outside of it")
     for path in paths:
         _add(target, path[-1], _parent(top, path).pop(path[-1]))
     _drop_empty(top)
@@ -79,36 +79,38 @@ def move_nodes(hierarchy: Hierarchy, paths: Sequence[NodePath], under: NodePath)
 
 
 def merge_nodes(hierarchy: Hierarchy, paths: Sequence[NodePath], label: str) -> Hierarchy:
-    """One node of this name in place of several, with all that stood under them; values among them become a part of it.
+    """Merge several nodes into one of this name, with all their children; values among them become its children.
 
     >>> merge_nodes(Hierarchy({"A": ["a", "b"], "C": ["c"], "d": None}), [["A"], ["d"]], "A or d").nested
     {'*': {'A or d': {'a': None, 'b': None, 'd': None}, 'C': {'c': None}}}
     """
     name, top = _name(label), _top(hierarchy)
     if len({tuple(path) for path in paths}) < 2:
-        raise BadInput("merging takes two nodes at least", right="choose another one beside it")
+        raise BadInput("merging takes two nodes at least", right="choose another one too")
     for one in paths:
         if any(list(other[: len(one)]) == list(one) and len(other) > len(one) for other in paths):
-            raise BadInput(f"'{one[-1]}' stands over another one of them", right="choose nodes that stand beside each other")
-    home = _parent(top, paths[0])
+            raise BadInput(
+                f"'{one[-1]}' is an ancestor of another one of them", right="choose nodes that do not contain others"
+            )
+    parent = _parent(top, paths[0])
     below: Dicts = {}
-    order = list(home)
+    order = list(parent)
     for path in paths:
         taken = _parent(top, path).pop(path[-1])
         for key, part in (taken or {path[-1]: None}).items():
             _add(below, key, part)
-    if name in home or name in below:
+    if name in parent or name in below:
         raise BadInput(f"there is a node '{name}' already", right="choose another name")
-    rest = dict(home)
-    home.clear()
+    others = dict(parent)
+    parent.clear()
     for key in order:
-        home.update({name: below} if key == paths[0][-1] else {key: rest[key]} if key in rest else {})
+        parent.update({name: below} if key == paths[0][-1] else {key: others[key]} if key in others else {})
     _drop_empty(top)
     return _rebuild(hierarchy, top)
 
 
 def dissolve_node(hierarchy: Hierarchy, path: NodePath) -> Hierarchy:
-    """Without this node: what stood under it stands in its place.
+    """Replace a node by its children.
 
     >>> dissolve_node(Hierarchy({"A": ["a", "b"], "C": ["c"]}), ["A"]).nested
     {'*': {'a': None, 'b': None, 'C': {'c': None}}}
@@ -117,7 +119,7 @@ def dissolve_node(hierarchy: Hierarchy, path: NodePath) -> Hierarchy:
     parent, old = _parent(top, path), path[-1]
     below = parent[old]
     if below is None:
-        raise BadInput(f"'{old}' is a value of the table", right="a value cannot be left out")
+        raise BadInput(f"'{old}' is a value of the table", right="a value cannot be removed")
     entries = list(parent.items())
     parent.clear()
     for key, part in entries:
@@ -127,7 +129,7 @@ def dissolve_node(hierarchy: Hierarchy, path: NodePath) -> Hierarchy:
 
 
 def _top(hierarchy: Hierarchy) -> Dicts:
-    """What stands under the root, in a copy."""
+    """Return a copy of the nodes under the root."""
     nested: Dicts = hierarchy.nested
     return _copy_nested(nested[STAR] if set(nested) == {STAR} else nested)
 
@@ -145,10 +147,10 @@ def _name(label: str) -> str:
 
 def _parent(top: Dicts, path: NodePath) -> Dicts:
     if not path:
-        raise BadInput("the root stays what it is", right="choose a node below it")
+        raise BadInput("the root cannot be changed", right="choose a node below it")
     parent = _node(top, path[:-1])
     if path[-1] not in parent:
-        raise BadInput(f"the hierarchy has no node '{' > '.join(path)}'", right="choose one that is shown")
+        raise BadInput(f"the hierarchy has no node '{' > '.join(path)}'", right="choose one of those shown")
     return parent
 
 
@@ -157,15 +159,15 @@ def _node(top: Dicts, path: NodePath) -> Dicts:
     for label in path:
         below = node.get(label)
         if below is None:
-            value = " (it is a value, and nothing can stand under it)" if label in node else ""
-            raise BadInput(f"the hierarchy has no node '{' > '.join(path)}'{value}", right="choose a node that is shown")
+            value = " (it is a value, and values have no children)" if label in node else ""
+            raise BadInput(f"the hierarchy has no node '{' > '.join(path)}'{value}", right="choose one of those shown")
         node = below
     return node
 
 
 def _add(place: Dicts, label: str, below: Dicts | None) -> None:
     if label in place:
-        raise BadInput(f"'{label}' stands there already", right="rename one of the two first")
+        raise BadInput(f"'{label}' exists there already", right="rename one of the two first")
     place[label] = below
 
 
@@ -178,7 +180,7 @@ def _drop_empty(nested: Dicts) -> None:
 
 
 def _rebuild(hierarchy: Hierarchy, top: Dicts) -> Hierarchy:
-    """The edited tree; intervals are put back into their order, and must still be neighbours."""
+    """Build the edited hierarchy; intervals are sorted again, and must still be neighbours."""
     if hierarchy.edges is None:
         return Hierarchy(_add_root(hierarchy, top), hierarchy.from_data)
     ends = dict(zip(hierarchy.tree.leaf_labels, hierarchy.edges, strict=True))
@@ -187,12 +189,12 @@ def _rebuild(hierarchy: Hierarchy, top: Dicts) -> Hierarchy:
     leaves = Hierarchy(rooted).tree.leaf_labels
     edges = tuple(ends[leaf] for leaf in leaves)
     if list(edges) != sorted(edges):
-        raise BadInput("a node would hold intervals that are not neighbours", right="join intervals that touch each other")
+        raise BadInput("a node would hold intervals that are not neighbours", right="merge intervals that touch each other")
     return Hierarchy(rooted, hierarchy.from_data, edges)
 
 
 def _add_root(hierarchy: Hierarchy, top: Dicts) -> Dicts:
-    """A root with a name of its own stays the root; else one branch that is left over must not become it."""
+    """Keep a named root; otherwise add `*`, because a single remaining branch must not become the root."""
     named = STAR not in hierarchy.nested and len(hierarchy.nested) == 1 and len(top) == 1 and all(top.values())
     return top if named else {STAR: top}
 
@@ -209,7 +211,7 @@ def _first(label: str, below: Dicts | None, ends: Mapping[str, tuple[float, floa
 
 
 def export_csv(hierarchy: Hierarchy) -> str:
-    """One value a line, `leaf;parent;...;root`, as `Hierarchy.read_csv` reads it.
+    """Return one value per line, `leaf;parent;...;root`, as `Hierarchy.read_csv` reads it.
 
     >>> print(export_csv(Hierarchy({"A": ["a", "b"], "c": None})), end="")
     a;A;*
@@ -229,9 +231,9 @@ def export_csv(hierarchy: Hierarchy) -> str:
 
 
 def import_csv(text: str, *, from_data: bool, delimiter: str = DELIMITER) -> Hierarchy:
-    """A hierarchy from the text of a file; where every value is an interval, numbers fall into them.
+    """Read a hierarchy from the text of a file; if every value is an interval, it applies to numbers.
 
-    `from_data`: whether it was made from this table, so that a certificate must not tell of values that do not occur.
+    `from_data`: whether it was derived from this table, so that a certificate must not disclose values that do not occur.
 
     >>> import_csv("a;A;*\\nb;A;*\\nc;*\\n", from_data=False).cover([0], [1])
     ['A']
@@ -239,7 +241,7 @@ def import_csv(text: str, *, from_data: bool, delimiter: str = DELIMITER) -> Hie
     ((0.0, 10.0), (10.0, 20.0))
     """
     if len(text) > LONGEST_TEXT:
-        raise BadInput(f"the hierarchy has {len(text):,} signs", right=f"it may have {LONGEST_TEXT:,}")
+        raise BadInput(f"the hierarchy has {len(text):,} characters", right=f"at most {LONGEST_TEXT:,} are allowed")
     with tempfile.TemporaryDirectory(prefix=PASSING) as folder:
         file = Path(folder, "hierarchy.csv")
         file.write_text(text, encoding="utf-8", newline="")

@@ -1,11 +1,10 @@
-"""The hierarchy of a column as a page shows it: a tree with counts, and how its values read at each level."""
+"""The hierarchy of a column on a page: a tree with counts, and a preview of its values at each level."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +20,8 @@ from closeknit.core.schema import Schema
 from closeknit.core.tree import STAR, Tree
 from closeknit.web.desk.table_preview import short
 
-BREADTH = 25  # nodes under one
-DEPTH = 2  # levels that are opened at once
+BREADTH = 25  # children shown per node
+DEPTH = 2  # levels shown at once
 VALUES = 8  # of a preview
 LONGEST = 80
 TIGHT = "Numbers are written as the range of those in one class, such as [30, 41]; a step or intervals make it coarser."
@@ -31,10 +30,10 @@ Int64 = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Node:
-    """A node with its rows and its values; of many children some are shown, and `more` says how many are not."""
+    """A node with its rows and values; of many children some are shown, and `more` counts the others."""
 
     label: str
-    path: tuple[str, ...]  # labels from below the root: what an edit names it by
+    path: tuple[str, ...]  # labels from below the root, which identify it in an edit
     rows: int
     leaves: int  # values under it
     leaf: bool
@@ -42,14 +41,10 @@ class Node:
     more: int = 0  # children that are not shown
     more_rows: int = 0
 
-    def record(self) -> dict[str, Any]:
-        """As JSON takes it."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class BoundColumn:
-    """A column that has met its kind: the leaf code of each row (the missing one last) and the tree over the leaves."""
+    """A column encoded by its kind: the leaf code of each row (the missing leaf is last) and the tree over the leaves."""
 
     kind: Kind
     domain: Domain
@@ -59,7 +54,7 @@ class BoundColumn:
     codes: NDArray[np.int32]
 
     def value(self, leaf: int) -> str:
-        """A raw value that stands at a leaf: the first one in the table."""
+        """Return a raw value of a leaf: the first one in the table."""
         first = self.column.take(np.array([int(np.argmax(self.codes == leaf))]))
         return "".join(texts_of(first.values[first.codes]))
 
@@ -72,7 +67,7 @@ class BoundColumn:
 
 
 def bind_column(column: Column, name: str, form: object, missing: Sequence[str] = ()) -> BoundColumn:
-    """A column under the kind that a draft writes; a value that does not fit is named.
+    """Encode a column by the kind in a draft; a value that does not fit is reported.
 
     >>> from closeknit.core.columns import Columns
     >>> bind_column(Columns.of({"sex": ["f", "m", "f", None]})["sex"], "sex", "flat").counts.tolist()
@@ -86,7 +81,7 @@ def bind_column(column: Column, name: str, form: object, missing: Sequence[str] 
 def tree_view(
     seen: BoundColumn, under: Sequence[str] = (), *, breadth: int = BREADTH, depth: int = DEPTH, start: int = 0
 ) -> Node:
-    """The tree from a node on (from the root, where none is named), so deep and so broad that a page can show it.
+    """Return the tree from a node on (default: from the root), limited in depth and breadth for a page.
 
     >>> from closeknit.core.columns import Columns
     >>> jobs = Columns.of({"job": ["cook", "cook", "nurse", None]})["job"]
@@ -99,7 +94,7 @@ def tree_view(
     for label in under:
         node = next((child for child in children[node] if seen.tree.labels[child] == label), -1)
         if node < 0:
-            raise BadInput(f"the hierarchy has no node '{' > '.join(under)}'", right="choose one that is shown")
+            raise BadInput(f"the hierarchy has no node '{' > '.join(under)}'", right="choose one of those shown")
     return _View(seen, children, breadth).node(node, tuple(under), depth, start)
 
 
@@ -134,24 +129,20 @@ class _View:
 
 @dataclass(frozen=True)
 class Preview:
-    """How some values read at each level: `rows` are one value each, a cell a level, the last level `*`."""
+    """Some values at each level: one row per value, one cell per level, the last level is `*`."""
 
     levels: int
     values: tuple[str, ...]  # as they are in the table
     rows: tuple[tuple[str, ...], ...]
-    different: tuple[int, ...]  # cells at each level, of those that occur
+    different: tuple[int, ...]  # distinct cells at each level
     smallest: tuple[int, ...]  # rows of the rarest cell at each level
     missing: int  # rows without a value
     from_data: bool
     note: str | None = None
 
-    def record(self) -> dict[str, Any]:
-        """As JSON takes it."""
-        return asdict(self)
-
 
 def preview(seen: BoundColumn, values: int = VALUES) -> Preview:
-    """Some values of the column, spread over those that occur, at every level of its hierarchy.
+    """Preview some values of the column, spread over those that occur, at every level of its hierarchy.
 
     >>> from closeknit.core.columns import Columns
     >>> zips = Columns.of({"zip": ["47605", "47602", "47906", "47605"]})["zip"]
@@ -178,7 +169,7 @@ def preview(seen: BoundColumn, values: int = VALUES) -> Preview:
 
 
 def as_hierarchy(seen: BoundColumn) -> Hierarchy:
-    """The tree of any column that has one, as it can be edited; where it was read off the table it stays marked so.
+    """Return the tree of a column as a hierarchy that can be edited; one derived from the table stays marked as such.
 
     >>> from closeknit.core.columns import Columns
     >>> as_hierarchy(bind_column(Columns.of({"sex": ["f", "m"]})["sex"], "sex", "flat"))
@@ -187,6 +178,6 @@ def as_hierarchy(seen: BoundColumn) -> Hierarchy:
     if isinstance(seen.kind, Hierarchy):
         return seen.kind
     if seen.domain.tree is None:
-        raise BadInput("numbers have no nodes to be changed", right="build intervals or quantiles first")
+        raise BadInput("numbers have no nodes to edit", right="build intervals or quantiles first")
     nested = seen.domain.tree.to_nested()
     return Hierarchy(nested if set(nested) == {STAR} else {STAR: nested}, from_data=True)

@@ -1,4 +1,4 @@
-"""The pages: one file a step; each has a `router`. Every step is an address; forms are posted and lead to an address."""
+"""The pages: one module per step, each with a `router`. Every step has an address; forms redirect to an address."""
 
 from __future__ import annotations
 

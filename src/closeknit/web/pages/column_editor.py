@@ -1,4 +1,4 @@
-"""A column of the second step: its hierarchy as a tree, built with a live preview, edited, imported and exported."""
+"""The hierarchy of a column, part of the second step: built with a live preview, edited, imported and exported."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from closeknit.web.desk.tree_builders import build_kind, list_builders
 from closeknit.web.desk.tree_edits import dissolve_node, edit_tree, export_csv, import_csv, merge_nodes, move_nodes, rename_node
 from closeknit.web.desk.trees import as_hierarchy, bind_column, preview, tree_view
 from closeknit.web.pages.drafts import change, changes
-from closeknit.web.pages.page_common import UNFIT, check_started, page, redirect_to
+from closeknit.web.pages.page_common import UNFIT, StartedCase, page, redirect_to
 from closeknit.web.pages.roles_step import column_name, columns_of
 from closeknit.web.rest import read_small
-from closeknit.web.routing import AllCases, AllTasks, FormFields, LimitedRoute, OwnCase
+from closeknit.web.routing import AllCases, AllTasks, FormFields, LimitedRoute
 from closeknit.web.tasks import Tasks
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
@@ -34,9 +34,8 @@ Ticked = Annotated[list[str] | None, Form()]
 
 
 @router.get("/tables/{id}/columns/{number}")
-def column(request: Request, case: OwnCase, tasks: AllTasks, number: int) -> Response:
-    """The tree of a column, how its values read at each level, and what a builder would make of them."""
-    check_started(case)
+def column(request: Request, case: StartedCase, tasks: AllTasks, number: int) -> Response:
+    """Show the tree of a column, its values at each level, and the preview of a builder."""
     return _page(request, case, tasks, number)
 
 
@@ -50,14 +49,14 @@ def _page(
 ) -> Response:
     draft, table = draft_of(case), columns_of(case)
     name = column_name(table, number)
-    told: dict[str, Any] = {"name": name, "number": number, "role": role_of(draft, name), "changes": changes(case)}
+    shown: dict[str, Any] = {"name": name, "number": number, "role": role_of(draft, name), "changes": changes(case)}
     schema = draft.get("schema") or {}
-    told["importance"] = (schema.get("importance") or {}).get(name, 1)
-    told["unique"] = name in (schema.get("allow_unique") or [])
+    shown["importance"] = (schema.get("importance") or {}).get(name, 1)
+    shown["unique"] = name in (schema.get("allow_unique") or [])
     found = errors or {}
     if (form := kind_of(draft, name)) is not None:
-        told |= _describe_kind(table[name], name, form, missing_of(draft), request.query_params, given, found)
-    return page(request, case, tasks, "column", UNFIT if errors else 200, errors=found, **told)
+        shown |= _describe_kind(table[name], name, form, missing_of(draft), request.query_params, given, found)
+    return page(request, case, tasks, "column", UNFIT if errors else 200, errors=found, **shown)
 
 
 def _describe_kind(
@@ -69,43 +68,43 @@ def _describe_kind(
     given: Mapping[str, str] | None,
     errors: dict[str, str],
 ) -> dict[str, Any]:
-    """Tree, levels and builders of a column that has a kind; what does not fit becomes a sentence at its place."""
+    """Return tree, levels and builders of a column with a kind; mistakes become sentences in `errors`."""
     builders = list_builders(column, name, missing)
     typed = dict(given or requested)
     builder = typed.get("builder", "")
-    told: dict[str, Any] = {"builders": builders, "builder": builder if builder in builders else "", "typed": typed}
-    told["from_data"] = isinstance(form, dict) and bool(form.get("from_data"))
+    shown: dict[str, Any] = {"builders": builders, "builder": builder if builder in builders else "", "typed": typed}
+    shown["from_data"] = isinstance(form, dict) and bool(form.get("from_data"))
     try:
         seen = bind_column(column, name, form, missing)
         under, start = path_of(requested.get("under", "[]")), int(requested.get("start", "0") or 0)
-        told |= {"tree": tree_view(seen, under, start=max(start, 0)), "under": under, "start": start, "levels": preview(seen)}
-        told["editable"] = seen.domain.tree is not None
-        told["inner"] = _inner(told["tree"])
+        shown |= {"tree": tree_view(seen, under, start=max(start, 0)), "under": under, "start": start, "levels": preview(seen)}
+        shown["editable"] = seen.domain.tree is not None
+        shown["inner"] = _inner(shown["tree"])
     except (BadInput, ValueError) as bad:
         errors.setdefault("tree", str(bad))
-    if told["builder"]:
+    if shown["builder"]:
         try:
-            now = fields_in(builders[builder], typed)
-            tried = build_kind(builder, column, name, now, missing)
-            told["tried"] = preview(bind_column(column, name, tried, missing))
+            tried = build_kind(builder, column, name, fields_in(builders[builder], typed), missing)
+            shown["tried"] = preview(bind_column(column, name, tried, missing))
         except BadInput as bad:
             errors.setdefault("builder", str(bad))
-    return told
+    return shown
 
 
 def fields_in(builder: Mapping[str, Any], typed: Mapping[str, str]) -> dict[str, str]:
-    """What was typed into the fields of a builder; before anything is, what it begins with."""
+    """Return the typed fields of a builder; its defaults if nothing is typed yet."""
     names = [field["name"] for field in builder["fields"]]
     if not any(name in typed for name in names):
-        begin = {field["name"]: field["default"] for field in builder["fields"] if field["default"] is not None}
+        defaults = {field["name"]: field["default"] for field in builder["fields"] if field["default"] is not None}
         return {
-            name: " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value) for name, value in begin.items()
+            name: " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            for name, value in defaults.items()
         }
     return {name: typed[name] for name in names if name in typed}
 
 
 def path_of(text: str) -> Path:
-    """The labels from below the root that name a node.
+    """Parse the path of a node, the labels from below the root.
 
     >>> path_of('["craft", "welder"]')
     ['craft', 'welder']
@@ -115,20 +114,19 @@ def path_of(text: str) -> Path:
     except (ValueError, RecursionError):
         labels = None
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-        raise BadInput("this names no node", right="choose one that is shown")
+        raise BadInput("this names no node", right="choose one of those shown")
     return labels
 
 
 def _inner(node: Any) -> list[Path]:
-    """Nodes that something can be moved under."""
+    """Return the nodes that others can be moved under."""
     found = [] if node.leaf else [list(node.path)]
     return found + [path for child in node.children for path in _inner(child)]
 
 
 @router.post("/tables/{id}/columns/{number}/kind")
-def kind(request: Request, case: OwnCase, tasks: AllTasks, number: int, typed: FormFields) -> Response:
-    """Take what a builder makes."""
-    check_started(case)
+def kind(request: Request, case: StartedCase, tasks: AllTasks, number: int, typed: FormFields) -> Response:
+    """Use the result of a builder."""
     name, draft = column_name(columns_of(case), number), draft_of(case)
     column, missing = columns_of(case)[name], missing_of(draft)
     builders = list_builders(column, name, missing)
@@ -146,7 +144,7 @@ def kind(request: Request, case: OwnCase, tasks: AllTasks, number: int, typed: F
 @router.post("/tables/{id}/columns/{number}/tree")
 def tree(
     request: Request,
-    case: OwnCase,
+    case: StartedCase,
     tasks: AllTasks,
     number: int,
     do: Short,
@@ -154,14 +152,13 @@ def tree(
     label: Short = "",
     under: Annotated[str, Form(max_length=5000)] = "[]",
 ) -> Response:
-    """Rename, move, merge or dissolve what was ticked."""
-    check_started(case)
+    """Rename, move, merge or dissolve the ticked nodes."""
     table, draft = columns_of(case), draft_of(case)
     name = column_name(table, number)
     try:
         paths = [path_of(text) for text in node or []]
         if not paths:
-            raise BadInput("nothing is ticked", right="tick the nodes that are meant")
+            raise BadInput("nothing is ticked", right="tick the nodes to change")
         change(case, edit_tree(draft, table[name], name, _edit(do, paths, label, under)))
     except BadInput as bad:
         return _page(request, case, tasks, number, {"edit": str(bad)})
@@ -170,7 +167,7 @@ def tree(
 
 def _edit(do: str, paths: list[Path], label: str, under: str) -> Callable[[Hierarchy], Hierarchy]:
     if do in ("rename", "dissolve") and len(paths) > 1:
-        raise BadInput(f"{len(paths)} nodes are ticked", right=f"tick one alone to {do} it")
+        raise BadInput(f"{len(paths)} nodes are ticked", right=f"tick only one to {do} it")
     edits: dict[str, Callable[[Hierarchy], Hierarchy]] = {
         "rename": lambda tree: rename_node(tree, paths[0], label),
         "move": lambda tree: move_nodes(tree, paths, path_of(under)),
@@ -184,16 +181,21 @@ def _edit(do: str, paths: list[Path], label: str, under: str) -> Callable[[Hiera
 
 @router.post("/tables/{id}/columns/{number}/import")
 def import_hierarchy(
-    request: Request, case: OwnCase, cases: AllCases, tasks: AllTasks, number: int, hierarchy: UploadFile, from_data: Short = ""
+    request: Request,
+    case: StartedCase,
+    cases: AllCases,
+    tasks: AllTasks,
+    number: int,
+    hierarchy: UploadFile,
+    from_data: Short = "",
 ) -> Response:
-    """A hierarchy from a file, one value a line."""
-    check_started(case)
+    """Import a hierarchy from a file with one value per line."""
     table, draft = columns_of(case), draft_of(case)
     name = column_name(table, number)
     try:
         text = read_small(hierarchy, cases.settings, "hierarchy").decode("utf-8-sig")
         form = kind_form(import_csv(text, from_data=bool(from_data)))
-        bind_column(table[name], name, form, missing_of(draft))  # one that has no place for a value is refused here
+        bind_column(table[name], name, form, missing_of(draft))  # refuse one that lacks a value of the column
         change(case, with_kind(draft, name, form))
     except UnicodeDecodeError:
         return _page(request, case, tasks, number, {"import": "the hierarchy is not UTF-8 text; save it as UTF-8"})
@@ -203,9 +205,8 @@ def import_hierarchy(
 
 
 @router.get("/tables/{id}/columns/{number}/hierarchy.csv")
-def export_hierarchy(case: OwnCase, number: int) -> Response:
-    """The hierarchy as such a file."""
-    check_started(case)
+def export_hierarchy(case: StartedCase, number: int) -> Response:
+    """Export the hierarchy as such a file."""
     table, draft = columns_of(case), draft_of(case)
     name = column_name(table, number)
     text = export_csv(as_hierarchy(bind_column(table[name], name, kind_of(draft, name) or "flat", missing_of(draft))))
@@ -214,9 +215,10 @@ def export_hierarchy(case: OwnCase, number: int) -> Response:
 
 
 @router.post("/tables/{id}/columns/{number}/more")
-def more(request: Request, case: OwnCase, tasks: AllTasks, number: int, importance: Short = "", unique: Short = "") -> Response:
-    """How much a column counts in the loss, and whether values of a plain one may occur once."""
-    check_started(case)
+def more(
+    request: Request, case: StartedCase, tasks: AllTasks, number: int, importance: Short = "", unique: Short = ""
+) -> Response:
+    """Set the importance of a column for the loss, or whether values of a plain one may occur once."""
     draft = draft_of(case)
     name = column_name(columns_of(case), number)
     try:

@@ -1,4 +1,4 @@
-"""Changes of the recipe under way: each is kept with the one before it, so that it can be taken back."""
+"""Changes of the draft recipe: earlier drafts are kept, so that a change can be undone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEPT = 50  # earlier drafts
 
 
 def change(case: Case, draft: Mapping[str, Any]) -> None:
-    """Save another draft; the one that was there can be had back."""
+    """Save another draft and keep the previous one."""
     if draft == draft_of(case):
         return
     folder = case.folder / "drafts"
@@ -30,13 +30,13 @@ def change(case: Case, draft: Mapping[str, Any]) -> None:
 
 
 def undo(case: Case) -> None:
-    """Back to the draft before the last change."""
+    """Restore the draft before the last change."""
     for number in _numbers(case)[-1:]:
         (case.folder / "drafts" / f"{number}.yaml").replace(case.draft)
 
 
 def changes(case: Case) -> int:
-    """How many changes can be taken back."""
+    """Return how many changes can be undone."""
     return len(_numbers(case))
 
 
@@ -45,10 +45,10 @@ def _numbers(case: Case) -> list[int]:
 
 
 def mark(draft: Draft, *keys: str) -> str:
-    """A sign of these parts of a draft: what was found for another sign is out of date.
+    """Return a digest of these keys of a draft: results for another digest are out of date.
 
     >>> mark({"models": []}, "models") == mark({"models": [], "method": "knit"}, "models")
     True
     """
-    told = json.dumps({key: draft.get(key) for key in keys}, default=str)  # the order of columns is a part of it
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    text = json.dumps({key: draft.get(key) for key in keys}, default=str)  # the order of columns matters
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

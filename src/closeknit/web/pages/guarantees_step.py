@@ -1,9 +1,9 @@
-"""The third step: what is guaranteed, said in plain words, with what the raw table reaches today."""
+"""The third step: the guarantees in plain words, with the level of the raw table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request
@@ -15,7 +15,7 @@ from closeknit.core.method import usual_form
 from closeknit.core.params import choice, number
 from closeknit.web.case_tasks import draft_of
 from closeknit.web.cases import Case
-from closeknit.web.desk.draft import recipe_of
+from closeknit.web.desk.draft import recipe_of, with_keys
 from closeknit.web.desk.fields import number_of
 from closeknit.web.desk.guarantees import (
     build_default,
@@ -28,29 +28,30 @@ from closeknit.web.desk.guarantees import (
 from closeknit.web.desk.protection import check_reachable, list_unconfirmed, list_unprotected, set_aside, with_confirmed
 from closeknit.web.desk.roles import draft_faults
 from closeknit.web.pages.drafts import change, mark
-from closeknit.web.pages.page_common import UNFIT, check_started, page, redirect_to, work_of
+from closeknit.web.pages.page_common import UNFIT, StartedCase, page, redirect_to, work_of
 from closeknit.web.pages.roles_step import columns_of
-from closeknit.web.routing import AllTasks, FormFields, LimitedRoute, OwnCase
+from closeknit.web.routing import AllTasks, FormFields, LimitedRoute
 from closeknit.web.tasks import Tasks
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
 PROPOSED = "t_closeness"  # for a sensitive attribute without a guarantee
-FORMS = {  # how a release can be written
-    "generalized": "quasi cells made coarser, each secret beside them",
-    "bucketized": "two tables: exact quasi cells, and the secrets of each bucket of rows",
-    "sliced": "columns in groups, whose links are broken inside each bucket of rows",
-    "multiset": "every column alone, all links broken inside each bucket of rows",
-    "permuted": "one table, numeric secrets change places inside each bucket of rows",
-    "perturbed": "as generalized, with secrets that are replaced by chance",
+FORMS = {  # forms of a release
+    "generalized": "coarser quasi-identifiers, exact sensitive values",
+    "bucketized": "two tables: exact quasi-identifiers, and the sensitive values of each bucket of rows",
+    "sliced": "groups of columns, shuffled independently within each bucket of rows",
+    "multiset": "every column shuffled on its own within each bucket of rows",
+    "permuted": "one table, numeric sensitive values shuffled within each bucket of rows",
+    "perturbed": "as generalized, with randomly replaced sensitive values",
 }
 SNAPPED = ("generalized", "perturbed")  # forms whose ranges may end at steps
+FLAGS = ("escape_formulas", "allow_vacuous")  # keys of a recipe that a tick sets
 
 
 @dataclass(frozen=True)
 class Card:
-    """A guarantee on the page: one that is asked for (with its place in the draft), or one that could be."""
+    """A guarantee on the page: a requested one (with its place in the draft), or one that could be requested."""
 
-    key: str  # names it on the page
+    key: str  # its id on the page
     model: str
     title: str
     column: str | None
@@ -61,13 +62,12 @@ class Card:
     values: Mapping[str, Any]
     refused: Mapping[str, str] = field(default_factory=dict)
     place: int | None = None
-    forms: Sequence[str] = ()  # in which it has a meaning, where the one that is chosen is not among them
+    forms: Sequence[str] = ()  # forms it applies to, if the chosen one is not among them
 
 
 @router.get("/tables/{id}/guarantees")
-def guarantees(request: Request, case: OwnCase, tasks: AllTasks) -> Response:
-    """Those that are asked for, and those that could be."""
-    check_started(case)
+def guarantees(request: Request, case: StartedCase, tasks: AllTasks) -> Response:
+    """Show the requested guarantees, and those that could be requested."""
     return _page(request, case, tasks)
 
 
@@ -81,7 +81,7 @@ def _page(
     requested = [_build_card(place, form, offers) for place, form in enumerate(draft.get("models") or [])]
     taken = {(card.model, card.column) for card in requested}
     others = [_build_offer_card(offer, form_name(draft)) for offer in offers if (offer["model"], offer["column"]) not in taken]
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "work": work,
         "reach": reach,
         "requested": requested,
@@ -90,16 +90,17 @@ def _page(
         "unprotected": list_unprotected(draft),
         "unconfirmed": list_unconfirmed(draft),
         "aside": set_aside(draft),
-        "suppress": float(number("suppress", draft.get("suppress") or 0)),  # a recipe may say 1/3
+        "suppress": float(number("suppress", draft.get("suppress") or 0)),  # a recipe may contain 1/3
         "forms": FORMS,
         "form": form_name(draft),
         "retain": parameter(draft, "retain"),
         "snap": parameter(draft, "snap"),
         "snapped": " ".join(SNAPPED),
+        **{name: bool(draft.get(name)) for name in FLAGS},
         "typed": typed or {},
         "errors": errors or {},
     }
-    return page(request, case, tasks, "guarantees", UNFIT if errors else 200, **told)
+    return page(request, case, tasks, "guarantees", UNFIT if errors else 200, **shown)
 
 
 def _in_order(cards: Sequence[Card]) -> list[str | None]:
@@ -107,20 +108,21 @@ def _in_order(cards: Sequence[Card]) -> list[str | None]:
 
 
 def _build_card(place: int, form: Mapping[str, Any], offers: Sequence[Mapping[str, Any]]) -> Card:
-    """A guarantee of the draft, with what the look at the raw table says of its like."""
+    """Return the card of a guarantee of the draft, with the level of the raw table."""
     ((model, params),) = form.items()
     column = params.get("column")
     offer = next((offer for offer in offers if offer["model"] == model and offer["column"] == column), None)
-    told = explain_guarantee(form)
-    fields = [each.record() for each in fields_of(model)]
+    words = explain_guarantee(form)
+    fields = [asdict(each) for each in fields_of(model)]
     example, today = (offer["example"], offer["today"]["text"]) if offer else ("", "")
     refused = offer["refused"] if offer else {}
     shown = ", ".join(column) if isinstance(column, list) else column
-    return Card(f"requested-{place}", model, told["text"], shown, told["means"], example, today, fields, params, refused, place)
+    key = f"requested-{place}"
+    return Card(key, model, words["text"], shown, words["means"], example, today, fields, params, refused, place)
 
 
 def _build_offer_card(offer: Mapping[str, Any], form: str) -> Card:
-    begin = {each["name"]: each["default"] for each in offer["fields"] if each["default"] is not None}
+    defaults = {each["name"]: each["default"] for each in offer["fields"] if each["default"] is not None}
     key = "-".join(filter(None, ("offer", offer["model"], offer["column"])))
     return Card(
         key,
@@ -131,18 +133,17 @@ def _build_offer_card(offer: Mapping[str, Any], form: str) -> Card:
         offer["example"],
         offer["today"]["text"],
         offer["fields"],
-        {**begin, "column": offer["column"]},
+        {**defaults, "column": offer["column"]},
         offer["refused"],
         forms=() if form in offer["forms"] else offer["forms"],
     )
 
 
 @router.post("/tables/{id}/guarantees")
-def add_guarantee(request: Request, case: OwnCase, tasks: AllTasks, typed: FormFields) -> Response:
-    """Ask for a guarantee, or for another limit of one that is asked for."""
-    check_started(case)
+def add_guarantee(request: Request, case: StartedCase, tasks: AllTasks, typed: FormFields) -> Response:
+    """Request a guarantee, or change the parameters of a requested one."""
     form = dict(typed)
-    if name := form.get("propose"):  # the usual guarantee of an attribute that has none
+    if name := form.get("propose"):  # the default guarantee for an attribute without one
         form = {"key": "confirm", "model": PROPOSED, **model_form(build_default(PROPOSED, name))[PROPOSED]}
     key, model, place = form.pop("key", ""), form.pop("model", ""), form.pop("place", "")
     try:
@@ -157,49 +158,51 @@ def add_guarantee(request: Request, case: OwnCase, tasks: AllTasks, typed: FormF
 
 
 @router.post("/tables/{id}/guarantees/confirm")
-def confirm(request: Request, case: OwnCase, tasks: AllTasks, sure: Annotated[str, Form(max_length=10)] = "") -> Response:
-    """Agree that the sensitive attributes without a guarantee are published as they are."""
-    check_started(case)
+def confirm(request: Request, case: StartedCase, tasks: AllTasks, sure: Annotated[str, Form(max_length=10)] = "") -> Response:
+    """Confirm that sensitive attributes without a guarantee are published as they are."""
     if not sure:
-        return _page(request, case, tasks, {"confirm": "tick the box if you want this, or request a guarantee"})
+        return _page(request, case, tasks, {"confirm": "tick the box to confirm, or request a guarantee"})
     change(case, with_confirmed(draft_of(case)))
     return redirect_to(case, "methods")
 
 
 @router.post("/tables/{id}/guarantees/{place}/remove")
-def remove(case: OwnCase, place: int) -> Response:
-    """Ask for it no longer."""
-    check_started(case)
+def remove(case: StartedCase, place: int) -> Response:
+    """Remove a requested guarantee."""
     change(case, without_guarantee(draft_of(case), place))
     return redirect_to(case, "guarantees")
 
 
 @router.post("/tables/{id}/suppress")
-def suppress(request: Request, case: OwnCase, tasks: AllTasks, share: Annotated[str, Form(max_length=20)] = "") -> Response:
-    """The largest share of rows that may be suppressed, in percent."""
-    check_started(case)
+def suppress(request: Request, case: StartedCase, tasks: AllTasks, share: Annotated[str, Form(max_length=20)] = "") -> Response:
+    """Set the largest share of rows that may be suppressed, in percent."""
     try:
         percent: Any = number_of("share", share.strip() or "0")
         if isinstance(percent, str) or not 0 <= percent < 100:
             raise BadInput(f"share={share} is not a share of the rows", right="it must be from 0 to less than 100 percent")
     except BadInput as bad:
         return _page(request, case, tasks, {"suppress": str(bad)})
-    kept = {key: value for key, value in draft_of(case).items() if key != "suppress"}
-    change(case, {**kept, "suppress": percent / 100} if percent else kept)
+    change(case, with_keys(draft_of(case), suppress=percent / 100))
+    return redirect_to(case, "guarantees")
+
+
+@router.post("/tables/{id}/options")
+def set_options(case: StartedCase, typed: FormFields) -> Response:
+    """Set or clear the flags of the recipe."""
+    change(case, with_keys(draft_of(case), **{name: name in typed for name in FLAGS}))
     return redirect_to(case, "guarantees")
 
 
 @router.post("/tables/{id}/form")
 def set_form(
     request: Request,
-    case: OwnCase,
+    case: StartedCase,
     tasks: AllTasks,
     form: Annotated[str, Form(max_length=40)] = "generalized",
     retain: Annotated[str, Form(max_length=20)] = "",
     snap: Annotated[str, Form(max_length=10)] = "",
 ) -> Response:
-    """How the release is written; the method begins anew, because not every one can write everything."""
-    check_started(case)
+    """Set the form of the release; the method is reset, because not every method supports every form."""
     draft = {key: value for key, value in draft_of(case).items() if key not in ("form", "method")}
     try:
         choice("form", form, tuple(FORMS))
@@ -215,7 +218,7 @@ def set_form(
 
 
 def form_name(draft: Mapping[str, Any]) -> str:
-    """How a draft is written: as it says, or as its method usually does.
+    """Return the form of a draft, or the default form of its method.
 
     >>> form_name({"form": {"perturbed": {"retain": 0.5}}}), form_name({"schema": {}})
     ('perturbed', 'generalized')
@@ -225,7 +228,7 @@ def form_name(draft: Mapping[str, Any]) -> str:
 
 
 def parameter(draft: Mapping[str, Any], name: str) -> Any:
-    """A parameter of the form of a draft; empty where it says none.
+    """Return a parameter of the form of a draft; empty if it is not set.
 
     >>> parameter({"form": {"perturbed": {"retain": 0.5}}}, "retain"), parameter({"form": "sliced"}, "snap")
     (0.5, '')

@@ -1,4 +1,4 @@
-"""The fourth step: what each method would make of the table, as points of which one is chosen."""
+"""The fourth step: the methods compared, as points of which the user chooses one."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from closeknit.web.desk.fields import number_of
 from closeknit.web.desk.protection import refuse_unconfirmed
 from closeknit.web.desk.roles import draft_faults
 from closeknit.web.pages.drafts import change, mark
-from closeknit.web.pages.page_common import UNFIT, Work, check_started, page, redirect_to, work_of
+from closeknit.web.pages.page_common import UNFIT, StartedCase, Work, page, redirect_to, work_of
 from closeknit.web.pages.roles_step import columns_of
-from closeknit.web.routing import AllTasks, LimitedRoute, OwnCase
+from closeknit.web.routing import AllTasks, LimitedRoute
 from closeknit.web.tasks import Tasks
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
 Short = Annotated[str, Form(max_length=40)]
-REQUESTED = ("data", "schema", "models", "suppress", "form")  # what a comparison is about
+REQUESTED = ("data", "schema", "models", "suppress", "form", "allow_vacuous")  # what a comparison depends on
+RELEASED = (*REQUESTED, "method", "escape_formulas")  # what a release depends on
 
 
 @router.get("/tables/{id}/methods")
-def show_methods(request: Request, case: OwnCase, tasks: AllTasks, point: int | None = None) -> Response:
-    """The newest comparison, with the point that is looked at."""
-    check_started(case)
+def show_methods(request: Request, case: StartedCase, tasks: AllTasks, point: int | None = None) -> Response:
+    """Show the newest comparison and the selected point."""
     return _page(request, case, tasks, point)
 
 
@@ -43,19 +43,19 @@ def _page(
     work = newest(tasks, case, mark(draft, *REQUESTED))
     found = Choices.read(work.found) if work.found else None
     faults = faults_of(draft)
-    told: dict[str, Any] = {"work": work, "found": found, "faults": faults, "sample": SAMPLE, "rows": columns_of(case).rows}
-    told["offers"] = [] if faults else methods(draft)
-    told["about"] = {offer.name: offer.about for offer in told["offers"]}
-    told["method"], told["models"] = method_name(draft), draft.get("models")
+    shown: dict[str, Any] = {"work": work, "found": found, "faults": faults, "sample": SAMPLE, "rows": columns_of(case).rows}
+    shown["offers"] = [] if faults else methods(draft)
+    shown["about"] = {offer.name: offer.about for offer in shown["offers"]}
+    shown["method"], shown["models"] = method_name(draft), draft.get("models")
     if found is not None:
         number = point if point is not None and 0 <= point < len(found.points) else choose_first(found, draft)
-        told["point"] = None if number is None else found.points[number]
-        told["chart"] = Markup(frontier_svg(found, lambda each: f"?point={each.number}#chosen", number))
-    return page(request, case, tasks, "methods", UNFIT if error else 200, errors=error or {}, **told)
+        shown["point"] = None if number is None else found.points[number]
+        shown["chart"] = Markup(frontier_svg(found, lambda each: f"?point={each.number}#chosen", number))
+    return page(request, case, tasks, "methods", UNFIT if error else 200, errors=error or {}, **shown)
 
 
 def faults_of(draft: Mapping[str, Any]) -> list[str]:
-    """Why no method can be chosen yet.
+    """Return why no method can be chosen yet.
 
     >>> schema = {"quasi": {"age": "numeric"}, "sensitive": {"wage": "flat"}}
     >>> faults_of({"schema": schema, "models": [{"k_anonymity": {"k": 2}}]})
@@ -69,19 +69,19 @@ def faults_of(draft: Mapping[str, Any]) -> list[str]:
 
 
 def choose_first(found: Choices, draft: Mapping[str, Any]) -> int | None:
-    """The point that loses least under the guarantees as they are asked for; of looser ones, only where there is no other."""
-    kept = [each for each in found.points if each.ok and each.loss is not None and each.models in (None, draft.get("models"))]
-    return min(kept, key=lambda each: (each.loss, each.number)).number if kept else found.best
+    """Return the point with the least loss under the requested guarantees; under varied ones only if there is no other."""
+    done = [each for each in found.points if each.ok and each.loss is not None and each.models in (None, draft.get("models"))]
+    return min(done, key=lambda each: (each.loss, each.number)).number if done else found.best
 
 
 def newest(tasks: Tasks, case: Case, now: str) -> Work:
-    """The last of both kinds of comparison."""
+    """Return the newest comparison of both kinds."""
     both = [work_of(tasks, case, kind, now) for kind in ("choices", "frontier")]
     return max(both, key=lambda work: work.task.number if work.task else 0)
 
 
 def method_name(draft: dict[str, Any]) -> str:
-    """The method of a draft, without its parameters.
+    """Return the method of a draft, without its parameters.
 
     >>> method_name({"method": {"sabre": {"fill": "knn"}}}), method_name({})
     ('sabre', '')
@@ -93,14 +93,13 @@ def method_name(draft: dict[str, Any]) -> str:
 @router.post("/tables/{id}/methods")
 def compare(
     request: Request,
-    case: OwnCase,
+    case: StartedCase,
     tasks: AllTasks,
     do: Short = "sample",
     rows: Short = "",
     name: Annotated[list[Short] | None, Form()] = None,
 ) -> Response:
-    """Compare on a sample or on all rows, or see what other limits of a guarantee would cost."""
-    check_started(case)
+    """Compare on a sample or on all rows, or vary the parameter of a guarantee."""
     draft = draft_of(case)
     if faults := faults_of(draft):
         return _page(request, case, tasks, error={"methods": faults[0]})
@@ -116,17 +115,16 @@ def compare(
 
 @router.post("/tables/{id}/release")
 def release(
-    request: Request, case: OwnCase, tasks: AllTasks, point: Annotated[int | None, Form()] = None, method: Short = ""
+    request: Request, case: StartedCase, tasks: AllTasks, point: Annotated[int | None, Form()] = None, method: Short = ""
 ) -> Response:
-    """Make the release by the point that was chosen, or by a method that was named."""
-    check_started(case)
+    """Anonymize with the chosen point, or with a chosen method."""
     draft = draft_of(case)
     try:
         if point is not None:
             work = newest(tasks, case, mark(draft, *REQUESTED))
             points = Choices.read(work.found).points if work.found else ()
             if not 0 <= point < len(points):
-                raise BadInput("this point is not there any more", right="compare again")
+                raise BadInput("this point does not exist any more", right="compare again")
             draft = choose_point(draft, points[point])
         elif method and method != method_name(draft):
             draft = {**draft, "method": method}
@@ -135,5 +133,5 @@ def release(
     except BadInput as bad:
         return _page(request, case, tasks, point, {"methods": str(bad)})
     change(case, draft)
-    tasks.start(case, "anonymize", pictures=True, of=mark(draft, *REQUESTED, "method"))
+    tasks.start(case, "anonymize", pictures=True, of=mark(draft, *RELEASED))
     return redirect_to(case, "release")

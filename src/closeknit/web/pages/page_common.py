@@ -1,59 +1,55 @@
-"""What all pages about a table share: the five steps, the work that is under way, and the way on after a form."""
+"""What all pages of a table share: the five steps, the running task, and redirects after a form."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Depends, Request
 from starlette.responses import RedirectResponse, Response
 
 from closeknit.core.errors import BadInput
 from closeknit.web.cases import Case, Gone
 from closeknit.web.responses import templates
+from closeknit.web.routing import OwnCase
 from closeknit.web.tasks import Task, Tasks
 
-UNFIT = 422  # a form that cannot be meant: its page again, with the sentence at the field
-WORKS = {  # what is going on, for the page that waits for it
-    "look": "Looking at the table",
-    "reach": "Counting what the table reaches today",
+UNFIT = 422  # a form with a mistake: its page is shown again, with a sentence at the field
+WORKS = {  # title of a running task
+    "look": "Reading the table",
+    "reach": "Measuring the table",
     "choices": "Comparing the methods",
     "frontier": "Trying stricter and looser guarantees",
-    "anonymize": "Making the release",
+    "anonymize": "Anonymizing the table",
 }
-STEP_OF = {
-    "reach": ("guarantees",),
-    "choices": ("methods",),
-    "frontier": ("methods",),
-    "anonymize": ("release",),
-}  # where it is waited for
+STEP_OF = {"reach": ("guarantees",), "choices": ("methods",), "frontier": ("methods",), "anonymize": ("release",)}
 
 
 @dataclass(frozen=True)
 class Step:
-    """One of the five, as the head of a page shows it."""
+    """One of the five steps in the head of a page."""
 
     name: str
     title: str
-    open: bool  # whether there is something to be seen
+    open: bool  # whether it can be visited
 
 
 def steps(case: Case, tasks: Tasks) -> list[Step]:
-    """Which steps can be gone to."""
-    begun = case.draft.is_file()
-    made = case.finished or tasks.last(case, "anonymize") is not None
-    named = {"table": "Table", "roles": "Roles", "guarantees": "Guarantees", "methods": "Methods", "release": "Release"}
-    return [Step(name, title, name == "table" or (made if name == "release" else begun)) for name, title in named.items()]
+    """Return the steps, and which of them are open."""
+    started = case.draft.is_file()
+    released = case.finished or tasks.last(case, "anonymize") is not None
+    names = ("table", "roles", "guarantees", "methods", "release")
+    return [Step(name, name.title(), name == "table" or (released if name == "release" else started)) for name in names]
 
 
-def page(request: Request, case: Case, tasks: Tasks, step: str, status: int = 200, **told: Any) -> Response:
-    """The page of a step."""
-    shown = {"case": case, "step": step, "steps": steps(case, tasks), "errors": {}, **told}
-    return templates().TemplateResponse(request, f"{step}.html", shown, status)
+def page(request: Request, case: Case, tasks: Tasks, step: str, status: int = 200, **shown: Any) -> Response:
+    """Render the page of a step."""
+    context = {"case": case, "step": step, "steps": steps(case, tasks), "errors": {}, **shown}
+    return templates().TemplateResponse(request, f"{step}.html", context, status)
 
 
 def address(case: Case, *parts: object) -> str:
-    """A page of a case.
+    """Return the address of a page of a case.
 
     >>> from pathlib import Path
     >>> address(Case("0a", "ann", "people.csv", ".csv", 0.0, folder=Path()), "columns", 3)
@@ -63,21 +59,24 @@ def address(case: Case, *parts: object) -> str:
 
 
 def redirect_to(case: Case, *parts: object) -> Response:
-    """After a form: the page that shows what came of it."""
+    """Redirect to a page of a case, after a form."""
     return RedirectResponse(address(case, *parts), 303)
 
 
-def check_started(case: Case) -> None:
-    """Refuse steps for which the table must have been looked at."""
+async def _started(case: OwnCase) -> Case:
     if case.gone is not None:
         raise Gone(case.gone)
     if not case.draft.is_file():
-        raise BadInput("this table has not been looked at yet", right="begin at its first step")
+        raise BadInput("this table has not been read yet", right="start at its first step")
+    return case
+
+
+StartedCase = Annotated[Case, Depends(_started)]  # the case of a path, refused before its table is read
 
 
 @dataclass(frozen=True)
 class Work:
-    """The newest task of a kind: under way, done for what is asked now, or out of date."""
+    """The newest task of a kind: running, done for the current draft, or out of date."""
 
     task: Task | None
     found: Any  # its result
@@ -90,18 +89,18 @@ class Work:
 
     @property
     def title(self) -> str:
-        """What is going on."""
+        """The title of the task."""
         return WORKS.get(self.task.kind, "Working") if self.task else ""
 
     @property
     def failed(self) -> str | None:
-        """Why nothing came of it."""
+        """Why there is no result."""
         if self.task is None or self.task.state in ("waiting", "running", "done"):
             return None
-        return self.task.sentence or "this was cancelled"
+        return self.task.sentence or "the task was cancelled"
 
 
 def work_of(tasks: Tasks, case: Case, kind: str, mark: str | None = None) -> Work:
-    """How things stand with a kind of work; `mark` is what it must have been asked about."""
+    """Return the newest task of a kind; it is fresh if it was started for this `mark`."""
     task = tasks.last(case, kind)
     return Work(task, tasks.result(case, task), task is not None and (mark is None or task.options.get("of") == mark))

@@ -1,4 +1,4 @@
-"""Addresses that only take forms: whoever goes to one of them by hand is led to the page that the form stands on."""
+"""Addresses that only accept forms: a visitor is redirected to the page with the form."""
 
 from __future__ import annotations
 
@@ -9,21 +9,14 @@ from closeknit.web.pages.page_common import redirect_to
 from closeknit.web.routing import LimitedRoute, OwnCase
 
 router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
-PAGES = {
-    "missing": ["roles"],
-    "undo": ["roles"],
-    "roles": ["roles"],
-    "guarantees": ["guarantees"],
-    "suppress": ["guarantees"],
-    "form": ["guarantees"],
-}
+PAGES = {"roles": ("missing", "undo", "roles", "persons"), "guarantees": ("guarantees", "suppress", "form", "options")}
 
 
 @router.get("/tables/{id}/{rest:path}")
 async def redirect_to_page(case: OwnCase, rest: str) -> Response:
-    """The nearest page."""
+    """Redirect to the nearest page."""
     first, _, others = rest.partition("/")
     number = others.partition("/")[0]
-    return redirect_to(
-        case, *(["columns", number] if first == "columns" and number.isdecimal() and others != number else PAGES.get(first, []))
-    )
+    if first == "columns" and number.isdecimal() and others != number:
+        return redirect_to(case, "columns", number)
+    return redirect_to(case, *(page for page, forms in PAGES.items() if first in forms))

@@ -1,4 +1,4 @@
-"""The fifth step: the release, what it guarantees and costs, and two downloads that never come in one."""
+"""The fifth step: the release with its certificate, loss and risks, and separate downloads of public and private files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from closeknit.web.case_tasks import draft_of
 from closeknit.web.desk.result import result
 from closeknit.web.headers import DOCUMENT
 from closeknit.web.pages.drafts import mark
-from closeknit.web.pages.methods_step import REQUESTED
+from closeknit.web.pages.methods_step import RELEASED
 from closeknit.web.pages.page_common import page, work_of
 from closeknit.web.rest import check_file, download
 from closeknit.web.routing import AllTasks, LimitedRoute, OwnCase
@@ -20,8 +20,8 @@ PICTURES = ("loss", "risk")
 
 @router.get("/tables/{id}/release")
 def release(request: Request, case: OwnCase, tasks: AllTasks) -> Response:
-    """Certificate, before and after, loss by column, attacks, downloads."""
-    now = mark(draft_of(case), *REQUESTED, "method") if case.draft.is_file() else None
+    """Show certificate, sample, loss by column, attacks and downloads."""
+    now = mark(draft_of(case), *RELEASED) if case.draft.is_file() else None
     work = work_of(tasks, case, "anonymize", now)
     found = result(case.out, case.name) if case.finished and not work.running else None
     pictures = [name for name in PICTURES if (case.folder / "pictures" / f"{name}.svg").is_file()]
@@ -30,30 +30,30 @@ def release(request: Request, case: OwnCase, tasks: AllTasks) -> Response:
 
 @router.get("/tables/{id}/report")
 def report(case: OwnCase) -> Response:
-    """The page that may leave with the release."""
+    """Return the public report."""
     return FileResponse(check_file(case, case.out / "report.html"), media_type="text/html", headers=DOCUMENT)
 
 
 @router.get("/tables/{id}/private-report")
 def private_report(case: OwnCase) -> Response:
-    """The page that compares with the original, and stays at home."""
+    """Return the private report, which compares with the original."""
     return FileResponse(check_file(case, case.private / "report.html"), media_type="text/html", headers=DOCUMENT)
 
 
 @router.get("/tables/{id}/pictures/{name}.svg")
 def picture(case: OwnCase, name: str) -> Response:
-    """A chart of the report."""
+    """Return a chart of the report."""
     place = case.folder / "pictures" / f"{name if name in PICTURES else PICTURES[0]}.svg"
     return FileResponse(check_file(case, place), media_type="image/svg+xml", headers=DOCUMENT)
 
 
 @router.get("/tables/{id}/release.zip")
 def download_public(case: OwnCase) -> Response:
-    """Release, certificate and report."""
+    """Download the public files."""
     return download(check_file(case, case.folder / "release.zip"))
 
 
 @router.get("/tables/{id}/private.zip")
 def download_private(case: OwnCase) -> Response:
-    """Recipe with its seed, classes, private report."""
+    """Download the private files."""
     return download(check_file(case, case.folder / "private.zip"))

@@ -1,4 +1,4 @@
-"""The first page: where a table is given, and the tables that are here already."""
+"""The first page: the upload of a table, and the list of uploaded tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ router = APIRouter(route_class=LimitedRoute, include_in_schema=False)
 
 @dataclass(frozen=True)
 class Line:
-    """A table of the list: how far it is, and where one goes on with it."""
+    """A table of the list: its state, and the page where the user continues."""
 
     case: Case
     state: str
@@ -30,19 +30,19 @@ class Line:
 
 @router.get("/")
 def start(request: Request, owner: Owner, cases: AllCases, tasks: AllTasks) -> Response:
-    """All tables of a user."""
+    """Show all tables of a user."""
     return _page(request, owner, cases, tasks)
 
 
 def _page(request: Request, owner: str, cases: Cases, tasks: Tasks, error: str | None = None) -> Response:
     limit = cases.settings.body // (1024 * 1024)
-    told = {"lines": [_line(case, tasks) for case in cases.list_owned(owner)], "error": error, "limit": limit}
-    return templates().TemplateResponse(request, "start.html", told, UNFIT if error else 200)
+    shown = {"lines": [_line(case, tasks) for case in cases.list_owned(owner)], "error": error, "limit": limit}
+    return templates().TemplateResponse(request, "start.html", shown, UNFIT if error else 200)
 
 
 @router.post("/tables")
 def upload_table(request: Request, owner: Owner, cases: AllCases, tasks: AllTasks, table: UploadFile) -> Response:
-    """An upload, looked at at once."""
+    """Take an upload and start reading it."""
     if not table.filename:
         return _page(request, owner, cases, tasks, "no file was chosen; choose a table first")
     try:
@@ -50,21 +50,21 @@ def upload_table(request: Request, owner: Owner, cases: AllCases, tasks: AllTask
     except BadInput as bad:
         return _page(request, owner, cases, tasks, str(bad))
     start_inspection(cases, tasks, case)
-    if "hx-request" in request.headers:  # the browser goes there by itself, so that the address is the page's own
+    if "hx-request" in request.headers:  # the browser loads the page itself, so that its address is correct
         return Response(status_code=200, headers={"hx-redirect": address(case)})
     return redirect_to(case)
 
 
 @router.post("/tables/built-in")
 def start_example(owner: Owner, cases: AllCases, tasks: AllTasks) -> Response:
-    """The hospital table that comes along."""
+    """Start with the generated hospital table."""
     case = cases.new(owner, "hospital.csv", None)
     start_inspection(cases, tasks, case, builtin=True)
     return redirect_to(case)
 
 
 def start_inspection(cases: Cases, tasks: Tasks, case: Case, **requested: bool) -> None:
-    """Look at a new table; where that is refused, nothing of it stays."""
+    """Start reading a new table; if that is refused, its case is removed."""
     try:
         tasks.start(case, "look", **requested)
     except BaseException:
@@ -74,7 +74,7 @@ def start_inspection(cases: Cases, tasks: Tasks, case: Case, **requested: bool) 
 
 @router.post("/tables/{id}/remove")
 def remove_table(case: OwnCase, tasks: AllTasks) -> Response:
-    """End its work and delete everything of it."""
+    """Stop the tasks of a table and delete its data."""
     tasks.remove(case)
     return RedirectResponse("/", 303)
 
@@ -86,14 +86,14 @@ def _line(case: Case, tasks: Tasks) -> Line:
     if last is not None and not last.over:
         return Line(case, f"{WORKS.get(last.kind, last.kind)} …", address(case, *STEP_OF.get(last.kind, ())), ago(case.made))
     if case.finished:
-        return Line(case, "a release was made", address(case, "release"), ago(case.made))
+        return Line(case, "released", address(case, "release"), ago(case.made))
     if last is not None and last.sentence:
         return Line(case, last.sentence, address(case), ago(case.made))
     return Line(case, "not finished", address(case, "roles") if case.draft.is_file() else address(case), ago(case.made))
 
 
 def ago(when: float) -> str:
-    """How long ago it was.
+    """Return how long ago a time was.
 
     >>> ago(time.time() - 7000)
     '1 hour ago'

@@ -1,4 +1,4 @@
-"""The first step: the table as it was read, and how it should be read where that is wrong."""
+"""The first step: the preview of the table, and corrections of its format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from closeknit.web.case_tasks import draft_of
 from closeknit.web.desk.draft import confine_paths, draft_text, read_draft, recipe_of, without_page_keys
 from closeknit.web.desk.table_preview import csv_format
 from closeknit.web.pages.drafts import change, mark
-from closeknit.web.pages.page_common import STEP_OF, UNFIT, Work, check_started, page, redirect_to, work_of
+from closeknit.web.pages.page_common import STEP_OF, UNFIT, StartedCase, Work, page, redirect_to, work_of
 from closeknit.web.responses import templates
 from closeknit.web.rest import read_small
 from closeknit.web.routing import AllCases, AllTasks, LimitedRoute, OwnCase
@@ -23,7 +23,7 @@ Text = Annotated[str, Form(max_length=20)]
 
 @router.get("/tables/{id}")
 def table(request: Request, case: OwnCase, tasks: AllTasks) -> Response:
-    """Preview, types, missing values and distinct counts."""
+    """Show the preview of the table."""
     return _page(request, case, tasks)
 
 
@@ -45,22 +45,21 @@ def set_format(
     quote: Text = "",
     thousands: Text = "",
 ) -> Response:
-    """Look again, with what was said about how the file is written."""
+    """Read the file again in the given format."""
     given = {"delimiter": "\t" if delimiter == "tab" else delimiter, "encoding": encoding, "decimal": decimal, "quote": quote}
     given["thousands"] = " " if thousands == "space" else thousands
-    told = {key: value for key, value in given.items() if value}
+    form = {key: value for key, value in given.items() if value}
     try:
-        csv_format(told)
+        csv_format(form)
     except BadInput as bad:
         return _page(request, case, tasks, {"format": str(bad)})
-    tasks.start(case, "look", csv=told or None)
+    tasks.start(case, "look", csv=form or None)
     return redirect_to(case)
 
 
 @router.post("/tables/{id}/recipe")
-def recipe(request: Request, case: OwnCase, cases: AllCases, tasks: AllTasks, recipe: UploadFile) -> Response:
-    """Begin with a recipe that was made before; it speaks of this table and of no other file."""
-    check_started(case)
+def recipe(request: Request, case: StartedCase, cases: AllCases, tasks: AllTasks, recipe: UploadFile) -> Response:
+    """Start from an uploaded recipe, restricted to this table."""
     try:
         draft = confine_paths(read_draft(read_small(recipe, cases.settings, "recipe").decode("utf-8-sig")), case.table.name)
         recipe_of(draft, case.folder)
@@ -73,9 +72,8 @@ def recipe(request: Request, case: OwnCase, cases: AllCases, tasks: AllTasks, re
 
 
 @router.get("/tables/{id}/recipe.yaml")
-def recipe_file(case: OwnCase) -> Response:
-    """The recipe as it stands now, to be kept at home."""
-    check_started(case)
+def recipe_file(case: StartedCase) -> Response:
+    """Download the current recipe."""
     headers = {"content-disposition": 'attachment; filename="recipe.yaml"'}
     return PlainTextResponse(
         draft_text(without_page_keys({**draft_of(case), "data": rename_data(draft_of(case).get("data"), case.name)})),
@@ -84,7 +82,7 @@ def recipe_file(case: OwnCase) -> Response:
 
 
 def rename_data(data: Any, name: str) -> Any:
-    """The table of a recipe by the name that its owner gave it.
+    """Return the data of a recipe with the owner's name of the table.
 
     >>> rename_data({"path": "table.csv", "delimiter": ";"}, "people.csv"), rename_data("table.csv", "people.csv")
     ({'path': 'people.csv', 'delimiter': ';'}, 'people.csv')
@@ -94,7 +92,7 @@ def rename_data(data: Any, name: str) -> Any:
 
 @router.post("/tables/{id}/guarantees/look")
 def start_assessment(case: OwnCase, tasks: AllTasks) -> Response:
-    """Count what the raw table reaches today, where that is not known yet."""
+    """Measure the raw table, unless that is done already."""
     now = mark(draft_of(case), "data", "schema")
     work = work_of(tasks, case, "reach", now)
     if not (work.fresh and (work.running or work.found)):
@@ -104,7 +102,7 @@ def start_assessment(case: OwnCase, tasks: AllTasks) -> Response:
 
 @router.get("/tables/{id}/tasks/{number}")
 async def progress(request: Request, case: OwnCase, tasks: AllTasks, number: int) -> Response:
-    """The bar of a task, asked for again and again; when it is over, the page is to be shown anew."""
+    """Return the progress bar of a task; when it is over, the browser reloads the page."""
     task = tasks.status(case, number)
     if task is None or task.over:
         return HTMLResponse("", headers={"hx-refresh": "true"})
@@ -113,7 +111,7 @@ async def progress(request: Request, case: OwnCase, tasks: AllTasks, number: int
 
 @router.post("/tables/{id}/tasks/{number}/cancel")
 def cancel(case: OwnCase, tasks: AllTasks, number: int) -> Response:
-    """End a task."""
+    """Cancel a task."""
     task = tasks.status(case, number)
     tasks.cancel(case, number)
     return redirect_to(case, *(STEP_OF.get(task.kind, ()) if task else ()))

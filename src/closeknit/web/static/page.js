@@ -1,8 +1,8 @@
-// What a page can do better with a script; everything works without it.
+// Enhancements: every page works without this script.
 "use strict";
 document.documentElement.classList.add("js");
 
-// A file that is dropped on the form is the file of the form.
+// A file dropped on the form becomes the file of the form.
 for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
   document.addEventListener(kind, (event) => {
     const form = event.target.closest?.("[data-drop]");
@@ -13,13 +13,13 @@ for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
   });
 }
 
-// How much of an upload has been sent.
+// Progress of an upload.
 document.addEventListener("htmx:xhr:progress", (event) => {
   const bar = document.getElementById("sent");
   if (bar && event.detail.total) { bar.hidden = false; bar.value = event.detail.loaded / event.detail.total; }
 });
 
-// Whoever is going somewhere else is not called back by a bar that has just ended.
+// A progress bar that ends must not reload the page while the user navigates elsewhere.
 let leaving = false;
 addEventListener("beforeunload", () => { leaving = true; });
 addEventListener("pageshow", () => { leaving = false; });
@@ -27,14 +27,14 @@ for (const kind of ["htmx:beforeRequest", "htmx:beforeOnLoad"]) {
   document.addEventListener(kind, (event) => { if (leaving && event.target.id === "progress") event.preventDefault(); });
 }
 
-// Words of progress are said once, although the bar is drawn again and again.
+// Screen readers announce each step of the progress once, although the bar is redrawn all the time.
 document.addEventListener("htmx:afterSettle", () => {
   const words = document.querySelector("#progress [data-words]");
-  const said = document.getElementById("said");
-  if (words && said && said.textContent !== words.textContent) said.textContent = words.textContent;
+  const announced = document.getElementById("announced");
+  if (words && announced && announced.textContent !== words.textContent) announced.textContent = words.textContent;
 });
 
-// A field that has a meaning only with a certain choice is shown only then.
+// A field that belongs to a certain choice is shown only with that choice.
 function fit(form) {
   for (const field of form.querySelectorAll("[data-only]")) {
     const other = form.elements[field.dataset.only];
@@ -44,10 +44,9 @@ function fit(form) {
 for (const form of document.forms) fit(form);
 document.addEventListener("change", (event) => { if (event.target.form) fit(event.target.form); });
 
-// A filter hides the rows whose name has another text in it; hidden rows are not ticked.
+// A filter hides rows whose names do not contain its text; hidden rows are not ticked.
 document.addEventListener("input", (event) => {
-  const shown = event.target.dataset.filter;
-  if (shown) filter(event.target);
+  if (event.target.dataset.filter) filter(event.target);
 });
 function filter(field) {
   const sought = field.value.trim().toLowerCase();
@@ -57,8 +56,8 @@ function filter(field) {
     if (row.hidden) row.querySelector("input[type=checkbox]").checked = false;
     count += !row.hidden;
   }
-  const told = document.getElementById("shown");
-  if (told) told.textContent = told.textContent.replace(/^\d+/, count);
+  const shown = document.getElementById("shown");
+  if (shown) shown.textContent = shown.textContent.replace(/^\d+/, count);
 }
 document.addEventListener("htmx:afterSettle", () => { for (const field of document.querySelectorAll("[data-filter]")) filter(field); });
 document.addEventListener("change", (event) => {
@@ -66,6 +65,6 @@ document.addEventListener("change", (event) => {
   for (const box of document.querySelectorAll(event.target.dataset.all)) box.checked = event.target.checked;
 });
 
-// What the page would ask for anyway.
+// Start what the page needs anyway.
 const soon = document.querySelector("form[data-soon]");
 if (soon) soon.requestSubmit();
