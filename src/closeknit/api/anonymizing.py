@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -36,7 +36,7 @@ from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.look_alikes import with_folded
-from closeknit.core.method import Method, Progress, deals_by_rank, ignore_progress, list_guarantees, usual_form
+from closeknit.core.method import Method, Progress, deals_by_rank, ignore_progress, list_guarantees
 from closeknit.core.model import Model, joints
 from closeknit.core.params import choice, number, whole
 from closeknit.core.schema import Schema, require_schema
@@ -94,7 +94,7 @@ def anonymize(
         raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
     if on_spark:
         described = _data_form(data, True, csv.form(csv) if csv else {})
-        shape = requested or build_from_form("form", usual_form(method), FORMS)
+        shape = requested or build_from_form("form", method.usual_form, FORMS)
         return anonymize_on_spark(
             data,
             schema,
@@ -159,8 +159,8 @@ def release_table(
 
     `models` are all that is guaranteed, as `check_guarantees` gives them.
     """
-    usual = build_from_form("form", usual_form(method), FORMS)
-    table = _preprocess(form or usual, table, seed)
+    usual = build_from_form("form", method.usual_form, FORMS)
+    table = (form or usual).before(table, seed)
     if not deals_by_rank(method, table.schema):
         table = table.take(table.tie_order(seed))
     table = table.join_secrets(joints(models))
@@ -178,14 +178,8 @@ def release_table(
 def check_guarantees(schema: Schema, models: Sequence[Model], method: Method, form: Form | None) -> list[Model]:
     """All that is guaranteed, the method's own too; refused where it has no meaning for these columns in this form."""
     models = list_guarantees(method, schema, models)
-    check_models(schema, models, form or build_from_form("form", usual_form(method), FORMS))
+    check_models(schema, models, form or build_from_form("form", method.usual_form, FORMS))
     return models
-
-
-def _preprocess(form: Form, table: Table, seed: int) -> Table:
-    """The table as a method may see it: what a form does to secrets it does first, so that no class tells of true ones."""
-    before: Callable[[Table, int], Table] | None = getattr(form, "before", None)
-    return before(table, seed) if before else table
 
 
 def run(

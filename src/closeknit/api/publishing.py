@@ -34,10 +34,10 @@ def choose_form(brought: Form | None, requested: Form | None, usual: Form, metho
     """What a method brings; the user says what is written of suppressed rows, and nothing that the method would overrule."""
     if brought is None or requested is None:
         return brought or requested or usual
-    suppressed = {"suppressed": requested.suppressed} if hasattr(requested, "suppressed") else {}
+    suppressed = {"suppressed": requested.suppressed} if requested.suppressed else {}
     form: Form = replace(cast(Any, brought), **suppressed) if requested.name == brought.name else brought
     if requested.name != brought.name or spec(requested) not in ({}, spec(form), suppressed):
-        right = "leave the form out" + (", or say no more in it than suppressed=" if hasattr(brought, "suppressed") else "")
+        right = "leave the form out" + (", or say no more in it than suppressed=" if brought.suppressed else "")
         raise BadInput(f"{method.name} brings its own form, and asked was {requested}", right=right)
     return form
 
@@ -46,7 +46,7 @@ def publish_table(
     table: Table, partition: Partition, models: Sequence[Model], form: Form, seed: int = 0
 ) -> tuple[Columns, Certificate]:
     """Write, read back as a stranger would, and certify what was read; where that fails, with less of the suppressed rows."""
-    less: tuple[Form, ...] = getattr(form, "fallbacks", ()) if (partition.class_of < 0).any() else ()
+    less = form.fallbacks if (partition.class_of < 0).any() else ()
     *more, least = (form, *less)
     for shape in more:
         with suppress(Unsatisfiable):
@@ -93,7 +93,7 @@ def rebuild_domains(table: Table, suppressed: NDArray[np.bool_], form: Form) -> 
 
     A code that is longer than all others would lengthen their masks.
     """
-    quasi, domains, levels = table.quasi.copy(), list(table.quasi_domains), dict(getattr(form, "levels", None) or {})
+    quasi, domains, levels = table.quasi.copy(), list(table.quasi_domains), dict(form.levels or {})
     for j, ((name, kind), domain) in enumerate(zip(table.schema.quasi.items(), table.quasi_domains, strict=True)):
         if domain.tree is None or domain.declared:
             continue
@@ -104,7 +104,7 @@ def rebuild_domains(table: Table, suppressed: NDArray[np.bool_], form: Form) -> 
         code_of[leaves] = codes
         quasi[:, j] = code_of[table.quasi[:, j]]
         if levels.get(name, STAR) != STAR:
-            levels[name] = level_like(domain, levels[name], leaves, domains[j], codes)
+            levels[name] = level_like(domain, int(levels[name]), leaves, domains[j], codes)
     form = replace(cast(Any, form), levels=levels) if levels else form
     return replace(table, quasi=quasi, quasi_domains=tuple(domains)), form
 
@@ -145,6 +145,6 @@ def derive_notes(schema: Schema, models: Sequence[Model], form: Form, starred: i
     """
     notes = ["guarantees cover the published rows only", *form.notes(schema)]
     if starred:
-        secrets = " and every secret" if getattr(form, "suppressed", "") == "hidden" else ""
+        secrets = " and every secret" if form.suppressed == "hidden" else ""
         notes.append(f"{starred:,} rows were suppressed: they are written as `*` in every quasi column{secrets}")
     return notes + list_unprotected(schema, models)

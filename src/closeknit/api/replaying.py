@@ -28,7 +28,7 @@ from closeknit.forms.cell_labels import cell_order, compact, text_order
 from closeknit.io.files import kind_of
 from closeknit.release import Origin, Release
 from closeknit.streams.batch_writing import encode_cells
-from closeknit.streams.rolling_certificate import REFERENCE_FAMILIES, WINDOW, attest_model, notes, render_schema
+from closeknit.streams.rolling_certificate import WINDOW, attest_model, notes, render_schema
 from closeknit.streams.stream import Stream
 
 ORDERS = ("as it stands", "shuffled")
@@ -107,7 +107,7 @@ def _certify_replay(
     schema = _build_public_schema(stream, released)
     rows = stream.coder.encode(columns, 0)
     persons = None if stream.schema.person is None else dict.fromkeys(schema.published, rows.persons[behind])
-    own = [model for model in stream.models if model.family not in REFERENCE_FAMILIES]
+    own = [model for model in stream.models if not model.compares]
     joint = all_secrets(schema)
     reading = generalized().read(released, schema, persons, joints([*own, *filter(None, [joint])]))
     certificate = certify(

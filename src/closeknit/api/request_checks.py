@@ -52,9 +52,9 @@ def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
             if name not in schema.sensitive:
                 right = suggest_name(name, schema.sensitive)
                 raise BadInput(f"{model.name} is asked for a column that is not sensitive", column=name, right=right)
-        if not isinstance(model.column, str | None) and model.family != "closeness":
-            right = "ask for it of each column alone, or for t_closeness of them together"
-            raise BadInput(f"{model.name} cannot speak of {render_secret(model.column)}", right=right)
+        if not isinstance(model.column, str | None) and not model.joins:
+            right = "request it for each column alone, or t_closeness of them together"
+            raise BadInput(f"{model.name} cannot be about {render_secret(model.column)}", right=right)
         if form.name not in model.forms:
             right = "choose " + " or ".join(sorted(model.forms))
             raise BadInput(f"{model.name} has no meaning in the form '{form.name}'", right=right)

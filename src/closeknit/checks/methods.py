@@ -24,7 +24,7 @@ from closeknit.checks.views import View, view
 from closeknit.core.columns import Column, Columns
 from closeknit.core.combined_secrets import parts
 from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.method import ignore_progress, list_guarantees, usual_form
+from closeknit.core.method import ignore_progress, list_guarantees
 from closeknit.core.model import Model
 from closeknit.core.params import spec
 from closeknit.core.table import Partition
@@ -211,7 +211,7 @@ def impossible_is_refused(method: Any, case: Case) -> None:
     """
     persons = rows_of(case.columns, [case.schema.person]) if case.schema.person else range(case.columns.rows)
     more_than_all = KAnonymity(len(set(persons)) + 1)
-    if usual_form(method) in KAnonymity.forms:
+    if method.usual_form in KAnonymity.forms:
         _check_refusal(method, case, more_than_all)
     else:
         _check_meaningless(method, case, KAnonymity(1))
@@ -235,7 +235,7 @@ def _check_meaningless(method: Any, case: Case, model: Model) -> None:
     except BadInput as no:
         require(model.name in no.what and no.right, f"the refusal of {model} does not name it: {no}")
         return
-    require(False, f"{model} means nothing in the form {usual_form(method)} and was not refused")
+    require(False, f"{model} means nothing in the form {method.usual_form} and was not refused")
 
 
 def seed_repeats(method: Any, case: Case) -> None:
@@ -319,7 +319,7 @@ def release_is_its_partition_written(method: Any, case: Case) -> None:
 
 def unmentioned_values_decide_nothing(method: Any, case: Case) -> None:
     """Other values in every sensitive attribute that no guarantee mentions: a `blind` method makes the same classes."""
-    if not getattr(method, "blind", False) or case.schema.person is not None or not case.schema.sensitive:
+    if not method.blind or case.schema.person is not None or not case.schema.sensitive:
         return
     canonical, rng = case.schema.encode(case.columns), np.random.default_rng(case.columns.rows)
     table = canonical.take(canonical.tie_order(SEED))

@@ -30,7 +30,7 @@ def oracle_level(name: str, values: Sequence[Value], reference: Sequence[Value],
     >>> oracle_level("t_closeness", ["a", "a"], ["a", "a", "b", "b"], t=1)
     Fraction(1, 2)
     """
-    return _JUDGES[name](list(values), list(reference), params)[0]
+    return DEFINITIONS[name](list(values), list(reference), params)[0]
 
 
 def oracle_holds(name: str, values: Sequence[Value], reference: Sequence[Value], **params: Any) -> bool:
@@ -39,7 +39,7 @@ def oracle_holds(name: str, values: Sequence[Value], reference: Sequence[Value],
     >>> oracle_holds("k_anonymity", ["a", "a"], ["a", "a", "b"], k=3)
     False
     """
-    return _JUDGES[name](list(values), list(reference), params)[1]
+    return DEFINITIONS[name](list(values), list(reference), params)[1]
 
 
 def oracle_keeps(name: str, values: Sequence[Value], reference: Sequence[Value], **params: Any) -> bool:
@@ -359,7 +359,7 @@ def amplification(chances: Mapping[Value, Shares]) -> Fraction:
     return max(one[value] / other[value] for value in written for one in chances.values() for other in chances.values())
 
 
-_JUDGES: dict[str, Callable[[list[Value], list[Value], Mapping[str, Any]], Verdict]] = {
+DEFINITIONS: dict[str, Callable[[list[Value], list[Value], Mapping[str, Any]], Verdict]] = {
     "k_anonymity": _k_anonymity,
     "l_diversity": _l_diversity,
     "t_closeness": _t_closeness,

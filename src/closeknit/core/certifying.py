@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from closeknit.core.errors import Unsatisfiable
 from closeknit.core.formulas import RISK, formula_notes
 from closeknit.core.look_alikes import look_alike_notes
 from closeknit.core.loss import Loss, measure_loss
-from closeknit.core.model import Model, ReleaseModel, least_rows
+from closeknit.core.model import Model, least_rows
 from closeknit.core.perturbation import estimate_counts
 from closeknit.core.reading import Reading
 from closeknit.core.schema import Schema
@@ -37,7 +37,7 @@ class PrivateContext:
     """What only those know who made a release."""
 
     counts_persons: bool  # k and diversity were counted in persons
-    originals: Callable[[str], NDArray[np.int32]] | None = None  # of a secret: as `ReleaseModel.judged` takes them
+    originals: Callable[[str], NDArray[np.int32]] | None = None  # of a secret: as `Model.judge_release` takes them
 
 
 def judge(reading: Reading, models: Sequence[Model], home: PrivateContext | None = None) -> list[Guarantee]:
@@ -82,7 +82,7 @@ def _judge_model(seen: Reading, reading: Reading, model: Model, home: PrivateCon
     in_persons = home is not None and home.counts_persons and "persons" in model.needs
     if "release" in model.needs:
         originals = home.originals(str(model.column)) if home and home.originals else None
-        found = cast(ReleaseModel, model).judge_release(reading, originals)
+        found = model.judge_release(reading, originals)
         if found.status != "recomputable" or in_persons:
             status = "attested" if found.status == "recomputable" else found.status
             status = "not checkable" if home is None else status  # to a stranger nobody has attested anything

@@ -1,10 +1,10 @@
-"""`Table`: coded microdata in canonical row order; `Partition`, `Outcome`: who stands with whom; `Form`: how it is written."""
+"""`Table`: coded microdata in canonical row order; `Partition`, `Outcome`: its classes; `Form`: how they are written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,38 +177,72 @@ class WrittenTable:
         return rows
 
 
-class Form(Protocol):
-    """How a partition is written down; the certificate reads what it wrote."""
+class Form:
+    """Base class of all forms: how a partition is written down.
+
+    A subclass is a frozen dataclass with `name`, `write` and `read`, and overrides what differs. The certificate is computed
+    from what `read` finds in the written cells.
+    """
 
     name: ClassVar[str]
+    if TYPE_CHECKING:  # a class attribute, a field or a property, as the form chooses
 
-    @property
-    def added(self) -> tuple[str, ...]:
-        """Columns that the table does not have: the number of a bucket."""
+        @property
+        def added(self) -> tuple[str, ...]:
+            """Columns that the table does not have: the number of a bucket."""
+
+        @property
+        def advice(self) -> str | None:
+            """What a reader must know who opens the files without having read anything."""
+
+        @property
+        def suppressed(self) -> str:
+            """What is written of suppressed rows: "removed", "starred" or "hidden"; empty where the form has no choice."""
+
+        @property
+        def snap(self) -> bool:
+            """Whether the ends of ranges are moved to the column's step."""
+
+        @property
+        def levels(self) -> Mapping[str, int | str] | None:
+            """Levels to which columns are written coarser."""
+
+        @property
+        def fallbacks(self) -> Sequence[Form]:
+            """Forms that show less of suppressed rows, tried in turn where this one does not meet the guarantees."""
+
+    else:
+        added, advice, suppressed, snap, levels, fallbacks = (), None, "", False, None, ()
+
+    def before(self, table: Table, seed: int) -> Table:
+        """The table as a method may see it: what a form does to sensitive values it does first."""
+        return table
 
     def write(self, table: Table, partition: Partition, seed: int) -> WrittenTable:
-        """The written cells, in an order that these cells alone give; only a form that perturbs has a use for the seed."""
+        """The written cells, in an order that these cells alone give; only a form that perturbs uses the seed."""
+        raise NotImplementedError(f"{type(self).__name__} has no `write`")
 
     def read(
         self, columns: Columns, schema: Schema, persons: Persons | None = None, joints: Sequence[tuple[str, ...]] = ()
     ) -> Reading:
-        """The classes that an adversary finds in the written cells; `joints`: secrets to be counted as one, too."""
+        """The classes that an adversary finds in the written cells; `joints`: attributes to be counted as one, too."""
+        raise NotImplementedError(f"{type(self).__name__} has no `read`")
 
     def notes(self, schema: Schema) -> list[str]:
-        """What a reader of the certificate has to know of such cells; what a certificate publishes of a schema is enough."""
+        """What a reader of the certificate has to know about such cells, from what a certificate publishes of a schema."""
+        return []
 
     def parts(self, columns: Columns, schema: Schema) -> dict[str, Columns]:
-        """Files that say the same as the written table, part by part, by the beginning of their names."""
+        """Files with the same content as the written table, part by part, by the beginning of their names."""
+        return {}
 
     def disorder(self, columns: Columns, schema: Schema) -> list[str]:
         """Sentences on an order of rows that could reveal what the form separates; such a release does not pass an audit."""
+        return []
 
     def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
         """Sentences on rows that are not in the order in which the form writes them; an order can carry information."""
-
-    @property
-    def advice(self) -> str | None:
-        """What somebody must know who opens the files without having read anything."""
+        return []
 
 
 @dataclass(frozen=True, eq=False)

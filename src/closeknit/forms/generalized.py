@@ -33,7 +33,7 @@ from closeknit.core.reading import Persons, Reading, secret_codes, without_marke
 from closeknit.core.row_sorting import Coded, groups, row_order
 from closeknit.core.schema import Schema
 from closeknit.core.steps import with_steps
-from closeknit.core.table import Partition, Table, WrittenTable
+from closeknit.core.table import Form, Partition, Table, WrittenTable
 from closeknit.core.tree import Int32
 from closeknit.forms.cell_labels import (
     CANONICAL,
@@ -53,7 +53,7 @@ SUPPRESSED = ("removed", "hidden", "starred")  # what is written of rows without
 
 
 @dataclass(frozen=True)
-class Generalized:
+class Generalized(Form):
     """Writes and reads generalized cells."""
 
     name: ClassVar[str] = "generalized"
@@ -67,9 +67,6 @@ class Generalized:
         choice("cells", self.cells, CELLS)
         choice("suppressed", self.suppressed, SUPPRESSED)
         object.__setattr__(self, "levels", check_levels(self.levels))
-
-    added: ClassVar[tuple[str, ...]] = ()
-    advice: ClassVar[str | None] = None
 
     def before(self, table: Table, seed: int) -> Table:
         """The table with the step of each column whose ranges must not end at true values."""

@@ -28,14 +28,14 @@ from closeknit.core.kinds import texts_of
 from closeknit.core.reading import Persons, Reading, list_known_columns, secret_codes, without_markers
 from closeknit.core.row_sorting import Coded, groups, row_order
 from closeknit.core.schema import Schema
-from closeknit.core.table import Partition, Table, WrittenTable
+from closeknit.core.table import Form, Partition, Table, WrittenTable
 from closeknit.forms.cell_labels import cell_order, class_labels, compact, distinct, label_column, refuse_levels
 
 ColumnGroups = tuple[tuple[str, ...], ...]
 Order = NDArray[np.int64]
 
 
-class Grouped(ABC):
+class Grouped(Form, ABC):
     """What such forms share; each says which columns stand together."""
 
     name: ClassVar[str]

@@ -29,12 +29,12 @@ from closeknit.core.perturbation import Law, retention, words_of
 from closeknit.core.reading import Persons, Reading
 from closeknit.core.row_sorting import Coded, row_order
 from closeknit.core.schema import Schema
-from closeknit.core.table import Partition, Table, WrittenTable
+from closeknit.core.table import Form, Partition, Table, WrittenTable
 from closeknit.forms.generalized import SUPPRESSED, Generalized
 
 
 @dataclass(frozen=True)
-class Perturbed:
+class Perturbed(Form):
     """Writes and reads generalized cells with perturbed secrets."""
 
     name: ClassVar[str] = "perturbed"
@@ -43,8 +43,6 @@ class Perturbed:
     missing: bool = False  # whether a missing secret is a value of the law
     snap: bool = False
     suppressed: str = SUPPRESSED[0]
-
-    added: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         retention(self.retain)

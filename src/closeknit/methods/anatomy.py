@@ -30,7 +30,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +37,7 @@ from numpy.typing import NDArray
 from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.geometry import points, scales
-from closeknit.core.method import Progress
+from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice, number
 from closeknit.core.schema import Schema
@@ -57,7 +56,7 @@ Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Anatomy:
+class Anatomy(Method):
     """Groups for frequency l-diversity of one secret: of `column`, or of the schema's first.
 
     >>> import closeknit as ck
@@ -66,12 +65,9 @@ class Anatomy:
     (True, 100)
     """
 
-    name: ClassVar[str] = "anatomy"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "any"
-    scale: ClassVar[str] = "plan"
-    usual_form: ClassVar[str] = "bucketized"
+    name = "anatomy"
+    scale = "plan"
+    usual_form = "bucketized"
 
     l: Number = 2
     column: str | None = None

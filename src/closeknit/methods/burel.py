@@ -25,17 +25,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, cast
 
 from closeknit.core.classes import Histogram
 from closeknit.core.combined_secrets import Secret
-from closeknit.core.method import Progress
-from closeknit.core.model import Likeness, Model, least_rows
-from closeknit.core.params import choice, number
+from closeknit.core.method import Method, Progress
+from closeknit.core.model import Model, least_rows
+from closeknit.core.params import choice
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Table
 from closeknit.fills.fill import REGISTRY as FILLS
-from closeknit.methods.plan_search import GAMMAS, choose_target, fill_plans, largest
+from closeknit.methods.plan_search import GAMMAS, choose_target, fill_plans, largest, limits_of
 from closeknit.plans import Plan, burel_plan
 from closeknit.plans.ranks import Ranks
 
@@ -43,7 +42,7 @@ NOMINAL = (Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3), Fraction(5))  
 
 
 @dataclass(frozen=True)
-class Burel:
+class Burel(Method):
     """Planned for beta-likeness of one secret.
 
     >>> import closeknit as ck
@@ -52,11 +51,9 @@ class Burel:
     True
     """
 
-    name: ClassVar[str] = "burel"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "likeness"
-    scale: ClassVar[str] = "plan"
+    name = "burel"
+    needs_bound = "growth"
+    scale = "plan"
 
     fill: str = "hilbert"
     polish: bool = True
@@ -72,7 +69,7 @@ class Burel:
         """Plan, fill, judge."""
         model, column = choose_target(self, models, self.column)
         k = max(least_rows(models), 1)
-        plans = self._plans(table.count_values(column), cast(Likeness, model), k)
+        plans = self._plans(table.count_values(column), model, k)
         codes = table.secret(column)[0]
         return Outcome(fill_plans(table, models, codes, plans, self.fill, self.polish, seed, progress, whole=self.slack))
 
@@ -84,13 +81,14 @@ class Burel:
     def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
         """The plan as ranks, for rows that no machine sees whole."""
         model, column = choose_target(self, models, self.column)
-        plan = next(self._plans(own(column), cast(Likeness, model), max(least_rows(models), 1)))
+        plan = next(self._plans(own(column), model, max(least_rows(models), 1)))
         return Ranks.of_plan(column, plan)
 
-    def _plans(self, secret: Histogram, model: Likeness, k: int) -> Iterator[Plan]:
+    def _plans(self, secret: Histogram, model: Model, k: int) -> Iterator[Plan]:
         """The plan for beta; with slack also, for each nominal beta, the one with most classes over all gammas."""
-        beta = number("beta", model.beta)
-        kind = "basic" if model.kind == "basic" else "enhanced"
+        growth = limits_of(model, secret).growth
+        assert growth is not None
+        beta, kind = growth.most, "enhanced" if growth.bounded else "basic"
         yield burel_plan(secret, secret.domain, beta, k, kind)
         for factor in reversed(NOMINAL) if self.slack else ():
             yield largest(burel_plan(secret, secret.domain, factor * beta, k, kind, gamma=gamma) for gamma in GAMMAS)

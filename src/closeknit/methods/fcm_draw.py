@@ -27,9 +27,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-from closeknit.core.method import Progress
+from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Table
@@ -39,7 +38,7 @@ from closeknit.plans.groups import Cells
 
 
 @dataclass(frozen=True)
-class FcmDraw:
+class FcmDraw(Method):
     """For guarantees on several secrets at once.
 
     >>> import closeknit as ck
@@ -49,11 +48,8 @@ class FcmDraw:
     True
     """
 
-    name: ClassVar[str] = "fcm_draw"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "size"
-    scale: ClassVar[str] = "shard"
+    name = "fcm_draw"
+    needs_bound = "size"
 
     grouping: str = "auto"
     groups: int | None = None

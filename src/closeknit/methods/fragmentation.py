@@ -26,18 +26,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, cast
 
-from closeknit.core.combined_secrets import Secret
 from closeknit.core.errors import BadInput
-from closeknit.core.method import Progress
-from closeknit.core.model import Closeness, Model, least_rows
-from closeknit.core.params import choice, number
+from closeknit.core.method import Method, Progress
+from closeknit.core.model import Model, least_rows
+from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Table
 from closeknit.fills.fill import REGISTRY as FILLS
 from closeknit.methods.plan_search import choose_target, fill_plans, largest
 from closeknit.plans.fragment_sizes import SIZINGS, fragment_plan
 from closeknit.plans.fragments import BOUNDS, Fragments, Space, find_fragmentation, refine_fragments
+from closeknit.plans.metric_tree import distances_of
 from closeknit.plans.plan import Plan
 
 NOMINAL = tuple(map(Fraction, (1, 2, 3, 5, 8)))  # times t: thresholds that sizes are tried for
@@ -45,7 +44,7 @@ FINENESS = (*NOMINAL[::-1], Fraction(1, 2), Fraction(1, 4))  # times t: threshol
 
 
 @dataclass(frozen=True)
-class Fragmentation:
+class Fragmentation(Method):
     """Planned for t-closeness of one secret or several, each with its own t.
 
     >>> import closeknit as ck
@@ -55,11 +54,8 @@ class Fragmentation:
     True
     """
 
-    name: ClassVar[str] = "fragmentation"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "closeness"
-    scale: ClassVar[str] = "shard"
+    name = "fragmentation"
+    needs_bound = "distance"
 
     bound: str = "best"
     sizing: str = "deal"
@@ -79,22 +75,21 @@ class Fragmentation:
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Plan, fill, judge."""
-        requested = self._choose_targets(models)
-        space = Space.of([(table.secret(name)[0], table.count_values(name), model.distance) for model, name in requested])
-        t = [number("t", model.t) for model, _ in requested]
+        limits = distances_of(table, self._choose_targets(models))
+        space = Space.of([(table.secret(name)[0], table.count_values(name), limit.ground) for name, limit in limits])
+        t = [limit.most for _, limit in limits]
         k = max(least_rows(models), 1)
         plans = self._plans(space, t, k)
         return Outcome(fill_plans(table, models, space.cell_of, plans, self.fill, self.polish, seed, progress))
 
-    def _choose_targets(self, models: Sequence[Model]) -> list[tuple[Closeness, Secret]]:
-        """The guarantees that are planned for, and their secrets: all of closeness, or those of `columns`.
+    def _choose_targets(self, models: Sequence[Model]) -> list[Model]:
+        """The guarantees that are planned for: all that bound a distance, or those of `columns`.
 
-        Several columns as one secret have too many combinations for boxes: planned for only if nothing else is asked.
+        Several columns as one have too many combinations for boxes: planned for only if nothing else is requested.
         """
-        first = [choose_target(self, models, column) for column in self.columns or (None,)]  # refuses what nobody asked for
-        alone = [m for m in models if m.family == self.plans_for and isinstance(m.column, str)]
-        chosen = [(m, m.column) for m in alone if self.columns is None or m.column in self.columns]
-        return [(cast(Closeness, model), column) for model, column in chosen or first if column is not None]
+        first = [choose_target(self, models, column)[0] for column in self.columns or (None,)]  # refuses what is not requested
+        alone = [model for model in models if model.bounds == self.needs_bound and isinstance(model.column, str)]
+        return [model for model in alone if self.columns is None or model.column in self.columns] or first
 
     def _plans(self, space: Space, t: list[Fraction], k: int) -> Iterator[Plan]:
         """The plan for t; with slack also, for each nominal threshold, the one with most classes over finer fragments."""

@@ -32,7 +32,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +40,7 @@ from closeknit.core.classes import Classes
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.levels import top_level
 from closeknit.core.limits import MOST_VECTORS
-from closeknit.core.method import Progress
+from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model, merging_holds
 from closeknit.core.params import whole
 from closeknit.core.table import Outcome, Partition, Table
@@ -56,7 +55,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Incognito:
+class Incognito(Method):
     """The best vector of levels under any guarantees; refuses a lattice of more than `most` vectors.
 
     >>> import closeknit as ck
@@ -66,12 +65,10 @@ class Incognito:
     (True, True)
     """
 
-    name: ClassVar[str] = "incognito"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = True  # rows of one person may have other cells, and each is written by its own
-    plans_for: ClassVar[str] = "any"
-    scale: ClassVar[str] = "count"
-    blind: ClassVar[bool] = True
+    name = "incognito"
+    keeps_persons = True  # rows of one person may have other cells, and each is written by its own
+    scale = "count"
+    blind = True
 
     most: int = 100_000
 
@@ -134,7 +131,7 @@ class _Search:
         self.weights = weights / weights.sum()
         # with rows suppressed only sizes prune: see "Different from the source"
         sure = [m for m in self.models if merging_holds(m, self.table.splits_persons)]
-        self.pruning = [m for m in sure if not self.room or m.family == "size"]
+        self.pruning = [m for m in sure if not self.room or m.bounds == "size"]
         persons = self.table.persons
         self.together = persons is not None and self.table.schema.person_rows == "together"
         if persons is not None:

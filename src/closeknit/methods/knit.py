@@ -26,7 +26,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,7 @@ from numpy.typing import NDArray
 from closeknit.core.combined_secrets import parts
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.limits import MOST_PROPOSALS, MOST_SECONDS
-from closeknit.core.method import Progress, ignore_progress, share_progress
+from closeknit.core.method import Method, Progress, ignore_progress, share_progress
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import number
 from closeknit.core.params import whole as whole_number
@@ -68,7 +67,7 @@ ENDLESS = 1 << 40  # sweeps: the clock decides
 
 
 @dataclass(frozen=True)
-class Knit:
+class Knit(Method):
     """For any guarantees; `proposals` is the budget of the search, by default 42 sweeps of 32 for each row.
 
     With `seconds` a clock decides when to stop. What was done by then goes into the recipe as `proposals`, which repeat it.
@@ -81,12 +80,8 @@ class Knit:
     (True, True)
     """
 
-    name: ClassVar[str] = "knit"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "any"
-    scale: ClassVar[str] = "shard"
-    blind: ClassVar[bool] = True
+    name = "knit"
+    blind = True
 
     proposals: int | None = None
     seconds: float | None = None

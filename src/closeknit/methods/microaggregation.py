@@ -29,22 +29,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.combined_secrets import Secret
 from closeknit.core.embedding import leaf_points
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.geometry import points, scales
-from closeknit.core.method import Progress
-from closeknit.core.model import Closeness, Model, least_rows
-from closeknit.core.params import choice, number
+from closeknit.core.method import Method, Progress
+from closeknit.core.model import Model, least_rows
+from closeknit.core.params import choice
+from closeknit.core.share_limits import Distance
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.kernels.clustering.microaggregation import Space, mixed_classes, nearest_classes
 from closeknit.kernels.geometry.sorted_buckets import curve, sort_buckets
 from closeknit.plans.groups import adjust_k
-from closeknit.plans.metric_tree import ground_distance, secrets_of
+from closeknit.plans.metric_tree import distances_of, secrets_of
 from closeknit.search.refine import refine_partition
 from closeknit.search.repair import repair_partition
 
@@ -64,7 +65,7 @@ def count_candidates(n: int) -> int:
 
 
 @dataclass(frozen=True)
-class Microaggregation:
+class Microaggregation(Method):
     """Nearest rows, k-anonymity first or t-closeness first.
 
     >>> import closeknit as ck
@@ -74,12 +75,9 @@ class Microaggregation:
     True
     """
 
-    name: ClassVar[str] = "microaggregation"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "size"
-    scale: ClassVar[str] = "shard"
-    blind: ClassVar[bool] = True
+    name = "microaggregation"
+    needs_bound = "size"
+    blind = True
 
     first: str = "k"
     column: str | None = None
@@ -96,7 +94,7 @@ class Microaggregation:
             raise BadInput("microaggregation needs k", right="add KAnonymity(k) to the models")
         if len(table) < k:
             raise Unsatisfiable(f"{k}-anonymity", f"the table has {len(table):,} rows", f"ask for k of at most {len(table):,}")
-        close = self._closenesses(table, models)
+        close = self._list_limits(table, models)
         progress("microaggregation", 0.2)
         class_of, count = _k_first(table, close, k) if self.first == "k" else _t_first(table, close, k)
         partition = repair_partition(table, Partition(class_of, count), models)
@@ -104,16 +102,15 @@ class Microaggregation:
         runs = _runs(len(table), k)
         return Outcome(partition, notes=(f"rows were cut into {runs} runs along the Hilbert curve",) if runs > 1 else ())
 
-    def _closenesses(self, table: Table, models: Sequence[Model]) -> list[Closeness]:
-        """The guarantees that classes are made for: all t-closenesses, or those of the column that was named."""
+    def _list_limits(self, table: Table, models: Sequence[Model]) -> list[tuple[Secret, Distance]]:
+        """The limits that classes are made for: all on a distance, or those of the column that is named."""
         if self.column is not None and self.column not in table.schema.sensitive:
             right = "sensitive columns are: " + (", ".join(table.schema.sensitive) or "none")
             raise BadInput("cannot be looked at, it is not sensitive", column=self.column, right=right)
-        close = [cast(Closeness, model) for model in models if model.family == "closeness"]
-        return [model for model in close if self.column in (None, model.column)]
+        return [(column, limit) for column, limit in distances_of(table, models) if self.column in (None, column)]
 
 
-def _k_first(table: Table, close: Sequence[Closeness], k: int) -> tuple[Int32, int]:
+def _k_first(table: Table, close: Sequence[tuple[Secret, Distance]], k: int) -> tuple[Int32, int]:
     """Algorithm 2: k nearest rows, then exchanges."""
     space, secrets = _space(table), secrets_of(table, close)
     class_of, count = np.full(len(table), -1, dtype=np.int32), 0
@@ -123,18 +120,17 @@ def _k_first(table: Table, close: Sequence[Closeness], k: int) -> tuple[Int32, i
     return class_of, count
 
 
-def _t_first(table: Table, close: Sequence[Closeness], k: int) -> tuple[Int32, int]:
+def _t_first(table: Table, close: Sequence[tuple[Secret, Distance]], k: int) -> tuple[Int32, int]:
     """Algorithm 3: one row of each of k subsets along one secret, an ordered one if there is any, the strictest of these."""
     n = len(table)
-    model = min(close, key=lambda m: (ground_distance(table, m) != "ordered", number("t", m.t)), default=None)
-    k = adjust_k(n, max(k, 1 if model is None else compute_class_size(n, number("t", model.t))))
+    column, limit = min(close, key=lambda pair: (pair[1].ground != "ordered", pair[1].most), default=(None, None))
+    k = adjust_k(n, max(k, 1 if limit is None else compute_class_size(n, limit.most)))
     subset_of = np.zeros(n, dtype=np.int32)
-    if model is None:  # nothing to be near to: subsets along the curve would keep near rows apart
+    if column is None:  # nothing to be near to: subsets along the curve would keep near rows apart
         return _k_first(table, (), k)
-    assert model.column is not None
     extra, middle = n % k, (k - 1) // 2
     sizes = np.full(k, n // k) + extra * (np.arange(k) == middle)
-    subset_of[np.argsort(table.secret(model.column)[0], kind="stable")] = np.repeat(np.arange(k), sizes)
+    subset_of[np.argsort(table.secret(column)[0], kind="stable")] = np.repeat(np.arange(k), sizes)
     space, class_of, count = _space(table), np.full(n, -1, dtype=np.int32), 0
     for rows in _shards(table, subset_of, k):
         count = mixed_classes(space, subset_of, rows, k, class_of, count)

@@ -27,12 +27,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from closeknit.core.geometry import scales
-from closeknit.core.method import Progress
+from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Partition, Table
@@ -40,7 +39,7 @@ from closeknit.search.refine import Cuts, refine_partition, root_holds
 
 
 @dataclass(frozen=True)
-class Mondrian:
+class Mondrian(Method):
     """Cuts for any guarantees.
 
     >>> import closeknit as ck
@@ -50,12 +49,8 @@ class Mondrian:
     (True, True)
     """
 
-    name: ClassVar[str] = "mondrian"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "any"
-    scale: ClassVar[str] = "shard"
-    blind: ClassVar[bool] = True
+    name = "mondrian"
+    blind = True
 
     split: str = "relaxed"
     cut: str = "best"

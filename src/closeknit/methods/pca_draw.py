@@ -18,9 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-from closeknit.core.method import Progress
+from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Table
@@ -29,7 +28,7 @@ from closeknit.plans.groups import Cells, pca_groups
 
 
 @dataclass(frozen=True)
-class PcaDraw:
+class PcaDraw(Method):
     """For guarantees on several secrets at once, also of large tables.
 
     >>> import closeknit as ck
@@ -39,11 +38,8 @@ class PcaDraw:
     True
     """
 
-    name: ClassVar[str] = "pca_draw"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "size"
-    scale: ClassVar[str] = "shard"
+    name = "pca_draw"
+    needs_bound = "size"
 
     groups: int | None = None
     fill: str = "knn"

@@ -8,13 +8,16 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.classes import Histogram
 from closeknit.core.combined_secrets import Secret
 from closeknit.core.errors import BadInput
 from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model
+from closeknit.core.share_limits import Limits
 from closeknit.core.table import Partition, Table
 from closeknit.fills.fill import fill_named
 from closeknit.kernels.geometry.sorted_buckets import curve
+from closeknit.models import REGISTRY as MODELS
 from closeknit.plans.plan import Plan
 from closeknit.search.candidate_search import Candidates
 from closeknit.search.polish import Polish
@@ -85,11 +88,20 @@ def _distinct(plans: Iterable[Plan]) -> Iterator[Plan]:
 
 
 def choose_target(method: Method, models: Sequence[Model], column: str | None) -> tuple[Model, Secret]:
-    """The guarantee that the plan is made for, and its secret; a method that was asked for none of its family refuses."""
+    """The guarantee that the plan is for, and its sensitive attribute; refused where none bounds what the method plans for."""
     for model in models:
-        if model.family == method.plans_for and model.column is not None and column in (None, model.column):
+        if model.bounds == method.needs_bound and model.column is not None and column in (None, model.column):
             return model, model.column
     requested = ", ".join(model.name for model in models) or "nothing"
+    known = " or ".join(name for name, model in MODELS.items() if model.bounds == method.needs_bound)
     of = f" of column '{column}'" if column else ""
-    what = f"{method.name} plans for a guarantee of {method.plans_for}{of}, and asked was {requested}"
+    what = f"{method.name} plans for {known or method.needs_bound}{of}, but the request has {requested}"
     raise BadInput(what, right=f"add one, or choose {OTHERS}, which serves any guarantee")
+
+
+def limits_of(model: Model, reference: Histogram) -> Limits:
+    """The limits of a guarantee that a method plans for."""
+    limits = model.limits(reference)
+    if limits is None:
+        raise BadInput(f"{model.name} bounds the {model.bounds} and has no limits", right="return them from its `limits`")
+    return limits

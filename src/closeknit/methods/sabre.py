@@ -27,17 +27,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, cast
 
 from closeknit.core.classes import Histogram
 from closeknit.core.combined_secrets import Secret
-from closeknit.core.method import Progress
-from closeknit.core.model import Closeness, Model, least_rows
-from closeknit.core.params import choice, number
+from closeknit.core.method import Method, Progress
+from closeknit.core.model import Model, least_rows
+from closeknit.core.params import choice
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Table
 from closeknit.fills.fill import REGISTRY as FILLS
-from closeknit.methods.plan_search import GAMMAS, choose_target, fill_plans, largest
+from closeknit.methods.plan_search import GAMMAS, choose_target, fill_plans, largest, limits_of
 from closeknit.plans import Plan, sabre_plan
 from closeknit.plans.ranks import Ranks
 
@@ -46,7 +45,7 @@ NOMINAL = (Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3), Fraction(5), F
 
 
 @dataclass(frozen=True)
-class Sabre:
+class Sabre(Method):
     """Planned for t-closeness of one secret.
 
     >>> import closeknit as ck
@@ -55,11 +54,9 @@ class Sabre:
     True
     """
 
-    name: ClassVar[str] = "sabre"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "closeness"
-    scale: ClassVar[str] = "plan"
+    name = "sabre"
+    needs_bound = "distance"
+    scale = "plan"
 
     fill: str = "hilbert"
     polish: bool = True
@@ -77,7 +74,7 @@ class Sabre:
         """Plan, fill, judge."""
         model, column = choose_target(self, models, self.column)
         k = max(least_rows(models), 1)
-        plans = self._plans(table.count_values(column), cast(Closeness, model), k)
+        plans = self._plans(table.count_values(column), model, k)
         codes = table.secret(column)[0]
         return Outcome(fill_plans(table, models, codes, plans, self.fill, self.polish, seed, progress, whole=self.slack))
 
@@ -89,15 +86,16 @@ class Sabre:
     def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
         """The plan as ranks, for rows that no machine sees whole."""
         model, column = choose_target(self, models, self.column)
-        plan = next(self._plans(own(column), cast(Closeness, model), max(least_rows(models), 1)))
+        plan = next(self._plans(own(column), model, max(least_rows(models), 1)))
         return Ranks.of_plan(column, plan)
 
-    def _plans(self, secret: Histogram, model: Closeness, k: int) -> Iterator[Plan]:
+    def _plans(self, secret: Histogram, model: Model, k: int) -> Iterator[Plan]:
         """The plan for t; with slack also, for each nominal threshold, the one with most classes over all gammas."""
-        t = number("t", model.t)
-        yield sabre_plan(secret, secret.domain, model.distance, t, k, self.bound)
+        limit = limits_of(model, secret).distance
+        assert limit is not None
+        yield sabre_plan(secret, secret.domain, limit.ground, limit.most, k, self.bound)
         for factor in reversed(NOMINAL) if self.slack else ():
             yield largest(
-                sabre_plan(secret, secret.domain, model.distance, factor * t, k, self.bound, gamma=gamma, balanced=True)
+                sabre_plan(secret, secret.domain, limit.ground, factor * limit.most, k, self.bound, gamma=gamma, balanced=True)
                 for gamma in GAMMAS
             )

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ from closeknit.core.combined_secrets import Secret, parts
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.exact import Number, fraction
 from closeknit.core.geometry import scales
-from closeknit.core.method import Progress, ignore_progress
+from closeknit.core.method import Method, Progress, ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice, number, whole
 from closeknit.core.reading import list_known_columns
@@ -62,7 +62,7 @@ USUAL_BUCKET = 100  # rows, where buckets are not cut
 
 
 @dataclass(frozen=True)
-class Slicing:
+class Slicing(Method):
     """Column groups and buckets for diverse slicing.
 
     >>> import closeknit as ck
@@ -72,12 +72,9 @@ class Slicing:
     (True, ['disease', 'stay', 'charge'])
     """
 
-    name: ClassVar[str] = "slicing"
-    serves_both: ClassVar[bool] = True
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "any"
-    scale: ClassVar[str] = "shard"
-    usual_form: ClassVar[str] = "sliced"
+    name = "slicing"
+    serves_both = True
+    usual_form = "sliced"
 
     columns: int | ColumnGroups | None = None  # how many groups, or which
     l: Number | None = None

@@ -36,7 +36,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +44,8 @@ from closeknit.core.classes import Classes, Histogram
 from closeknit.core.combined_secrets import CodedSecret, Secret, parts
 from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.geometry import scales
-from closeknit.core.method import Progress
-from closeknit.core.model import Closeness, Model, least_rows
+from closeknit.core.method import Method, Progress
+from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition, Table
@@ -57,7 +56,7 @@ from closeknit.kernels.geometry.boxes import partition_loss
 from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
 from closeknit.kernels.geometry.sorted_buckets import curve
 from closeknit.methods.plan_search import ENDINGS, MOST_ENDED
-from closeknit.plans.metric_tree import ground_distance
+from closeknit.plans.metric_tree import distances_of
 from closeknit.plans.ranks import Ranks, deal_classes
 from closeknit.plans.stack import Stack, band_codes, build_stack, number_cells, stack_places
 from closeknit.search.candidate_search import Candidates
@@ -69,7 +68,7 @@ BY_VALUE = 0  # the dial's strictest place: rounds of e rows under the boundary 
 
 
 @dataclass(frozen=True)
-class StackAndDeal:
+class StackAndDeal(Method):
     """Dealing for k-anonymity and closeness of one secret.
 
     >>> import closeknit as ck
@@ -79,11 +78,9 @@ class StackAndDeal:
     5
     """
 
-    name: ClassVar[str] = "stack_and_deal"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "size"
-    scale: ClassVar[str] = "plan"
+    name = "stack_and_deal"
+    needs_bound = "size"
+    scale = "plan"
 
     order: str = "value"
     dealing: str = "aware"
@@ -110,7 +107,7 @@ class StackAndDeal:
             raise BadInput("Stack & Deal needs k", right="add KAnonymity(k) to the models")
         if len(table) < k:
             raise Unsatisfiable(f"{k}-anonymity", f"the table has {len(table):,} rows", "no class of it can have k")
-        free = any(model.family == "closeness" for model in models)
+        free = any(model.bounds == "distance" for model in models)
         columns, both = self._columns(table.schema, models), self._two_orders(table, models)
         found = {}
         for names in dict.fromkeys([columns, both or columns]) if self.dealing != "halving" else ():
@@ -187,9 +184,8 @@ def _loss(table: Table, partition: Partition) -> float:
 
 
 def _list_ordered(table: Table, models: Sequence[Model]) -> list[str]:
-    """The secrets with a guarantee of closeness in their order."""
-    close = [cast(Closeness, model) for model in models if model.family == "closeness"]
-    return list(dict.fromkeys(str(model.column) for model in close if ground_distance(table, model) == "ordered"))
+    """The attributes with a limit on their ordered distance."""
+    return list(dict.fromkeys(str(column) for column, limit in distances_of(table, models) if limit.ground == "ordered"))
 
 
 def smallest_size(k: int, n: int, holds: Callable[[int], bool]) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +21,10 @@ from closeknit.core.table import Table
 
 
 @dataclass(frozen=True, eq=False)
-class KnownPartModel:
+class KnownPartModel(Model):
     """A guarantee about a secret, kept by a class only if every known part of it keeps it."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"histograms"})
-    least_size: ClassVar[int] = 0
+    name = "known_part"
 
     model: Model
     secret: Secret
@@ -49,6 +47,16 @@ class KnownPartModel:
         worst = np.full(len(classes), np.inf if self.model.higher_is_safer else -np.inf)
         (np.minimum if self.model.higher_is_safer else np.maximum).at(worst, owner, self.model.levels(seen))
         return worst
+
+    @property
+    def monotone(self) -> bool:
+        """As the guarantee."""
+        return self.model.monotone
+
+    @property
+    def higher_is_safer(self) -> bool:
+        """As the guarantee."""
+        return self.model.higher_is_safer
 
     @property
     def requested(self) -> str:
@@ -98,7 +106,7 @@ def judge_known_parts(
         part_of, value_of = np.zeros(pairs[1].size, dtype=np.int64), np.zeros(pairs[1].size, dtype=np.int32)
         part_of[pairs[0]], value_of[pairs[0]] = beside, codes
         reference = table.references.get(model.column, table.count_values(model.column).reference)
-        judged.append(KnownPartModel(model, model.column, domain, name, part_of, value_of, reference))  # type: ignore[arg-type]
+        judged.append(KnownPartModel(model, model.column, domain, name, part_of, value_of, reference))
     return replace(table, joints=joints), judged
 
 

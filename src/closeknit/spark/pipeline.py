@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from closeknit.core.columns import Columns
 from closeknit.core.combined_secrets import CodedSecret, Secret
 from closeknit.core.errors import BadInput
-from closeknit.core.method import Method, deals_by_rank, usual_form
+from closeknit.core.method import Method, deals_by_rank
 from closeknit.core.model import Model, joints
 from closeknit.core.reading import secret_codes
 from closeknit.core.schema import Schema
@@ -26,7 +26,7 @@ from closeknit.spark.judging import Judge, SparkMeasurement
 from closeknit.spark.maps import Work
 from closeknit.spark.packed_frame import PackedFrame
 from closeknit.spark.person_marks import mark_persons
-from closeknit.spark.ranking import RankedMethod, write_by_ranks
+from closeknit.spark.ranking import write_by_ranks
 from closeknit.spark.row_writing import Cells, render_columns, render_frame, sort_release, split_files
 from closeknit.spark.sharding import write_by_shards
 
@@ -106,10 +106,10 @@ class SparkOutput:
 
 def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool) -> None:
     """What has to see all rows in one place, or cannot be done again with the same result, says so."""
-    if getattr(method, "clocked", False):
+    if method.clocked:
         what = f"{method.name} by a clock cannot run on Spark: a task that is done again has to give the same"
         raise BadInput(what, right="give proposals instead of seconds, or neither")
-    if suppresses and (method.scale != "count" or getattr(form, "suppressed", "") != "removed"):
+    if suppresses and (method.scale != "count" or form.suppressed != "removed"):
         what = (
             "rows can be suppressed on Spark by incognito alone, and are removed: others weigh at once which ones to leave out"
         )
@@ -118,8 +118,8 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool
         what = f"{method.name} counts persons anew for every vector, which cannot be done on Spark: it has counted rows only"
         right = "choose another method, such as mondrian, or anonymize without an engine"
         raise BadInput(what, column=schema.person, right=right)
-    if usual_form(method) != "generalized" or form.name != "generalized":
-        other = form.name if form.name != "generalized" else usual_form(method)
+    if method.usual_form != "generalized" or form.name != "generalized":
+        other = form.name if form.name != "generalized" else method.usual_form
         right = "without an engine one machine writes it; on Spark choose a method of generalized cells, such as mondrian"
         raise BadInput(f"the form '{other}' cannot be written on Spark: its buckets are numbered over all rows", right=right)
 
@@ -177,7 +177,7 @@ def _by_shards(
 def _by_ranks(
     coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
 ) -> _WriterResult:
-    frame, kept = write_by_ranks(coding, coded, cast(RankedMethod, method), models, form, seed)
+    frame, kept = write_by_ranks(coding, coded, method, models, form, seed)
     return frame, form, (), [kept]
 
 

@@ -31,12 +31,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
-from math import ceil
 from typing import Any, ClassVar
 
 import numpy as np
 
-from closeknit.core.exact import fraction
 from closeknit.core.model import Model
 from closeknit.core.params import choice, whole
 from closeknit.core.schema import Schema
@@ -171,13 +169,12 @@ class Castle(DelayedStream):
         if self.judge.heads(persons) < 2 * self.k:
             return whole_one
         axes, quasi, chance = self.coder.axes, self.pending.quasi(positions), self.choice("split", int(positions[0]))
-        diverse = next((model for model in self.judge.models if model.family == "diversity"), None)
+        diverse = next((model for model in self.judge.models if model.least_values), None)
         if diverse is None:
             ways = [split_k(axes, quasi, persons, self.k, chance)]
         else:
             values = self.pending.secrets(positions)[:, list(self.schema.sensitive).index(str(diverse.column))]
-            least = ceil(fraction("l", diverse.l))  # type: ignore[attr-defined]
-            ways = split_l(axes, quasi, persons, values, self.k, least, chance)
+            ways = split_l(axes, quasi, persons, values, self.k, diverse.least_values, chance)
         return next((way for way in ways if self._all_hold(positions, *way)), whole_one)
 
     def _all_hold(self, positions: Ints, class_of: Ints, count: int) -> bool:
@@ -278,6 +275,9 @@ class Castle(DelayedStream):
     def _release_held(self) -> Iterator[Emissions]:
         while self._kept_back and self._kept_back[0][0] == self.pending.first:
             yield replace(heappop(self._kept_back)[2], at=self.handled)
+
+    def _secrets_in_use(self) -> Ints:
+        return np.concatenate([super()._secrets_in_use(), *(stored.secrets for stored in self.omega.all)])
 
     def _state(self) -> dict[str, Any]:
         kept = [(each.positions, each.box, each.joins) for _, _, each in self._kept_back]

@@ -20,6 +20,7 @@ from closeknit.core.classes import Classes
 from closeknit.core.combined_secrets import CodedSecret, Secret, parts
 from closeknit.core.dates import without_format
 from closeknit.core.kinds import Kind, Numeric, flat, numeric
+from closeknit.core.look_alikes import FoldedModel
 from closeknit.core.model import Model, least_rows
 from closeknit.core.schema import Schema
 from closeknit.core.vacuity import vacuity_notes
@@ -27,12 +28,12 @@ from closeknit.forms.cell_labels import tight_note
 from closeknit.kernels.geometry.declared_axes import NUMBER, TREE, range_costs
 from closeknit.streams.arrivals import Arrivals, Reals
 from closeknit.streams.digests import digest_codes, fold_digests
+from closeknit.streams.window_tables import secret_codes
 
 if TYPE_CHECKING:
     from closeknit.streams.stream import Stream
 
 WINDOW = "window"
-REFERENCE_FAMILIES = ("closeness", "likeness", "disclosure", "long run")  # guarantees that compare a class with something else
 
 
 def build_certificate(stream: Stream) -> Certificate:
@@ -78,35 +79,35 @@ def count_classes(stream: Stream, rows: Arrivals, sizes: Sequence[int], lo: Real
     """
     unknown = int((rows.quasi == stream.coder.axes.unknown).sum())
     stream.counters.add_losses(sizes, range_costs(stream.coder.axes, *stream.coder.snap_boxes(lo, hi)), unknown)
-    measured = [(i, model) for i, model in enumerate(stream.models) if model.family == "diversity"]
+    measured = [(i, model) for i, model in enumerate(stream.models) if model.bounds != "size" and not model.compares]
     judged = ~np.repeat(np.array(alone, dtype=bool), sizes)
     if not measured or not judged.any():
         return
     class_of = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[judged]
     kept, class_of = np.unique(class_of, return_inverse=True)
     names = list(stream.schema.sensitive)
-    secrets: dict[Secret, CodedSecret] = {
-        name: digest_codes(
-            fold_digests(rows.secrets[judged, names.index(name)], rows.cells[name][judged])  # the worse of the two
-        )
-        for _, model in measured
-        for name in parts(model.column)
-    }
+    reads_values = any("values" in model.needs for _, model in measured)
+    secrets: dict[Secret, CodedSecret] = {}
+    for name in {name for _, model in measured for name in parts(model.column)}:
+        digests, cells = rows.secrets[judged, names.index(name)], rows.cells[name][judged]
+        folded = digest_codes(fold_digests(digests, cells))  # the worse of the two
+        secrets[name] = secret_codes(stream.schema.sensitive[name], digests, cells) if reads_values else folded
     persons = None if stream.schema.person is None else rows.persons[judged]
     classes = Classes.of(class_of.astype(np.int32), len(kept), secrets, persons)
     for i, model in measured:
-        levels = model.levels(classes)
-        stream.counters.add_level(i, float(levels.min() if model.higher_is_safer else -levels.max()))
-        stream.counters.broken += int((~model.holds(classes)).sum())
+        for judge in (model, FoldedModel(model)) if reads_values and model.column else (model,):
+            levels = judge.levels(classes)
+            stream.counters.add_level(i, float(levels.min() if model.higher_is_safer else -levels.max()))
+            stream.counters.broken += int((~judge.holds(classes)).sum())
 
 
 def _build_guarantee(stream: Stream, number: int, model: Model) -> Guarantee:
     counters = stream.counters
-    if model.family in REFERENCE_FAMILIES or (stream.schema.person is not None and "persons" in model.needs):
+    if model.compares or (stream.schema.person is not None and "persons" in model.needs):
         return attest_model(stream, model, counters.broken == 0 and _meets_size(stream))
-    level = counters.worst.get(number) if model.family != "size" else counters.fewest_persons
+    level = counters.worst.get(number) if model.bounds != "size" else counters.fewest_persons
     measured = None if level is None or counters.batches == 0 or not np.isfinite(level) else abs(float(level))
-    held = _meets_size(stream) if model.family == "size" else counters.broken == 0
+    held = _meets_size(stream) if model.bounds == "size" else counters.broken == 0
     return Guarantee(**_base(stream, model), met=held, status="recomputable", measured=measured)
 
 
@@ -116,16 +117,15 @@ def _meets_size(stream: Stream) -> bool:
 
 def attest_model(stream: Stream, model: Model, held: bool = True) -> Guarantee:
     """A guarantee that only the owner can judge: every class was, before it left."""
-    why = stream.scope.why if model.family in REFERENCE_FAMILIES and stream.scope else None
-    why = "its reference, the long run, stays at home" if model.family == "long run" else why
+    why = model.why_attested or (stream.scope.why if model.compares and stream.scope else None)
     return Guarantee(**_base(stream, model), met=held, status="attested", why=why)
 
 
 def _base(stream: Stream, model: Model) -> dict[str, Any]:
-    requested: Model = getattr(model, "model", model)  # closeness to the long run is asked for as closeness
+    requested = model.origin  # closeness to the long run is requested as closeness
     kind = stream.schema.sensitive.get(requested.column) if isinstance(requested.column, str) else None
     domain = None if kind is None else replace(kind.bind(np.array([], dtype=object))[0], default_distance=kind.default_distance)
-    scope = stream.scope.text if requested is model and model.family in REFERENCE_FAMILIES and stream.scope else ""
+    scope = stream.scope.text if requested is model and model.compares and stream.scope else ""
     return {
         "model": model_form(requested),
         "text": model.describe(domain) + scope,
@@ -165,7 +165,8 @@ def _list_vacuous(stream: Stream) -> list[str]:
     """Guarantees that exclude nothing: in how many windows, or, where nothing is compared with a window, at all."""
     if stream.scope is None:
         two = Classes.of(np.zeros(2, dtype=np.int32), 1, {name: digest_codes(np.arange(2)) for name in stream.schema.sensitive})
-        return vacuity_notes([model for model in stream.models if model.column], lambda _: two, allowed=True)
+        judged = [model for model in stream.models if model.column and "values" not in model.needs]  # whatever the values are
+        return vacuity_notes(judged, lambda _: two, allowed=True)
     counted = stream.counters.vacuous
     texts = [(_base(stream, model)["text"], counted[number]) for number, model in enumerate(stream.models) if number in counted]
     return [f"{text} is vacuous in {windows:,} windows: in them it excludes nothing" for text, windows in texts]

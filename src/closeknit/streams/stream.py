@@ -81,7 +81,7 @@ class Stream(ABC):
     clock: Any = None  # of a timed stream: what tells the time of a row; "tick" is the last tick
     init_params: Mapping[str, Any]  # what it was made with; kept with the checkpoint
     scope: Scope | None = None
-    folds: ClassVar[bool] = False  # whether its rows know sensitive values by what they fold to
+    folds: bool = False  # whether its rows know sensitive values by what they fold to
     extra_models: Sequence[Model] = ()  # guarantees beside `models`, counted at home
 
     def __new__(cls, *args: Any, **params: Any) -> Self:

@@ -36,8 +36,8 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.combined_secrets import parts, render_secret
 from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.exact import Number
-from closeknit.core.look_alikes import fold_model, with_folded
-from closeknit.core.method import Method, ignore_progress, usual_form
+from closeknit.core.look_alikes import FoldedModel, with_folded
+from closeknit.core.method import Method, can_plan, ignore_progress
 from closeknit.core.model import Model, joints, least_rows, list_models
 from closeknit.core.params import number, take, whole
 from closeknit.core.schema import Schema
@@ -96,7 +96,7 @@ class Windowed(Stream):
         _check(self.method, schema, requested)
         self.beside = _long_runs(requested, long_run)
         # the long run has look-alike values of its own, which may not be in the window
-        folded = (LongRun(fold_model(long_run.model)) for long_run in self.beside)
+        folded = (LongRun(FoldedModel(long_run.model)) for long_run in self.beside)
         self.judges: tuple[Model, ...] = (*requested, *self.beside, *folded)
         self.scope = Scope(
             f", to its window of {self.omega:,} rows",
@@ -261,7 +261,7 @@ class Windowed(Stream):
             persons = None if self.schema.person is None else rows.persons[positions[mine]]
             classes = Classes.of(renumbered.astype(np.int32), len(numbers), coded, persons, references)
             for model in held:
-                alone = [model, *([fold_model(model)] if isinstance(model.column, str) else [])]
+                alone = [model, *([FoldedModel(model)] if isinstance(model.column, str) else [])]
                 held[model] &= all(bool(judge.holds(classes).all()) for judge in alone)
         return held
 
@@ -300,7 +300,7 @@ def _build_emissions(classes: Iterable[Ints], window: int, at: int) -> list[Emis
 
 def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
     """Refuse what has no meaning in a window before the first row comes."""
-    if usual_form(method) != "generalized":
+    if method.usual_form != "generalized":
         raise BadInput(f"{method.name} does not make classes of generalized cells", right="choose another, such as Mondrian()")
     if not models:
         raise BadInput("no guarantee was asked for", right="give at least one model, such as TCloseness(column, 0.2)")
@@ -309,14 +309,14 @@ def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
             if name not in schema.sensitive:
                 right = suggest_name(name, schema.sensitive)
                 raise BadInput(f"{model.name} is asked for a column that is not sensitive", column=name, right=right)
-        if isinstance(model.column, tuple) and model.family != "closeness":
-            right = "ask for it of each column alone, or for t_closeness of them together"
-            raise BadInput(f"{model.name} cannot speak of {render_secret(model.column)}", right=right)
+        if isinstance(model.column, tuple) and not model.joins:
+            right = "request it for each column alone, or t_closeness of them together"
+            raise BadInput(f"{model.name} cannot be about {render_secret(model.column)}", right=right)
         if "generalized" not in model.forms or "release" in model.needs:
             raise BadInput(f"{model.name} has no meaning in a window", right="ask for a guarantee about classes")
-    if method.plans_for != "any" and all(model.family != method.plans_for for model in models):
+    if not can_plan(method, models):
         right = "add one, or choose Windowed(Mondrian(), ...), which serves any guarantee"
-        raise BadInput(f"{method.name} plans for a guarantee of {method.plans_for}, and none was asked", right=right)
+        raise BadInput(f"{method.name} needs a guarantee that bounds the {method.needs_bound}, and none does", right=right)
 
 
 def _long_runs(models: Sequence[Model], limit: Number | None) -> list[LongRun]:
@@ -327,7 +327,7 @@ def _long_runs(models: Sequence[Model], limit: Number | None) -> list[LongRun]:
     distances: dict[str, str | None] = {}
     for model in models:
         for name in parts(model.column):
-            distance = getattr(model, "distance", None) if isinstance(model.column, str) else None
+            distance = model.ground if isinstance(model.column, str) else None
             distances[name] = distances.get(name) or distance
     if not distances:
         raise BadInput(
@@ -338,7 +338,7 @@ def _long_runs(models: Sequence[Model], limit: Number | None) -> list[LongRun]:
 
 def _without_missing(model: Model, schema: Schema) -> list[str]:
     """The secret, if the guarantee has no place for a missing one; a guarantee that its kind cannot carry at all is refused."""
-    inner = model.model if isinstance(model, LongRun) else model
+    inner = model.origin
     if not isinstance(inner.column, str):
         return []
     kind = schema.sensitive[inner.column]
