@@ -55,7 +55,7 @@ def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
         if not isinstance(model.column, str | None) and not model.joins:
             right = "request it for each column alone, or t_closeness of them together"
             raise BadInput(f"{model.name} cannot be about {render_secret(model.column)}", right=right)
-        if form.name not in model.forms:
+        if not form.serves(model):
             right = "choose " + " or ".join(sorted(model.forms))
             raise BadInput(f"{model.name} has no meaning in the form '{form.name}'", right=right)
 

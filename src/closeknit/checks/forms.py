@@ -68,7 +68,7 @@ def some_classes(case: Case) -> NDArray[np.int64]:
 def guarantees_of_all(form: Any, case: Case) -> list[Model]:
     """Guarantees that every partition keeps, so that a certificate can be made."""
     models: list[Model] = [KAnonymity(1), *(TCloseness(name, 1, "equal") for name in case.schema.sensitive)]
-    return [model for model in models if form.name in model.forms]
+    return [model for model in models if form.serves(model)]
 
 
 def write_release(form: Any, case: Case, columns: Columns, class_of: NDArray[np.int64]) -> tuple[Columns, str, Origins]:

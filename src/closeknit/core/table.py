@@ -17,6 +17,7 @@ from closeknit.core.row_sorting import tie_order
 from closeknit.core.tree import Int32
 
 if TYPE_CHECKING:
+    from closeknit.core.model import Model
     from closeknit.core.reading import Persons, Reading
     from closeknit.core.schema import Schema
 
@@ -185,6 +186,7 @@ class Form:
     """
 
     name: ClassVar[str]
+    like: ClassVar[str] = ""  # a form in which guarantees mean the same: models list the forms that they know
     if TYPE_CHECKING:  # a class attribute, a field or a property, as the form chooses
 
         @property
@@ -213,6 +215,10 @@ class Form:
 
     else:
         added, advice, suppressed, snap, levels, fallbacks = (), None, "", False, None, ()
+
+    def serves(self, model: Model) -> bool:
+        """Whether a guarantee means something in this form."""
+        return not model.forms.isdisjoint((self.name, self.like))
 
     def before(self, table: Table, seed: int) -> Table:
         """The table as a method may see it: what a form does to sensitive values it does first."""

@@ -176,7 +176,9 @@ class Judge:
         self.kinds = schema.sensitive
         self.shown: dict[str, dict[int, Any]] = {name: {} for name, _ in self.columns}  # by digest, where values are read
         self._room = MOST_SHOWN
-        self.grows = all(merging_holds(model, self.by_person) or model.merges_persons for model in models)
+        # which values fold into one depends on those of a class, so nothing is sure of merged classes where values are read
+        merges = [merging_holds(model, self.by_person) or model.merges_persons for model in models]
+        self.grows = all(merges) and not self.reads_values
 
     def learn(self, rows: Arrivals, in_use: Callable[[], Ints]) -> None:
         """Keep the values behind the digests of new rows; those not `in_use` go when there are too many."""

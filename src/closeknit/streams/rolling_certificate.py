@@ -84,21 +84,40 @@ def count_classes(stream: Stream, rows: Arrivals, sizes: Sequence[int], lo: Real
     if not measured or not judged.any():
         return
     class_of = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[judged]
+    rows = rows.take(np.flatnonzero(judged))
+    if any("values" in model.needs for _, model in measured):  # class by class, as the stream judged them
+        for number in np.unique(class_of):
+            _measure_values(stream, rows.take(np.flatnonzero(class_of == number)), measured)
+        return
+    secrets: dict[Secret, CodedSecret] = {
+        name: digest_codes(fold_digests(rows.secrets[:, j], rows.cells[name]))  # the worse of the two
+        for j, name in enumerate(stream.schema.sensitive)
+        if any(name in parts(model.column) for _, model in measured)
+    }
     kept, class_of = np.unique(class_of, return_inverse=True)
-    names = list(stream.schema.sensitive)
-    reads_values = any("values" in model.needs for _, model in measured)
-    secrets: dict[Secret, CodedSecret] = {}
-    for name in {name for _, model in measured for name in parts(model.column)}:
-        digests, cells = rows.secrets[judged, names.index(name)], rows.cells[name][judged]
-        folded = digest_codes(fold_digests(digests, cells))  # the worse of the two
-        secrets[name] = secret_codes(stream.schema.sensitive[name], digests, cells) if reads_values else folded
-    persons = None if stream.schema.person is None else rows.persons[judged]
+    persons = None if stream.schema.person is None else rows.persons
     classes = Classes.of(class_of.astype(np.int32), len(kept), secrets, persons)
     for i, model in measured:
-        for judge in (model, FoldedModel(model)) if reads_values and model.column else (model,):
-            levels = judge.levels(classes)
-            stream.counters.add_level(i, float(levels.min() if model.higher_is_safer else -levels.max()))
-            stream.counters.broken += int((~judge.holds(classes)).sum())
+        _add_levels(stream, i, model, classes)
+
+
+def _measure_values(stream: Stream, rows: Arrivals, measured: Sequence[tuple[int, Model]]) -> None:
+    """One class for guarantees that read the values themselves: as written, and with look-alike values as one."""
+    kinds = stream.schema.sensitive
+    secrets: dict[Secret, CodedSecret] = {
+        name: secret_codes(kinds[name], rows.secrets[:, j], rows.cells[name]) for j, name in enumerate(kinds)
+    }
+    persons = None if stream.schema.person is None else rows.persons
+    classes = Classes.of(np.zeros(len(rows), dtype=np.int32), 1, secrets, persons)
+    for i, model in measured:
+        for judge in (model, FoldedModel(model)) if model.column else (model,):
+            _add_levels(stream, i, judge, classes)
+
+
+def _add_levels(stream: Stream, number: int, model: Model, classes: Classes) -> None:
+    levels = model.levels(classes)
+    stream.counters.add_level(number, float(levels.min() if model.higher_is_safer else -levels.max()))
+    stream.counters.broken += int((~model.holds(classes)).sum())
 
 
 def _build_guarantee(stream: Stream, number: int, model: Model) -> Guarantee:
