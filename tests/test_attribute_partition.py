@@ -323,7 +323,7 @@ def test_beside_takes_the_most_correlated_but_nothing_like_an_id() -> None:
     for beside in range(1, 6):
         last = choose_columns(table, beside=beside)[-1]
         assert last[-1] == "e" and len(last) == beside + 1 and not {"i", "r"} & set(last)
-    with pytest.raises(ck.BadInput, match="beside=6 quasi columns cannot stand with 'e'; it must be at most 5"):
+    with pytest.raises(ck.BadInput, match="beside=6 quasi columns cannot join 'e'; it must be at most 5"):
         choose_columns(table, 2, beside=6)
 
 

@@ -1,4 +1,4 @@
-"""`Model`: a privacy guarantee as a frozen value. It declares what others need to know, so nobody asks for its type."""
+"""`Model`: a privacy guarantee as a frozen value. It declares what others need to know, so no one asks for its type."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Model:
 
         @property
         def why_attested(self) -> str | None:
-            """Why nobody but the data owner can check it; None where others can."""
+            """Why only the data owner can check it; None where others can."""
 
     else:
         needs, forms = frozenset({"histograms", "values"}), ABOUT_VALUES

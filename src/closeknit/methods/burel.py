@@ -1,4 +1,4 @@
-"""BUREL: secrets of like frequency share buckets, and every class takes so few of each that no secret becomes too likely.
+"""BUREL: values of similar frequency share buckets, and every class takes so few of each that none becomes too likely.
 
 Guarantees. DPpartition joins values, ascending by frequency, into the fewest buckets whose whole frequency stays below the cap
 `f(p)` of their rarest value (`f(p) = p(1 + min(beta, -ln p))` for enhanced beta-likeness, `p(1 + beta)` for basic). biSplit
@@ -11,10 +11,10 @@ Different from the source:
 - values may join a bucket at equality (`<=`; with the printed `<` its own Example 4.1 needs 6 buckets instead of 3);
 - k is a condition of biSplit;
 - `slack=True` (default) also plans for larger nominal betas, and with buckets finer than beta needs; and for 0, which is one
-  class of all rows and leaves all to the cuts in the end (Mondrian); every outcome is measured and repaired, and the one that
-  loses least is taken;
+  class of all rows and leaves everything to the cuts in the end (Mondrian); every outcome is measured and repaired, and the
+  one that has the least loss is taken;
 - `polish=True` (default) exchanges rows of one bucket between classes while the loss falls;
-- in the end classes are always cut further where the actual rows of both halves keep every guarantee.
+- in the end classes are always cut further where the actual rows of both halves meet every guarantee.
 
 Semantic and range beta-likeness (sec. 4.3.4) are planned as enhanced ones; classes that break the extension are merged with the
 neighbour whose joint loss grows least, both sides counted. Cost: planning takes milliseconds; a fill is O(n log n).
@@ -43,7 +43,7 @@ NOMINAL = (Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3), Fraction(5))  
 
 @dataclass(frozen=True)
 class Burel(Method):
-    """Planned for beta-likeness of one secret.
+    """Planned for beta-likeness of one sensitive attribute.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()

@@ -1,24 +1,27 @@
-"""Fragmentation: the space of several secrets is cut into boxes, and every class takes its share of each box.
+"""Fragmentation: the space of several sensitive attributes is cut into boxes, and every class takes its share of each box.
 
-Guarantees. With limits t_1 .. t_s for s secrets, boxes are cut until any class that takes fair shares of all of them is within
-every t_i, whichever rows it takes (`plans/fragments`). Then the boxes are dealt to as many classes of at least k rows as keep
-every t_i although shares are rounded (`plans/fragment_sizes`). A fill picks the rows by their quasi-identifiers.
+Guarantees. With limits t_1 .. t_s for s sensitive attributes, boxes are cut until any class that takes fair shares of all of
+them is within every t_i, whichever rows it takes (`plans/fragments`). Then the boxes are dealt to as many classes of at least
+k rows as keep every t_i although shares are rounded (`plans/fragment_sizes`). A fill picks the rows by their
+quasi-identifiers.
 
 Source: the dissertation on methods to achieve t-closeness, ch. 4.
 
 Different from the source:
-- `bound="best"` (default) takes for each secret the smaller one of two bounds, per cut (never raised by a split) and
-  grouped (never above the printed one); `"printed"` sums up Delta over fragments;
+- `bound="best"` (default) takes for each sensitive attribute the smaller one of two bounds, per cut (never raised by a split)
+  and grouped (never above the printed one); `"printed"` sums up Delta over fragments;
 - `sizing="deal"` (default) deals floor or ceil of each fragment, `"halve"` halves the fragments as SABRE does, `"gcd"` is the
   printed greatest common divisor, with the k that it lacks: for nearly every table it ends in one class;
-- secrets need not be numbers: a tree is cut in the order of its leaves, with a bound of its own; "equal" is a flat tree;
+- sensitive attributes need not be numbers: a tree is cut in the order of its leaves, with a bound of its own; "equal" is a
+  flat tree;
 - `slack=True` (default) also tries looser thresholds, up to eight times t (bounds of trees are far from tight), and finer
-  fragments. Every outcome is measured, repaired by merging where a class breaks a guarantee, and what loses least is taken;
-- classes are polished and, in the end, cut further where the actual rows of both halves keep every guarantee.
+  fragments. Every outcome is measured, repaired by merging where a class does not meet a guarantee, and what has the least
+  loss is taken;
+- classes are polished and, in the end, cut further where the actual rows of both halves meet every guarantee.
 
-One guarantee of closeness each is planned for, for `columns` or all secrets that have one; all other guarantees are measured
-and repaired. Where the search for fragments reaches its limits (see `plans/fragments`) before its bounds are met, fragments
-are sized for their shares alone. Cost: the plan depends on the cells that occur, a fill is O(n log n).
+One guarantee of closeness each is planned for, for `columns` or all sensitive attributes that have one; all other guarantees
+are measured and repaired. Where the search for fragments reaches its limits (see `plans/fragments`) before its bounds are
+met, fragments are sized for their shares alone. Cost: the plan depends on the cells that occur, a fill is O(n log n).
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ FINENESS = (*NOMINAL[::-1], Fraction(1, 2), Fraction(1, 4))  # times t: threshol
 
 @dataclass(frozen=True)
 class Fragmentation(Method):
-    """Planned for t-closeness of one secret or several, each with its own t.
+    """Planned for t-closeness of one sensitive attribute or several, each with its own t.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()

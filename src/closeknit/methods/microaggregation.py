@@ -1,23 +1,25 @@
-"""Microaggregation: classes of nearest rows from the outside inwards, made with an eye on the secrets.
+"""Microaggregation: classes of nearest rows from the outside inwards, made with an eye on the sensitive values.
 
 Guarantees. `first="k"`: the row farthest from the mean of all free rows and its k - 1 nearest become a class; while that is
 farther than `t` from the release, the next nearest rows are exchanged, one by one, for the member whose leaving helps most.
-`first="t"`: k is raised to `ceil(n / (2(n-1)t + 1))`, rows are sorted by their secret and cut into k subsets, and every class
-takes the nearest row of each; for secrets all different, with k a divisor of n, that alone keeps an ordered distance within
-t. Neither is relied upon: classes are measured, and those that break a guarantee are merged until all hold.
+`first="t"`: k is raised to `ceil(n / (2(n-1)t + 1))`, rows are sorted by their sensitive value and cut into k subsets, and
+every class takes the nearest row of each; for sensitive values all different, with k a divisor of n, that alone keeps an
+ordered distance within t. Neither is relied upon: classes are measured, and those that do not meet a guarantee are merged
+until all hold.
 
 Source: the t-closeness microaggregation paper, algorithms 2 and 3.
 
 Different from the source:
-- several secrets and any ground distance (`first="k"`): an exchange lowers the largest of the distances minus their t;
+- several sensitive attributes and any ground distance (`first="k"`): an exchange lowers the largest of the distances minus
+  their t;
 - distances are Euclidean over columns weighted by importance, trees embedded without error (`core/embedding.py`);
-- an exchange looks at `looked_at(n)` rows beyond the k nearest, not at all; a secret of more than 4,096 values is seen there
-  through 4,096 runs of them;
+- an exchange looks at `looked_at(n)` rows beyond the k nearest, not at all; a sensitive attribute of more than 4,096 values
+  is seen there through 4,096 runs of them;
 - more than 65,536 rows are first cut into runs along the Hilbert curve, so that the work does not grow with the square of n;
-- `first="t"`: the bound fails where a secret occurs twice (four rows with 0, 1, 1, 1 suffice: docs), so it is a start only; n
-  need not be a multiple of k; in a tree subsets are cut along its depth-first order, which bounds nothing;
+- `first="t"`: the bound fails where a sensitive value occurs twice (four rows with 0, 1, 1, 1 suffice: docs), so it is a
+  start only; n need not be a multiple of k; in a tree subsets are cut along its depth-first order, which bounds nothing;
 - merging is the shared repair, which prefers unions that hold; the source merges with the nearest centroid;
-- `refine=True` also cuts classes further where both halves keep every guarantee. The source does not.
+- `refine=True` also cuts classes further where both halves meet every guarantee. The source does not.
 
 Other guarantees than t-closeness are measured and reached by merging. Nothing is drawn: the seed does not matter. Cost: about
 n^2 * columns / k operations, 2^24 trial exchanges or 32 a row.
@@ -88,7 +90,7 @@ class Microaggregation(Method):
         choice("refine", self.refine, (True, False))
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        """Classes, merged where they break a guarantee."""
+        """Classes, merged where they do not meet a guarantee."""
         k = least_rows(models)
         if k == 0:
             raise BadInput("microaggregation needs k", right="add KAnonymity(k) to the models")
@@ -121,7 +123,9 @@ def _k_first(table: Table, close: Sequence[tuple[Secret, Distance]], k: int) -> 
 
 
 def _t_first(table: Table, close: Sequence[tuple[Secret, Distance]], k: int) -> tuple[Int32, int]:
-    """Algorithm 3: one row of each of k subsets along one secret, an ordered one if there is any, the strictest of these."""
+    """Algorithm 3: one row of each of k subsets along one sensitive attribute, an ordered one if there is any, the strictest
+    of these.
+    """
     n = len(table)
     column, limit = min(close, key=lambda pair: (pair[1].ground != "ordered", pair[1].most), default=(None, None))
     k = adjust_k(n, max(k, 1 if limit is None else compute_class_size(n, limit.most)))
@@ -138,7 +142,8 @@ def _t_first(table: Table, close: Sequence[tuple[Secret, Distance]], k: int) -> 
 
 
 def compute_class_size(n: int, t: Fraction) -> int:
-    """Rows of a class that takes one of each subset, such that secrets all different are within t: ceil(n / (2(n-1)t + 1)).
+    """Rows of a class that takes one of each subset, such that sensitive values all different are within t: ceil(n / (2(n-1)t
+    + 1)).
 
     >>> compute_class_size(1000, Fraction(1, 10)), compute_class_size(1000, Fraction(0))
     (5, 1000)
@@ -147,7 +152,7 @@ def compute_class_size(n: int, t: Fraction) -> int:
 
 
 def _space(table: Table) -> Space:
-    """Rows by their leaves, of which only present ones are kept, and where these stand."""
+    """Rows by their leaves, of which only present ones are kept, and their points."""
     weights = np.array(table.schema.weights(), dtype=np.float64)
     leaf = np.empty(table.quasi.shape, dtype=np.int32)
     blocks, column = [np.empty((0, 1))], [0]

@@ -1,17 +1,18 @@
-"""PcaDraw: rows are sorted by the first principal component of their secrets; every class draws from each run of them.
+"""PcaDraw: rows are sorted by the first principal component of their sensitive values; every class draws from each run of them.
 
-Guarantees. As `FcmDraw`: classes of at least k rows, and those that break a guarantee are merged until all hold.
+Guarantees. As `FcmDraw`: classes of at least k rows, and those that do not meet a guarantee are merged until all hold.
 
 Source: the paper on multiple sensitive attributes, sec. 4.2, algorithm 2.
 
-Different from the source, beside what `FcmDraw` lists (no row lost, unions judged again, several numbers of groups):
-- `embedding="tree"` (default): trees in their isometric embedding, and each secret scaled to variance 1 (`scaled`). With
-  `"one-hot"` and `scaled=False` columns are as printed: a number from 1 to 16 beside zeros and ones decides alone;
+Different from the source, in addition to what `FcmDraw` lists (no row lost, unions judged again, several numbers of groups):
+- `embedding="tree"` (default): trees in their isometric embedding, and each sensitive attribute scaled to variance 1
+  (`scaled`). With `"one-hot"` and `scaled=False` columns are as printed: a number from 1 to 16 next to zeros and ones decides
+  alone;
 - the smallest run gives the number of classes (as printed the first one does, which for k = 2 and an odd n is the larger);
 - signs and ties are settled by rule: the largest loading is positive, tied eigenvalues take the direction nearest to an axis,
   equal scores follow the second component.
 
-Cost: O(combinations of secrets * axes^2) and a sort; a fill is about O(n log n).
+Cost: O(combinations of sensitive values * axes^2) and a sort; a fill is about O(n log n).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from closeknit.plans.groups import Cells, pca_groups
 
 @dataclass(frozen=True)
 class PcaDraw(Method):
-    """For guarantees on several secrets at once, also of large tables.
+    """For guarantees on several sensitive attributes at once, also of large tables.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -57,5 +58,7 @@ class PcaDraw(Method):
         counts = numbers_of_groups(len(table), max(least_rows(models), 1), self.groups)
         cells = Cells.of(table, choose_secrets(table, models), self.embedding, self.scaled)
         tried = " or ".join(f"{c:,}" for c in counts)
-        notes = [f"{self.name}: {len(cells):,} combinations of secrets, {tried} groups by the first principal component"]
+        notes = [
+            f"{self.name}: {len(cells):,} combinations of sensitive values, {tried} groups by the first principal component"
+        ]
         return draw_classes(table, models, cells, counts, pca_groups, self.fill, self.polish, seed, progress, notes)

@@ -25,7 +25,7 @@ from closeknit.search.polish import Polish
 OTHERS = "mondrian"
 GAMMAS = ("1", "0.85", "0.7", "0.55", "0.4", "0.25")  # buckets for gamma * limit leave room for uneven sizes
 
-ENDINGS, MOST_ENDED = 3, 400_000  # plans that run to the end beside the plain one, and rows of all of them together
+ENDINGS, MOST_ENDED = 3, 400_000  # plans that run to the end next to the plain one, and rows of all of them together
 
 
 def largest(plans: Iterable[Plan]) -> Plan:
@@ -44,12 +44,13 @@ def fill_plans(
     progress: Progress,
     whole: bool = False,
 ) -> Partition:
-    """Fill every plan; polish those that lose least after repair, cut them further where the guarantees allow, take the best.
+    """Fill every plan; polish those that have the least loss after repair, cut them further where the guarantees allow, take
+    the best.
 
-    `plans`: the plain one, then those for other nominal thresholds, the loosest first: as a rule it loses least.
-    `codes`: what of each row a plan speaks of: the leaf of one secret, a cell of several, or the row itself. With `whole`, one
-    class of all rows is cut first: the plan for a nominal threshold of 0, which leaves all to the cuts. Plans are then made and
-    filled, the plain one last, as long as they may end below that.
+    `plans`: the plain one, then those for other nominal thresholds, the loosest first: as a rule it has the least loss.
+    `codes`: what of each row a plan is about: the leaf of one sensitive attribute, a cell of several, or the row itself. With
+    `whole`, one class of all rows is cut first: the plan for a nominal threshold of 0, which leaves everything to the cuts.
+    Plans are then made and filled, the plain one last, as long as they may end below that.
     """
     candidates = Candidates(table, models, progress, "filling")
     others = _distinct(plans)

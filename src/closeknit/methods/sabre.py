@@ -1,6 +1,7 @@
-"""SABRE: buckets of near secrets, class sizes that take a share of every bucket, then rows with near quasi-identifiers.
+"""SABRE: buckets of near sensitive values, class sizes that take a share of every bucket, then rows with near
+quasi-identifiers.
 
-Guarantees. Phase 1 cuts the secret's domain into buckets such that any class that takes its fair share of every bucket is
+Guarantees. Phase 1 cuts the attribute's domain into buckets such that any class that takes its fair share of every bucket is
 within `U <= t` of the release, whichever rows it takes. Phase 2 halves the bucket sizes again and again, as long as both
 halves keep `t` in the worst case and `k`. Phase 3 fills each class; no fill can break what the sizes guarantee.
 
@@ -11,15 +12,16 @@ Different from the source:
 - `bound="exact"` (default) uses the exact worst case for buckets and sizes; `"printed"` the looser printed bounds;
 - k is a condition of the size tree (the source claims it and shows no step);
 - `slack=True` (default) also plans for nominal thresholds up to 20t, and with buckets finer than the threshold needs; and for
-  0, which is one class of all rows and leaves all to the cuts in the end (Mondrian). Every outcome is measured, repaired by
-  merging where a class breaks a guarantee, and the one that loses least is taken; the printed SABRE spends all of t on the
-  buckets and leaves nothing for the sizes;
-- seeds stand in a bucket that has a seat for them, and axes are scaled to [0, 1] (`fills/`);
+  0, which is one class of all rows and leaves everything to the cuts in the end (Mondrian). Every outcome is measured,
+  repaired by merging where a class does not meet a guarantee, and the one that has the least loss is taken; the printed SABRE
+  spends all of t on the buckets and leaves nothing for the sizes;
+- seeds are in a bucket that has a seat for them, and axes are scaled to [0, 1] (`fills/`);
 - `polish=True` (default) then exchanges rows of one bucket between classes while the loss falls;
-- in the end classes are always cut further where the actual rows of both halves keep every guarantee.
+- in the end classes are always cut further where the actual rows of both halves meet every guarantee.
 
-Several secrets (sec. 3.6): the plan is made for `column` or the first secret with a t-closeness; the other guarantees are
-measured and repaired by merging, which convexity allows. Cost: planning takes milliseconds; a fill is O(n log n).
+Several sensitive attributes (sec. 3.6): the plan is made for `column` or the first sensitive attribute with a t-closeness;
+the other guarantees are measured and repaired by merging, which convexity allows. Cost: planning takes milliseconds; a fill
+is O(n log n).
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ NOMINAL = (Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3), Fraction(5), F
 
 @dataclass(frozen=True)
 class Sabre(Method):
-    """Planned for t-closeness of one secret.
+    """Planned for t-closeness of one sensitive attribute.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()

@@ -59,7 +59,7 @@ class KAnonymity(Model):
         known = (
             f"An adversary who knows every quasi-identifier of a person still finds at least {self.k} {who} that look the same"
         )
-        return f"{known}, and cannot tell which one is that person."
+        return f"{known}, and does not learn which one is that person."
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """Persons in each class."""

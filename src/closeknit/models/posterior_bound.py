@@ -1,4 +1,4 @@
-"""Bounded posterior: reading the sensitive value of a row changes nobody's odds by more than the factor `gamma`.
+"""Bounded posterior: reading the sensitive value of a row changes no one's odds by more than the factor `gamma`.
 
 Whatever an adversary believes about a person's sensitive value, knowing any other cells of the release and anything beyond it:
 after reading the perturbed value the odds of each set of values are at most `gamma` times what they were, and at least that
@@ -63,7 +63,7 @@ class PosteriorBound(Model):
     def explain(self, class_word: str, persons: bool) -> str:
         """A sentence for laymen."""
         return (
-            f"Some values of ‘{self.column}’ were replaced at random, and nobody knows which: reading one changes the odds of "
+            f"Some values of ‘{self.column}’ were replaced at random; no one sees which. Reading one changes the odds of "
             f"any belief about it by at most the factor {self.gamma}."
         )
 
