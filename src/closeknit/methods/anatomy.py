@@ -60,6 +60,11 @@ Int64 = NDArray[np.int64]
 class Anatomy(Method):
     """Groups for frequency l-diversity of one sensitive attribute: of `column`, or of the schema's first.
 
+    Args:
+        l: No value has a share above 1/l in a group.
+        column: The sensitive attribute; None takes the schema's first.
+        rows: "near" for groups of near quasi-identifiers, "random" as in the source.
+
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(300), ck.datasets.hospital_schema(), [], Anatomy(l=3))
     >>> release.certificate.ok, release.certificate.classes.count

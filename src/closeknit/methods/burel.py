@@ -22,28 +22,27 @@ neighbour whose joint loss grows least, both sides counted. Cost: planning takes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 from closeknit.core.classes import Histogram
-from closeknit.core.combined_secrets import Secret
-from closeknit.core.method import Method, Progress
-from closeknit.core.model import Model, least_rows
-from closeknit.core.params import choice
-from closeknit.core.schema import Schema
-from closeknit.core.table import Outcome, Table
-from closeknit.fills.fill import REGISTRY as FILLS
-from closeknit.methods.plan_search import GAMMAS, choose_target, fill_plans, largest, limits_of
+from closeknit.core.model import Model
+from closeknit.methods.plan_search import GAMMAS, PlannedMethod, largest, limits_of
 from closeknit.plans import Plan, burel_plan
-from closeknit.plans.ranks import Ranks
 
 NOMINAL = (Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3), Fraction(5))  # times beta
 
 
 @dataclass(frozen=True)
-class Burel(Method):
+class Burel(PlannedMethod):
     """Planned for beta-likeness of one sensitive attribute.
+
+    Args:
+        fill: How rows are picked: "hilbert", "knn" or "sweep".
+        polish: Whether rows of one bucket are exchanged between classes afterwards while the loss falls.
+        slack: Whether looser thresholds and finer buckets are tried as well.
+        column: The sensitive attribute to plan for; None takes the first with a guarantee that the plan serves.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -53,38 +52,13 @@ class Burel(Method):
 
     name = "burel"
     needs_bound = "growth"
-    scale = "plan"
 
     fill: str = "hilbert"
     polish: bool = True
     slack: bool = True
     column: str | None = None
 
-    def __post_init__(self) -> None:
-        choice("fill", self.fill, tuple(FILLS))
-        choice("polish", self.polish, (True, False))
-        choice("slack", self.slack, (True, False))
-
-    def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        """Plan, fill, judge."""
-        model, column = choose_target(self, models, self.column)
-        k = max(least_rows(models), 1)
-        plans = self._plans(table.count_values(column), model, k)
-        codes = table.secret(column)[0]
-        return Outcome(fill_plans(table, models, codes, plans, self.fill, self.polish, seed, progress, whole=self.slack))
-
-    @property
-    def by_rank(self) -> bool:
-        """Whether a row's class follows from its rank in its bucket."""
-        return self.fill == "sweep" and not (self.polish or self.slack)
-
-    def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
-        """The plan as ranks, for rows that no machine sees whole."""
-        model, column = choose_target(self, models, self.column)
-        plan = next(self._plans(own(column), model, max(least_rows(models), 1)))
-        return Ranks.of_plan(column, plan)
-
-    def _plans(self, secret: Histogram, model: Model, k: int) -> Iterator[Plan]:
+    def plans(self, secret: Histogram, model: Model, k: int) -> Iterator[Plan]:
         """The plan for beta; with slack also, for each nominal beta, the one with most classes over all gammas."""
         growth = limits_of(model, secret).growth
         assert growth is not None

@@ -42,6 +42,12 @@ from closeknit.plans.groups import Cells
 class FcmDraw(Method):
     """For guarantees on several sensitive attributes at once.
 
+    Args:
+        grouping: "fuzzy", "balanced", or "auto", which takes balanced where fuzzy c-means costs too much.
+        groups: How many groups; None tries several numbers around k.
+        fill: How rows are picked: "hilbert", "knn" or "sweep".
+        polish: Whether rows of one bucket are exchanged between classes afterwards while the loss falls.
+
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
     >>> models = [ck.KAnonymity(4), ck.TCloseness("disease", 0.3), ck.TCloseness("stay", 0.2)]

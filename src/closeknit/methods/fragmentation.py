@@ -50,6 +50,14 @@ FINENESS = (*NOMINAL[::-1], Fraction(1, 2), Fraction(1, 4))  # times t: threshol
 class Fragmentation(Method):
     """Planned for t-closeness of one sensitive attribute or several, each with its own t.
 
+    Args:
+        bound: "best", or "printed" for the bound of the source.
+        sizing: How fragments are dealt to classes: "deal", "halve" or "gcd".
+        fill: How rows are picked: "hilbert", "knn" or "sweep".
+        polish: Whether rows of one bucket are exchanged between classes afterwards while the loss falls.
+        slack: Whether looser thresholds and finer buckets are tried as well.
+        columns: The sensitive attributes to plan for; None takes all with a limit on their distance.
+
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
     >>> guarantees = [ck.KAnonymity(4), ck.TCloseness("disease", 0.35), ck.TCloseness("stay", 0.2)]

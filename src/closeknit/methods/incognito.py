@@ -59,6 +59,9 @@ Flags = NDArray[np.bool_]
 class Incognito(Method):
     """The best vector of levels under any guarantees; refuses a lattice of more than `most` vectors.
 
+    Args:
+        most: The largest number of vectors; a larger lattice is refused.
+
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
     >>> release = ck.anonymize(table, schema, [ck.KAnonymity(4), ck.TCloseness("disease", 0.25)], Incognito())

@@ -68,9 +68,11 @@ ENDLESS = 1 << 40  # sweeps: the clock decides
 
 @dataclass(frozen=True)
 class Knit(Method):
-    """For any guarantees; `proposals` is the budget of the search, by default 42 sweeps of 32 for each row.
+    """For any guarantees.
 
-    With `seconds` a clock decides when to stop. What was done by then goes into the recipe as `proposals`, which repeat it.
+    Args:
+        proposals: The budget of the search; None: 42 sweeps of 32 for each row, fewer on large tables.
+        seconds: A clock decides when to stop. The work done goes into the recipe as `proposals`, which repeat it.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()

@@ -70,6 +70,11 @@ def count_candidates(n: int) -> int:
 class Microaggregation(Method):
     """Nearest rows, k-anonymity first or t-closeness first.
 
+    Args:
+        first: "k" for k nearest rows and exchanges, "t" for one row of each subset along a sensitive attribute.
+        column: The sensitive attribute to look at; None takes all with a limit on their distance.
+        refine: Whether classes are cut further in the end.
+
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
     >>> models = [ck.KAnonymity(4), ck.TCloseness("disease", 0.25)]

@@ -42,6 +42,11 @@ from closeknit.search.refine import Cuts, refine_partition, root_holds
 class Mondrian(Method):
     """Cuts for any guarantees.
 
+    Args:
+        split: "relaxed" may divide rows of equal value, "strict" does not.
+        cut: "best" offers up to eleven cuts of a column, "median" the middle.
+        dims: "try-all" tries the cuts of all columns, "widest" goes column by column.
+
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
     >>> release = ck.anonymize(table, schema, [ck.KAnonymity(4), ck.TCloseness("disease", 0.25)], Mondrian())

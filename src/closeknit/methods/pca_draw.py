@@ -32,6 +32,13 @@ from closeknit.plans.groups import Cells, pca_groups
 class PcaDraw(Method):
     """For guarantees on several sensitive attributes at once, also of large tables.
 
+    Args:
+        groups: How many groups; None tries several numbers around k.
+        fill: How rows are picked: "hilbert", "knn" or "sweep".
+        polish: Whether rows of one bucket are exchanged between classes afterwards while the loss falls.
+        embedding: "tree", or "one-hot" as in the source.
+        scaled: Whether each sensitive attribute is scaled to variance 1.
+
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
     >>> models = [ck.KAnonymity(4), ck.TCloseness("disease", 0.3), ck.TCloseness("stay", 0.2)]

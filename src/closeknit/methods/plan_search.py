@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -12,13 +12,17 @@ from closeknit.core.classes import Histogram
 from closeknit.core.combined_secrets import Secret
 from closeknit.core.errors import BadInput
 from closeknit.core.method import Method, Progress
-from closeknit.core.model import Model
+from closeknit.core.model import Model, least_rows
+from closeknit.core.params import choice
+from closeknit.core.schema import Schema
 from closeknit.core.share_limits import Limits
-from closeknit.core.table import Partition, Table
+from closeknit.core.table import Outcome, Partition, Table
+from closeknit.fills.fill import REGISTRY as FILLS
 from closeknit.fills.fill import fill_named
 from closeknit.kernels.geometry.sorted_buckets import curve
 from closeknit.models import REGISTRY as MODELS
 from closeknit.plans.plan import Plan
+from closeknit.plans.ranks import Ranks
 from closeknit.search.candidate_search import Candidates
 from closeknit.search.polish import Polish
 
@@ -86,6 +90,42 @@ def _distinct(plans: Iterable[Plan]) -> Iterator[Plan]:
         if key not in seen:
             seen.add(key)
             yield plan
+
+
+class PlannedMethod(Method):
+    """What SABRE and BUREL share: a plan for one guarantee, filled, polished and cut further."""
+
+    scale = "plan"
+    fill: str
+    polish: bool
+    slack: bool
+    column: str | None
+
+    def __post_init__(self) -> None:
+        choice("fill", self.fill, tuple(FILLS))
+        choice("polish", self.polish, (True, False))
+        choice("slack", self.slack, (True, False))
+
+    def plans(self, secret: Histogram, model: Model, k: int) -> Iterator[Plan]:
+        """The plan for the limit itself; with `slack` also those for nominal limits, the loosest first."""
+        raise NotImplementedError
+
+    def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
+        """Plan, fill, judge."""
+        model, column = choose_target(self, models, self.column)
+        plans = self.plans(table.count_values(column), model, max(least_rows(models), 1))
+        codes = table.secret(column)[0]
+        return Outcome(fill_plans(table, models, codes, plans, self.fill, self.polish, seed, progress, whole=self.slack))
+
+    @property
+    def by_rank(self) -> bool:
+        """Whether a row's class follows from its rank in its bucket."""
+        return self.fill == "sweep" and not (self.polish or self.slack)
+
+    def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
+        """The plan as ranks, for rows that no machine sees whole."""
+        model, column = choose_target(self, models, self.column)
+        return Ranks.of_plan(column, next(self.plans(own(column), model, max(least_rows(models), 1))))
 
 
 def choose_target(method: Method, models: Sequence[Model], column: str | None) -> tuple[Model, Secret]:

@@ -26,29 +26,30 @@ is O(n log n).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 from closeknit.core.classes import Histogram
-from closeknit.core.combined_secrets import Secret
-from closeknit.core.method import Method, Progress
-from closeknit.core.model import Model, least_rows
+from closeknit.core.model import Model
 from closeknit.core.params import choice
-from closeknit.core.schema import Schema
-from closeknit.core.table import Outcome, Table
-from closeknit.fills.fill import REGISTRY as FILLS
-from closeknit.methods.plan_search import GAMMAS, choose_target, fill_plans, largest, limits_of
+from closeknit.methods.plan_search import GAMMAS, PlannedMethod, largest, limits_of
 from closeknit.plans import Plan, sabre_plan
-from closeknit.plans.ranks import Ranks
 
 # Times t. The source of the idea stops at 3; rows of near quasi-identifiers are rarely the worst of their bucket.
 NOMINAL = (Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3), Fraction(5), Fraction(10), Fraction(20))
 
 
 @dataclass(frozen=True)
-class Sabre(Method):
+class Sabre(PlannedMethod):
     """Planned for t-closeness of one sensitive attribute.
+
+    Args:
+        fill: How rows are picked: "hilbert", "knn" or "sweep".
+        polish: Whether rows of one bucket are exchanged between classes afterwards while the loss falls.
+        bound: "exact", or "printed" for the looser bounds of the source.
+        slack: Whether looser thresholds and finer buckets are tried as well.
+        column: The sensitive attribute to plan for; None takes the first with a guarantee that the plan serves.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -58,7 +59,6 @@ class Sabre(Method):
 
     name = "sabre"
     needs_bound = "distance"
-    scale = "plan"
 
     fill: str = "hilbert"
     polish: bool = True
@@ -67,31 +67,10 @@ class Sabre(Method):
     column: str | None = None
 
     def __post_init__(self) -> None:
-        choice("fill", self.fill, tuple(FILLS))
-        choice("polish", self.polish, (True, False))
-        choice("slack", self.slack, (True, False))
+        super().__post_init__()
         choice("bound", self.bound, ("exact", "printed"))
 
-    def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        """Plan, fill, judge."""
-        model, column = choose_target(self, models, self.column)
-        k = max(least_rows(models), 1)
-        plans = self._plans(table.count_values(column), model, k)
-        codes = table.secret(column)[0]
-        return Outcome(fill_plans(table, models, codes, plans, self.fill, self.polish, seed, progress, whole=self.slack))
-
-    @property
-    def by_rank(self) -> bool:
-        """Whether a row's class follows from its rank in its bucket."""
-        return self.fill == "sweep" and not (self.polish or self.slack)
-
-    def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
-        """The plan as ranks, for rows that no machine sees whole."""
-        model, column = choose_target(self, models, self.column)
-        plan = next(self._plans(own(column), model, max(least_rows(models), 1)))
-        return Ranks.of_plan(column, plan)
-
-    def _plans(self, secret: Histogram, model: Model, k: int) -> Iterator[Plan]:
+    def plans(self, secret: Histogram, model: Model, k: int) -> Iterator[Plan]:
         """The plan for t; with slack also, for each nominal threshold, the one with most classes over all gammas."""
         limit = limits_of(model, secret).distance
         assert limit is not None

@@ -67,6 +67,19 @@ USUAL_BUCKET = 100  # rows, where buckets are not cut
 class Slicing(Method):
     """Column groups and buckets for diverse slicing.
 
+    Args:
+        columns: How many column groups, or which; None groups by correlation.
+        l: No value has a share above 1/l; None adds no guarantee.
+        diverse: How buckets are weighed for `l`: "local", "size" or "paper".
+        cuts: How buckets are made: by relaxed or random cuts, or "near" as in Anatomy.
+        bucket: Rows of a bucket that is not cut.
+        min_bucket: The least rows of a bucket.
+        beside: How many quasi-identifiers join the sensitive attribute.
+        rare: The least rows of every combination of a group's known cells.
+        generalize: Whether cells are generalized until no value next to the sensitive attribute discloses too much.
+        bins: How numbers are binned, for the correlation alone.
+        number: The name of the column with the bucket's number.
+
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
     >>> release = ck.anonymize(table, schema, [ck.TCloseness("disease", 0.3)], Slicing(columns=3, l=3))

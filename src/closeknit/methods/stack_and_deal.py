@@ -73,6 +73,11 @@ BY_VALUE = 0  # the dial's strictest place: rounds of e rows under the boundary 
 class StackAndDeal(Method):
     """Dealing for k-anonymity and closeness of one sensitive attribute.
 
+    Args:
+        order: How values are stacked: by "value" or by "frequency".
+        dealing: "aware" of quasi-identifiers, "literal" as in the source, or "halving" for two ordered attributes.
+        column: The sensitive attribute to stack, or several; None takes the first with a guarantee.
+
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital(300)
     >>> release = ck.anonymize(table, ck.datasets.hospital_schema(), [ck.KAnonymity(5)], StackAndDeal())
