@@ -359,9 +359,9 @@ def test_default_number_of_columns() -> None:
         ("abcd", "e", 5, 1, "columns=5 is more than this table can be given; it must lie between 2 and 4"),
         ("abcd", "bce", 3, 0, "columns=3 is less than this table can be given; it must lie between 4 and 5"),
         ("ab", "ab", 3, 0, "columns=3 is more than this table can be given; it must be 2"),
-        ("a", "", None, 0, "all attributes would stand in one column"),
-        ("a", "e", 2, 1, "all attributes would stand in one column, .*; at least one quasi column must stand apart"),
-        ("", "e", 2, 0, "all attributes would stand in one column"),
+        ("a", "", None, 0, "all attributes would be in one column"),
+        ("a", "e", 2, 1, "all attributes would be in one column, .*; at least one quasi-identifier must be in another column"),
+        ("", "e", 2, 0, "all attributes would be in one column"),
         ("abcd", "e", 3, -1, "beside=-1 is too small"),
     ],
 )
