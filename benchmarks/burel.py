@@ -6,14 +6,13 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, cast
 
 import closeknit as ck
 import tables
 from closeknit.core.method import Method, Progress
-from closeknit.core.model import Likeness, Model
+from closeknit.core.model import Model
 from closeknit.core.table import Outcome, Table
-from closeknit.methods.plan_search import choose_target
+from closeknit.methods.plan_search import choose_target, limits_of
 from closeknit.plans import burel_plan
 from sections import Section
 from trials import Grid, Made, filled, part, warm
@@ -24,21 +23,21 @@ DEALT, SLACK = "Stack & Deal, k=2", "+ cuts + slack"
 
 
 @dataclass(frozen=True)
-class Bare:
+class Bare(Method):
     """BUREL as the thesis has it: one plan, filled. `Burel` also cuts classes further, whatever its options."""
 
-    name: ClassVar[str] = "bare"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "likeness"
-    scale: ClassVar[str] = "plan"
+    name = "bare"
+    needs_bound = "growth"
+    scale = "plan"
 
     fill: str = "hilbert"
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         model, column = choose_target(self, models, None)
         secret = table.one_class().histograms[column]
-        plan = burel_plan(secret, secret.domain, cast(Likeness, model).beta)
+        growth = limits_of(model, secret).growth
+        assert growth is not None
+        plan = burel_plan(secret, secret.domain, growth.most)
         return filled(table, column, plan, self.fill, seed)
 
 

@@ -156,11 +156,11 @@ def with_secrets(schema: ck.Schema, secrets: Sequence[str]) -> ck.Schema:
 
 def others(models: Sequence[Model]) -> list[Method]:
     """Methods that plan for such guarantees; both planning ones with either fill."""
-    families = {model.family for model in models}
+    bounds = {model.bounds for model in models}
     found: list[Method] = [ck.StackAndDeal()]
     if sum(model.column is not None for model in models) == 1:
-        found += [ck.Sabre(fill=fill) for fill in ("hilbert", "knn") if "closeness" in families]
-        found += [ck.Burel(fill=fill) for fill in ("hilbert", "knn") if "likeness" in families]
+        found += [ck.Sabre(fill=fill) for fill in ("hilbert", "knn") if "distance" in bounds]
+        found += [ck.Burel(fill=fill) for fill in ("hilbert", "knn") if "growth" in bounds]
     return found
 
 

@@ -22,7 +22,7 @@ TINY = 16  # rows of which all sets are looked at
 def guarded(table: Table, models: Sequence[Model]) -> Guard:
     """The guard of these guarantees, where it says neither less nor more than they do."""
     made = guard_of(table, models)
-    long = any(model.family == "closeness" and len(np.unique(table.secret(model.column)[0])) > LONGEST for model in models)
+    long = any(model.bounds == "distance" and len(np.unique(table.secret(model.column)[0])) > LONGEST for model in models)
     if made.unguarded or long:
         raise ValueError("only for guarantees that a guard says exactly")
     return made.guard

@@ -6,14 +6,13 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, cast
 
 import closeknit as ck
 import tables
 from closeknit.core.method import Method, Progress
-from closeknit.core.model import Closeness, Model
+from closeknit.core.model import Model
 from closeknit.core.table import Outcome, Table
-from closeknit.methods.plan_search import choose_target
+from closeknit.methods.plan_search import choose_target, limits_of
 from closeknit.plans import sabre_plan
 from sections import Section
 from trials import Grid, Made, filled, part, warm
@@ -24,14 +23,12 @@ ADULT_TS = (0.1, 0.2, 0.35)
 
 
 @dataclass(frozen=True)
-class Bare:
+class Bare(Method):
     """SABRE as the thesis has it: one plan, filled. `Sabre` also cuts classes further, whatever its options."""
 
-    name: ClassVar[str] = "bare"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "closeness"
-    scale: ClassVar[str] = "plan"
+    name = "bare"
+    needs_bound = "distance"
+    scale = "plan"
 
     fill: str = "hilbert"
     bound: str = "printed"
@@ -39,8 +36,11 @@ class Bare:
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         model, column = choose_target(self, models, None)
         secret = table.one_class().histograms[column]
-        close = cast(Closeness, model)
-        return filled(table, column, sabre_plan(secret, secret.domain, close.distance, close.t, K, self.bound), self.fill, seed)
+        limit = limits_of(model, secret).distance
+        assert limit is not None
+        return filled(
+            table, column, sabre_plan(secret, secret.domain, limit.ground, limit.most, K, self.bound), self.fill, seed
+        )
 
 
 PRINTED, DEFAULT = "printed, hilbert", "default, hilbert"

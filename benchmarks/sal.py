@@ -13,7 +13,7 @@ import steps
 import tables
 from closeknit.api.recipe import build_from_form, recipe_forms
 from closeknit.core.measurement import Measurement
-from closeknit.core.method import Method, usual_form
+from closeknit.core.method import Method
 from closeknit.core.model import Model
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.io.canonical import content_hash
@@ -39,7 +39,7 @@ class Request:
 
     def recipe(self, source: tables.Source) -> dict:
         data = {"path": str(source.path)}
-        form = build_from_form("form", usual_form(self.method), FORMS)
+        form = build_from_form("form", self.method.usual_form, FORMS)
         return recipe_forms(source.schema, self.models, self.method, form, 0.0, SEED, data)
 
 

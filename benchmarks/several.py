@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -37,14 +36,12 @@ LEVELS = (1, 16)
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Drawn(Method):
     """The paper's algorithms with k groups, their rows drawn by nearness, then merged until every guarantee holds. No more."""
 
-    name: ClassVar[str] = "drawn"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "size"
-    scale: ClassVar[str] = "plan"
+    name = "drawn"
+    needs_bound = "size"
+    scale = "plan"
 
     grouping: str = "fcm"
 

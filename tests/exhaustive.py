@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import closeknit as ck
 from closeknit.checks.oracle import oracle_holds
@@ -175,15 +175,12 @@ def encoded(rows: list[Row], axes: dict[str, Axis], weights: list[int], secrets:
 
 
 @dataclass(frozen=True)
-class Narrow:
+class Narrow(Model):
     """A guarantee that is not monotone: a class has at most so many rows."""
 
-    name: ClassVar[str] = "narrow"
-    needs: ClassVar[frozenset[str]] = frozenset({"sizes"})
-    monotone: ClassVar[bool] = False
-    family: ClassVar[str] = "size"
-    least_size: ClassVar[int] = 0
-    column: ClassVar[None] = None
+    name = "narrow"
+    needs = frozenset({"sizes"})
+    column = None
     most: int
 
     def describe(self, domain: Any) -> str:

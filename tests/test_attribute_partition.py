@@ -323,7 +323,7 @@ def test_beside_takes_the_most_correlated_but_nothing_like_an_id() -> None:
     for beside in range(1, 6):
         last = choose_columns(table, beside=beside)[-1]
         assert last[-1] == "e" and len(last) == beside + 1 and not {"i", "r"} & set(last)
-    with pytest.raises(ck.BadInput, match="beside=6 quasi columns cannot stand with 'e'; it must be at most 5"):
+    with pytest.raises(ck.BadInput, match="beside=6 quasi columns cannot join 'e'; it must be at most 5"):
         choose_columns(table, 2, beside=6)
 
 
@@ -359,9 +359,9 @@ def test_default_number_of_columns() -> None:
         ("abcd", "e", 5, 1, "columns=5 is more than this table can be given; it must lie between 2 and 4"),
         ("abcd", "bce", 3, 0, "columns=3 is less than this table can be given; it must lie between 4 and 5"),
         ("ab", "ab", 3, 0, "columns=3 is more than this table can be given; it must be 2"),
-        ("a", "", None, 0, "all attributes would stand in one column"),
-        ("a", "e", 2, 1, "all attributes would stand in one column, .*; at least one quasi column must stand apart"),
-        ("", "e", 2, 0, "all attributes would stand in one column"),
+        ("a", "", None, 0, "all attributes would be in one column"),
+        ("a", "e", 2, 1, "all attributes would be in one column, .*; at least one quasi-identifier must be in another column"),
+        ("", "e", 2, 0, "all attributes would be in one column"),
         ("abcd", "e", 3, -1, "beside=-1 is too small"),
     ],
 )

@@ -107,7 +107,7 @@ def test_persons(person_rows: str) -> None:
 
 def test_without_likeness_it_says_what_was_asked_and_who_can() -> None:
     said = refused(ck.Burel(), [ck.KAnonymity(3), ck.TCloseness("disease", 0.3)])
-    assert "burel plans for a guarantee of likeness" in said
+    assert "burel plans for beta_likeness, but the request has" in said
     assert "k_anonymity, t_closeness" in said and "mondrian" in said
 
 

@@ -20,6 +20,7 @@ from closeknit.checks.tables import edge_tables
 from closeknit.core.classes import Classes
 from closeknit.core.columns import Column, Columns
 from closeknit.core.kind_forms import KINDS
+from closeknit.core.method import Method
 from closeknit.core.table import Outcome, Partition, Table, WrittenTable
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.forms import Generalized
@@ -72,18 +73,16 @@ def test_known_failures_name_checks_that_exist() -> None:
 
 def test_examples_name_things_that_exist() -> None:
     assert set(parameter_sets.METHODS) == set(METHODS) and set(parameter_sets.FORMS) == set(FORMS)
-    assert set(parameter_sets.MODELS) == set(parameter_sets.LIMITS) == set(MODELS) and set(parameter_sets.KINDS) == set(KINDS)
+    assert set(parameter_sets.MODELS) == set(MODELS) and set(parameter_sets.KINDS) == set(KINDS)
     assert set(parameter_sets.REFUSED) == {*METHODS, *FORMS, *MODELS}
 
 
 @dataclass(frozen=True)
-class BadMethod:
+class BadMethod(Method):
     """It goes by the order of the input, or puts equal secrets together, and guarantees nothing."""
 
-    name: ClassVar[str] = "bad"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    scale: ClassVar[str] = "plan"
+    name = "bad"
+    scale = "plan"
     by: str = "input"
 
     def run(self, table, models, seed, progress) -> Outcome:  # type: ignore[no-untyped-def]

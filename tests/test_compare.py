@@ -8,7 +8,7 @@ import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from closeknit.api.resource_meter import Meter
 from closeknit.cli.commands import app
 from closeknit.core.certificate import Guarantee, WorstClass
 from closeknit.core.comparison import Comparison, MeasuredLevel
-from closeknit.core.method import usual_form
+from closeknit.core.method import Method
 from closeknit.core.table import Outcome
 from closeknit.datasets import hospital, hospital_recipe, hospital_schema
 from closeknit.io.files import write_csv
@@ -133,7 +133,7 @@ def test_left_out_methods_are_those_that_serve() -> None:
     likeness = [ck.BetaLikeness("disease", 2)]
     assert "burel" in list_methods(likeness) and not {"sabre", "stack_and_deal"} & set(list_methods(likeness))
     found = ck.compare(hospital(60), hospital_schema(), [*MODELS, *likeness], seed=SEED)
-    alike = {name for name, method in REGISTRY.items() if usual_form(method) == "generalized"}
+    alike = {name for name, method in REGISTRY.items() if method.usual_form == "generalized"}
     assert {row.name for row in found.methods} == alike, "k means nothing where cells are exact"
     assert [row.ok for row in found.methods] == sorted((row.ok for row in found.methods), reverse=True)
     assert all(row.ok or row.reason for row in found.methods)
@@ -170,14 +170,11 @@ def test_what_is_wrong_with_the_request_is_no_row(fault: str) -> None:
         ck.compare(requested.pop("data"), hospital_schema(), requested.pop("models"), requested.pop("methods"), **requested)
 
 
-class Faulty:
+class Faulty(Method):
     """A method with a bug."""
 
-    name: ClassVar[str] = "faulty"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "any"
-    scale: ClassVar[str] = "plan"
+    name = "faulty"
+    scale = "plan"
 
     def run(self, *_: object) -> Outcome:
         raise ZeroDivisionError

@@ -166,7 +166,7 @@ def test_secrets_without_a_guarantee_do_not_group() -> None:
 def test_notes_say_which_grouping_ran(monkeypatch: pytest.MonkeyPatch) -> None:
     made = two_secrets(10, 120, [ck.KAnonymity(4), ck.TCloseness("disease", 0.4)])
     assert run(ck.FcmDraw(), made)[1].notes == tuple(
-        f"fcm_draw: 5 combinations of secrets, {c} groups by equi-sized fuzzy c-means" for c in (4, 8, 17, 2)
+        f"fcm_draw: 5 combinations of sensitive values, {c} groups by equi-sized fuzzy c-means" for c in (4, 8, 17, 2)
     )
     monkeypatch.setattr(fcm, "FUZZY_WORK", 5 * 8 * 8)
     ways = [note.split(" by ")[1] for note in run(ck.FcmDraw(), made)[1].notes]

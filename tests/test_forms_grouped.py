@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +18,8 @@ from closeknit.checks.naive_cells import rows_of, text_of
 from closeknit.checks.tables import edge_tables, random_tables, tables_of_both_roles
 from closeknit.checks.views import view
 from closeknit.core.columns import Columns
-from closeknit.core.model import Verdict
+from closeknit.core.method import Method, can_plan
+from closeknit.core.model import Model, Verdict
 from closeknit.core.reading import Reading
 from closeknit.core.table import Form, Outcome, Partition, Table
 
@@ -255,15 +256,12 @@ def test_a_guarantee_about_secrets_that_nothing_joins_is_refused() -> None:
 
 
 @dataclass(frozen=True)
-class Through:
+class Through(Method):
     """A method whose partition is written in another form, so that all checks of methods judge that form, too."""
 
     method: Any
     form: Any
-    name: ClassVar[str] = "through"
-    plans_for: ClassVar[str] = "any"
-    scale: ClassVar[str] = "shard"
-    keeps_persons: ClassVar[bool] = False
+    name = "through"
 
     @property
     def serves_both(self) -> bool:
@@ -295,7 +293,7 @@ THROUGH = [
 
 @pytest.mark.parametrize(("method", "form", "tables"), THROUGH, ids=[f"{m.name}-{f.name}" for m, f, _ in THROUGH])
 def test_any_method_keeps_its_guarantees_in_any_form(method: Any, form: Any, tables: int) -> None:
-    fit = [table for table in TABLES if method.name == "mondrian" or any(m.family == method.plans_for for m in table.models)]
+    fit = [table for table in TABLES if method.name == "mondrian" or can_plan(method, table.models)]
     assert check_method(Through(method, form), fit) >= tables * len(methods.CHECKS)
 
 
@@ -314,17 +312,15 @@ def test_a_column_of_both_roles_is_a_secret_for_whoever_knows_the_others() -> No
 
 
 @dataclass(frozen=True)
-class Remembering:
+class Remembering(Model):
     """A guarantee about the whole release that keeps what it is shown."""
 
-    name: ClassVar[str] = "remembering"
-    needs: ClassVar[frozenset[str]] = frozenset({"release"})
+    name = "remembering"
+    needs = frozenset({"release"})
     column: str
     shown: list[Any]
 
-    requested: ClassVar[str] = "nothing"
-    least_size: ClassVar[int] = 0
-    higher_is_safer: ClassVar[bool] = True
+    requested = "nothing"
 
     def describe(self, domain: Any) -> str:
         return "remembering"

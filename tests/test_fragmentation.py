@@ -211,7 +211,7 @@ def refused(method: Any, models: list[Model], expected: type[Exception] = ck.Bad
 
 def test_refusals_say_what_would_be_right() -> None:
     said = refused(ck.Fragmentation(), [ck.KAnonymity(3), ck.BetaLikeness("disease", 2)])
-    assert "fragmentation plans for a guarantee of closeness" in said and "k_anonymity, beta_likeness" in said
+    assert "fragmentation plans for t_closeness" in said and "k_anonymity, beta_likeness" in said
     said = refused(ck.Fragmentation(columns=["wage", "disease"]), [ck.TCloseness("wage", 0.2)])
     assert "of column 'disease'" in said
     assert "k = 41" in refused(ck.Fragmentation(), [ck.KAnonymity(41), ck.TCloseness("wage", 0.2)], ck.Unsatisfiable)

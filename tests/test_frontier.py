@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import closeknit as ck
 from closeknit.api import frontier_recipe, save_frontier
-from closeknit.api.parameter_sweep import RANGES, choose_sweep
+from closeknit.api.parameter_sweep import choose_sweep
 from closeknit.api.recipe import Recipe
 from closeknit.cli.commands import app
 from closeknit.core.frontier import Frontier, Point, front_of
@@ -91,7 +91,7 @@ def test_what_is_not_guaranteed_is_measured_all_the_same() -> None:
         name: [point.requested for point in found.points if point.parameter == name]
         for name in ("beta of disease", "t of disease")
     }
-    assert requested == {"beta of disease": [2, 3], "t of disease": [*RANGES["closeness"].grid]}
+    assert requested == {"beta of disease": [2, 3], "t of disease": [*ck.TCloseness.parameter.grid]}
     release = ck.anonymize(hospital(ROWS), hospital_schema(), [*models, ck.TCloseness("disease", 0.5)], ck.Burel(), seed=SEED)
     assert found.points[1].measured == tuple(guarantee.measured for guarantee in release.certificate.guarantees)
 
@@ -110,7 +110,7 @@ def test_guarantees_counted_in_persons_have_what_was_asked_for_a_level() -> None
 
 def test_a_newcomer_names_nothing() -> None:
     found = ck.frontier(hospital(60), hospital_schema(), MODELS, ["mondrian"], seed=SEED)
-    assert [point.requested for point in found.points] == [*RANGES["closeness"].grid]  # 0.3 is in it
+    assert [point.requested for point in found.points] == [*ck.TCloseness.parameter.grid]  # 0.3 is in it
     found = ck.frontier(hospital(60), hospital_schema(), [ck.KAnonymity(7)], ["mondrian"], seed=SEED)
     assert [point.requested for point in found.points] == [2, 3, 5, 7, 10, 20, 50]  # 7 was asked
     assert all(isinstance(point.requested, int) for point in found.points)

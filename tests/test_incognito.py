@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -109,7 +109,7 @@ def test_lattices_of_four_columns_are_pruned_and_lose_nothing(guarantees: list[A
 class UnprunedTCloseness(ck.TCloseness):
     """The same guarantee that does not say that it is monotone."""
 
-    monotone: ClassVar[bool] = False
+    monotone = False
 
 
 def hospital(rows: int) -> Table:

@@ -35,7 +35,7 @@ from closeknit.core.classes import Classes
 from closeknit.core.columns import Columns
 from closeknit.core.combined_secrets import join_secrets, least_distance
 from closeknit.core.domain import Domain
-from closeknit.core.method import list_guarantees
+from closeknit.core.method import Method, list_guarantees
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.methods import REGISTRY
 from closeknit.search.repair import repair_partition
@@ -272,14 +272,12 @@ def test_many_secrets_do_not_overflow() -> None:
 
 
 @dataclass(frozen=True)
-class Halves:
+class Halves(Method):
     """Two classes by age, or all in one: a method whose remarks and tables a test can look at."""
 
-    name: ClassVar[str] = "halves"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "size"
-    scale: ClassVar[str] = "count"
+    name = "halves"
+    needs_bound = "size"
+    scale = "count"
     seen: ClassVar[list[Table]] = []
 
     def run(self, table: Table, models: Any, seed: int, progress: Any) -> Outcome:

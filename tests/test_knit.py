@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -232,8 +232,8 @@ def _loss(method: Any, table: Table, models: Sequence[Model]) -> float:
 
 def _best_of_others(table: Table, models: Sequence[Model]) -> float:
     others = [_loss(ck.Mondrian(), table, models), _loss(ck.StackAndDeal(), table, models)]
-    others += [_loss(ck.Sabre(), table, models)] if any(model.family == "closeness" for model in models) else []
-    others += [_loss(ck.Burel(), table, models)] if any(model.family == "likeness" for model in models) else []
+    others += [_loss(ck.Sabre(), table, models)] if any(model.bounds == "distance" for model in models) else []
+    others += [_loss(ck.Burel(), table, models)] if any(model.bounds == "growth" for model in models) else []
     return min(others)
 
 
@@ -337,17 +337,16 @@ def test_rows_of_a_person_stay_together_or_count_once() -> None:
 
 
 @dataclass(frozen=True)
-class EvenSizes:
+class EvenSizes(Model):
     """A guarantee that nobody has heard of, and that every single move breaks: only exchanges are left."""
 
-    name: ClassVar[str] = "even_sizes"
-    needs: ClassVar[frozenset[str]] = frozenset({"sizes"})
-    monotone: ClassVar[bool] = True
-    family: ClassVar[str] = "evenness"
-    forms: ClassVar[frozenset[str]] = frozenset({"generalized"})
-    higher_is_safer: ClassVar[bool] = True
-    least_size: ClassVar[int] = 2
-    column: ClassVar[None] = None
+    name = "even_sizes"
+    needs = frozenset({"sizes"})
+    monotone = True
+    forms = frozenset({"generalized"})
+    higher_is_safer = True
+    least_size = 2
+    column = None
 
     def holds(self, classes: Classes) -> np.ndarray:
         return classes.sizes % 2 == 0

@@ -19,7 +19,6 @@ from closeknit.core.columns import Columns
 from closeknit.core.domain import Domain
 from closeknit.core.folding import ZERO_WIDTH, first_alike, fold_text
 from closeknit.core.look_alikes import FoldedModel, with_folded
-from closeknit.core.method import usual_form
 from closeknit.core.model import Model
 from closeknit.core.table import Partition
 from closeknit.methods import REGISTRY as METHODS
@@ -163,9 +162,9 @@ def test_every_method_keeps_diversity_of_folded_values(name: str) -> None:
     cells = Columns.of({"age": rng.integers(20, 60, 60).tolist(), "zip": rng.integers(0, 9, 60).tolist(), "ill": ills})
     schema = ck.Schema(quasi={"age": ck.numeric(), "zip": ck.numeric()}, sensitive={"ill": ck.flat()})
     models: list[Model] = [ck.LDiversity("ill", 2, "frequency")]
-    models += [ck.KAnonymity(3)] if usual_form(method) == "generalized" else []
-    plans = {"closeness": ck.TCloseness("ill", 0.5), "likeness": ck.BetaLikeness("ill", 3)}
-    models += [plans[method.plans_for]] if method.plans_for in plans else []
+    models += [ck.KAnonymity(3)] if method.usual_form == "generalized" else []
+    plans = {"distance": ck.TCloseness("ill", 0.5), "growth": ck.BetaLikeness("ill", 3)}
+    models += [plans[method.needs_bound]] if method.needs_bound in plans else []
     release = ck.anonymize(cells, schema, models, method, seed=SEED)
     values = cells["ill"].cells()
     for number in set(release.partition.tolist()) - {-1}:

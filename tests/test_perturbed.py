@@ -180,7 +180,7 @@ def test_other_secrets_are_refused(kind: Any, cells: list[Any], sentence: str) -
 def test_the_bound_of_values_read_off_the_data_is_refused_before_any_work() -> None:
     """An adversary who knows that no one else has gout would know whose gout is written: no gamma bounds that."""
     classes = schema(ck.flat()).encode(Columns.of(people())).one_class()
-    with pytest.raises(ck.BadInput, match="known to be somebody's; declare all of them"):
+    with pytest.raises(ck.BadInput, match="known to belong to a person; declare all of them"):
         ck.PosteriorBound("disease", 6).refuse(classes)
 
 

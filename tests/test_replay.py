@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import closeknit as ck
 from closeknit.api.recipe import Recipe
 from closeknit.core.columns import Columns
+from closeknit.core.method import Method
 from closeknit.core.table import Outcome, Partition
 from closeknit.metrics import queries, workload_error
 from conftest import examples
@@ -101,10 +102,10 @@ def test_a_class_that_is_far_from_its_window_is_refused(monkeypatch: pytest.Monk
         ck.replay(stream, Columns.of(by_wage))
 
 
-class _ByAge:
+class _ByAge(Method):
     """One class for each age, whatever is asked."""
 
-    name, serves_both, keeps_persons, plans_for, scale = "mondrian", False, False, "any", "plan"
+    name, scale = "mondrian", "plan"
 
     def run(self, table, models, seed, progress):  # type: ignore[no-untyped-def]
         return Outcome(Partition.of(table.quasi[:, 0]))

@@ -14,7 +14,7 @@ import pytest
 import closeknit as ck
 from closeknit.checks.parameter_sets import METHODS
 from closeknit.core.columns import Column, Columns
-from closeknit.core.method import ignore_progress, usual_form
+from closeknit.core.method import ignore_progress
 from closeknit.core.table import Partition, Table
 from closeknit.io.files import write_parquet
 from closeknit.methods import REGISTRY
@@ -27,14 +27,14 @@ EXAMPLES = [
     pytest.param(REGISTRY[name](**params), id=f"{name}-{i}", marks=pytest.mark.soak if i else ())
     for name, examples in METHODS.items()
     for i, params in enumerate(examples)
-    if usual_form(REGISTRY[name]) == "generalized" and REGISTRY[name].scale != "count"
+    if REGISTRY[name].usual_form == "generalized" and REGISTRY[name].scale != "count"
 ]
 
 
 @pytest.mark.parametrize("method", EXAMPLES)
 def test_a_part_is_judged_against_the_whole(method: Any) -> None:
     """The part has other secrets than the whole, some of them none: what is close to its own spread may be far from that."""
-    models = LIKE if method.plans_for == "likeness" else CLOSE
+    models = LIKE if method.needs_bound == "growth" else CLOSE
     whole = ck.datasets.hospital_schema().encode(ck.datasets.hospital(400))
     references = {name: histogram.reference for name, histogram in whole.one_class().histograms.items()}
     codes = whole.secret("disease")[0]

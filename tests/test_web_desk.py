@@ -360,7 +360,7 @@ def test_a_chosen_point_is_what_the_draft_then_makes(points: choices.Choices) ->
 
 def test_methods_that_cannot_serve_say_what_they_miss() -> None:
     offers = {offer.name: offer for offer in choices.methods(DRAFT)}
-    assert offers["sabre"].refused is None and offers["burel"].refused == "it needs a guarantee of likeness"
+    assert offers["sabre"].refused is None and offers["burel"].refused == "it needs a guarantee that bounds the growth"
     assert offers["slicing"].refused == "it is not written as generalized" and all(offer.about for offer in offers.values())
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import closeknit as ck
 from closeknit.core.columns import Columns
-from closeknit.core.method import ignore_progress
+from closeknit.core.method import Method, ignore_progress
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.methods.rollup import select_classes
 from closeknit.search.known_parts import judge_known_parts
@@ -36,14 +36,12 @@ T = st.sampled_from([0, Fraction(1, 10), Fraction(1, 4), Fraction(2, 5)])
 
 
 @dataclass(frozen=True)
-class Scripted:
+class Scripted(Method):
     """Classes as written down, by the oldest row that waits."""
 
-    name: ClassVar[str] = "scripted"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = True
-    plans_for: ClassVar[str] = "any"
-    scale: ClassVar[str] = "plan"
+    name = "scripted"
+    keeps_persons = True
+    scale = "plan"
     script: Mapping[int, list[list[int]]]
 
     def run(self, table: Table, models: Any, seed: int, progress: Any) -> Outcome:
@@ -107,7 +105,7 @@ def test_the_ground_distance_is_the_windows() -> None:
     model = ck.TCloseness("s", "0.28")
     assert model.exact_level(table.one_class(), 0) == Fraction(1, 9)
     for method in (ck.Sabre(), ck.Sabre(slack=False), ck.Mondrian(), ck.Burel()):
-        models = [model] if method.plans_for != "likeness" else [model, ck.BetaLikeness("s", 1)]
+        models = [model] if method.needs_bound != "growth" else [model, ck.BetaLikeness("s", 1)]
         partition = method.run(table, models, 1, ignore_progress).partition
         for c in range(partition.count):
             members = Counter(int(domain.texts[v]) for v in table.sensitive[partition.class_of == c, 0])

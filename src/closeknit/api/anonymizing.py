@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -36,7 +36,7 @@ from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.look_alikes import with_folded
-from closeknit.core.method import Method, Progress, deals_by_rank, ignore_progress, list_guarantees, usual_form
+from closeknit.core.method import Method, Progress, deals_by_rank, ignore_progress, list_guarantees
 from closeknit.core.model import Model, joints
 from closeknit.core.params import choice, number, whole
 from closeknit.core.schema import Schema, require_schema
@@ -143,7 +143,7 @@ def _on_spark(
     if escape_formulas:
         raise BadInput("formulas cannot be escaped on Spark", right="leave escape_formulas out, or anonymize without an engine")
     described = _data_form(data, True, options["csv"].form(options["csv"]) if options["csv"] else {})
-    shape = form or build_from_form("form", usual_form(method), FORMS)
+    shape = form or build_from_form("form", method.usual_form, FORMS)
     return anonymize_on_spark(data, schema, models, method, shape, seed, described=described, **options)
 
 
@@ -174,8 +174,8 @@ def release_table(
 
     `models` are all guarantees, as `check_guarantees` returns them.
     """
-    usual = build_from_form("form", usual_form(method), FORMS)
-    table = _preprocess(form or usual, table, seed)
+    usual = build_from_form("form", method.usual_form, FORMS)
+    table = (form or usual).before(table, seed)
     if not deals_by_rank(method, table.schema):
         table = table.take(table.tie_order(seed))
     table = table.join_secrets(joints(models))
@@ -193,14 +193,8 @@ def release_table(
 def check_guarantees(schema: Schema, models: Sequence[Model], method: Method, form: Form | None) -> list[Model]:
     """Return all guarantees, including the method's own; those without a meaning here are refused."""
     models = list_guarantees(method, schema, models)
-    check_models(schema, models, form or build_from_form("form", usual_form(method), FORMS))
+    check_models(schema, models, form or build_from_form("form", method.usual_form, FORMS))
     return models
-
-
-def _preprocess(form: Form, table: Table, seed: int) -> Table:
-    """Return the table as the method sees it: a form that replaces sensitive values does so first."""
-    before: Callable[[Table, int], Table] | None = getattr(form, "before", None)
-    return before(table, seed) if before else table
 
 
 def run(

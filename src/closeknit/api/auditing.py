@@ -186,7 +186,7 @@ def _remarks(seen: Recomputation, schema: Schema, models: Sequence[Model]) -> li
 def _ground_notes(seen: Recomputation, models: Sequence[Model]) -> list[str]:
     """Where a distance counts values that do not occur: many of them make every distance small."""
     notes = []
-    for name in dict.fromkeys(model.column for model in models if model.family == "closeness" and model.column):
+    for name in dict.fromkeys(model.column for model in models if model.bounds == "distance" and model.column):
         domain, reference = seen.references[name]
         size, present = domain.size, int((reference[:-1] > 0).sum())
         if domain.declared and present < size:
@@ -235,7 +235,7 @@ def _mark_uncheckable(found: CheckedGuarantee, claimed: Guarantee) -> CheckedGua
 
 def _check_guarantee(guarantee: Guarantee, model: Model, schema: Schema, persons: bool, attested: set[str]) -> CheckedGuarantee:
     in_persons = "persons" in model.needs and ((schema.person is not None and not persons) or guarantee.text in attested)
-    too_few = model.family == "size" and not guarantee.met  # a class has no more persons than rows
+    too_few = model.bounds == "size" and not guarantee.met  # a class has no more persons than rows
     if in_persons and not too_few:
         why = "it was counted in persons, who are not published"
         return CheckedGuarantee(text=guarantee.text, requested=guarantee.requested, status="not checkable", why=why)

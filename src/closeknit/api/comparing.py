@@ -26,7 +26,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.comparison import Comparison, Measure, MethodResult
 from closeknit.core.errors import BadInput, CloseknitError, Unsatisfiable
 from closeknit.core.frontier import front_of
-from closeknit.core.method import Method, Progress, ignore_progress, usual_form
+from closeknit.core.method import Method, Progress, can_plan, ignore_progress
 from closeknit.core.model import Model, joints, list_models
 from closeknit.core.params import number, spec, whole
 from closeknit.core.schema import Schema, require_schema
@@ -83,7 +83,7 @@ def compare(
     rivals = build_methods(list_methods(models, name) if methods is None else methods)
     number("suppress", suppress, least=0, most=1)
     seed = secrets.randbits(128) if seed is None else whole("seed", seed, least=0)
-    check_models(require_schema(schema), models, requested or build_from_form("form", usual_form(rivals[0]), FORMS))
+    check_models(require_schema(schema), models, requested or build_from_form("form", rivals[0].usual_form, FORMS))
     progress("reading", 0.0)
     columns, _ = read_table(data, csv, schema)
     schema = schema.model_copy(update={"identifier": ()})  # they are checked and dropped
@@ -107,7 +107,7 @@ def compare(
 
 def compare_recipe(recipe: Recipe, methods: MethodSpecs | None = None, progress: Progress | None = None) -> Comparison:
     """Compare the recipe's method with others, on its table and under its guarantees."""
-    name = recipe.form.name if recipe.form else usual_form(recipe.method)
+    name = recipe.form.name if recipe.form else recipe.method.usual_form
     others = list_methods(recipe.models, name) if methods is None else methods
     return compare(
         recipe.source,
@@ -128,9 +128,9 @@ def list_methods(models: Sequence[Model], form: str = GENERALIZED) -> list[str]:
     >>> "burel" in list_methods([BetaLikeness("disease", 2)]), "sabre" in list_methods([BetaLikeness("disease", 2)])
     (True, False)
     """
-    families = {"any", *(model.family for model in list_models(models))}
-    forms = {form, GENERALIZED}  # classes of a generalizing method can be written in any form
-    return [name for name, method in REGISTRY.items() if method.plans_for in families and usual_form(method) in forms]
+    requested = list_models(models)
+    forms = {form, GENERALIZED}  # classes made for ranges can be written in any form
+    return [name for name, method in REGISTRY.items() if can_plan(method, requested) and method.usual_form in forms]
 
 
 def save_comparison(comparison: Comparison, folder: str | PathLike[str], force: bool = False) -> None:

@@ -87,7 +87,7 @@ def anonymize_on_spark(
         tell("encoding", 0.1)
         coding, coded = encode_on_spark(frame, schema, models, keep=share > 0)
         counts = [coding.counts[name] for name in schema.quasi]
-        coding = replace(coding, head=with_steps(coding.head, lambda j: counts[j], getattr(form, "snap", False)))
+        coding = replace(coding, head=with_steps(coding.head, lambda j: counts[j], form.snap))
         rows, room = coding.rows, floor(share * coding.rows)
         required = with_folded(models, coding.head)
         # of persons with several spellings the whole class has no safe count: the written classes decide

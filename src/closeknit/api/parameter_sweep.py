@@ -1,8 +1,9 @@
-"""Which parameter of which guarantee is varied, its range, and its name in a table.
+"""Which parameter of which guarantee varies, how far, and what its guarantee is called in a table.
 
-By default the guarantee that protects sensitive attributes most is varied (closeness, else likeness, else disclosure, else
-diversity, else k), over a usual grid and the requested value. Otherwise `vary` is a name (`"t"`, or `"t_closeness.t"` or
-`"disease.t"` if several guarantees have one) or a name with its values, `{"t": [0.1, 0.2]}`.
+Every model declares its parameter: name, usual values and range. Where nothing is named, the guarantee with the lowest rank
+varies (closeness, else likeness, else disclosure, else diversity, else k), over its usual values and the requested one.
+Otherwise `vary` is a name (`"t"`, or `"t_closeness.t"` or `"disease.t"` where several guarantees have one) or a name with its
+values, `{"t": [0.1, 0.2]}`.
 """
 
 from __future__ import annotations
@@ -17,31 +18,12 @@ from closeknit.core.comparison import Measure
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number, fraction
 from closeknit.core.frontier import Amount
-from closeknit.core.model import Model
+from closeknit.core.model import Model, Parameter
 from closeknit.core.params import spec
 from closeknit.core.table import Table
+from closeknit.models import REGISTRY
 
 Vary = str | Mapping[str, Iterable[Number]] | None
-
-
-@dataclass(frozen=True)
-class Range:
-    """The parameter of a family of guarantees, its usual values, and its range."""
-
-    parameter: str
-    grid: tuple[float, ...]
-    least: float
-    most: float | None  # None: the level of the table as one class
-
-
-RANGES = {  # strictest first
-    "closeness": Range("t", (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5), 0.001, 1),
-    "likeness": Range("beta", (0.5, 1, 1.5, 2, 3, 4, 5), 0.01, 100),
-    "disclosure": Range("delta", (0.5, 1, 1.5, 2, 3, 4), 0.01, 100),
-    "diversity": Range("l", (2, 3, 4, 5, 6, 8, 10), 1, None),
-    "size": Range("k", (2, 3, 5, 10, 20, 50), 1, None),
-    "posterior": Range("gamma", (2, 3, 5, 10, 20), 1, 1000),
-}
 
 
 @dataclass(frozen=True)
@@ -69,12 +51,12 @@ class ParameterSweep:
 
     @property
     def whole(self) -> bool:
-        """Whether it counts rows."""
-        return self.model.family == "size"
+        """Whether it is a whole number."""
+        return self.model.parameter.whole
 
     def reach(self, table: Table) -> tuple[float, float]:
         """Return the smallest and the largest value with a meaning for this table."""
-        usual = RANGES[self.model.family]
+        usual = self.model.parameter
         return usual.least, usual.most if usual.most is not None else max(_as_one_class(self.model, table), usual.least)
 
     def usual_grid(self, table: Table) -> list[Number]:
@@ -82,9 +64,7 @@ class ParameterSweep:
         requested: Number = getattr(self.model, self.parameter)
         most = _as_one_class(self.model, table) if self.model.higher_is_safer else float("inf")
         values = [
-            value
-            for value in RANGES[self.model.family].grid
-            if value <= most and fraction("it", value) != fraction("it", requested)
+            value for value in self.model.parameter.grid if value <= most and fraction("it", value) != fraction("it", requested)
         ]
         return sorted([requested, *(int(value) if self.whole else value for value in values)], key=lambda v: fraction("it", v))
 
@@ -134,7 +114,7 @@ def measure_of(model: Model, parameter: str | None = None) -> Measure:
     >>> measure_of(LDiversity("disease", 3, kind="entropy")).name
     'l of disease (kind=entropy)'
     """
-    parameter = parameter or _limit_of(model)
+    parameter = parameter or model.parameter.name
     more = {key: value for key, value in spec(model).items() if key not in ("column", parameter)}
     options = f" ({', '.join(f'{key}={value}' for key, value in more.items())})" if more else ""
     of = f" of {render_secret(model.column)}" if model.column else ""
@@ -143,13 +123,13 @@ def measure_of(model: Model, parameter: str | None = None) -> Measure:
 
 
 def strictness(parameter: str) -> int:
-    """Return the rank of a parameter in the order in which guarantees are varied.
+    """The rank of a parameter: the lowest is the one that varies and that a chart shows.
 
     >>> strictness("t") < strictness("beta") < strictness("k")
     True
     """
-    order = [usual.parameter for usual in RANGES.values()]
-    return order.index(parameter) if parameter in order else len(order)
+    ranks = [model.parameter.rank for model in REGISTRY.values() if model.parameter.name == parameter]
+    return min(ranks, default=Parameter.rank)
 
 
 def amount(value: Number) -> Amount:
@@ -158,12 +138,8 @@ def amount(value: Number) -> Amount:
 
 
 def _strictest(models: Sequence[Model]) -> ParameterSweep:
-    for family, usual in RANGES.items():
-        for place, model in enumerate(models):
-            if model.family == family:
-                return ParameterSweep(tuple(models), place, usual.parameter)
-    right = "name a parameter and its values: vary={'t': [0.1, 0.2]}"
-    raise BadInput(f"it is not known what to vary in {models[0].name}", right=right)
+    place = min(range(len(models)), key=lambda i: models[i].parameter.rank)
+    return ParameterSweep(tuple(models), place, models[place].parameter.name)
 
 
 def _find_parameter(models: Sequence[Model], key: str, with_values: bool) -> ParameterSweep:
@@ -175,7 +151,7 @@ def _find_parameter(models: Sequence[Model], key: str, with_values: bool) -> Par
         if sweep.parameter == parameter
         and whose in ("", sweep.model.name, render_secret(sweep.model.column) if sweep.model.column else "")
     ]
-    if len(meant) == 1 and not with_values and _limit_of(meant[0].model) != parameter:
+    if len(meant) == 1 and not with_values and meant[0].model.parameter.name != parameter:
         raise BadInput(f"there is no usual grid for '{key}'", right=f"give its values: vary={{'{key}': [...]}}")
     if len(meant) == 1:
         return meant[0]
@@ -197,10 +173,6 @@ def _numbers(model: Model) -> list[str]:
         for field in dataclasses.fields(cast(Any, model))
         if field.init and field.name not in ("column", "kind", "distance")
     ]
-
-
-def _limit_of(model: Model) -> str:
-    return RANGES[model.family].parameter if model.family in RANGES else model.name
 
 
 def _as_one_class(model: Model, table: Table) -> float:

@@ -42,10 +42,10 @@ def choose_form(brought: Form | None, requested: Form | None, usual: Form, metho
     """
     if brought is None or requested is None:
         return brought or requested or usual
-    suppressed = {"suppressed": requested.suppressed} if hasattr(requested, "suppressed") else {}
+    suppressed = {"suppressed": requested.suppressed} if requested.suppressed else {}
     form: Form = replace(cast(Any, brought), **suppressed) if requested.name == brought.name else brought
     if requested.name != brought.name or spec(requested) not in ({}, spec(form), suppressed):
-        right = "leave the form out" + (", or set only suppressed= in it" if hasattr(brought, "suppressed") else "")
+        right = "leave the form out" + (", or set only suppressed= in it" if brought.suppressed else "")
         raise BadInput(f"{method.name} has its own form, and {requested} was requested", right=right)
     return form
 
@@ -113,7 +113,7 @@ def rebuild_domains(table: Table, suppressed: NDArray[np.bool_], form: Form) -> 
         suppressed: which are not published.
         form: whose levels are renumbered.
     """
-    quasi, domains, levels = table.quasi.copy(), list(table.quasi_domains), dict(getattr(form, "levels", None) or {})
+    quasi, domains, levels = table.quasi.copy(), list(table.quasi_domains), dict(form.levels or {})
     for j, ((name, kind), domain) in enumerate(zip(table.schema.quasi.items(), table.quasi_domains, strict=True)):
         if domain.tree is None or domain.declared:
             continue
@@ -124,7 +124,7 @@ def rebuild_domains(table: Table, suppressed: NDArray[np.bool_], form: Form) -> 
         code_of[leaves] = codes
         quasi[:, j] = code_of[table.quasi[:, j]]
         if levels.get(name, STAR) != STAR:
-            levels[name] = level_like(domain, levels[name], leaves, domains[j], codes)
+            levels[name] = level_like(domain, int(levels[name]), leaves, domains[j], codes)
     form = replace(cast(Any, form), levels=levels) if levels else form
     return replace(table, quasi=quasi, quasi_domains=tuple(domains)), form
 
@@ -195,6 +195,6 @@ def derive_notes(schema: Schema, models: Sequence[Model], form: Form, starred: i
     """
     notes = ["guarantees cover the published rows only", *form.notes(schema)]
     if starred:
-        sensitive = " and every sensitive column" if getattr(form, "suppressed", "") == "hidden" else ""
+        sensitive = " and every sensitive column" if form.suppressed == "hidden" else ""
         notes.append(f"{starred:,} rows were suppressed: they are written as `*` in every quasi-identifier{sensitive}")
     return notes + list_unprotected(schema, models)

@@ -124,7 +124,7 @@ def find_note_faults(claimed: Certificate, columns: Columns, form: Form, formula
     `columns`: each written value of a column at least once; `formulas`: what is noted of cells that a spreadsheet runs.
     """
     schema, models = Schema.from_forms(claimed.columns), models_from([guarantee.model for guarantee in claimed.guarantees])
-    hidden = [find_stars(columns[name]) for name in schema.sensitive] if getattr(form, "suppressed", "") == "hidden" else []
+    hidden = [find_stars(columns[name]) for name in schema.sensitive] if form.suppressed == "hidden" else []
     first, *others = derive_notes(schema, models, form, int(np.logical_and.reduce(hidden).sum()) if hidden else 0)
     single = {tight_note(name) for name in schema.quasi if not any(map(RANGE_TEXT.fullmatch, texts_of(columns[name].values)))}
     escaped = (*formulas, ESCAPED) if claimed.escape_formulas else note_formulas(formulas)

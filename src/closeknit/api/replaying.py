@@ -27,7 +27,7 @@ from closeknit.forms.cell_labels import cell_order, compact, text_order
 from closeknit.io.files import kind_of
 from closeknit.release import LocalRelease, Origin, Release
 from closeknit.streams.batch_writing import encode_cells
-from closeknit.streams.rolling_certificate import REFERENCE_FAMILIES, WINDOW, attest_model, notes, render_schema
+from closeknit.streams.rolling_certificate import WINDOW, attest_model, notes, render_schema
 from closeknit.streams.stream import Stream
 
 ORDERS = ("as it stands", "shuffled")
@@ -118,7 +118,7 @@ def _certify_replay(
     schema = render_schema(stream, {}).model_copy(update={"sensitive": publish_sensitive(stream.schema, released)})
     rows = stream.coder.encode(columns, 0)
     persons = None if stream.schema.person is None else dict.fromkeys(schema.published, rows.persons[behind])
-    own = [model for model in stream.models if model.family not in REFERENCE_FAMILIES]
+    own = [model for model in stream.models if not model.compares]
     joint = all_secrets(schema)
     reading = generalized().read(released, schema, persons, joints([*own, *filter(None, [joint])]))
     suppressed, private = columns.rows - released.rows, PrivateContext(persons is not None)

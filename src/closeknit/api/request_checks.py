@@ -52,10 +52,10 @@ def check_models(schema: Schema, models: Sequence[Model], form: Form) -> None:
             if name not in schema.sensitive:
                 right = suggest_name(name, schema.sensitive)
                 raise BadInput(f"{model.name} is requested for a column that is not sensitive", column=name, right=right)
-        if not isinstance(model.column, str | None) and model.family != "closeness":
+        if not isinstance(model.column, str | None) and not model.joins:
             right = "request it for each column separately, or t_closeness for them together"
             raise BadInput(f"{model.name} cannot cover {render_secret(model.column)}", right=right)
-        if form.name not in model.forms:
+        if not form.serves(model):
             right = "choose " + " or ".join(sorted(model.forms))
             raise BadInput(f"{model.name} has no meaning in the form '{form.name}'", right=right)
 

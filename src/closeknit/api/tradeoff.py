@@ -35,7 +35,7 @@ from closeknit.core.params import number, whole
 from closeknit.core.schema import Schema, require_schema
 from closeknit.core.table import Form, Table
 from closeknit.io.csv import CsvFormat
-from closeknit.methods import Mondrian
+from closeknit.methods import REGISTRY, Mondrian
 from closeknit.report.frontier_chart import frontier_svg
 
 LOSS = "loss"
@@ -172,11 +172,11 @@ class Task:
 def _choose_methods(sweep: ParameterSweep, form: Form | None) -> list[Method]:
     """Return the default method, the one designed for the varied guarantee, and a fast one."""
     name = form.name if form else "generalized"
-    designed = {"closeness": "sabre", "likeness": "burel"}.get(sweep.model.family)
-    served = list_methods(sweep.models, name)
+    served, bound = list_methods(sweep.models, name), sweep.model.bounds
+    planning = [name for name in served if sweep.model.column and bound and REGISTRY[name].needs_bound == bound]
     usual = usual_method(form)
     first = [usual] if usual.name in served else []
-    return build_methods([*first, *([designed] if designed in served else []), Mondrian()])
+    return build_methods([*first, *planning[:1], Mondrian()])
 
 
 def _build_rivals(requested: RivalSpecs, sweep: ParameterSweep) -> list[Rival]:

@@ -12,7 +12,6 @@ from closeknit.checks.failures import require
 from closeknit.checks.methods import SEED
 from closeknit.checks.tables import Case
 from closeknit.core.errors import BadInput, CloseknitError
-from closeknit.core.method import usual_form
 from closeknit.io.files import write_parquet
 
 
@@ -25,7 +24,7 @@ def same_as_on_one_machine(engine: str, method: Any, case: Case) -> None:
         there = _try_release(file, method, case, engine)
         counts = method.scale == "count"
         unserved = case.schema.person is not None if counts else case.suppress > 0
-        if unserved or usual_form(method) != "generalized":
+        if unserved or method.usual_form != "generalized":
             named = isinstance(there, BadInput) and "on Spark" in str(there)
             require(named, f"{engine} does not support this and should refuse it: {there}")
             return

@@ -45,7 +45,7 @@ def fit_form(form: Any, case: Case) -> tuple[Any, Case] | None:
         return replace(form, columns=dealt), case
     fit = fit_to_form(form.name, case)
     stepless = [kind for kind in case.schema.quasi.values() if kind.name == "numeric" and not kind.step]
-    if fit is None or (getattr(form, "snap", False) and stepless):
+    if fit is None or (form.snap and stepless):
         return None
     secrets = [cell for name in fit.schema.sensitive for (cell,) in rows_of(fit.columns, [name], fit.schema.missing)]
     return None if not getattr(form, "missing", True) and None in secrets else (form, fit)
@@ -69,7 +69,7 @@ def some_classes(case: Case) -> NDArray[np.int64]:
 def guarantees_of_all(form: Any, case: Case) -> list[Model]:
     """Return guarantees that every partition meets, so that a certificate can be built."""
     models: list[Model] = [KAnonymity(1), *(TCloseness(name, 1, "equal") for name in case.schema.sensitive)]
-    return [model for model in models if form.name in model.forms]
+    return [model for model in models if form.serves(model)]
 
 
 def write_release(form: Any, case: Case, columns: Columns, class_of: NDArray[np.int64]) -> tuple[Columns, str, Origins]:
@@ -235,7 +235,7 @@ def _moves(case: Case, name: str, tries: int, labels: dict[int, Row]) -> Iterato
 
 def snapped_ends_are_on_grid(form: Any, case: Case) -> None:
     """With `snap` both ends are multiples of the step or declared bounds."""
-    if not getattr(form, "snap", False):
+    if not form.snap:
         return
     shown, _, _ = write_once(form, case)
     for name, kind in case.schema.quasi.items():

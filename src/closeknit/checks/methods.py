@@ -18,13 +18,13 @@ from closeknit.api import anonymize, audit
 from closeknit.api.recipe import build_from_form
 from closeknit.checks.failures import require, require_refusal
 from closeknit.checks.naive_cells import covers, ground, raw_text, rows_of, tree
-from closeknit.checks.oracle import has_definition, oracle_holds, oracle_keeps, oracle_vacuous
+from closeknit.checks.oracle import DEFINITIONS, oracle_holds, oracle_keeps, oracle_vacuous
 from closeknit.checks.tables import Case, weighs_buckets
 from closeknit.checks.views import View, view
 from closeknit.core.columns import Column, Columns
 from closeknit.core.combined_secrets import parts
 from closeknit.core.errors import BadInput, Unsatisfiable
-from closeknit.core.method import ignore_progress, list_guarantees, usual_form
+from closeknit.core.method import ignore_progress, list_guarantees
 from closeknit.core.model import Model
 from closeknit.core.params import spec
 from closeknit.core.table import Partition
@@ -75,7 +75,7 @@ def guarantee_met(method: Any, case: Case) -> None:
     shown, origins = view_release(release, case), _origins(release, case)
     heads = case.columns[case.schema.person].cells() if case.schema.person else None
     for model in list_models(method, case):
-        if not has_definition(model.name):  # of a user: judged by itself, on the classes that are read back
+        if model.name not in DEFINITIONS:  # of a user: judged by itself, on the classes that are read back
             require(model.holds(reading_of(release).of(model.column).classes).all(), f"a class does not meet {model}")
             continue
         if weighs_buckets(model) and heads is None:
@@ -214,7 +214,7 @@ def impossible_is_refused(method: Any, case: Case) -> None:
     """
     persons = rows_of(case.columns, [case.schema.person]) if case.schema.person else range(case.columns.rows)
     more_than_all = KAnonymity(len(set(persons)) + 1)
-    if usual_form(method) in KAnonymity.forms:
+    if method.usual_form in KAnonymity.forms:
         _check_refusal(method, case, more_than_all)
     else:
         _check_undefined(method, case, KAnonymity(1))
@@ -231,7 +231,7 @@ def _check_refusal(method: Any, case: Case, model: Model) -> None:
 
 def _check_undefined(method: Any, case: Case, model: Model) -> None:
     run = partial(run_case, method, case, models=(*case.models, model))
-    no = require_refusal(BadInput, run, f"{model} is undefined in the form {usual_form(method)} and was not refused")
+    no = require_refusal(BadInput, run, f"{model} is undefined in the form {method.usual_form} and was not refused")
     require(model.name in no.what and no.right, f"the refusal of {model} does not name it: {no}")
 
 
@@ -297,7 +297,7 @@ def persons_stay_together(method: Any, case: Case) -> None:
 def audit_agrees(method: Any, case: Case) -> None:
     """An auditor recomputes the certificate; guarantees counted in persons are reported as not checkable."""
     release, models = run_once(method, case), list_models(method, case)
-    if not all(has_definition(model.name) for model in models):
+    if not all(model.name in DEFINITIONS for model in models):
         return  # an audit reads registered guarantees only
     found = audit(release.columns, certificate=release.certificate)
     require(not found.findings, f"an audit finds: {found.findings}")
@@ -318,7 +318,7 @@ def release_is_its_partition_written(method: Any, case: Case) -> None:
 
 def unmentioned_values_decide_nothing(method: Any, case: Case) -> None:
     """A `blind` method computes the same classes for other values of sensitive attributes that no guarantee mentions."""
-    if not getattr(method, "blind", False) or case.schema.person is not None or not case.schema.sensitive:
+    if not method.blind or case.schema.person is not None or not case.schema.sensitive:
         return
     canonical, rng = case.schema.encode(case.columns), np.random.default_rng(case.columns.rows)
     table = canonical.take(canonical.tie_order(SEED))

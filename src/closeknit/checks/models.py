@@ -12,11 +12,12 @@ import numpy as np
 
 from closeknit.checks.failures import require
 from closeknit.checks.naive_cells import ground, tree
-from closeknit.checks.oracle import has_definition, oracle_alone, oracle_holds, oracle_level, oracle_vacuous
-from closeknit.checks.parameter_sets import LIMITS
+from closeknit.checks.oracle import DEFINITIONS, oracle_alone, oracle_holds, oracle_level, oracle_vacuous
 from closeknit.core.classes import Classes
 from closeknit.core.combined_secrets import CodedSecret, Secret, join_secrets, parts
+from closeknit.core.errors import BadInput
 from closeknit.core.params import spec
+from closeknit.core.share_limits import Limits
 from closeknit.core.vacuity import find_stand_alone
 
 ModelCheck = Callable[[Any, Any, int], None]
@@ -73,11 +74,7 @@ def samples(model: Any, kind: Any, seed: int) -> Iterator[Sample]:
     rng = np.random.default_rng([seed, 77])
     name = "flat" if kind is None else kind.name
     column = model.column or COLUMN
-    alone = kind is not None and isinstance(column, str)
-    ordered = alone and (getattr(model, "distance", None) or kind.default_distance) == "ordered"
     for gaps in (0.0, 0.2):
-        if gaps and ordered and model.name == "t_closeness":
-            continue
         for with_persons in (False, True):
             rows = int(rng.integers(8, 40))
             weights = rng.dirichlet(np.ones(len(VALUES[name])))
@@ -91,7 +88,18 @@ def samples(model: Any, kind: Any, seed: int) -> Iterator[Sample]:
             persons = (
                 [100 * c + int(p) for c, p in zip(class_of, rng.integers(0, 4, rows), strict=True)] if with_persons else None
             )
-            yield Sample(class_of, secrets, persons, kind, column)
+            sample = Sample(class_of, secrets, persons, kind, column)
+            if not gaps or _has_place(model, replace(sample, persons=None)):
+                yield sample
+
+
+def _has_place(model: Any, sample: Sample) -> bool:
+    """Whether the guarantee means something for these values."""
+    try:
+        model.refuse(sample.classes())
+    except BadInput:
+        return False
+    return True
 
 
 def oracle_params(model: Any, sample: Sample, rows: list[int]) -> dict[str, Any]:
@@ -99,7 +107,7 @@ def oracle_params(model: Any, sample: Sample, rows: list[int]) -> dict[str, Any]
     params: dict[str, Any] = dict(spec(model))
     params.pop("column", None)
     distance = params.pop("distance", None)
-    if model.name == "t_closeness" and isinstance(sample.column, str):
+    if model.bounds == "distance" and isinstance(sample.column, str):
         params["ground"] = ground(sample.kind, distance, sample.secrets)
     elif params.get("kind") == "semantic":
         params["ground"] = tree(sample.kind, {value for value in sample.secrets if value is not None})
@@ -110,7 +118,7 @@ def oracle_params(model: Any, sample: Sample, rows: list[int]) -> dict[str, Any]
 
 def equals_its_definition(model: Any, kind: Any, seed: int) -> None:
     """Levels and verdicts equal the naive definition, where the oracle has one."""
-    for sample in samples(model, kind, seed) if has_definition(model.name) else ():
+    for sample in samples(model, kind, seed) if model.name in DEFINITIONS else ():
         classes = sample.classes()
         levels, holds = model.levels(classes), model.holds(classes)
         for number in range(sample.count):
@@ -131,16 +139,9 @@ def equals_its_definition(model: Any, kind: Any, seed: int) -> None:
             )
 
 
-def _limit_of(model: Any) -> str | None:
-    """Return the parameter that limits the level; None for a guarantee that does not declare one."""
-    return "c" if getattr(model, "c", None) is not None else LIMITS.get(model.name)
-
-
 def holds_where_its_level_does(model: Any, kind: Any, seed: int) -> None:
-    """Away from the limit the verdict follows from the level."""
-    if (field := _limit_of(model)) is None:
-        return
-    limit = float(Fraction(str(getattr(model, field))))
+    """Off the limit the verdict is that of the level."""
+    limit = float(Fraction(str(getattr(model, model.limit_field))))
     for sample in samples(model, kind, seed):
         classes = sample.classes()
         for level, holds in zip(model.levels(classes), model.holds(classes), strict=True):
@@ -152,9 +153,8 @@ def holds_where_its_level_does(model: Any, kind: Any, seed: int) -> None:
 
 
 def boundary_is_exact(model: Any, kind: Any, seed: int) -> None:
-    """With the exact level of a class as its limit a guarantee with `<=` or `>=` holds; minimally tighter it does not."""
-    if (field := _limit_of(model)) is None:
-        return
+    """With the exact level of a class as its limit a guarantee with `<=` or `>=` holds; a hair tighter it does not."""
+    field = model.limit_field
     strict = model.requested.startswith("< ")
     for sample in samples(model, kind, seed):
         classes = sample.classes()
@@ -200,11 +200,10 @@ def merging_keeps_it(model: Any, kind: Any, seed: int) -> None:
 
 
 def standing_alone_equals_its_definition(model: Any, kind: Any, seed: int) -> None:
-    """The values that may stand alone, and whether that makes the guarantee vacuous, follow the naive rule."""
-    if not has_definition(model.name):
-        return
-    loosest = {"t": 1, "l": 1, "beta": 100, "delta": 100}.get(LIMITS[model.name])
-    for judged in (model, *([] if loosest is None else [replace(model, **{LIMITS[model.name]: loosest})])):
+    """Which values may stand alone, and whether that makes the guarantee vacuous, is what the naive rule says."""
+    limit = model.parameter
+    loosest = limit.least if model.higher_is_safer or limit.most is None else limit.most
+    for judged in (model, replace(model, **{limit.name: loosest})):
         for sample in samples(judged, kind, seed):
             if (found := find_stand_alone(judged, sample.classes(), 1)) is None:
                 require(judged.column is None or "release" in judged.needs, f"{judged}: its values are not judged")
@@ -223,12 +222,45 @@ def text_names_parameters(model: Any, kind: Any, seed: int) -> None:
     """Its text names its parameters, and it can be hashed and compared as a value."""
     require(model == replace(model) and hash(model) == hash(replace(model)), f"{model} is not a value")
     text = model.describe(None)
-    limit = LIMITS.get(model.name)
-    require(limit is None or str(getattr(model, limit)) in text, f"{model}: its limit is not in {text!r}")
+    require(str(getattr(model, model.parameter.name)) in text, f"{model}: its limit is not in {text!r}")
     require(all(name in text for name in parts(model.column)), f"{model}: its column is not in {text!r}")
     require(model.forms and model.needs, f"{model} does not declare its forms and needs")
 
 
+def limits_imply_it(model: Any, kind: Any, seed: int) -> None:
+    """A class that keeps the limits meets the guarantee: guards ask nothing else."""
+    for sample in samples(model, kind, seed):
+        classes = sample.classes()
+        counted = sample.persons is not None and "persons" in model.needs
+        limits = None if model.column is None or counted else model.limits(classes.histograms[model.column])
+        if limits is None or not limits.sufficient or limits.distance is not None:
+            continue
+        histogram, holds = classes.histograms[model.column], model.holds(classes)
+        for number in range(sample.count):
+            counts = np.zeros(len(histogram.reference), dtype=np.int64)
+            part = slice(int(histogram.starts[number]), int(histogram.starts[number + 1]))
+            counts[histogram.values[part]] = histogram.counts[part]
+            if _keeps(limits, counts, histogram.reference):
+                require(bool(holds[number]), f"{model}: a class keeps its limits and does not meet it: {counts}")
+
+
+def _keeps(limits: Limits, counts: Any, reference: Any) -> bool:
+    """Whether a class with these counts keeps all limits on shares."""
+    total, everything = int(counts.sum()), int(reference.sum())
+    shares = {code: Fraction(int(count), total) for code, count in enumerate(counts) if reference[code]}
+    present = [share for code, share in shares.items() if share and (limits.missing_counts or code < len(counts) - 1)]
+    entropy = -sum(float(share) * math.log(share) for share in present)
+    growth = limits.growth.cap if limits.growth else lambda p: Fraction(1)
+    return (
+        all(share <= limits.caps.get(code, 1) for code, share in shares.items())
+        and all(share >= limits.floors.get(code, 0) for code, share in shares.items())
+        and all(share <= growth(Fraction(int(reference[code]), everything)) for code, share in shares.items())
+        and len(present) >= limits.values
+        and (limits.entropy is None or entropy >= math.log(limits.entropy) + 1e-9)
+    )
+
+
+DEFINED: tuple[ModelCheck, ...] = (equals_its_definition, standing_alone_equals_its_definition)
 CHECKS: tuple[ModelCheck, ...] = (
     equals_its_definition,
     holds_where_its_level_does,
@@ -236,4 +268,5 @@ CHECKS: tuple[ModelCheck, ...] = (
     merging_keeps_it,
     standing_alone_equals_its_definition,
     text_names_parameters,
+    limits_imply_it,
 )

@@ -24,22 +24,13 @@ Shares = dict[Value, Fraction]
 Verdict = tuple[Level, bool]
 
 
-def has_definition(name: str) -> bool:
-    """Return whether the oracle defines this guarantee; it cannot define those of users.
-
-    >>> has_definition("k_anonymity"), has_definition("my_model")
-    (True, False)
-    """
-    return name in _JUDGES
-
-
 def oracle_level(name: str, values: Sequence[Value], reference: Sequence[Value], **params: Any) -> Level:
     """Return the level of a class; `params` are those of the model, with `persons` and `ground`.
 
     >>> oracle_level("t_closeness", ["a", "a"], ["a", "a", "b", "b"], t=1)
     Fraction(1, 2)
     """
-    return _JUDGES[name](list(values), list(reference), params)[0]
+    return DEFINITIONS[name](list(values), list(reference), params)[0]
 
 
 def oracle_holds(name: str, values: Sequence[Value], reference: Sequence[Value], **params: Any) -> bool:
@@ -48,7 +39,7 @@ def oracle_holds(name: str, values: Sequence[Value], reference: Sequence[Value],
     >>> oracle_holds("k_anonymity", ["a", "a"], ["a", "a", "b"], k=3)
     False
     """
-    return _JUDGES[name](list(values), list(reference), params)[1]
+    return DEFINITIONS[name](list(values), list(reference), params)[1]
 
 
 def oracle_keeps(name: str, values: Sequence[Value], reference: Sequence[Value], **params: Any) -> bool:
@@ -368,7 +359,7 @@ def amplification(chances: Mapping[Value, Shares]) -> Fraction:
     return max(one[value] / other[value] for value in written for one in chances.values() for other in chances.values())
 
 
-_JUDGES: dict[str, Callable[[list[Value], list[Value], Mapping[str, Any]], Verdict]] = {
+DEFINITIONS: dict[str, Callable[[list[Value], list[Value], Mapping[str, Any]], Verdict]] = {
     "k_anonymity": _k_anonymity,
     "l_diversity": _l_diversity,
     "t_closeness": _t_closeness,

@@ -117,17 +117,6 @@ MODELS: dict[str, list[tuple[Params, Any]]] = {
     "posterior_bound": [({"column": "secret", "gamma": 3}, Hierarchy.from_nested(DISEASE))],
 }
 
-# The parameter that is the limit of the guarantee.
-LIMITS = {
-    "k_anonymity": "k",
-    "l_diversity": "l",
-    "t_closeness": "t",
-    "beta_likeness": "beta",
-    "delta_disclosure": "delta",
-    "diverse_slicing": "l",
-    "posterior_bound": "gamma",
-}
-
 # Wrong parameters, with right ones; the message has to name the first.
 REFUSED: dict[str, list[Params]] = {
     "stack_and_deal": [{"order": "random"}, {"dealing": 3}, {"order": None}, {"column": 3}],

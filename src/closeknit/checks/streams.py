@@ -19,7 +19,7 @@ import numpy as np
 from closeknit.api import audit, replay
 from closeknit.checks.failures import require, require_refusal
 from closeknit.checks.naive_cells import covers, ground, paths, raw_text, text_of
-from closeknit.checks.oracle import has_definition, oracle_keeps
+from closeknit.checks.oracle import DEFINITIONS, oracle_keeps
 from closeknit.checks.stream_cases import KINDS, Row, StreamCase
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, Unsatisfiable
@@ -185,7 +185,7 @@ def guarantees_at_every_instant(make: Make, case: StreamCase) -> None:
         return
     where, published = position_of(case), defaultdict[tuple[Any, ...], list[int]](list)
     alone = getattr(log.stream, "reuse", False) is True
-    models = [model for model in log.stream.models if model.name not in REFERRING and has_definition(model.name)]
+    models = [model for model in log.stream.models if model.name not in REFERRING and model.name in DEFINITIONS]
     for _, batch in log.batches:
         require(len({label(log.stream, row) for row in batch}) == 1, "a batch is not one class")
         mine = [where[row["tag"]] for row in batch]

@@ -12,7 +12,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.dates import date
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import flat, numeric, prefix
-from closeknit.core.method import list_guarantees, usual_form
+from closeknit.core.method import can_plan, list_guarantees
 from closeknit.core.model import Model
 from closeknit.core.schema import Schema
 from closeknit.models import BetaLikeness, DeltaDisclosure, KAnonymity, LDiversity, TCloseness
@@ -38,13 +38,13 @@ class Case:
 
 
 def fit_to_method(method: Any, case: Case) -> Case | None:
-    """Return the case as this method can take it: guarantees of the family that it plans for, and what its form can write.
+    """The case as this method can take it: guarantees that it plans for, and what its form can write.
 
     None where the table has no sensitive attribute for it, where a column has both roles and the method does not serve that,
     where the whole table as one class does not meet its own guarantee, where no column can share a group with a sensitive
     attribute, where the table is too small for a bucket, and where it has too many combinations of levels to search.
     """
-    if getattr(method, "scale", "") == "count" and len(case.schema.quasi) > MANY_COLUMNS:
+    if method.scale == "count" and len(case.schema.quasi) > MANY_COLUMNS:
         return None
     if set(case.schema.quasi) & set(case.schema.sensitive) and not method.serves_both:
         return None
@@ -52,7 +52,7 @@ def fit_to_method(method: Any, case: Case) -> Case | None:
         return None
     if getattr(method, "beside", 0) > len(_list_linkable(case)):
         return None
-    fit = fit_to_form(usual_form(method), case, own_groups=True)
+    fit = fit_to_form(method.usual_form, case, own_groups=True)
     if fit is None:
         return None
     whole = fit.schema.encode(fit.columns).one_class()
@@ -61,15 +61,13 @@ def fit_to_method(method: Any, case: Case) -> Case | None:
         return None
     if any(map(weighs_buckets, brought)):  # such a guarantee excludes others, and persons are judged in each bucket alone
         return replace(fit, models=()) if len(brought) == 1 and fit.schema.person is None else None
-    family = getattr(method, "plans_for", "size")
-    if family == "any" or any(model.family == family for model in list_guarantees(method, fit.schema, fit.models)):
+    if can_plan(method, list_guarantees(method, fit.schema, fit.models)):
         return fit
-    if not fit.schema.sensitive:
-        return None
-    secret = next(iter(fit.schema.sensitive))
-    extra: dict[str, Model] = {"closeness": TCloseness(secret, 0.4, "equal"), "likeness": BetaLikeness(secret, 1.5)}
-    extra |= {"diversity": LDiversity(secret, 1.5, "frequency")}
-    return replace(fit, models=(*fit.models, extra[family])) if extra[family].holds(whole).all() else None
+    for name in fit.schema.sensitive:
+        extra: tuple[Model, ...] = (TCloseness(name, 0.4, "equal"), BetaLikeness(name, 1.5))
+        fitting = [model for model in extra if can_plan(method, [model]) and model.holds(whole).all()]
+        return replace(fit, models=(*fit.models, *fitting)) if fitting else None
+    return None
 
 
 def _list_linkable(case: Case) -> list[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, cast
 from unicodedata import unidata_version
 
 import numpy as np
@@ -26,7 +25,7 @@ Reference = tuple[Domain, NDArray[np.int64]]  # the leaves of a sensitive attrib
 
 
 @dataclass(frozen=True)
-class FoldedModel:
+class FoldedModel(Model):
     """A guarantee about one attribute, judged with look-alike values as one; without look-alike values every class meets it.
 
     `model` is the guarantee as requested.
@@ -40,11 +39,14 @@ class FoldedModel:
     ([True], [False])
     """
 
-    name: ClassVar[str] = "folded"
-    family: ClassVar[str] = "folded"  # nothing plans for it
-    least_size: ClassVar[int] = 0
+    name = "folded"
 
     model: Model
+
+    @property
+    def origin(self) -> Model:
+        """The guarantee on the values as written."""
+        return self.model
 
     @property
     def needs(self) -> frozenset[str]:
@@ -80,11 +82,8 @@ class FoldedModel:
         """The guarantee, and on which values it is required."""
         return f"{self.model.describe(domain)}, with look-alike values counted as one"
 
-    def refuse(self, classes: Classes) -> None:
-        """The guarantee itself is asked whether it has a meaning."""
-
     def levels(self, classes: Classes) -> NDArray[np.float64]:
-        """What each class reaches on the folded values."""
+        """What each class measures on the folded values."""
         return self.model.levels(classes.fold_values(self.column) or classes)
 
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
@@ -97,11 +96,6 @@ class FoldedModel:
         return self.model.exact_level(classes.fold_values(self.column) or classes, index)
 
 
-def fold_model(model: Model) -> Model:
-    """The same guarantee on the folded values."""
-    return cast(Model, FoldedModel(model))
-
-
 def with_folded(models: Sequence[Model], table: Table) -> list[Model]:
     """The guarantees, and once more on the folded values those whose attribute has look-alike values in this table.
 
@@ -112,7 +106,7 @@ def with_folded(models: Sequence[Model], table: Table) -> list[Model]:
     [2, 3]
     """
     found = find_look_alikes(references_in(table, models))
-    return [*models, *(fold_model(model) for model in models if model.column in found)]
+    return [*models, *(FoldedModel(model) for model in models if model.column in found)]
 
 
 def references_in(table: Table, models: Sequence[Model]) -> dict[Secret, Reference]:

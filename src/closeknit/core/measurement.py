@@ -20,7 +20,7 @@ from closeknit import __version__
 from closeknit.core.certificate import Certificate, ClassSizes, Count, Guarantee, Joint, ValueEstimates, WorstClass, model_form
 from closeknit.core.combined_secrets import least_distance, parts
 from closeknit.core.loss import LossSums, sum_losses, weigh_losses
-from closeknit.core.model import Model, ReleaseModel, Verdict, least_rows
+from closeknit.core.model import Model, Verdict, least_rows
 from closeknit.core.perturbation import estimate_counts
 from closeknit.core.reading import Reading
 from closeknit.core.record import Record
@@ -240,7 +240,7 @@ def _judge_model(reading: Reading, model: Model, private: PrivateContext | None,
     worst: dict[str, Any] = {}
     if of_release := "release" in model.needs:
         originals = private.originals(str(model.column)) if private and private.originals else None
-        verdict = cast(ReleaseModel, model).judge_release(reading, originals)
+        verdict = model.judge_release(reading, originals)
         level = verdict.level
     else:
         verdict = Verdict(bool(model.holds(seen.classes).all()), None, "recomputable")

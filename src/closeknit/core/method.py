@@ -1,12 +1,14 @@
-"""`Method`: decides who stands with whom. Like a model it declares what others need to know of it."""
+"""`Method`: assigns rows to equivalence classes. Like a model it declares what others need to know about it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from threading import Lock
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from closeknit.core.classes import Histogram
+from closeknit.core.combined_secrets import Secret
 from closeknit.core.model import Model, list_models
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Table
@@ -15,13 +17,13 @@ Progress = Callable[[str, float], None]
 
 
 def ignore_progress(what: str, share: float) -> None:
-    """Progress that nobody watches."""
+    """Progress that is not shown."""
 
 
 def share_progress(progress: Progress, parts: int, begin: float) -> list[Progress]:
-    """Progress for each of several parts that are done in threads: told by one at a time, the mean of all their shares.
+    """Progress of several parts that run in threads: each reports in turn, and the mean of all shares is shown.
 
-    `begin`: the share of a part that has told nothing yet.
+    `begin`: the share of a part that has not reported yet.
 
     >>> first, second = share_progress(lambda what, share: print(what, share), 2, begin=0.5)
     >>> first("cutting", 0.75), second("cutting", 1.0)
@@ -31,52 +33,65 @@ def share_progress(progress: Progress, parts: int, begin: float) -> list[Progres
     """
     lock, shares = Lock(), [begin] * parts
 
-    def tell(part: int, what: str, share: float) -> None:
+    def report(part: int, what: str, share: float) -> None:
         with lock:
             shares[part] = share
             progress(what, sum(shares) / parts)
 
-    return [partial(tell, part) for part in range(parts)]
+    return [partial(report, part) for part in range(parts)]
 
 
-class Method(Protocol):
-    """One algorithm. It asks the models through `Classes` and returns an outcome that keeps them, or raises `Unsatisfiable`.
+class Method:
+    """Base class of all algorithms: a subclass is a frozen dataclass with `name` and `run`, and overrides what differs.
 
-    It may declare besides what most do not need: `usual_form`, the form it is made for (else "generalized"), and
-    `guarantees(schema)`, what it guarantees by its own parameters, so that it is judged and certified as if it had been asked
-    for.
-
-    A table may be a part of a larger one: plans are made for the rows that are there (`Table.own`), classes are judged against
-    the table's references. A plan by which a row's class follows from its rank in its bucket says `by_rank`: it needs no parts.
-    One that looks at a clock says `clocked`: run again it may give something else. One whose classes depend on nothing but the
-    quasi-identifiers and the attributes that the guarantees mention says `blind`, and is checked for it.
+    A table may be a part of a larger one: plans are made for its own rows (`Table.count_values`), classes are judged against
+    the table's references.
     """
 
     name: ClassVar[str]
-    serves_both: ClassVar[bool]  # whether a column may be quasi and sensitive at once
-    keeps_persons: ClassVar[bool]  # whether it sees all rows of a person and keeps them together itself
-    plans_for: ClassVar[str]  # the family of guarantee without which it cannot work: "size", "closeness", ...; "any" needs none
-    scale: ClassVar[str]  # how it grows past one machine: "shard", "count", or "plan", which is by shards unless `by_rank`
+    serves_both: ClassVar[bool] = False  # whether a column may be quasi-identifier and sensitive at once
+    keeps_persons: ClassVar[bool] = False  # whether it sees all rows of a person and keeps them together itself
+    needs_bound: ClassVar[str] = ""  # what some guarantee must bound (`Model.bounds`) for it to plan; empty: nothing
+    scale: ClassVar[str] = "shard"  # on Spark: by "shard", by "count", or by a "plan", which is by shards unless `by_rank`
+    blind: ClassVar[bool] = False  # classes depend on quasi-identifiers and attributes of the guarantees alone; checked
+    usual_form: ClassVar[str] = "generalized"  # the form of its outcome where none is requested
+    if TYPE_CHECKING:  # a class attribute or a property, as the method chooses
+
+        @property
+        def by_rank(self) -> bool:
+            """Whether a row's class follows from its rank in its bucket: Spark finds ranks by sorting all rows."""
+
+        @property
+        def clocked(self) -> bool:
+            """Whether a clock decides what it returns, so that a second run may return something else."""
+
+    else:
+        by_rank = clocked = False
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        """The partition of a table under these guarantees."""
+        """The partition of a table under these guarantees, or `Unsatisfiable`."""
+        raise NotImplementedError(f"{type(self).__name__} has no `run`")
+
+    def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Any:
+        """The plan as ranks (`plans.ranks.Ranks`), from histograms over all rows, for a method `by_rank`."""
+        raise NotImplementedError(f"{type(self).__name__} has no `ranks`")
+
+    def guarantees(self, schema: Schema) -> Sequence[Model]:
+        """What it guarantees by its own parameters; judged and certified as if requested."""
+        return ()
 
 
 def deals_by_rank(method: Method, schema: Schema) -> bool:
-    """Whether a row's class follows from its rank in its bucket, in canonical order: Spark finds ranks by sorting all rows.
-
-    `method` declares it by `by_rank`; `schema` may have a person column, whose rows need parts all the same.
-    """
-    return getattr(method, "by_rank", False) and schema.person is None
+    """Whether a method runs by ranks for this schema: rows of one person need parts all the same."""
+    return method.by_rank and schema.person is None
 
 
-def usual_form(method: Method | type[Method]) -> str:
-    """The form that a method's outcome is written in where none is asked for."""
-    return getattr(method, "usual_form", "generalized")
+def can_plan(method: Method | type[Method], models: Iterable[Model]) -> bool:
+    """Whether some guarantee bounds what the method plans for."""
+    return not method.needs_bound or any(model.bounds == method.needs_bound for model in models)
 
 
 def list_guarantees(method: Method, schema: Schema, models: Sequence[Model]) -> list[Model]:
-    """What is asked, and what the method guarantees besides."""
-    brings: Callable[[Schema], Sequence[Model]] | None = getattr(method, "guarantees", None)
+    """The requested guarantees, and those of the method itself."""
     requested = list_models(models)
-    return [*requested, *(model for model in (brings(schema) if brings else ()) if model not in requested)]
+    return [*requested, *(model for model in method.guarantees(schema) if model not in requested)]

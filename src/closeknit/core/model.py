@@ -1,71 +1,53 @@
-"""`Model`: a guarantee about classes, as a frozen value. It declares what others need to know; nobody asks its type."""
+"""`Model`: a privacy guarantee as a frozen value. It declares what others need to know, so no one asks for its type."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.classes import Classes
-from closeknit.core.combined_secrets import Secret
+from closeknit.core.classes import Classes, Histogram
+from closeknit.core.combined_secrets import Secret, render_secret
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
-from closeknit.core.exact import Number
+from closeknit.core.exact import fraction
 from closeknit.core.params import refuse_uncalled
+from closeknit.core.share_limits import Limits
 
 if TYPE_CHECKING:
     from closeknit.core.reading import Reading
 
+ABOUT_VALUES = frozenset({"generalized", "bucketized", "sliced", "multiset", "permuted"})  # forms that show sensitive values
 
-class Model(Protocol):
-    """One guarantee. `levels` and `holds` give one entry per class and look at nothing but `Classes`."""
 
-    name: ClassVar[str]  # as a recipe writes it: "t_closeness"
-    # of: "sizes", "histograms", "persons" (counted in persons where there are any), "release" (judged as a `ReleaseModel`)
-    needs: ClassVar[frozenset[str]]
-    monotone: ClassVar[bool]  # merging two classes that hold gives one that holds
-    family: ClassVar[str]  # "size", "diversity", "closeness", "likeness" or "disclosure": what a method may plan for
-    forms: ClassVar[frozenset[str]]  # the forms in which the guarantee has a meaning
+@dataclass(frozen=True)
+class Parameter:
+    """The limit of a guarantee, so that `frontier`, the page and the checks can vary it.
 
-    @property
-    def least_size(self) -> int:
-        """Rows that the guarantee asks of every class; 0 where it does not speak of sizes."""
+    Args:
+        name: The model's field that holds the limit.
+        grid: Usual values, ascending; the first is also the page's proposal.
+        least: The least value that means something.
+        most: The largest value that means something; None: what the whole table reaches as one class.
+        whole: Whether it is a whole number.
+        rank: Of several guarantees `frontier` varies the one with the lowest rank.
+    """
 
-    @property
-    def column(self) -> Secret | None:
-        """The secret it speaks of: a column, or several as one (closeness only); None where it speaks of the rows alone."""
-
-    @property
-    def higher_is_safer(self) -> bool:
-        """Whether the worst class is the one with the lowest level."""
-
-    @property
-    def requested(self) -> str:
-        """The limit in the certificate's words: `>= 6`, `<= 0.2`."""
-
-    def describe(self, domain: Domain | None) -> str:
-        """The guarantee in one line, with everything that gives it its meaning (such as the ground distance used)."""
-
-    def refuse(self, classes: Classes) -> None:
-        """Raise `BadInput` where the guarantee has no meaning for this column (an ordered distance on missing values)."""
-
-    def levels(self, classes: Classes) -> NDArray[np.float64]:
-        """What each class reaches."""
-
-    def holds(self, classes: Classes) -> NDArray[np.bool_]:
-        """Whether each class keeps the guarantee, decided exactly."""
-
-    def exact_level(self, classes: Classes, index: int) -> Fraction | None:
-        """The level of one class as a rational, where it is one."""
+    name: str
+    grid: tuple[float, ...] = ()
+    least: float = 0
+    most: float | None = None
+    whole: bool = False
+    rank: int = 50
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a guarantee about a whole release, and who can tell."""
+    """Whether a whole release meets a guarantee, and who can check it."""
 
     held: bool
     level: float | None  # None where there is no bound
@@ -74,18 +56,137 @@ class Verdict:
     why: str | None = None  # where it cannot be checked
 
 
-class ReleaseModel(Model, Protocol):
-    """A guarantee about the whole release: it is met where `holds` is true of all classes, so methods may ask that."""
+class Model:
+    """Base class of all guarantees: a subclass is a frozen dataclass, and overrides what differs from the defaults.
+
+    A subclass must have `name`, `column`, `parameter`, and `exact_level`, or `levels` and `holds`. `column` is a field, or
+    `None` as a class attribute where the guarantee is about the rows alone. `levels` and `holds` return one entry per class
+    and read nothing but `Classes`.
+    """
+
+    name: ClassVar[str]  # as a recipe writes it: "t_closeness"
+    parameter: ClassVar[Parameter]
+    # whether it compares a class with the distribution of all rows: a stream without windows has none
+    compares: ClassVar[bool] = False
+    # the part of `Limits` that a method can plan for: "distance", "growth", or "size" (at least `least_size` persons, no more)
+    bounds: ClassVar[str] = ""
+    joins: ClassVar[bool] = False  # whether `column` may be several columns that count as one
+    if TYPE_CHECKING:  # a class attribute, a field or a property, as the model chooses
+
+        @property
+        def needs(self) -> frozenset[str]:
+            """What it reads: "sizes", "histograms", "values" (which value is which, not just how often each occurs), "persons"
+            (counted where there are any), "release" (judged by `judge_release`)."""
+
+        @property
+        def monotone(self) -> bool:
+            """Whether two classes that meet it always merge into one that does."""
+
+        @property
+        def merges_persons(self) -> bool:
+            """Whether that is true as well if a person has rows in both classes."""
+
+        @property
+        def forms(self) -> frozenset[str]:
+            """The forms in which the guarantee means something."""
+
+        @property
+        def column(self) -> Secret | None:
+            """The sensitive attribute, or several as one; None where it is about the rows alone."""
+
+        @property
+        def higher_is_safer(self) -> bool:
+            """Whether the worst class is the one with the lowest level."""
+
+        @property
+        def least_size(self) -> int:
+            """Persons that every class needs; 0 where sizes do not matter."""
+
+        @property
+        def least_values(self) -> int:
+            """Different values that every class needs; 0 where this does not matter."""
+
+        @property
+        def ground(self) -> str | None:
+            """The ground distance that it names; None follows the kind of the column."""
+
+        @property
+        def why_attested(self) -> str | None:
+            """Why only the data owner can check it; None where others can."""
+
+    else:
+        needs, forms = frozenset({"histograms", "values"}), ABOUT_VALUES
+        monotone = merges_persons = higher_is_safer = False
+        least_size = least_values = 0
+        ground = why_attested = None
+
+    @property
+    def origin(self) -> Model:
+        """The guarantee as requested; a guarantee derived from another one returns that."""
+        return self
+
+    @property
+    def limit_field(self) -> str:
+        """The field that `levels` are compared with."""
+        return self.parameter.name
+
+    @property
+    def requested(self) -> str:
+        """The limit as a certificate writes it: `>= 6`, `<= 0.2`."""
+        return f"{'>=' if self.higher_is_safer else '<='} {getattr(self, self.limit_field)}"
+
+    def describe(self, domain: Domain | None) -> str:
+        """The guarantee in one line, with everything that gives it its meaning (such as the ground distance)."""
+        of = f" of {render_secret(self.column)}" if self.column else ""
+        return f"{self.name}{of}, {self.parameter.name} = {getattr(self, self.parameter.name)}"
+
+    def explain(self, class_word: str, persons: bool) -> str:
+        """A sentence for laymen. `class_word`: how the form calls a class; `persons`: whether persons count, not rows."""
+        return self.describe(None)
+
+    def refuse(self, classes: Classes) -> None:
+        """Raise `BadInput` where the guarantee means nothing for this column (an ordered distance on missing values)."""
+
+    def levels(self, classes: Classes) -> NDArray[np.float64]:
+        """What each class measures: by default its exact level."""
+        return np.array([float(self._exact(classes, i)) for i in range(len(classes))])
+
+    def holds(self, classes: Classes) -> NDArray[np.bool_]:
+        """Whether each class meets the guarantee, decided exactly: by default its exact level against the limit."""
+        limit, sign = fraction(self.limit_field, getattr(self, self.limit_field)), -1 if self.higher_is_safer else 1
+        return np.array([sign * self._exact(classes, i) <= sign * limit for i in range(len(classes))], dtype=bool)
+
+    def _exact(self, classes: Classes, index: int) -> Fraction:
+        if (level := self.exact_level(classes, index)) is None:
+            raise NotImplementedError(f"{type(self).__name__} needs `exact_level`, or `levels` and `holds`")
+        return level
+
+    def exact_level(self, classes: Classes, index: int) -> Fraction | None:
+        """The level of one class as a rational, where it is one."""
+        return None
+
+    def limits(self, reference: Histogram) -> Limits | None:
+        """The guarantee as limits on shares; None where it has no such form, and `holds` alone decides.
+
+        `reference` counts the values of the column in the whole table.
+        """
+        return None
+
+    def idle(self, singles: Histogram) -> list[str]:
+        """Remarks on a limit that has no effect; `singles` has a class for each value that occurs."""
+        return []
 
     def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
-        """The guarantee measured on what was written.
+        """The guarantee measured on what was written, for a model that needs "release".
 
-        `originals`, known at home alone: what may be known of each published row, in the codes of `reading.slices`.
+        It is met where `holds` is true of all classes, so methods may ask that. `originals` is private: what may be known of
+        each published row, in the codes of `reading.slices`.
         """
+        raise NotImplementedError(f"{type(self).__name__} has no `judge_release`")
 
 
 def list_models(models: object) -> list[Model]:
-    """What was asked for, as a list; a guarantee that stands alone, or something else in its place, is refused.
+    """The requested guarantees as a list; a single guarantee, or anything else, is refused.
 
     >>> list_models("k_anonymity")
     Traceback (most recent call last):
@@ -94,48 +195,24 @@ def list_models(models: object) -> list[Model]:
     found: list[Any] = list(models) if isinstance(models, Iterable) and not isinstance(models, str | Mapping) else [None]
     for model in found:
         refuse_uncalled("model", model)
-    if not all(hasattr(model, "holds") for model in found):
+    if not all(isinstance(model, Model) for model in found):
         raise BadInput(f"models={models!r} is no list of guarantees", right="write [KAnonymity(6)], even for one")
     return found
 
 
 def joints(models: Iterable[Model]) -> tuple[tuple[str, ...], ...]:
-    """The secrets that these guarantees count as one: what a table or a form has to count beside each alone."""
+    """The sensitive attributes that these guarantees count as one, in addition to each by itself."""
     return tuple(dict.fromkeys(model.column for model in models if isinstance(model.column, tuple)))
 
 
 def merging_holds(model: Model, splits_persons: bool) -> bool:
-    """Whether two classes that hold make one that holds, also where a person may stand in both and is counted once.
+    """Whether two classes that meet a guarantee merge into one that does, also where a person is in both and counts once.
 
-    Two persons with different values make a diverse class; joined to one in which they have each other's, both have both.
+    Two persons with different values make a diverse class; merged with one in which they have each other's, both have both.
     """
     return model.monotone and not (splits_persons and model.column is not None and "persons" in model.needs)
 
 
 def least_rows(models: Iterable[Model]) -> int:
-    """k: rows that some guarantee asks of every class; 0 where none speaks of sizes."""
+    """k: rows that some guarantee asks of every class; 0 where sizes do not matter."""
     return max((model.least_size for model in models), default=0)
-
-
-class Closeness(Model, Protocol):
-    """What the family "closeness" has beside: a limit on a distance to the reference."""
-
-    @property
-    def t(self) -> Number:
-        """The limit."""
-
-    @property
-    def distance(self) -> str | None:
-        """The ground distance; None follows the kind of the column."""
-
-
-class Likeness(Model, Protocol):
-    """What the family "likeness" has beside: a limit on the relative gain of every value."""
-
-    @property
-    def beta(self) -> Number:
-        """The limit."""
-
-    @property
-    def kind(self) -> str:
-        """Of which values and how the gain is counted."""

@@ -1,8 +1,7 @@
-"""`Table`: coded microdata in canonical row order; `Partition`: its equivalence classes; `Form`: how they are written."""
+"""`Table`: coded microdata in canonical row order; `Partition`, `Outcome`: its classes; `Form`: how they are written."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +17,7 @@ from closeknit.core.row_sorting import Coded, row_order, tie_order
 from closeknit.core.tree import Int32
 
 if TYPE_CHECKING:
+    from closeknit.core.model import Model
     from closeknit.core.reading import Persons, Reading
     from closeknit.core.schema import Schema
 
@@ -199,67 +199,76 @@ class WrittenTable:
         return rows
 
 
-class Form(ABC):
-    """Base class of forms: how a partition is written and read back. Only `write` and `read` have no default."""
+class Form:
+    """Base class of all forms: how a partition is written down.
+
+    A subclass is a frozen dataclass with `name`, `write` and `read`, and overrides what differs. The certificate is computed
+    from what `read` finds in the written cells.
+    """
 
     name: ClassVar[str]
+    like: ClassVar[str] = ""  # a form in which guarantees mean the same: models list the forms that they know
+    if TYPE_CHECKING:  # a class attribute, a field or a property, as the form chooses
 
-    @property
-    def added(self) -> tuple[str, ...]:
-        """Columns that the table does not have, such as the number of a bucket."""
-        return ()
+        @property
+        def added(self) -> tuple[str, ...]:
+            """Columns that the table does not have: the number of a bucket."""
 
-    @property
-    def advice(self) -> str | None:
-        """A warning for those who open the files without the documentation."""
-        return None
+        @property
+        def advice(self) -> str | None:
+            """What a reader must know who opens the files without having read anything."""
 
-    @property
-    def fallbacks(self) -> tuple[Form, ...]:
-        """Forms that disclose less and less of suppressed rows, to try if the release does not meet a guarantee."""
-        return ()
+        @property
+        def suppressed(self) -> str:
+            """What is written of suppressed rows: "removed", "starred" or "hidden"; empty where the form has no choice."""
+
+        @property
+        def snap(self) -> bool:
+            """Whether the ends of ranges are moved to the column's step."""
+
+        @property
+        def levels(self) -> Mapping[str, int | str] | None:
+            """Levels to which columns are written coarser."""
+
+        @property
+        def fallbacks(self) -> Sequence[Form]:
+            """Forms that show less of suppressed rows, tried in turn where this one does not meet the guarantees."""
+
+    else:
+        added, advice, suppressed, snap, levels, fallbacks = (), None, "", False, None, ()
+
+    def serves(self, model: Model) -> bool:
+        """Whether a guarantee means something in this form."""
+        return not model.forms.isdisjoint((self.name, self.like))
 
     def before(self, table: Table, seed: int) -> Table:
-        """The table as the method may see it: what a form does to values it does before the method runs."""
+        """The table as a method may see it: what a form does to sensitive values it does first."""
         return table
 
-    @abstractmethod
-    def write(self, table: Table, partition: Partition, seed: int = 0) -> WrittenTable:
-        """The written cells, in an order that depends on these cells alone.
+    def write(self, table: Table, partition: Partition, seed: int) -> WrittenTable:
+        """The written cells, in an order that these cells alone give; only a form that perturbs uses the seed."""
+        raise NotImplementedError(f"{type(self).__name__} has no `write`")
 
-        Args:
-            table: the table.
-            partition: its classes.
-            seed: private seed, for forms that perturb values.
-        """
-
-    @abstractmethod
     def read(
         self, columns: Columns, schema: Schema, persons: Persons | None = None, joints: Sequence[tuple[str, ...]] = ()
     ) -> Reading:
-        """The equivalence classes that an adversary finds in the written cells.
-
-        Args:
-            columns: the written cells.
-            schema: the published schema.
-            persons: per column, the person of each written cell; private.
-            joints: combinations of sensitive attributes to count, too.
-        """
+        """The classes that an adversary finds in the written cells; `joints`: attributes to be counted as one, too."""
+        raise NotImplementedError(f"{type(self).__name__} has no `read`")
 
     def notes(self, schema: Schema) -> list[str]:
-        """What a reader of the certificate must know about such cells, from the published schema alone."""
+        """What a reader of the certificate has to know about such cells, from what a certificate publishes of a schema."""
         return []
 
     def parts(self, columns: Columns, schema: Schema) -> dict[str, Columns]:
-        """Further files with parts of the written table, by the beginning of their names."""
+        """Files with the same content as the written table, part by part, by the beginning of their names."""
         return {}
 
     def disorder(self, columns: Columns, schema: Schema) -> list[str]:
-        """Findings on an order of rows that could reveal what the form separates; such a release does not pass an audit."""
+        """Sentences on an order of rows that could reveal what the form separates; such a release does not pass an audit."""
         return []
 
     def list_unsorted(self, columns: Columns, schema: Schema) -> list[str]:
-        """Findings on rows that are not in the order in which the form writes them; an order can carry information."""
+        """Sentences on rows that are not in the order in which the form writes them; an order can carry information."""
         return []
 
 

@@ -98,8 +98,8 @@ def vacuity_notes(models: Sequence[Model], classes_of: Callable[[Model], Classes
             if not allowed:
                 raise found.refusal()
             notes.append(vacuous_note(found.text))
-        elif found is not None and (remark := getattr(model, "idle", None)) is not None:
-            notes += [f"{found.text}: {said}" for said in remark(found.singles)]
+        elif found is not None:
+            notes += [f"{found.text}: {remark}" for remark in model.idle(found.singles)]
     return notes
 
 

@@ -1,4 +1,4 @@
-"""`Fill`: which rows of each bucket stand together, once a plan has said how many of each.
+"""`Fill`: which rows of each bucket are together, once a plan has said how many of each.
 
 Fills differ in their search and share the contract: class j gets exactly `allotments[j, i]` rows of bucket i, so whatever the
 plan guaranteed holds with any of them.

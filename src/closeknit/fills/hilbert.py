@@ -3,8 +3,9 @@
 Source: the thesis on SABRE and BUREL, sec. 3.4; the seed is drawn among the free rows of a bucket that the class takes from, so
 that it is one of its rows. Rows that are taken are passed over by union-find. O(n log n + classes * buckets * log n).
 
-`seeds`: "random" (default) loses least, and its last classes, which take what is left, about twice the mean; with "farthest"
-(from the mean of all free rows) the last classes lose less than the mean, but all together more; "hilbert" is the `sweep` fill.
+`seeds`: "random" (default) has the least loss, and its last classes, which take what is left, about twice the mean; with
+"farthest" (from the mean of all free rows) the last classes lose less than the mean, but all together more; "hilbert" is the
+`sweep` fill.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from closeknit.kernels.geometry.sorted_buckets import curve, sort_buckets
 
 @dataclass(frozen=True)
 class Hilbert:
-    """Neighbours along the curve stand together.
+    """Neighbours along the curve are together.
 
     >>> from closeknit.kernels.geometry.boxes import flat_scales
     >>> quasi, points = np.array([[0], [4], [1], [3]], np.int32), np.array([[0.0], [1.0], [0.25], [0.75]])

@@ -8,9 +8,9 @@ Different from the source:
   to the seed; `"euclid"` takes the rows nearest to the seed on unit axes, as printed, and loses 12 to 50 % more;
 - trees of boxes per bucket instead of a scan of all rows per class: about n log n instead of classes * n.
 
-`seeds`: "random" (default) loses least. The classes filled last take what is left, which a plan makes unavoidable wherever
-buckets are spread unequally: they lose up to three times the mean. "farthest" (from the mean of all free rows) works from the
-outside inwards: even classes, 5 to 17 % more loss in all. "hilbert" follows the curve: uneven, and 10 to 19 % more.
+`seeds`: "random" (default) has the least loss. The classes filled last take what is left, which a plan makes unavoidable
+wherever buckets are spread unequally: they lose up to three times the mean. "farthest" (from the mean of all free rows) works
+from the outside inwards: even classes, 5 to 17 % more loss in all. "hilbert" follows the curve: uneven, and 10 to 19 % more.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from closeknit.kernels.geometry.sorted_buckets import curve, sort_buckets
 
 @dataclass(frozen=True)
 class Knn:
-    """Nearest rows stand together.
+    """Nearest rows are together.
 
     >>> from closeknit.kernels.geometry.boxes import flat_scales
     >>> quasi, points = np.array([[0], [4], [1], [3]], np.int32), np.array([[0.0], [1.0], [0.25], [0.75]])

@@ -1,6 +1,6 @@
 """Buckets that each hold as many different values of every column group as can be: so that fakes fit into many of them.
 
-A sliced release hides who is in the table behind the tuples that its buckets admit beside the originals. A tuple cannot fit
+A sliced release hides who is in the table behind the tuples that its buckets admit next to the originals. A tuple cannot fit
 into more buckets than its rarest value has rows; random buckets stay far below that, since equal values meet in one bucket by
 chance. Here rows are sorted by their values, the widest column group first, and dealt out in turn, so that each bucket is a
 systematic sample; then two rows of different buckets change places wherever the product of all numbers of different values of

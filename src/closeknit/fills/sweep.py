@@ -1,7 +1,7 @@
 """`sweep`: class j takes the next rows of every bucket in Hilbert order.
 
 A row's class follows from its rank in its own bucket and the plan alone, so buckets may lie on different machines and no
-machine sees the whole. Classes stand at the same relative place of every bucket: no leftovers, but where a bucket's rows are
+machine sees the whole. Classes are at the same relative place of every bucket: no leftovers, but where a bucket's rows are
 spread otherwise than the others' the places drift apart, which makes it the fill that loses most. Seeds in the order of the
 curve would lead the `hilbert` fill to the very same classes. O(n log n).
 """
@@ -20,7 +20,7 @@ from closeknit.kernels.geometry.sorted_buckets import by_rank, curve, sort_bucke
 
 @dataclass(frozen=True)
 class Sweep:
-    """Equal ranks stand together.
+    """Equal ranks are together.
 
     >>> from closeknit.kernels.geometry.boxes import flat_scales
     >>> quasi, points = np.array([[0], [4], [1], [3]], np.int32), np.array([[0.0], [1.0], [0.25], [0.75]])

@@ -1,4 +1,4 @@
-"""One file per algorithm; each decides who stands with whom."""
+"""One file per algorithm; each assigns rows to equivalence classes."""
 
 from closeknit.core.method import Method
 from closeknit.methods.anatomy import Anatomy

@@ -1,20 +1,21 @@
-"""Anatomy: groups in which no value of a secret is more frequent than 1/l, as many as there can be, quasi-identifiers exact.
+"""Anatomy: groups in which no value of a sensitive attribute is more frequent than 1/l, as many as there can be,
+quasi-identifiers exact.
 
-Guarantees. In every group each value of the secret stands in at most 1/l of the rows (frequency l-diversity): whoever knows a
-person's group knows each value with probability 1/l at most. That can be kept iff the most frequent value stands in at most n/l
-of n rows. With `L = ceil(l)` there are `floor(n/L)` groups with all values different, or, for an l that is not whole, the most
-that the most frequent value leaves room for.
+Guarantees. In every group each value of the sensitive attribute occurs in at most 1/l of the rows (frequency l-diversity):
+whoever knows a person's group knows each value with probability 1/l at most. That can be kept iff the most frequent value
+occurs in at most n/l of n rows. With `L = ceil(l)` there are `floor(n/L)` groups with all values different, or, for an l that
+is not whole, the most that the most frequent value leaves room for.
 
 Source: the Anatomy paper, sec. 4 and 5; in the dissertation on methods to achieve t-closeness, ch. 2, as anatomization.
 
 Different from the source:
-- a group takes the rows z, z + e, z + 2e, ... of a stack in which equal secrets stand together, e being the number of groups:
-  a value of at most e rows never comes twice. The source takes rows from the L most frequent values, one group after the other,
-  and places what is left over at last; both make as many groups;
+- a group takes the rows z, z + e, z + 2e, ... of a stack in which equal sensitive values are together, e being the number of
+  groups: a value of at most e rows never comes twice. The source takes rows from the L most frequent values, one group after
+  the other, and places what is left over at last; both make as many groups;
 - `rows="near"` (default): which row of a round of e goes to which group is decided by the quasi-identifiers, then rows are
   exchanged between groups while these become narrower and no value too frequent. A question about quasi-identifiers and the
   secret is answered from the histograms of the groups it touches; narrow ones are seldom touched in part. `"random"` draws
-  rows as the source does: then the groups tell nothing about who has what but their histograms;
+  rows as the source does: then the groups reveal nothing about who has what but their histograms;
 - values are the known ones, look-alike values as one; a row without a value joins the group of a near row;
 - l need not be whole. For l = 2.5 and a value in 40 % of the rows groups of three do not suffice: some have five, and it twice.
 
@@ -30,7 +31,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.exact import Number
 from closeknit.core.geometry import points, scales
-from closeknit.core.method import Progress
+from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice, number
 from closeknit.core.schema import Schema
@@ -57,8 +57,13 @@ Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Anatomy:
-    """Groups for frequency l-diversity of one secret: of `column`, or of the schema's first.
+class Anatomy(Method):
+    """Groups for frequency l-diversity of one sensitive attribute: of `column`, or of the schema's first.
+
+    Args:
+        l: No value has a share above 1/l in a group.
+        column: The sensitive attribute; None takes the schema's first.
+        rows: "near" for groups of near quasi-identifiers, "random" as in the source.
 
     >>> import closeknit as ck
     >>> release = ck.anonymize(ck.datasets.hospital(300), ck.datasets.hospital_schema(), [], Anatomy(l=3))
@@ -66,12 +71,9 @@ class Anatomy:
     (True, 100)
     """
 
-    name: ClassVar[str] = "anatomy"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "any"
-    scale: ClassVar[str] = "plan"
-    usual_form: ClassVar[str] = "bucketized"
+    name = "anatomy"
+    scale = "plan"
+    usual_form = "bucketized"
 
     l: Number = 2
     column: str | None = None
@@ -84,7 +86,7 @@ class Anatomy:
             raise BadInput(f"column={self.column!r} is no name", right="column must be the name of a sensitive column")
 
     def guarantees(self, schema: Schema) -> tuple[Model, ...]:
-        """What it guarantees itself, beside what was asked."""
+        """What it guarantees itself, in addition to what is requested."""
         return (LDiversity(self._secret(schema), self.l, "frequency"),)
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
@@ -131,7 +133,7 @@ class Anatomy:
     def _secret(self, schema: Schema) -> str:
         known = tuple(schema.sensitive)
         if not known or (self.column is not None and self.column not in known):
-            what = "anatomy needs a secret to keep apart" if self.column is None else "is not sensitive"
+            what = "anatomy needs a sensitive column to keep apart" if self.column is None else "is not sensitive"
             raise BadInput(what, column=self.column, right=suggest_name(self.column, known))
         return self.column or known[0]
 
@@ -157,7 +159,7 @@ class Anatomy:
 
 
 def _too_frequent(guarantee: Model, most: int, n: int) -> Unsatisfiable:
-    measured = f"the most frequent value stands in {most:,} of {n:,} rows, so no groups reach more than {n / most:.6g}"
+    measured = f"the most frequent value occurs in {most:,} of {n:,} rows, so no groups reach more than {n / most:.6g}"
     return Unsatisfiable(guarantee.describe(None), measured, "ask for a smaller l, or make values coarser")
 
 

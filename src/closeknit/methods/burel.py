@@ -1,4 +1,4 @@
-"""BUREL: secrets of like frequency share buckets, and every class takes so few of each that no secret becomes too likely.
+"""BUREL: values of similar frequency share buckets, and every class takes so few of each that none becomes too likely.
 
 Guarantees. DPpartition joins values, ascending by frequency, into the fewest buckets whose whole frequency stays below the cap
 `f(p)` of their rarest value (`f(p) = p(1 + min(beta, -ln p))` for enhanced beta-likeness, `p(1 + beta)` for basic). biSplit
@@ -11,10 +11,10 @@ Different from the source:
 - values may join a bucket at equality (`<=`; with the printed `<` its own Example 4.1 needs 6 buckets instead of 3);
 - k is a condition of biSplit;
 - `slack=True` (default) also plans for larger nominal betas, and with buckets finer than beta needs; and for 0, which is one
-  class of all rows and leaves all to the cuts in the end (Mondrian); every outcome is measured and repaired, and the one that
-  loses least is taken;
+  class of all rows and leaves everything to the cuts in the end (Mondrian); every outcome is measured and repaired, and the
+  one that has the least loss is taken;
 - `polish=True` (default) exchanges rows of one bucket between classes while the loss falls;
-- in the end classes are always cut further where the actual rows of both halves keep every guarantee.
+- in the end classes are always cut further where the actual rows of both halves meet every guarantee.
 
 Semantic and range beta-likeness (sec. 4.3.4) are planned as enhanced ones; classes that break the extension are merged with the
 neighbour whose joint loss grows least, both sides counted. Cost: planning takes milliseconds; a fill is O(n log n).
@@ -22,29 +22,27 @@ neighbour whose joint loss grows least, both sides counted. Cost: planning takes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, cast
 
 from closeknit.core.classes import Histogram
-from closeknit.core.combined_secrets import Secret
-from closeknit.core.method import Progress
-from closeknit.core.model import Likeness, Model, least_rows
-from closeknit.core.params import choice, number
-from closeknit.core.schema import Schema
-from closeknit.core.table import Outcome, Table
-from closeknit.fills.fill import REGISTRY as FILLS
-from closeknit.methods.plan_search import GAMMAS, choose_target, fill_plans, largest
+from closeknit.core.model import Model
+from closeknit.methods.plan_search import GAMMAS, PlannedMethod, largest, limits_of
 from closeknit.plans import Plan, burel_plan
-from closeknit.plans.ranks import Ranks
 
 NOMINAL = (Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3), Fraction(5))  # times beta
 
 
 @dataclass(frozen=True)
-class Burel:
-    """Planned for beta-likeness of one secret.
+class Burel(PlannedMethod):
+    """Planned for beta-likeness of one sensitive attribute.
+
+    Args:
+        fill: How rows are picked: "hilbert", "knn" or "sweep".
+        polish: Whether rows of one bucket are exchanged between classes afterwards while the loss falls.
+        slack: Whether looser thresholds and finer buckets are tried as well.
+        column: The sensitive attribute to plan for; None takes the first with a guarantee that the plan serves.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -52,45 +50,19 @@ class Burel:
     True
     """
 
-    name: ClassVar[str] = "burel"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "likeness"
-    scale: ClassVar[str] = "plan"
+    name = "burel"
+    needs_bound = "growth"
 
     fill: str = "hilbert"
     polish: bool = True
     slack: bool = True
     column: str | None = None
 
-    def __post_init__(self) -> None:
-        choice("fill", self.fill, tuple(FILLS))
-        choice("polish", self.polish, (True, False))
-        choice("slack", self.slack, (True, False))
-
-    def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        """Plan, fill, judge."""
-        model, column = choose_target(self, models, self.column)
-        k = max(least_rows(models), 1)
-        plans = self._plans(table.count_values(column), cast(Likeness, model), k)
-        codes = table.secret(column)[0]
-        return Outcome(fill_plans(table, models, codes, plans, self.fill, self.polish, seed, progress, whole=self.slack))
-
-    @property
-    def by_rank(self) -> bool:
-        """Whether a row's class follows from its rank in its bucket."""
-        return self.fill == "sweep" and not (self.polish or self.slack)
-
-    def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
-        """The plan as ranks, for rows that no machine sees whole."""
-        model, column = choose_target(self, models, self.column)
-        plan = next(self._plans(own(column), cast(Likeness, model), max(least_rows(models), 1)))
-        return Ranks.of_plan(column, plan)
-
-    def _plans(self, secret: Histogram, model: Likeness, k: int) -> Iterator[Plan]:
+    def plans(self, secret: Histogram, model: Model, k: int) -> Iterator[Plan]:
         """The plan for beta; with slack also, for each nominal beta, the one with most classes over all gammas."""
-        beta = number("beta", model.beta)
-        kind = "basic" if model.kind == "basic" else "enhanced"
+        growth = limits_of(model, secret).growth
+        assert growth is not None
+        beta, kind = growth.most, "enhanced" if growth.bounded else "basic"
         yield burel_plan(secret, secret.domain, beta, k, kind)
         for factor in reversed(NOMINAL) if self.slack else ():
             yield largest(burel_plan(secret, secret.domain, factor * beta, k, kind, gamma=gamma) for gamma in GAMMAS)

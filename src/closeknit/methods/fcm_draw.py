@@ -1,8 +1,8 @@
-"""FcmDraw: rows are clustered by their secrets into groups of one size; every class draws rows from each of them.
+"""FcmDraw: rows are clustered by their sensitive values into groups of one size; every class draws rows from each of them.
 
-Guarantees. There are at most floor(n/k) classes and their sizes differ by one at most, so each has k rows; its secrets are
-spread as those of the table are. Classes that still break a guarantee are merged until every union, judged anew, keeps all of
-them.
+Guarantees. There are at most floor(n/k) classes and their sizes differ by one at most, so each has k rows; its sensitive
+values are spread as those of the table are. Classes that still do not meet a guarantee are merged until every union, judged
+again, meets all of them.
 
 Source: the paper on multiple sensitive attributes, sec. 4.1, algorithm 1, pseudocodes 1 and 2.
 
@@ -10,26 +10,26 @@ Different from the source:
 - every row is placed for any sizes of the groups (as printed, a group gives two rows to a class at most: of groups of 2 and 5
   one row is lost, and an empty group loses the table);
 - a union is judged again (as printed every class is checked once, and the union of two may break t);
-- trees stand in an isometric embedding, each secret with variance 1, so that means exist; merging looks at the boxes of
-  classes, not at nodes of a tree, between which the source has no distance;
+- trees are in an isometric embedding, each sensitive attribute with variance 1, so that means exist; merging looks at the
+  boxes of classes, not at nodes of a tree, between which the source has no distance;
 - groups of exactly one size: fuzzy c-means gives "approximately" equal ones; a crisp step follows;
-- rows that agree in all secrets are grouped as one point; which of them goes where is free, and they are dealt far apart;
+- rows that agree in all sensitive attributes are grouped as one point; which of them goes where is free, and they are dealt
+  far apart;
 - the source has k groups; `groups=None` also tries 4k, 2k, k/2 and k/4, each adjusted to the number of rows as k is. More help
   a strict t, fewer a loose one: a class then draws several rows of a group, and k holds as before;
 - what a group has left over is dealt on from class to class, so that the first class does not get it all;
 - seeds come from the seed of the run; k counts persons; and `polish` and the last cut as in `Sabre`.
 
-Fuzzy c-means costs O(combinations of secrets * groups^2) a round; `grouping="auto"` takes balanced assignment where that is
-more than 2^25 for the number of groups in question. A fill is about O(n log n).
+Fuzzy c-means costs O(combinations of sensitive values * groups^2) a round; `grouping="auto"` takes balanced assignment where
+that is more than 2^25 for the number of groups in question. A fill is about O(n log n).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-from closeknit.core.method import Progress
+from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Table
@@ -39,8 +39,14 @@ from closeknit.plans.groups import Cells
 
 
 @dataclass(frozen=True)
-class FcmDraw:
-    """For guarantees on several secrets at once.
+class FcmDraw(Method):
+    """For guarantees on several sensitive attributes at once.
+
+    Args:
+        grouping: "fuzzy", "balanced", or "auto", which takes balanced where fuzzy c-means costs too much.
+        groups: How many groups; None tries several numbers around k.
+        fill: How rows are picked: "hilbert", "knn" or "sweep".
+        polish: Whether rows of one bucket are exchanged between classes afterwards while the loss falls.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -49,11 +55,8 @@ class FcmDraw:
     True
     """
 
-    name: ClassVar[str] = "fcm_draw"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "size"
-    scale: ClassVar[str] = "shard"
+    name = "fcm_draw"
+    needs_bound = "size"
 
     grouping: str = "auto"
     groups: int | None = None
@@ -70,7 +73,7 @@ class FcmDraw:
         cells = Cells.of(table, choose_secrets(table, models))
         ways = [VARIANTS[choose_variant(cells, c, self.grouping)] for c in counts]
         notes = [
-            f"{self.name}: {len(cells):,} combinations of secrets, {c:,} groups by {way}"
+            f"{self.name}: {len(cells):,} combinations of sensitive values, {c:,} groups by {way}"
             for c, way in zip(counts, ways, strict=True)
         ]
         return draw_classes(

@@ -1,24 +1,27 @@
-"""Fragmentation: the space of several secrets is cut into boxes, and every class takes its share of each box.
+"""Fragmentation: the space of several sensitive attributes is cut into boxes, and every class takes its share of each box.
 
-Guarantees. With limits t_1 .. t_s for s secrets, boxes are cut until any class that takes fair shares of all of them is within
-every t_i, whichever rows it takes (`plans/fragments`). Then the boxes are dealt to as many classes of at least k rows as keep
-every t_i although shares are rounded (`plans/fragment_sizes`). A fill picks the rows by their quasi-identifiers.
+Guarantees. With limits t_1 .. t_s for s sensitive attributes, boxes are cut until any class that takes fair shares of all of
+them is within every t_i, whichever rows it takes (`plans/fragments`). Then the boxes are dealt to as many classes of at least
+k rows as keep every t_i although shares are rounded (`plans/fragment_sizes`). A fill picks the rows by their
+quasi-identifiers.
 
 Source: the dissertation on methods to achieve t-closeness, ch. 4.
 
 Different from the source:
-- `bound="best"` (default) takes for each secret the smaller one of two bounds, per cut (never raised by a split) and
-  grouped (never above the printed one); `"printed"` sums up Delta over fragments;
+- `bound="best"` (default) takes for each sensitive attribute the smaller one of two bounds, per cut (never raised by a split)
+  and grouped (never above the printed one); `"printed"` sums up Delta over fragments;
 - `sizing="deal"` (default) deals floor or ceil of each fragment, `"halve"` halves the fragments as SABRE does, `"gcd"` is the
   printed greatest common divisor, with the k that it lacks: for nearly every table it ends in one class;
-- secrets need not be numbers: a tree is cut in the order of its leaves, with a bound of its own; "equal" is a flat tree;
+- sensitive attributes need not be numbers: a tree is cut in the order of its leaves, with a bound of its own; "equal" is a
+  flat tree;
 - `slack=True` (default) also tries looser thresholds, up to eight times t (bounds of trees are far from tight), and finer
-  fragments. Every outcome is measured, repaired by merging where a class breaks a guarantee, and what loses least is taken;
-- classes are polished and, in the end, cut further where the actual rows of both halves keep every guarantee.
+  fragments. Every outcome is measured, repaired by merging where a class does not meet a guarantee, and what has the least
+  loss is taken;
+- classes are polished and, in the end, cut further where the actual rows of both halves meet every guarantee.
 
-One guarantee of closeness each is planned for, for `columns` or all secrets that have one; all other guarantees are measured
-and repaired. Where the search for fragments reaches its limits (see `plans/fragments`) before its bounds are met, fragments
-are sized for their shares alone. Cost: the plan depends on the cells that occur, a fill is O(n log n).
+One guarantee of closeness each is planned for, for `columns` or all sensitive attributes that have one; all other guarantees
+are measured and repaired. Where the search for fragments reaches its limits (see `plans/fragments`) before its bounds are
+met, fragments are sized for their shares alone. Cost: the plan depends on the cells that occur, a fill is O(n log n).
 """
 
 from __future__ import annotations
@@ -26,18 +29,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, cast
 
-from closeknit.core.combined_secrets import Secret
 from closeknit.core.errors import BadInput
-from closeknit.core.method import Progress
-from closeknit.core.model import Closeness, Model, least_rows
-from closeknit.core.params import choice, number
+from closeknit.core.method import Method, Progress
+from closeknit.core.model import Model, least_rows
+from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Table
 from closeknit.fills.fill import REGISTRY as FILLS
 from closeknit.methods.plan_search import choose_target, fill_plans, largest
 from closeknit.plans.fragment_sizes import SIZINGS, fragment_plan
 from closeknit.plans.fragments import BOUNDS, Fragments, Space, find_fragmentation, refine_fragments
+from closeknit.plans.metric_tree import distances_of
 from closeknit.plans.plan import Plan
 
 NOMINAL = tuple(map(Fraction, (1, 2, 3, 5, 8)))  # times t: thresholds that sizes are tried for
@@ -45,8 +47,16 @@ FINENESS = (*NOMINAL[::-1], Fraction(1, 2), Fraction(1, 4))  # times t: threshol
 
 
 @dataclass(frozen=True)
-class Fragmentation:
-    """Planned for t-closeness of one secret or several, each with its own t.
+class Fragmentation(Method):
+    """Planned for t-closeness of one sensitive attribute or several, each with its own t.
+
+    Args:
+        bound: "best", or "printed" for the bound of the source.
+        sizing: How fragments are dealt to classes: "deal", "halve" or "gcd".
+        fill: How rows are picked: "hilbert", "knn" or "sweep".
+        polish: Whether rows of one bucket are exchanged between classes afterwards while the loss falls.
+        slack: Whether looser thresholds and finer buckets are tried as well.
+        columns: The sensitive attributes to plan for; None takes all with a limit on their distance.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -55,11 +65,8 @@ class Fragmentation:
     True
     """
 
-    name: ClassVar[str] = "fragmentation"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "closeness"
-    scale: ClassVar[str] = "shard"
+    name = "fragmentation"
+    needs_bound = "distance"
 
     bound: str = "best"
     sizing: str = "deal"
@@ -79,22 +86,21 @@ class Fragmentation:
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Plan, fill, judge."""
-        requested = self._choose_targets(models)
-        space = Space.of([(table.secret(name)[0], table.count_values(name), model.distance) for model, name in requested])
-        t = [number("t", model.t) for model, _ in requested]
+        limits = distances_of(table, self._choose_targets(models))
+        space = Space.of([(table.secret(name)[0], table.count_values(name), limit.ground) for name, limit in limits])
+        t = [limit.most for _, limit in limits]
         k = max(least_rows(models), 1)
         plans = self._plans(space, t, k)
         return Outcome(fill_plans(table, models, space.cell_of, plans, self.fill, self.polish, seed, progress))
 
-    def _choose_targets(self, models: Sequence[Model]) -> list[tuple[Closeness, Secret]]:
-        """The guarantees that are planned for, and their secrets: all of closeness, or those of `columns`.
+    def _choose_targets(self, models: Sequence[Model]) -> list[Model]:
+        """The guarantees that are planned for: all that bound a distance, or those of `columns`.
 
-        Several columns as one secret have too many combinations for boxes: planned for only if nothing else is asked.
+        Several columns as one have too many combinations for boxes: planned for only if nothing else is requested.
         """
-        first = [choose_target(self, models, column) for column in self.columns or (None,)]  # refuses what nobody asked for
-        alone = [m for m in models if m.family == self.plans_for and isinstance(m.column, str)]
-        chosen = [(m, m.column) for m in alone if self.columns is None or m.column in self.columns]
-        return [(cast(Closeness, model), column) for model, column in chosen or first if column is not None]
+        first = [choose_target(self, models, column)[0] for column in self.columns or (None,)]  # refuses what is not requested
+        alone = [model for model in models if model.bounds == self.needs_bound and isinstance(model.column, str)]
+        return [model for model in alone if self.columns is None or model.column in self.columns] or first
 
     def _plans(self, space: Space, t: list[Fraction], k: int) -> Iterator[Plan]:
         """The plan for t; with slack also, for each nominal threshold, the one with most classes over finer fragments."""

@@ -1,4 +1,4 @@
-"""What `FcmDraw` and `PcaDraw` share: groups of like secrets, and classes that draw from every one of them."""
+"""What `FcmDraw` and `PcaDraw` share: groups of like sensitive values, and classes that draw from every one of them."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def check_draw(fill: object, polish: object, groups: object) -> None:
 
 
 def choose_secrets(table: Table, models: Sequence[Model]) -> list[str]:
-    """Secrets with a guarantee, in the order of the schema; all of them where none has one."""
+    """Sensitive attributes with a guarantee, in the order of the schema; all of them where none has one."""
     named = {name for model in models for name in parts(model.column)}
     return [name for name in table.schema.sensitive if name in named] or list(table.schema.sensitive)
 
 
 def numbers_of_groups(n: int, k: int, groups: int | None) -> list[int]:
-    """How many groups are tried: as asked, or k' and from a quarter to four times as many, each adjusted to n like k'.
+    """How many groups are tried: as requested, or k' and from a quarter to four times as many, each adjusted to n like k'.
 
     >>> numbers_of_groups(45_222, 10, None), numbers_of_groups(100, 1, None)
     ([10, 20, 40, 5, 3], [2, 4, 8])
@@ -46,7 +46,7 @@ def numbers_of_groups(n: int, k: int, groups: int | None) -> list[int]:
     if groups is not None:
         return [min(groups, n)]
     adjust_k(n, k)  # refuses a table of fewer than k rows
-    some = min(max(k, 2), n)  # one group alone would say nothing of secrets
+    some = min(max(k, 2), n)  # one group alone would say nothing about sensitive values
     return list(dict.fromkeys(adjust_k(n, min(max(ceil(some * times), 2), n)) for times in TIMES))
 
 
@@ -62,7 +62,7 @@ def draw_classes(
     progress: Progress,
     notes: Sequence[str],
 ) -> Outcome:
-    """Classes that draw from every group, for each number of groups; the one that loses least is kept."""
+    """Classes that draw from every group, for each number of groups; the one that has the least loss is kept."""
     k = max(least_rows(models), 1)
 
     def plans() -> Iterator[Plan]:

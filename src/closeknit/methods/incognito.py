@@ -1,7 +1,8 @@
 """Incognito: every quasi column is written at one level of its hierarchy, the same for all rows (full-domain recoding).
 
-Guarantees. A vector has one level a column; the groups of rows that are then written alike have to keep every guarantee. Of all
-vectors that do, it takes the one that loses least (ties: the first in lexicographic order). With t-closeness it is tIncognito.
+Guarantees. A vector has one level a column; the groups of rows that are then written alike have to meet every guarantee. Of
+all vectors that do, it takes the one that has the least loss (ties: the first in lexicographic order). With t-closeness it is
+tIncognito.
 
 Sources: LeFevre, DeWitt and Ramakrishnan on Incognito; the thesis on SABRE and BUREL, sec. 3.5, for t-closeness.
 
@@ -17,10 +18,10 @@ Different from the source:
   cost more than they prune;
 - over all columns vectors are judged in the order of their loss, so the first that holds is the best one; the source looks for
   all minimal ones. With suppressed rows the search goes on until no vector can lose less than the best found;
-- levels that part the rows of this table just as the one below are left out: they lose more for nothing;
-- groups that break a guarantee may be suppressed as wholes, as many rows as the table allows; the remaining ones are judged
-  again against the remaining reference until nothing changes. A suppressed row counts as loss 1;
-- where rows of a person stay together, a vector that parts them does not hold.
+- levels that separate the rows of this table just as the one below are left out: they lose more for nothing;
+- groups that do not meet a guarantee may be suppressed as wholes, as many rows as the table allows; the remaining ones are
+  judged again against the remaining reference until nothing changes. A suppressed row counts as loss 1;
+- where rows of a person stay together, a vector that separates them does not hold.
 
 Cost: one look at the groups per vector judged; their number is exponential in the columns, so a lattice of more than `most`
 vectors is refused. Rows are counted once: a million cost little more than the combinations of cells among them.
@@ -32,7 +33,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ from closeknit.core.classes import Classes
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.levels import top_level
 from closeknit.core.limits import MOST_VECTORS
-from closeknit.core.method import Progress
+from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model, merging_holds
 from closeknit.core.params import whole
 from closeknit.core.table import Outcome, Partition, Table
@@ -56,8 +56,11 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Incognito:
+class Incognito(Method):
     """The best vector of levels under any guarantees; refuses a lattice of more than `most` vectors.
+
+    Args:
+        most: The largest number of vectors; a larger lattice is refused.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -66,12 +69,10 @@ class Incognito:
     (True, True)
     """
 
-    name: ClassVar[str] = "incognito"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = True  # rows of one person may have other cells, and each is written by its own
-    plans_for: ClassVar[str] = "any"
-    scale: ClassVar[str] = "count"
-    blind: ClassVar[bool] = True
+    name = "incognito"
+    keeps_persons = True  # rows of one person may have other cells, and each is written by its own
+    scale = "count"
+    blind = True
 
     most: int = 100_000
 
@@ -95,7 +96,7 @@ class Incognito:
         ladders = zip(table.schema.quasi, bottom.of.ladders, groups.vector, strict=True)
         levels = {name: ladder.levels[step] for name, ladder, step in ladders}
         tops = {name for name, domain in zip(levels, table.quasi_domains, strict=True) if levels[name] == top_level(domain)}
-        written = {name: STAR if name in tops else level for name, level in levels.items()}  # a number would tell the height
+        written = {name: STAR if name in tops else level for name, level in levels.items()}  # a number would reveal the height
         notes = [
             f"levels {levels}: {search.size:,} vectors, {search.judged:,} judged on all columns, {search.looked:,} on some"
         ]
@@ -134,7 +135,7 @@ class _Search:
         self.weights = weights / weights.sum()
         # with rows suppressed only sizes prune: see "Different from the source"
         sure = [m for m in self.models if merging_holds(m, self.table.splits_persons)]
-        self.pruning = [m for m in sure if not self.room or m.family == "size"]
+        self.pruning = [m for m in sure if not self.room or m.bounds == "size"]
         persons = self.table.persons
         self.together = persons is not None and self.table.schema.person_rows == "together"
         if persons is not None:
@@ -194,7 +195,7 @@ class _Search:
         return True
 
     def _splits_person(self, groups: Groups) -> bool:
-        """Whether somebody stands in two groups."""
+        """Whether a person is in two groups."""
         mine = groups.group_of_row()[self.by_person]
         return bool((self.same_person & (mine[1:] != mine[:-1])).any())
 
@@ -222,7 +223,7 @@ class _Search:
         return found
 
     def _choose_published(self, groups: Groups) -> Flags | None:
-        """The groups that are left when those that break a guarantee are suppressed; None where too many rows are."""
+        """The groups that are left when those that do not meet a guarantee are suppressed; None where too many rows are."""
         if not self._may_hold(groups):
             return None
         kept = np.ones(len(groups), dtype=bool)

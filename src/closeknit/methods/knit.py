@@ -1,23 +1,23 @@
 """Knit: careful cuts, then rows exchanged between classes, judged by the guarantees on what the classes really hold.
 
-Guarantees. Nothing of its own: every step starts from classes that keep all guarantees and takes no change after which one
-would not, so each class keeps what was asked. In the loops the guarantees are whole numbers that are never laxer than the
-models (`plans/guards.py`); what cannot be said so is judged by the models; and in the end they judge everything once more.
+Guarantees. Nothing of its own: every step starts from classes that meet all guarantees and takes no change after which one
+would not, so each class meets what is requested. In the loops the guarantees are whole numbers that are never laxer than the
+models (`search/guards.py`); what cannot be said so is judged by the models; and in the end they judge everything once more.
 
 Source: our own; docs/knit.md has the derivation, the experiments and what did not help.
 
 Steps:
-1. careful cuts: top-down like Mondrian, yet where a guarantee vetoes a cut the side is trimmed, bucket by bucket of the secret,
-   until it is allowed. They first use a part of the room that the guarantees leave, then all of it;
+1. careful cuts: top-down like Mondrian, yet where a guarantee vetoes a cut the side is trimmed, bucket by bucket of the
+  sensitive attribute, until it is allowed. They first use a part of the room that the guarantees leave, then all of it;
 2. exchange: rows move to near classes or change places with a row there while the loss falls;
-3. cycles of rounds: neighbouring classes are pooled and cut anew, then rows are exchanged, at first also where a little is
+3. cycles of rounds: neighbouring classes are pooled and cut again, then rows are exchanged, at first also where a little is
    lost. A cycle that ends better than it began is kept. Each is four times as long as the one before; more budget never loses
    more.
 
 Small tables have several starts, Mondrian's among them, and up to 64 rows those of all others. Large ones are first cut into
 shards, each of which is knit alone, against the shares of the whole table. The budget is counted in proposals, pairs of a row
 and a class. Cost: a sweep offers each row up to 32 classes; a proposal takes as long as there are quasi columns, and where it
-pays as long as there are values of the secrets.
+pays as long as there are values of the sensitive attributes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,7 @@ from numpy.typing import NDArray
 from closeknit.core.combined_secrets import parts
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.limits import MOST_PROPOSALS, MOST_SECONDS
-from closeknit.core.method import Progress, ignore_progress, share_progress
+from closeknit.core.method import Method, Progress, ignore_progress, share_progress
 from closeknit.core.model import Model, least_rows
 from closeknit.core.params import number
 from closeknit.core.params import whole as whole_number
@@ -60,18 +59,20 @@ SHARD = 200_000  # rows from which on a table is cut into shards
 HOPELESS = 1.3  # a start that loses so many times what the best so far loses is not worth an exchange
 SWEEPS = 2  # of each round
 LONGER = 4  # times as many rounds has the next cycle
-POOLED = (2, 3, 4)  # classes that are cut anew together, in turns
-HEAT = 0.6  # mean loss that a change may add when a cycle begins, beside what a row loses then
+POOLED = (2, 3, 4)  # classes that are cut again together, in turns
+HEAT = 0.6  # mean loss that a change may add when a cycle begins, in addition to what a row loses then
 TINY, OF_TINY = 150, 170  # rows up to which there are so many sweeps by default
 USUAL, VISITS = 42, 1_400_000  # sweeps by default, and rows visited in all of them
 ENDLESS = 1 << 40  # sweeps: the clock decides
 
 
 @dataclass(frozen=True)
-class Knit:
-    """For any guarantees; `proposals` is the budget of the search, by default 42 sweeps of 32 for each row.
+class Knit(Method):
+    """For any guarantees.
 
-    With `seconds` a clock decides when to stop. What was done by then goes into the recipe as `proposals`, which repeat it.
+    Args:
+        proposals: The budget of the search; None: 42 sweeps of 32 for each row, fewer on large tables.
+        seconds: A clock decides when to stop. The work done goes into the recipe as `proposals`, which repeat it.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -81,12 +82,8 @@ class Knit:
     (True, True)
     """
 
-    name: ClassVar[str] = "knit"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "any"
-    scale: ClassVar[str] = "shard"
-    blind: ClassVar[bool] = True
+    name = "knit"
+    blind = True
 
     proposals: int | None = None
     seconds: float | None = None
@@ -131,17 +128,17 @@ class Knit:
             part, done = _knit(knit_state, models, sweeps, [seed], progress, self.seconds)
             return self._outcome(repair_partition(table, part, models), done)
 
-        tells = share_progress(progress, len(shards) + (self.seconds is not None), begin=BEGUN)
+        reports = share_progress(progress, len(shards) + (self.seconds is not None), begin=BEGUN)
 
         def knit_shard(i: int) -> Partition:
-            part, _ = _knit(knit_state.part(shards[i]), models, sweeps, [seed, i], tells[i])
-            tells[i]("exchanging", ENDED)
+            part, _ = _knit(knit_state.part(shards[i]), models, sweeps, [seed, i], reports[i])
+            reports[i]("exchanging", ENDED)
             return part
 
-        if self.seconds is not None:  # the first shard tells how much can be done in time
-            sweeps = _knit(knit_state.part(shards[0]), models, sweeps, [seed, 0], tells[-1], self.seconds / (len(shards) + 1))[
-                1
-            ]
+        if self.seconds is not None:  # the first shard shows how much can be done in time
+            sweeps = _knit(
+                knit_state.part(shards[0]), models, sweeps, [seed, 0], reports[-1], self.seconds / (len(shards) + 1)
+            )[1]
         class_of, count = whole.class_of, 0
         for rows, part in zip(shards, in_threads(knit_shard, range(len(shards))), strict=True):
             class_of[rows] = part.class_of + count
@@ -184,10 +181,10 @@ def _knit(
             break
         share, each = (done / sweeps, SWEEPS / sweeps) if seconds is None else ((at - begun) / seconds, 0.0)
 
-        def tell(i: int, share: float = share, each: float = each) -> None:
+        def report(i: int, share: float = share, each: float = each) -> None:
             progress("exchanging", 0.4 + 0.4 * (share + i * each))
 
-        ended = _cycle(knit_state, best, length, np.random.default_rng([*seed, length]), tell)
+        ended = _cycle(knit_state, best, length, np.random.default_rng([*seed, length]), report)
         if knit_state.loss(ended) < loss:
             best, loss = ended, knit_state.loss(ended)
         done, length, took = done + SWEEPS * length, LONGER * length, time.monotonic() - at
@@ -195,7 +192,7 @@ def _knit(
 
 
 def _start(knit_state: KnitState, models: Sequence[Model], seed: Sequence[int], progress: Progress) -> tuple[Partition, float]:
-    """The start that loses least after a short exchange."""
+    """The start that has the least loss after a short exchange."""
     best, loss = Partition(np.zeros(len(knit_state.table), dtype=np.int32), 1), np.inf
     for i, start in enumerate(_starts(knit_state, models, seed[0])):
         progress("cutting", 0.4 - 0.2 * 0.7**i)
@@ -228,12 +225,12 @@ def _starts(knit_state: KnitState, models: Sequence[Model], seed: int) -> Iterat
 
 
 def _cycle(
-    knit_state: KnitState, partition: Partition, length: int, rng: np.random.Generator, tell: Callable[[int], None]
+    knit_state: KnitState, partition: Partition, length: int, rng: np.random.Generator, report: Callable[[int], None]
 ) -> Partition:
     """Rounds of pooling, cutting and exchanging that cool down."""
     heat = HEAT * knit_state.loss(partition)
     for i in range(length):
-        tell(i)
+        report(i)
         partition = recut(knit_state, partition, POOLED[i % len(POOLED)], rng)
         partition = exchange_rows(knit_state, partition, SWEEPS, heat * (1 - (i + 1) / length), rng)
     return partition

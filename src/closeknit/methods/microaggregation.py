@@ -1,23 +1,25 @@
-"""Microaggregation: classes of nearest rows from the outside inwards, made with an eye on the secrets.
+"""Microaggregation: classes of nearest rows from the outside inwards, made with an eye on the sensitive values.
 
 Guarantees. `first="k"`: the row farthest from the mean of all free rows and its k - 1 nearest become a class; while that is
 farther than `t` from the release, the next nearest rows are exchanged, one by one, for the member whose leaving helps most.
-`first="t"`: k is raised to `ceil(n / (2(n-1)t + 1))`, rows are sorted by their secret and cut into k subsets, and every class
-takes the nearest row of each; for secrets all different, with k a divisor of n, that alone keeps an ordered distance within
-t. Neither is relied upon: classes are measured, and those that break a guarantee are merged until all hold.
+`first="t"`: k is raised to `ceil(n / (2(n-1)t + 1))`, rows are sorted by their sensitive value and cut into k subsets, and
+every class takes the nearest row of each; for sensitive values all different, with k a divisor of n, that alone keeps an
+ordered distance within t. Neither is relied upon: classes are measured, and those that do not meet a guarantee are merged
+until all hold.
 
 Source: the t-closeness microaggregation paper, algorithms 2 and 3.
 
 Different from the source:
-- several secrets and any ground distance (`first="k"`): an exchange lowers the largest of the distances minus their t;
+- several sensitive attributes and any ground distance (`first="k"`): an exchange lowers the largest of the distances minus
+  their t;
 - distances are Euclidean over columns weighted by importance, trees embedded without error (`core/embedding.py`);
-- an exchange looks at `looked_at(n)` rows beyond the k nearest, not at all; a secret of more than 4,096 values is seen there
-  through 4,096 runs of them;
+- an exchange looks at `looked_at(n)` rows beyond the k nearest, not at all; a sensitive attribute of more than 4,096 values
+  is seen there through 4,096 runs of them;
 - more than 65,536 rows are first cut into runs along the Hilbert curve, so that the work does not grow with the square of n;
-- `first="t"`: the bound fails where a secret occurs twice (four rows with 0, 1, 1, 1 suffice: docs), so it is a start only; n
-  need not be a multiple of k; in a tree subsets are cut along its depth-first order, which bounds nothing;
+- `first="t"`: the bound fails where a sensitive value occurs twice (four rows with 0, 1, 1, 1 suffice: docs), so it is a
+  start only; n need not be a multiple of k; in a tree subsets are cut along its depth-first order, which bounds nothing;
 - merging is the shared repair, which prefers unions that hold; the source merges with the nearest centroid;
-- `refine=True` also cuts classes further where both halves keep every guarantee. The source does not.
+- `refine=True` also cuts classes further where both halves meet every guarantee. The source does not.
 
 Other guarantees than t-closeness are measured and reached by merging. Nothing is drawn: the seed does not matter. Cost: about
 n^2 * columns / k operations, 2^24 trial exchanges or 32 a row.
@@ -29,22 +31,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.combined_secrets import Secret
 from closeknit.core.embedding import leaf_points
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.geometry import points, scales
-from closeknit.core.method import Progress
-from closeknit.core.model import Closeness, Model, least_rows
-from closeknit.core.params import choice, number
+from closeknit.core.method import Method, Progress
+from closeknit.core.model import Model, least_rows
+from closeknit.core.params import choice
+from closeknit.core.share_limits import Distance
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.kernels.clustering.microaggregation import Space, mixed_classes, nearest_classes
 from closeknit.kernels.geometry.sorted_buckets import curve, sort_buckets
 from closeknit.plans.groups import adjust_k
-from closeknit.plans.metric_tree import ground_distance, secrets_of
+from closeknit.plans.metric_tree import distances_of, secrets_of
 from closeknit.search.refine import refine_partition
 from closeknit.search.repair import repair_partition
 
@@ -64,8 +67,13 @@ def count_candidates(n: int) -> int:
 
 
 @dataclass(frozen=True)
-class Microaggregation:
+class Microaggregation(Method):
     """Nearest rows, k-anonymity first or t-closeness first.
+
+    Args:
+        first: "k" for k nearest rows and exchanges, "t" for one row of each subset along a sensitive attribute.
+        column: The sensitive attribute to look at; None takes all with a limit on their distance.
+        refine: Whether classes are cut further in the end.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -74,12 +82,9 @@ class Microaggregation:
     True
     """
 
-    name: ClassVar[str] = "microaggregation"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "size"
-    scale: ClassVar[str] = "shard"
-    blind: ClassVar[bool] = True
+    name = "microaggregation"
+    needs_bound = "size"
+    blind = True
 
     first: str = "k"
     column: str | None = None
@@ -90,13 +95,13 @@ class Microaggregation:
         choice("refine", self.refine, (True, False))
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        """Classes, merged where they break a guarantee."""
+        """Classes, merged where they do not meet a guarantee."""
         k = least_rows(models)
         if k == 0:
             raise BadInput("microaggregation needs k", right="add KAnonymity(k) to the models")
         if len(table) < k:
             raise Unsatisfiable(f"{k}-anonymity", f"the table has {len(table):,} rows", f"ask for k of at most {len(table):,}")
-        close = self._closenesses(table, models)
+        close = self._list_limits(table, models)
         progress("microaggregation", 0.2)
         class_of, count = _k_first(table, close, k) if self.first == "k" else _t_first(table, close, k)
         partition = repair_partition(table, Partition(class_of, count), models)
@@ -104,16 +109,15 @@ class Microaggregation:
         runs = _runs(len(table), k)
         return Outcome(partition, notes=(f"rows were cut into {runs} runs along the Hilbert curve",) if runs > 1 else ())
 
-    def _closenesses(self, table: Table, models: Sequence[Model]) -> list[Closeness]:
-        """The guarantees that classes are made for: all t-closenesses, or those of the column that was named."""
+    def _list_limits(self, table: Table, models: Sequence[Model]) -> list[tuple[Secret, Distance]]:
+        """The limits that classes are made for: all on a distance, or those of the column that is named."""
         if self.column is not None and self.column not in table.schema.sensitive:
             right = "sensitive columns are: " + (", ".join(table.schema.sensitive) or "none")
             raise BadInput("cannot be looked at, it is not sensitive", column=self.column, right=right)
-        close = [cast(Closeness, model) for model in models if model.family == "closeness"]
-        return [model for model in close if self.column in (None, model.column)]
+        return [(column, limit) for column, limit in distances_of(table, models) if self.column in (None, column)]
 
 
-def _k_first(table: Table, close: Sequence[Closeness], k: int) -> tuple[Int32, int]:
+def _k_first(table: Table, close: Sequence[tuple[Secret, Distance]], k: int) -> tuple[Int32, int]:
     """Algorithm 2: k nearest rows, then exchanges."""
     space, secrets = _space(table), secrets_of(table, close)
     class_of, count = np.full(len(table), -1, dtype=np.int32), 0
@@ -123,18 +127,19 @@ def _k_first(table: Table, close: Sequence[Closeness], k: int) -> tuple[Int32, i
     return class_of, count
 
 
-def _t_first(table: Table, close: Sequence[Closeness], k: int) -> tuple[Int32, int]:
-    """Algorithm 3: one row of each of k subsets along one secret, an ordered one if there is any, the strictest of these."""
+def _t_first(table: Table, close: Sequence[tuple[Secret, Distance]], k: int) -> tuple[Int32, int]:
+    """Algorithm 3: one row of each of k subsets along one sensitive attribute, an ordered one if there is any, the strictest
+    of these.
+    """
     n = len(table)
-    model = min(close, key=lambda m: (ground_distance(table, m) != "ordered", number("t", m.t)), default=None)
-    k = adjust_k(n, max(k, 1 if model is None else compute_class_size(n, number("t", model.t))))
+    column, limit = min(close, key=lambda pair: (pair[1].ground != "ordered", pair[1].most), default=(None, None))
+    k = adjust_k(n, max(k, 1 if limit is None else compute_class_size(n, limit.most)))
     subset_of = np.zeros(n, dtype=np.int32)
-    if model is None:  # nothing to be near to: subsets along the curve would keep near rows apart
+    if column is None:  # nothing to be near to: subsets along the curve would keep near rows apart
         return _k_first(table, (), k)
-    assert model.column is not None
     extra, middle = n % k, (k - 1) // 2
     sizes = np.full(k, n // k) + extra * (np.arange(k) == middle)
-    subset_of[np.argsort(table.secret(model.column)[0], kind="stable")] = np.repeat(np.arange(k), sizes)
+    subset_of[np.argsort(table.secret(column)[0], kind="stable")] = np.repeat(np.arange(k), sizes)
     space, class_of, count = _space(table), np.full(n, -1, dtype=np.int32), 0
     for rows in _shards(table, subset_of, k):
         count = mixed_classes(space, subset_of, rows, k, class_of, count)
@@ -142,7 +147,8 @@ def _t_first(table: Table, close: Sequence[Closeness], k: int) -> tuple[Int32, i
 
 
 def compute_class_size(n: int, t: Fraction) -> int:
-    """Rows of a class that takes one of each subset, such that secrets all different are within t: ceil(n / (2(n-1)t + 1)).
+    """Rows of a class that takes one of each subset, such that sensitive values all different are within t: ceil(n / (2(n-1)t
+    + 1)).
 
     >>> compute_class_size(1000, Fraction(1, 10)), compute_class_size(1000, Fraction(0))
     (5, 1000)
@@ -151,7 +157,7 @@ def compute_class_size(n: int, t: Fraction) -> int:
 
 
 def _space(table: Table) -> Space:
-    """Rows by their leaves, of which only present ones are kept, and where these stand."""
+    """Rows by their leaves, of which only present ones are kept, and their points."""
     weights = np.array(table.schema.weights(), dtype=np.float64)
     leaf = np.empty(table.quasi.shape, dtype=np.int32)
     blocks, column = [np.empty((0, 1))], [0]

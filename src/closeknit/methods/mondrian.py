@@ -1,7 +1,7 @@
-"""Mondrian: the table is cut in two along one quasi column, and each side again, as long as both sides keep every guarantee.
+"""Mondrian: the table is cut in two along one quasi column, and each side again, as long as both sides meet every guarantee.
 
-Guarantees. Nothing of its own: it starts with one class of everything, which has to keep every guarantee, and takes no cut
-that a model vetoes, so every class keeps what was asked, be it monotone or not. With t-closeness this is tMondrian, with
+Guarantees. Nothing of its own: it starts with one class of everything, which has to meet every guarantee, and takes no cut
+that a model vetoes, so every class meets what is requested, be it monotone or not. With t-closeness this is tMondrian, with
 beta-likeness LMondrian, with delta-disclosure DMondrian.
 
 Sources: the Mondrian paper, sec. 3 and 4; the thesis on SABRE and BUREL, sec. 3.5 and 4.4.2, where other guarantees veto cuts.
@@ -15,7 +15,7 @@ Different from the source:
 - `split="strict"` keeps rows of equal value together: the middle is offered on both sides of its tie, and in trees first one
   child against the others, which loses less than a cut in depth-first order;
 - `split="relaxed"` (default) may divide rows of equal value, and deals them out evenly in the order of all their cells: were
-  the first ones to go left, rows equal in every quasi column would be parted by their secrets;
+  the first ones to go left, rows equal in every quasi column would be separated by their sensitive values;
 - missing values are a child of their own, in columns of numbers too;
 - columns that lose nothing in a class, or have no importance, are not cut.
 
@@ -27,12 +27,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from closeknit.core.geometry import scales
-from closeknit.core.method import Progress
+from closeknit.core.method import Method, Progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice
 from closeknit.core.table import Outcome, Partition, Table
@@ -40,8 +39,13 @@ from closeknit.search.refine import Cuts, refine_partition, root_holds
 
 
 @dataclass(frozen=True)
-class Mondrian:
+class Mondrian(Method):
     """Cuts for any guarantees.
+
+    Args:
+        split: "relaxed" may divide rows of equal value, "strict" does not.
+        cut: "best" offers up to eleven cuts of a column, "median" the middle.
+        dims: "try-all" tries the cuts of all columns, "widest" goes column by column.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -50,12 +54,8 @@ class Mondrian:
     (True, True)
     """
 
-    name: ClassVar[str] = "mondrian"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "any"
-    scale: ClassVar[str] = "shard"
-    blind: ClassVar[bool] = True
+    name = "mondrian"
+    blind = True
 
     split: str = "relaxed"
     cut: str = "best"

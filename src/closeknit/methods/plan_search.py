@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.classes import Histogram
 from closeknit.core.combined_secrets import Secret
 from closeknit.core.errors import BadInput
 from closeknit.core.method import Method, Progress
-from closeknit.core.model import Model
-from closeknit.core.table import Partition, Table
+from closeknit.core.model import Model, least_rows
+from closeknit.core.params import choice
+from closeknit.core.schema import Schema
+from closeknit.core.share_limits import Limits
+from closeknit.core.table import Outcome, Partition, Table
+from closeknit.fills.fill import REGISTRY as FILLS
 from closeknit.fills.fill import fill_named
 from closeknit.kernels.geometry.sorted_buckets import curve
+from closeknit.models import REGISTRY as MODELS
 from closeknit.plans.plan import Plan
+from closeknit.plans.ranks import Ranks
 from closeknit.search.candidate_search import Candidates
 from closeknit.search.polish import Polish
 
 OTHERS = "mondrian"
 GAMMAS = ("1", "0.85", "0.7", "0.55", "0.4", "0.25")  # buckets for gamma * limit leave room for uneven sizes
 
-ENDINGS, MOST_ENDED = 3, 400_000  # plans that run to the end beside the plain one, and rows of all of them together
+ENDINGS, MOST_ENDED = 3, 400_000  # plans that run to the end next to the plain one, and rows of all of them together
 
 
 def largest(plans: Iterable[Plan]) -> Plan:
@@ -41,12 +48,13 @@ def fill_plans(
     progress: Progress,
     whole: bool = False,
 ) -> Partition:
-    """Fill every plan; polish those that lose least after repair, cut them further where the guarantees allow, take the best.
+    """Fill every plan; polish those that have the least loss after repair, cut them further where the guarantees allow, take
+    the best.
 
-    `plans`: the plain one, then those for other nominal thresholds, the loosest first: as a rule it loses least.
-    `codes`: what of each row a plan speaks of: the leaf of one secret, a cell of several, or the row itself. With `whole`, one
-    class of all rows is cut first: the plan for a nominal threshold of 0, which leaves all to the cuts. Plans are then made and
-    filled, the plain one last, as long as they may end below that.
+    `plans`: the plain one, then those for other nominal thresholds, the loosest first: as a rule it has the least loss.
+    `codes`: what of each row a plan is about: the leaf of one sensitive attribute, a cell of several, or the row itself. With
+    `whole`, one class of all rows is cut first: the plan for a nominal threshold of 0, which leaves everything to the cuts.
+    Plans are then made and filled, the plain one last, as long as they may end below that.
     """
     candidates = Candidates(table, models, progress, "filling")
     others = _distinct(plans)
@@ -84,12 +92,57 @@ def _distinct(plans: Iterable[Plan]) -> Iterator[Plan]:
             yield plan
 
 
+class PlannedMethod(Method):
+    """What SABRE and BUREL share: a plan for one guarantee, filled, polished and cut further."""
+
+    scale = "plan"
+    fill: str
+    polish: bool
+    slack: bool
+    column: str | None
+
+    def __post_init__(self) -> None:
+        choice("fill", self.fill, tuple(FILLS))
+        choice("polish", self.polish, (True, False))
+        choice("slack", self.slack, (True, False))
+
+    def plans(self, secret: Histogram, model: Model, k: int) -> Iterator[Plan]:
+        """The plan for the limit itself; with `slack` also those for nominal limits, the loosest first."""
+        raise NotImplementedError
+
+    def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
+        """Plan, fill, judge."""
+        model, column = choose_target(self, models, self.column)
+        plans = self.plans(table.count_values(column), model, max(least_rows(models), 1))
+        codes = table.secret(column)[0]
+        return Outcome(fill_plans(table, models, codes, plans, self.fill, self.polish, seed, progress, whole=self.slack))
+
+    @property
+    def by_rank(self) -> bool:
+        """Whether a row's class follows from its rank in its bucket."""
+        return self.fill == "sweep" and not (self.polish or self.slack)
+
+    def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
+        """The plan as ranks, for rows that no machine sees whole."""
+        model, column = choose_target(self, models, self.column)
+        return Ranks.of_plan(column, next(self.plans(own(column), model, max(least_rows(models), 1))))
+
+
 def choose_target(method: Method, models: Sequence[Model], column: str | None) -> tuple[Model, Secret]:
-    """The guarantee that the plan is made for, and its secret; a method that was asked for none of its family refuses."""
+    """The guarantee that the plan is for, and its sensitive attribute; refused where none bounds what the method plans for."""
     for model in models:
-        if model.family == method.plans_for and model.column is not None and column in (None, model.column):
+        if model.bounds == method.needs_bound and model.column is not None and column in (None, model.column):
             return model, model.column
     requested = ", ".join(model.name for model in models) or "nothing"
+    known = " or ".join(name for name, model in MODELS.items() if model.bounds == method.needs_bound)
     of = f" of column '{column}'" if column else ""
-    what = f"{method.name} plans for a guarantee of {method.plans_for}{of}, and asked was {requested}"
+    what = f"{method.name} plans for {known or method.needs_bound}{of}, but the request has {requested}"
     raise BadInput(what, right=f"add one, or choose {OTHERS}, which serves any guarantee")
+
+
+def limits_of(model: Model, reference: Histogram) -> Limits:
+    """The limits of a guarantee that a method plans for."""
+    limits = model.limits(reference)
+    if limits is None:
+        raise BadInput(f"{model.name} bounds the {model.bounds} and has no limits", right="return them from its `limits`")
+    return limits

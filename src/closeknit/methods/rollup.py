@@ -1,7 +1,7 @@
 """Roll-up: the rows of a table as counted groups of equal cells, and the groups of a more general vector as merges of those.
 
 Rows are touched once, to count the combinations that occur; from then on a vector of levels is looked at through the groups
-of a more special one that is known. Where rows have persons, these are counted anew each time: they cannot be added up.
+of a more special one that is known. Where rows have persons, these are counted again each time: they cannot be added up.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ Vector = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """A quasi column and those of its levels that part this table's rows differently: of equal ones the lowest loses least.
+    """A quasi column and those of its levels that separate this table's rows differently: of equal ones the lowest has the
+    least loss.
 
     `nodes[i]` numbers the nodes of step i that occur, an entry for each leaf that occurs; `losses[i]` is what its rows lose.
 
@@ -240,7 +241,7 @@ def _select_entries(histogram: Histogram, kept: Flags) -> Histogram:
 
 
 def _rebind_domain(name: Secret, histogram: Histogram, table: Table) -> Histogram:
-    """A tree that was read off the secrets loses the branches of suppressed ones, and with them perhaps a level."""
+    """A tree that was read off the values loses the branches of suppressed ones, and with them perhaps a level."""
     domain, present = histogram.domain, np.flatnonzero(histogram.reference[:-1])
     whole = len(present) == domain.size or name in table.references
     if domain.declared or domain.tree is None or not isinstance(name, str) or whole:

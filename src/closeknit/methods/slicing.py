@@ -1,26 +1,28 @@
 """Slicing: columns that say much of each other stay together, and the links between such groups are broken inside buckets.
 
-Guarantees. l-diverse slicing of every sensitive column where `l` is given (`models.DiverseSlicing`), and whatever else is asked
-of the classes in which a secret is seen: a bucket, and in it the part with the same known cells beside the secret.
+Guarantees. l-diverse slicing of every sensitive column where `l` is given (`models.DiverseSlicing`), and whatever else is
+asked of the classes in which a sensitive attribute is seen: a bucket, and in it the part with the same known cells next to
+the sensitive attribute.
 
 Source: the paper on slicing, sec. 2.2 (diverse slicing), 3 and 4 (attribute partition, column generalization, tuple partition).
 
 Different from the source:
-- the secret stands alone unless `beside` or `columns` say otherwise: a unique value beside it tells it (and correlation drives
-  exactly such columns together). What stands beside it is generalized by whole levels until each of its values, over the whole
-  table, keeps the guarantees (`generalize=False` refuses instead);
-- `rare` does the same for any group: no combination of its cells occurs in fewer rows, so that nobody is found by one group;
+- the sensitive attribute is alone in its group unless `beside` or `columns` say otherwise: a unique value next to it
+  discloses it (and correlation drives exactly such columns together). What shares its group is generalized by whole levels
+  until each of its values, over the whole table, meets the guarantees (`generalize=False` refuses instead);
+- `rare` does the same for any group: no combination of its cells occurs in fewer rows, so that no person is found by one group;
 - the table as one bucket is tested before it is cut, and a bucket is closed only when no column can be cut;
 - `diverse="local"` (default) asks diversity of every bucket by itself. It implies `"size"` and `"paper"`, for which buckets are
   weighed, and needs a look at the bucket alone. The printed test weighs buckets wrongly unless they are of one size;
 - a bucket has at least `min_bucket` rows (default: l, and 2): a bucket of one row is that row in clear;
 - `cuts="strict"` (default) keeps equal values together. Every person then fits into one bucket only, so the paper's several
-  matching buckets, and what it says of membership, are not there; `"relaxed"`, `"random"` and `"spread"` have them. `"spread"`
-  is ours: every bucket is a systematic sample of the table, so that fakes fit into as many buckets as true rows do. So is
-  `"near"`: buckets of as few rows as diversity allows, with different secrets and like quasi-identifiers, as in Anatomy;
-- buckets that are not cut and break a guarantee are merged.
+  matching buckets, and what it says of membership, are not there; `"relaxed"`, `"random"` and `"spread"` have them.
+  `"spread"` is ours: every bucket is a systematic sample of the table, so that fakes fit into as many buckets as true rows
+  do. So is `"near"`: buckets of as few rows as diversity allows, with different sensitive values and like quasi-identifiers,
+  as in Anatomy;
+- buckets that are not cut and do not meet a guarantee are merged.
 
-Cost: one pass for each pair of columns, then that of Mondrian; `size` and `paper` look at the profiles of a bucket besides.
+Cost: one pass for each pair of columns, then that of Mondrian; `size` and `paper` look at the profiles of a bucket as well.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +39,7 @@ from closeknit.core.combined_secrets import Secret, parts
 from closeknit.core.errors import BadInput, Unsatisfiable
 from closeknit.core.exact import Number, fraction
 from closeknit.core.geometry import scales
-from closeknit.core.method import Progress, ignore_progress
+from closeknit.core.method import Method, Progress, ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.params import choice, number, whole
 from closeknit.core.reading import list_known_columns
@@ -62,8 +64,21 @@ USUAL_BUCKET = 100  # rows, where buckets are not cut
 
 
 @dataclass(frozen=True)
-class Slicing:
+class Slicing(Method):
     """Column groups and buckets for diverse slicing.
+
+    Args:
+        columns: How many column groups, or which; None groups by correlation.
+        l: No value has a share above 1/l; None adds no guarantee.
+        diverse: How buckets are weighed for `l`: "local", "size" or "paper".
+        cuts: How buckets are made: by relaxed or random cuts, or "near" as in Anatomy.
+        bucket: Rows of a bucket that is not cut.
+        min_bucket: The least rows of a bucket.
+        beside: How many quasi-identifiers join the sensitive attribute.
+        rare: The least rows of every combination of a group's known cells.
+        generalize: Whether cells are generalized until no value next to the sensitive attribute discloses too much.
+        bins: How numbers are binned, for the correlation alone.
+        number: The name of the column with the bucket's number.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(300), ck.datasets.hospital_schema()
@@ -72,12 +87,9 @@ class Slicing:
     (True, ['disease', 'stay', 'charge'])
     """
 
-    name: ClassVar[str] = "slicing"
-    serves_both: ClassVar[bool] = True
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "any"
-    scale: ClassVar[str] = "shard"
-    usual_form: ClassVar[str] = "sliced"
+    name = "slicing"
+    serves_both = True
+    usual_form = "sliced"
 
     columns: int | ColumnGroups | None = None  # how many groups, or which
     l: Number | None = None
@@ -85,11 +97,11 @@ class Slicing:
     cuts: str = CUTS[0]
     bucket: int | None = None  # rows of a bucket that is not cut
     min_bucket: int | None = None
-    beside: int = 0  # quasi columns that join the secret
+    beside: int = 0  # quasi columns that join the sensitive attribute
     rare: int = 1  # rows that every combination of a group's known cells has
     generalize: bool = True
     bins: str = HOW[0]  # of numbers, for the correlation alone
-    number: str = "bucket"  # the name of the column that tells the bucket
+    number: str = "bucket"  # the name of the column with the bucket's number
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, int | None) or isinstance(self.columns, bool):
@@ -113,7 +125,7 @@ class Slicing:
         if self.diverse != "local" and self.l is None:
             raise BadInput(f"diverse={self.diverse!r} has no meaning without l", right="give l, a number of at least 1")
         if self.cuts == "near" and (self.l is None or number("l", self.l) <= 1):
-            raise BadInput("cuts='near' has no meaning without secrets to tell apart", right="give l, a number above 1")
+            raise BadInput("cuts='near' means nothing without sensitive values to keep apart", right="give l, a number above 1")
 
     def guarantees(self, schema: Schema) -> tuple[Model, ...]:
         """Diverse slicing of every sensitive column."""
@@ -140,7 +152,7 @@ class Slicing:
 
     def _columns(self, table: Table) -> ColumnGroups:
         for name in table.schema.plain:
-            right = "name the columns that stand together, with this one in a group, or drop it"
+            right = "name the groups of columns, with this one in a group, or drop it"
             raise BadInput("is plain, and slicing does not know where to put it", column=name, right=right)
         return tuple(tuple(group) for group in choose_columns(table, cast(int | None, self.columns), self.beside, self.bins))
 
@@ -148,7 +160,7 @@ class Slicing:
         return max(2, ceil(fraction("l", self.l or 1)), self.min_bucket or 0)
 
     def _levels(self, table: Table, form: Sliced, models: Sequence[Model]) -> dict[str, int | str]:
-        """Column generalization: of each group the finest levels at which no value tells too much."""
+        """Column generalization: of each group the finest levels at which no value discloses too much."""
         levels: dict[str, int | str] = {}
         for group in form.column_groups(table.schema):
             known = [name for name in list_known_columns(group, "", table.schema) if name in table.schema.quasi]
@@ -168,7 +180,7 @@ class Slicing:
         return {name: level for name, level in (form.levels or {}).items() if level != 0}
 
     def _local(self, table: Table, form: Sliced, models: Sequence[Model], seed: int, progress: Progress) -> Partition:
-        """Buckets that keep every guarantee by themselves."""
+        """Buckets that meet every guarantee by themselves."""
         known = _encode_known(table, form, models)
         table, judged = judge_known_parts(table, [*models, KAnonymity(self._least())], known)
         if self.cuts not in ("strict", "relaxed"):
@@ -179,10 +191,12 @@ class Slicing:
         return refine_partition(table, whole_table, judged, scales(table), Cuts(relaxed=self.cuts == "relaxed"), progress)
 
     def _weigh_buckets(self, table: Table, form: Sliced, models: Sequence[Model], seed: int, progress: Progress) -> Partition:
-        """Buckets whose weighed sum keeps diversity, for everybody."""
+        """Buckets whose weighed sum keeps diversity, for every person."""
         if len(table.schema.sensitive) > 1 or any("release" not in model.needs for model in models):
             right = "ask for nothing else, or choose diverse='local'"
-            raise BadInput(f"diverse={self.diverse!r} speaks of one secret and goes with no other guarantee", right=right)
+            raise BadInput(
+                f"diverse={self.diverse!r} is about one sensitive attribute and goes with no other guarantee", right=right
+            )
         (secret,) = table.schema.sensitive
         if self.cuts not in ("strict", "relaxed"):
             return self._deal_buckets(table, form, seed, progress)
@@ -238,7 +252,7 @@ def _restrict_table(table: Table, names: Sequence[str]) -> Table:
 
 
 def _refuse_disclosing(table: Table, models: Sequence[Model]) -> None:
-    """Values that tell too much by themselves, in every bucket there could be."""
+    """Values that disclose too much by themselves, in every bucket there could be."""
     _, class_of = np.unique(table.quasi, axis=0, return_inverse=True)
     partition = Partition.of(class_of)
     classes = table.count_classes(partition)
@@ -254,7 +268,7 @@ def _refuse_disclosing(table: Table, models: Sequence[Model]) -> None:
 
 
 def _encode_known(table: Table, form: Sliced, models: Sequence[Model]) -> dict[Secret, NDArray[np.int32]]:
-    """What may be known beside each secret that a guarantee speaks of; nothing where it stands alone."""
+    """What may be known next to each sensitive attribute that a guarantee is about; nothing where it is alone."""
     known: dict[Secret, NDArray[np.int32]] = {}
     for secret in dict.fromkeys(model.column for model in models if model.column is not None):
         groups = form.column_groups(table.schema)

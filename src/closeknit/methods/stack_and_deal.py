@@ -1,4 +1,4 @@
-"""Stack & Deal: equal secrets are stacked together and dealt, card by card, to the classes.
+"""Stack & Deal: equal sensitive values are stacked together and dealt, card by card, to the classes.
 
 Guarantees. With `n` rows and `k` asked, `e = floor(n/k)` classes; the row at stack position `z` goes to class `z mod e`. So
 class sizes differ by at most one (P1), each value's counts in two classes differ by at most one (P2), and with
@@ -12,22 +12,24 @@ Different from the source:
 - `e` is rounded down everywhere (rounded up, as printed once, classes fall below k);
 - `dealing="aware"` (default) lets each round of `e` rows choose its classes by the quasi-identifiers, under a boundary rule
   that keeps P1, P2 and a prefix bound; `"literal"` deals as printed;
-- where the strictest dealing breaks a guarantee, classes are enlarged (doubling, then bisection) until all hold: the printed
-  claim that its classes reach every t that classes of that size can reach is false. One class of everything is 0-close;
+- where the strictest dealing does not meet a guarantee, classes are enlarged (doubling, then bisection) until all hold: the
+  printed claim that its classes reach every t that classes of that size can reach is false. One class of everything is
+  0-close;
 - where a t-closeness is asked, super-rounds of `g * e` rows give each class `g` of them: the larger `g`, the freer the choice.
-  What breaks a guarantee then is repaired by merging. Every candidate is measured; the one that loses least is taken and cut
-  further where its rows allow it.
+  What does not meet a guarantee then is repaired by merging. Every candidate is measured; the one that has the least loss is
+  taken and cut further where its rows allow it.
 
-Secrets in a tree are stacked in depth-first order, missing values last. Several secrets: `column` names the one that is
-stacked, or several, whose cells are stacked (ch. 5); the guarantees of the others are measured. P2 then speaks of cells. The
-single secrets have no bound: counts of a cell within one add up. With `order="value"` cells stand as in a dictionary, which
-keeps the prefix bound for the first secret. Left out, the first secret that a guarantee speaks of is stacked alone; where two
-ordered ones have a t-closeness, their cells and halving are tried beside it, and what loses least is taken.
+Values in a tree are stacked in depth-first order, missing values last. Several sensitive attributes: `column` names the one
+that is stacked, or several, whose cells are stacked (ch. 5); the guarantees of the others are measured. P2 then speaks of
+cells. The single sensitive attributes have no bound: counts of a cell within one add up. With `order="value"` cells are
+sorted as in a dictionary, which keeps the prefix bound for the first sensitive attribute. Left out, the first sensitive
+attribute that a guarantee is about is stacked alone; where two ordered ones have a t-closeness, their cells and halving are
+tried next to it, and what has the least loss is taken.
 
-`dealing="halving"`: for two ordered secrets. The table is cut in two, the halves again, while both keep k rows, such that every
-prefix of both orders is shared within one by each cut: both ordered distances are below `1/s` for classes of s rows (below
-`2/s` where sizes differ). Rows equal in both secrets are then exchanged while the loss falls. Freer candidates see the secrets
-through fewer bands.
+`dealing="halving"`: for two ordered attributes. The table is cut in two, the halves again, while both keep k rows, such that
+every prefix of both orders is shared within one by each cut: both ordered distances are below `1/s` for classes of s rows
+(below `2/s` where sizes differ). Rows equal in both attributes are then exchanged while the loss falls. Freer candidates see
+the sensitive attributes through fewer bands.
 
 Cost: one dealing is O(n log n + n * window^2), literal O(n log n), halving O(n log n log(n/k)).
 """
@@ -36,7 +38,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +46,8 @@ from closeknit.core.classes import Classes, Histogram
 from closeknit.core.combined_secrets import CodedSecret, Secret, parts
 from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.geometry import scales
-from closeknit.core.method import Progress
-from closeknit.core.model import Closeness, Model, least_rows
+from closeknit.core.method import Method, Progress
+from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition, Table
@@ -57,20 +58,25 @@ from closeknit.kernels.geometry.boxes import partition_loss
 from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
 from closeknit.kernels.geometry.sorted_buckets import curve
 from closeknit.methods.plan_search import ENDINGS, MOST_ENDED
-from closeknit.plans.metric_tree import ground_distance
+from closeknit.plans.metric_tree import distances_of
 from closeknit.plans.ranks import Ranks, deal_classes
 from closeknit.plans.stack import Stack, band_codes, build_stack, number_cells, stack_places
 from closeknit.search.candidate_search import Candidates
 from closeknit.search.polish import Polish
 
 QUICK = 4  # sweeps of a dealing that is only compared with others
-BANDS = (32, 16, 8, 4, 2, 1)  # through which a freer halving sees each secret
+BANDS = (32, 16, 8, 4, 2, 1)  # through which a freer halving sees each sensitive attribute
 BY_VALUE = 0  # the dial's strictest place: rounds of e rows under the boundary rule; g >= 1 are super-rounds
 
 
 @dataclass(frozen=True)
-class StackAndDeal:
-    """Dealing for k-anonymity and closeness of one secret.
+class StackAndDeal(Method):
+    """Dealing for k-anonymity and closeness of one sensitive attribute.
+
+    Args:
+        order: How values are stacked: by "value" or by "frequency".
+        dealing: "aware" of quasi-identifiers, "literal" as in the source, or "halving" for two ordered attributes.
+        column: The sensitive attribute to stack, or several; None takes the first with a guarantee.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital(300)
@@ -79,11 +85,9 @@ class StackAndDeal:
     5
     """
 
-    name: ClassVar[str] = "stack_and_deal"
-    serves_both: ClassVar[bool] = False
-    keeps_persons: ClassVar[bool] = False
-    plans_for: ClassVar[str] = "size"
-    scale: ClassVar[str] = "plan"
+    name = "stack_and_deal"
+    needs_bound = "size"
+    scale = "plan"
 
     order: str = "value"
     dealing: str = "aware"
@@ -104,13 +108,13 @@ class StackAndDeal:
             object.__setattr__(self, "column", names)  # equal and hashable, also when it came as a list
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        """Classes of k rows, larger ones where these break a guarantee, and a freer dial where closeness is asked."""
+        """Classes of k rows, larger ones where these do not meet a guarantee, and a freer dial where closeness is requested."""
         k = least_rows(models)
         if k == 0:
             raise BadInput("Stack & Deal needs k", right="add KAnonymity(k) to the models")
         if len(table) < k:
             raise Unsatisfiable(f"{k}-anonymity", f"the table has {len(table):,} rows", "no class of it can have k")
-        free = any(model.family == "closeness" for model in models)
+        free = any(model.bounds == "distance" for model in models)
         columns, both = self._columns(table.schema, models), self._two_orders(table, models)
         found = {}
         for names in dict.fromkeys([columns, both or columns]) if self.dealing != "halving" else ():
@@ -132,7 +136,7 @@ class StackAndDeal:
     def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
         """The literal dealing as ranks, for rows that no machine sees whole; of the smallest classes that hold.
 
-        Only guarantees about the stacked secret and about sizes are looked at: the others are mended by merging.
+        Only guarantees about the stacked sensitive attribute and about sizes are looked at: the others are repaired by merging.
         """
         columns = self._columns(schema, models)
         k = least_rows(models)
@@ -162,7 +166,7 @@ class StackAndDeal:
         return tuple(self.column) if isinstance(self.column, Sequence) else (self.column,)
 
     def _columns(self, schema: Schema, models: Sequence[Model]) -> tuple[str, ...]:
-        """The secrets that are stacked: those that were named, else the first guaranteed."""
+        """The sensitive attributes that are stacked: those that were named, else the first guaranteed."""
         for name in self._list_named():
             if name not in schema.sensitive:
                 right = suggest_name(name, schema.sensitive)
@@ -171,13 +175,15 @@ class StackAndDeal:
         return self._list_named() or (*guaranteed, *schema.sensitive)[:1]
 
     def _orders(self, table: Table, models: Sequence[Model]) -> tuple[str, ...]:
-        """The secrets that are halved by: those that were named, else the first two, guarantees of ordered closeness first."""
+        """The sensitive attributes that are halved by: those that were named, else the first two, guarantees of ordered
+        closeness first.
+        """
         guaranteed = [name for model in models for name in parts(model.column)]
         known = dict.fromkeys([*_list_ordered(table, models), *guaranteed, *table.schema.sensitive])
         return self._columns(table.schema, models) if self._list_named() else tuple(known)[:2]
 
     def _two_orders(self, table: Table, models: Sequence[Model]) -> tuple[str, ...]:
-        """Two ordered secrets that are guaranteed to be close, where it was left to us what to look at; else none."""
+        """Two ordered attributes that are guaranteed to be close, where it was left to us what to look at; else none."""
         ordered = tuple(_list_ordered(table, models))
         return ordered if self.column is None and self.dealing == "aware" and len(ordered) == 2 else ()
 
@@ -187,9 +193,8 @@ def _loss(table: Table, partition: Partition) -> float:
 
 
 def _list_ordered(table: Table, models: Sequence[Model]) -> list[str]:
-    """The secrets with a guarantee of closeness in their order."""
-    close = [cast(Closeness, model) for model in models if model.family == "closeness"]
-    return list(dict.fromkeys(str(model.column) for model in close if ground_distance(table, model) == "ordered"))
+    """The attributes with a limit on their ordered distance."""
+    return list(dict.fromkeys(str(column) for column, limit in distances_of(table, models) if limit.ground == "ordered"))
 
 
 def smallest_size(k: int, n: int, holds: Callable[[int], bool]) -> int:
@@ -214,10 +219,10 @@ class _Dealer:
         self.candidates, self.stack, self.literal = candidates, stack, dealing == "literal"
         self.n = len(stack.rows)
         self.keys = None if self.literal else hilbert_keys(candidates.points)
-        self.best = (0, BY_VALUE)  # class size and dial of what lost least so far
+        self.best = (0, BY_VALUE)  # class size and dial of what had the least loss so far
 
     def search(self, k: int, free: bool) -> Partition:
-        """What loses least; `free`: also with a freer dial."""
+        """What has the least loss; `free`: also with a freer dial."""
         self.enlarge(k)
         if free:
             self.free(k)
@@ -259,7 +264,7 @@ class _Dealer:
 
 
 class _Halver:
-    """Halves again and again, like a dealer: the dial is the number of bands through which it sees the secrets."""
+    """Halves again and again, like a dealer: the dial is the number of bands through which it sees the sensitive attributes."""
 
     def __init__(self, candidates: Candidates, columns: Sequence[str], seed: int) -> None:
         self.candidates, self.seed = candidates, seed
@@ -272,7 +277,7 @@ class _Halver:
         self.tried: list[tuple[int, int]] = []  # class size and bands
 
     def search(self, k: int, free: bool) -> Partition:
-        """What loses least; `free`: also with fewer bands."""
+        """What has the least loss; `free`: also with fewer bands."""
         self.enlarge(k)
         for bands in BANDS if free else ():
             self.halve(k, bands)

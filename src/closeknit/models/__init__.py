@@ -1,4 +1,4 @@
-"""Guarantees about classes: one file per family, each a frozen value. `REGISTRY`: name in a recipe -> class."""
+"""Guarantees about classes: one file per model, each a frozen value. `REGISTRY`: name in a recipe -> class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""beta-likeness: no value of the secret is much more frequent in a class than in the release.
+"""beta-likeness: no value of a sensitive attribute is much more frequent in a class than in the release.
 
 Source: the thesis on SABRE and BUREL, sec. 4.2 and 4.5. With p the share in the release and q in the class:
 - basic: (q - p) / p <= beta wherever q > p;
@@ -7,16 +7,15 @@ Source: the thesis on SABRE and BUREL, sec. 4.2 and 4.5. With p the share in the
 - range: the enhanced inequality for every run of neighbouring values with max - min <= `eps`, or, if `relative`,
   (max - min) / min <= `eps`. Single values are runs too.
 
-Semantic likeness does not imply the enhanced one: ask for both models. A level is the largest (q - p) / p, infinite
-where the cap is broken. In a range the largest ratio is that of a single value, so runs are searched for the cap alone.
-Convex in q, hence monotone. Cost: O(r) a class; semantic O(r * depth); range O(r log r), more only near the cap.
+Semantic likeness does not imply the enhanced one: request both. A level is the largest (q - p) / p, infinite
+where the cap is exceeded. In a range the largest ratio is that of a single value, so runs are searched for the cap alone.
+Convex in q, hence monotone. Cost: O(r) per class; semantic O(r * depth); range O(r log r), more only near the cap.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,9 @@ from closeknit.core.classes import Classes, Histogram
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import NEAR, Number, at_most, decimal, fraction, log
+from closeknit.core.model import Model, Parameter
 from closeknit.core.params import choice, number, whole
+from closeknit.core.share_limits import Growth, Limits
 from closeknit.kernels.counting.runs import find_violations, most_over
 from closeknit.models.value_sets import ValueSets, nodes_below, reach_of, single_values
 
@@ -34,8 +35,16 @@ KINDS = ("enhanced", "basic", "semantic", "range")
 
 
 @dataclass(frozen=True)
-class BetaLikeness:
-    """The share of a value in a class exceeds that in the release at most `beta` times the latter.
+class BetaLikeness(Model):
+    """The share of a value in a class exceeds its share in the release by at most `beta` times the latter.
+
+    Args:
+        column: The sensitive attribute.
+        beta: The limit, above 0.
+        kind: "enhanced", "basic", "semantic" or "range": which values are judged, and whether frequent ones have a cap.
+        below: For "semantic": nodes deeper than this are judged.
+        eps: For "range": the widest range that is judged.
+        relative: For "range": whether `eps` is a share of the least value of the range.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS", "ulcer", "cough"], dtype=object))
@@ -45,13 +54,11 @@ class BetaLikeness:
     ([1.0, 1.0], [True, True])
     """
 
-    name: ClassVar[str] = "beta_likeness"
-    needs: ClassVar[frozenset[str]] = frozenset({"histograms"})
-    monotone: ClassVar[bool] = True
-    family: ClassVar[str] = "likeness"
-    least_size: ClassVar[int] = 0
-    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "sliced", "multiset", "permuted"})
-    higher_is_safer: ClassVar[bool] = False
+    name = "beta_likeness"
+    parameter = Parameter("beta", (0.5, 1, 1.5, 2, 3, 4, 5), least=0.01, most=100, rank=20)
+    compares = True
+    monotone = True
+    bounds = "growth"
 
     column: str
     beta: Number
@@ -74,15 +81,10 @@ class BetaLikeness:
 
     def _belongs(self, name: str, value: object, kind: str, needed: str | None) -> None:
         if value is not None and self.kind != kind:
-            right = f"leave it out, or ask for kind '{kind}'"
+            right = f"leave it out, or request kind '{kind}'"
             raise BadInput(f"{name}={value} has no meaning for {self.kind} likeness", right=right)
         if value is None and self.kind == kind and needed:
             raise BadInput(f"{kind} likeness needs {name}", right=f"give {name}, {needed}")
-
-    @property
-    def requested(self) -> str:
-        """The limit in the certificate's words."""
-        return f"<= {self.beta}"
 
     def describe(self, domain: Domain | None) -> str:
         """The guarantee in one line."""
@@ -90,22 +92,40 @@ class BetaLikeness:
         relative = " of their least value" if self.relative else ""
         return f"{self.kind} beta-likeness of {self.column}, beta = {self.beta}{sets.get(self.kind, '')}{relative}"
 
+    def explain(self, class_word: str, persons: bool) -> str:
+        """A sentence for laymen."""
+        more = {
+            "basic": "",
+            "enhanced": ", and values that are frequent anyway by less",
+            "semantic": ", and the same holds for every group of related values",
+            "range": f", and the same holds for all values within {self.eps} of each other",
+        }
+        return (
+            f"Finding a person's {class_word} makes no value of ‘{self.column}’ more likely by more than "
+            f"{100 * float(fraction('beta', self.beta)):.6g} % of what it was before{more[self.kind]}."
+        )
+
+    def limits(self, reference: Histogram) -> Limits | None:
+        """A bound on the growth of single values: all that basic and enhanced likeness ask, and a part of the others."""
+        growth = Growth(fraction("beta", self.beta), bounded=self.kind != "basic")
+        return Limits(growth=growth, sufficient=self.kind in ("basic", "enhanced"))
+
     def refuse(self, classes: Classes) -> None:
         """Semantic likeness needs a tree; ranges need numbers, relative ones positive numbers."""
         domain = classes.histograms[self.column].domain
         if self.kind == "semantic" and domain.tree is None:
-            what = "semantic likeness was asked for a column without a hierarchy"
-            raise BadInput(what, column=self.column, right="ask for kind 'range', or give the column a Hierarchy")
+            what = "semantic likeness is requested for a column without a hierarchy"
+            raise BadInput(what, column=self.column, right="request kind 'range', or give the column a Hierarchy")
         if self.kind == "range" and domain.numbers is None:
-            what = "range likeness was asked for a column without an order"
-            right = "ask for kind 'semantic', or declare the column as numeric()"
+            what = "range likeness is requested for a column without an order"
+            right = "request kind 'semantic', or declare the column as numeric()"
             raise BadInput(what, column=self.column, right=right)
         if self.relative and domain.numbers is not None and (domain.numbers <= 0).any():
             what = f"a relative range has no meaning for {domain.texts[0]}, which is not above 0"
             raise BadInput(what, column=self.column, right="leave relative out")
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
-        """The largest (q - p) / p of each class, at least 0; infinite where the cap is broken."""
+        """The largest (q - p) / p of each class, at least 0; infinite where the cap is exceeded."""
         self.refuse(classes)
         histogram = classes.histograms[self.column]
         sets = self._sets(histogram)
@@ -115,10 +135,10 @@ class BetaLikeness:
             gains = (sets.counts * n - expected) / expected
         levels = np.zeros(len(totals))
         np.maximum.at(levels, sets.owner, gains)
-        return np.where(self._cap_broken(histogram, sets), np.inf, levels)
+        return np.where(self._exceeds_cap(histogram, sets), np.inf, levels)
 
     def holds(self, classes: Classes) -> Bools:
-        """Whether each class keeps the guarantee: rationals, and 60 digits at the cap, where a float is near."""
+        """Whether each class meets the guarantee: rationals, and 60 digits at the cap, where a float is near."""
         self.refuse(classes)
         histogram = classes.histograms[self.column]
         if self.kind not in ("enhanced", "basic"):
@@ -130,7 +150,7 @@ class BetaLikeness:
         return holds
 
     def _limits(self, reference: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The largest share that each leaf may have in a class, as floats, and how near to it these decide nothing."""
+        """The largest share that each leaf may have in a class, as floats, and how near to it a float does not decide."""
         beta, n = float(fraction("beta", self.beta)), int(reference.sum())
         p = reference / max(n, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -143,7 +163,7 @@ class BetaLikeness:
         expected = histogram.totals[sets.owner] * sets.reference
         gain = sets.counts * int(histogram.reference.sum()) - expected
         fair = at_most(gain, np.maximum(expected, 1), fraction("beta", self.beta)) & (expected > 0)
-        holds = ~self._cap_broken(histogram, sets)
+        holds = ~self._exceeds_cap(histogram, sets)
         holds[sets.owner[~fair]] = False
         return holds
 
@@ -172,7 +192,7 @@ class BetaLikeness:
             return nodes_below(histogram, self.below)
         return single_values(histogram)
 
-    def _cap_broken(self, histogram: Histogram, sets: ValueSets) -> Bools:
+    def _exceeds_cap(self, histogram: Histogram, sets: ValueSets) -> Bools:
         """Classes in which some set has q > p * (1 - ln p)."""
         n, totals = int(histogram.reference.sum()), histogram.totals
         broken = np.zeros(len(totals), dtype=bool)

@@ -1,15 +1,14 @@
-"""delta-disclosure: no class makes any value of the secret much more or much less frequent: |ln(q/p)| < `delta`.
+"""delta-disclosure: no value is much more or less frequent in a class than in the release: |ln(q/p)| < `delta`.
 
 Source: the thesis on SABRE and BUREL, sec. 4.4.2. Natural logarithm, strict, for every value of the release: a class that
-lacks one breaks the guarantee. With p the reference and q the class, the q/p of a merged class lies between those of its
-parts, so the guarantee is monotone. Cost: one logarithm an entry.
+lacks one does not meet the guarantee. With p the reference and q the class, the q/p of a merged class lies between those of its
+parts, so the guarantee is monotone. Cost: one logarithm per entry.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +16,21 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Classes, Histogram
 from closeknit.core.domain import Domain
 from closeknit.core.exact import Number, decimal, fraction, log, near
+from closeknit.core.model import Model, Parameter
 from closeknit.core.params import number
+from closeknit.core.share_limits import Limits, round_safely
 from closeknit.models.per_class import every, largest
+
+NEVER = 40  # e to this power times any share is above 1: a cap that never binds, and no overflow
 
 
 @dataclass(frozen=True)
-class DeltaDisclosure:
-    """|ln(q/p)| < `delta` for every value of the secret in every class.
+class DeltaDisclosure(Model):
+    """|ln(q/p)| < `delta` for every value of the sensitive attribute in every class.
+
+    Args:
+        column: The sensitive attribute.
+        delta: The limit, above 0.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS"], dtype=object))
@@ -33,13 +40,10 @@ class DeltaDisclosure:
     [0.588, inf]
     """
 
-    name: ClassVar[str] = "delta_disclosure"
-    needs: ClassVar[frozenset[str]] = frozenset({"histograms"})
-    monotone: ClassVar[bool] = True
-    family: ClassVar[str] = "disclosure"
-    least_size: ClassVar[int] = 0
-    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "sliced", "multiset", "permuted"})
-    higher_is_safer: ClassVar[bool] = False
+    name = "delta_disclosure"
+    parameter = Parameter("delta", (0.5, 1, 1.5, 2, 3, 4), least=0.01, most=100, rank=30)
+    compares = True
+    monotone = True
 
     column: str
     delta: Number
@@ -49,18 +53,33 @@ class DeltaDisclosure:
 
     @property
     def requested(self) -> str:
-        """The limit in the certificate's words."""
+        """The limit as a certificate writes it."""
         return f"< {self.delta}"
 
     def describe(self, domain: Domain | None) -> str:
         """The guarantee in one line."""
         return f"delta-disclosure of {self.column}, delta = {self.delta}"
 
-    def refuse(self, classes: Classes) -> None:
-        """It has a meaning for every column."""
+    def explain(self, class_word: str, persons: bool) -> str:
+        """A sentence for laymen."""
+        factor = f"{np.exp(float(fraction('delta', self.delta))):.3g}"
+        return (
+            f"Finding a person's {class_word} makes no value of ‘{self.column}’ more or less likely by a factor of {factor} or "
+            "more; no value can be ruled out."
+        )
+
+    def limits(self, reference: Histogram) -> Limits | None:
+        """A cap and a floor for every value of the release."""
+        delta, n = float(fraction("delta", self.delta)), int(reference.reference.sum())
+        shares = {int(code): int(reference.reference[code]) / n for code in np.flatnonzero(reference.reference)}
+        most, least = float(np.exp(min(delta, NEVER))), float(np.exp(-delta))
+        return Limits(
+            caps={code: round_safely(most * p, -1) for code, p in shares.items()},
+            floors={code: round_safely(least * p, 1) for code, p in shares.items()},
+        )
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
-        """The largest |ln(q/p)| of each class; infinite where a value is absent, 0 where all secrets are suppressed."""
+        """The largest |ln(q/p)| of each class; infinite where a value is absent, 0 where no value is shown."""
         histogram = classes.histograms[self.column]
         levels = largest(histogram, _logs(histogram), empty=0.0)
         return np.where(_lacking(histogram), np.inf, levels)
@@ -95,6 +114,6 @@ def _logs(histogram: Histogram) -> NDArray[np.float64]:
 
 
 def _lacking(histogram: Histogram) -> NDArray[np.bool_]:
-    """Classes with a counted secret that lack a value of the release."""
+    """Classes with a known value that lack a value of the release."""
     values = np.diff(histogram.starts)
     return (values > 0) & (values < np.count_nonzero(histogram.reference))

@@ -1,38 +1,43 @@
 """k-anonymity: every class holds at least `k` persons (rows, where no person column is declared).
 
 Source: the model of Samarati and Sweeney, as in the dissertation on methods to achieve t-closeness, sec. 2.5. Adding
-persons to a class never hurts, so the guarantee is monotone. Cost: one comparison a class.
+persons to a class never hurts, so the guarantee is monotone. Cost: one comparison per class.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
 from closeknit.core.domain import Domain
+from closeknit.core.model import Model, Parameter
 from closeknit.core.params import whole
 
 
 @dataclass(frozen=True)
-class KAnonymity:
+class KAnonymity(Model):
     """At least `k` persons in every class.
+
+    Args:
+        k: The least number of persons (rows, where no person column is declared).
 
     >>> from closeknit.core.classes import Classes
     >>> KAnonymity(2).holds(Classes.of(np.array([0, 0, 1], dtype=np.int32), 2, {})).tolist()
     [True, False]
     """
 
-    name: ClassVar[str] = "k_anonymity"
-    needs: ClassVar[frozenset[str]] = frozenset({"sizes", "persons"})
-    monotone: ClassVar[bool] = True
-    family: ClassVar[str] = "size"
-    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "perturbed"})
-    higher_is_safer: ClassVar[bool] = True
+    name = "k_anonymity"
+    parameter = Parameter("k", (2, 3, 5, 10, 20, 50), least=1, whole=True, rank=60)
+    needs = frozenset({"sizes", "persons"})
+    monotone = True
+    bounds = "size"
+    forms = frozenset({"generalized", "perturbed"})
+    higher_is_safer = True
+    column = None
 
     k: int
 
@@ -44,22 +49,17 @@ class KAnonymity:
         """Every class has at least `k` rows."""
         return self.k
 
-    @property
-    def column(self) -> str | None:
-        """It speaks of rows, not of a secret."""
-        return None
-
-    @property
-    def requested(self) -> str:
-        """The limit in the certificate's words."""
-        return f">= {self.k}"
-
     def describe(self, domain: Domain | None) -> str:
         """The guarantee in one line."""
         return f"k-anonymity, k = {self.k}"
 
-    def refuse(self, classes: Classes) -> None:
-        """It has a meaning for every table."""
+    def explain(self, class_word: str, persons: bool) -> str:
+        """A sentence for laymen."""
+        who = "people" if persons else "rows"
+        known = (
+            f"An adversary who knows every quasi-identifier of a person still finds at least {self.k} {who} that look the same"
+        )
+        return f"{known}, and does not learn which one is that person."
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """Persons in each class."""

@@ -11,7 +11,7 @@ Different from the source: a missing value neither counts as a value nor stays i
 disclose HIV; a class without any known value discloses none and meets every l. With `missing_is_a_value` a missing value is a
 value like any other. The dissertation prints r_1 as the first summand of the recursive tail; it is r_l. Where a
 person may have several rows, each value counts once a person, N of `frequency` is the number of persons, and every kind
-asks besides that l values can be given to l different persons who carry them: one person with l values is not diverse.
+also asks that l values can be given to l different persons who carry them: one person with l values is not diverse.
 All kinds are closed under merging. Cost: one sort of the entries.
 """
 
@@ -20,8 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from math import gcd, prod
-from typing import ClassVar
+from math import ceil, gcd, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,9 @@ from closeknit.core.classes import Classes, Histogram, Spread
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number, at_most, below, fraction, log, near
+from closeknit.core.model import Model, Parameter
 from closeknit.core.params import choice, number, whole
+from closeknit.core.share_limits import Limits
 from closeknit.models.per_class import largest
 
 Int64 = NDArray[np.int64]
@@ -40,11 +41,16 @@ KINDS = ("distinct", "entropy", "recursive", "frequency")
 
 
 @dataclass(frozen=True)
-class LDiversity:
+class LDiversity(Model):
     """At least `l` well represented known values in every class; `kind` says what well represented means.
 
-    `c` is the limit of kind "recursive". `missing_is_a_value`: whether a missing value counts as one of the values, and a class
-    that has only missing values as a class of one value.
+    Args:
+        column: The sensitive attribute.
+        l: The least number of values.
+        kind: "distinct", "entropy", "recursive" or "frequency".
+        c: For "recursive": the limit on the most frequent value.
+        missing_is_a_value: Whether a missing value counts as one of the values, and a class that has only missing values as a
+            class of one value.
 
     >>> from closeknit.core.kinds import flat
     >>> domain, codes = flat().bind(np.array(["flu", "SARS", "ulcer"], dtype=object))
@@ -58,12 +64,10 @@ class LDiversity:
     [[False], [True]]
     """
 
-    name: ClassVar[str] = "l_diversity"
-    needs: ClassVar[frozenset[str]] = frozenset({"histograms", "persons"})
-    monotone: ClassVar[bool] = True
-    family: ClassVar[str] = "diversity"
-    least_size: ClassVar[int] = 0
-    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "sliced", "multiset", "permuted"})
+    name = "l_diversity"
+    parameter = Parameter("l", (2, 3, 4, 5, 6, 8, 10), least=1, rank=40)
+    needs = frozenset({"histograms", "persons"})
+    monotone = True
 
     column: str
     l: Number
@@ -83,7 +87,7 @@ class LDiversity:
                 raise BadInput("recursive diversity needs c", right="give c, a number above 0")
             number("c", self.c, above=0)
         elif self.c is not None:
-            right = "leave it out, or ask for kind 'recursive'"
+            right = "leave it out, or request kind 'recursive'"
             raise BadInput(f"c={self.c} has no meaning for {self.kind} diversity", right=right)
 
     @property
@@ -92,8 +96,23 @@ class LDiversity:
         return self.kind != "recursive"
 
     @property
+    def limit_field(self) -> str:
+        """The recursive ratio is compared with `c`."""
+        return "c" if self.kind == "recursive" else "l"
+
+    @property
+    def merges_persons(self) -> bool:
+        """Distinct values matched to persons only grow when classes merge."""
+        return self.kind == "distinct"
+
+    @property
+    def least_values(self) -> int:
+        """Every kind needs at least `l` different values."""
+        return ceil(fraction("l", self.l))
+
+    @property
     def requested(self) -> str:
-        """The limit in the certificate's words."""
+        """The limit as a certificate writes it."""
         return f"< {self.c}" if self.kind == "recursive" else f">= {self.l}"
 
     def describe(self, domain: Domain | None) -> str:
@@ -102,11 +121,30 @@ class LDiversity:
         missing = ", missing is a value" if self.missing_is_a_value else ""
         return f"{self.kind} l-diversity of {self.column}, l = {self.l}{c}{missing}"
 
-    def refuse(self, classes: Classes) -> None:
-        """It has a meaning for every column."""
+    def explain(self, class_word: str, persons: bool) -> str:
+        """A sentence for laymen."""
+        kinds = {
+            "distinct": f"has at least {self.l} different values of ‘{self.column}’",
+            "entropy": f"mixes the values of ‘{self.column}’ as well as {self.l} equally frequent ones would",
+            "recursive": f"has so many values of ‘{self.column}’ that its most frequent one has less than {self.c} times the "
+            f"rows of all from number {self.l} on together",
+            "frequency": f"gives no value of ‘{self.column}’ more than one in {self.l} of its rows",
+        }
+        return f"Every {class_word} {kinds[self.kind]}: finding a person's {class_word} does not disclose the value."
+
+    def limits(self, reference: Histogram) -> Limits | None:
+        """A number of values, an entropy, or a cap; where values are missing, shares of known values are no shares of rows."""
+        gaps, limit = reference.reference[-1] > 0 and not self.missing_is_a_value, fraction("l", self.l)
+        if self.kind == "distinct":
+            return Limits(values=int(limit), missing_counts=not gaps)
+        if gaps or self.kind == "recursive":
+            return None
+        if self.kind == "entropy":
+            return Limits(entropy=limit)
+        return Limits(caps={int(code): 1 / limit for code in np.flatnonzero(reference.reference)})
 
     def levels(self, classes: Classes) -> Floats:
-        """What each class reaches; a class that shows no known value discloses none and is as safe as can be."""
+        """What each class measures; a class without a known value discloses none and is as safe as can be."""
         histogram, values, heads = self._spread(classes)
         if self.kind == "recursive":
             first, tail = self._recursive(histogram, values)
@@ -121,13 +159,13 @@ class LDiversity:
         return np.where(histogram.totals == 0, np.inf, levels)
 
     def holds(self, classes: Classes) -> Bools:
-        """Whether each class keeps the guarantee, in whole numbers where a float is near."""
+        """Whether each class meets the guarantee, in whole numbers where a float is near."""
         histogram, values, heads = self._spread(classes)
         if self.kind == "recursive":
             assert self.c is not None
             first, tail = self._recursive(histogram, values)
-            kept: Bools = (first == 0) | ((tail > 0) & below(first, np.maximum(tail, 1), fraction("c", self.c)))
-            return kept
+            met: Bools = (first == 0) | ((tail > 0) & below(first, np.maximum(tail, 1), fraction("c", self.c)))
+            return met
         limit = fraction("l", self.l)
         diverse = at_most(-values, np.ones_like(values), -limit)
         if self.kind == "entropy":

@@ -1,4 +1,4 @@
-"""t-closeness: the secret is spread in every class nearly as in the whole release: earth mover's distance at most `t`.
+"""t-closeness: every class is distributed nearly like the whole release: earth mover's distance at most `t`.
 
 Sources: the thesis on SABRE and BUREL, sec. 3.2; the dissertation on methods to achieve t-closeness, sec. 2.6.4.
 With p the reference and q the class, over leaves in value order:
@@ -6,12 +6,12 @@ With p the reference and q the class, over leaves in value order:
 - hierarchical: ground distance height(lowest common ancestor) / height(root), for any tree;
 - equal: `1/2 * sum |p_i - q_i|`.
 
-Several secrets as one (`TCloseness(("disease", "salary"), t)`): the equal distance between their combinations. It bounds
-what one of them tells of the others, and each alone in its own equal distance.
+Several sensitive attributes as one (`TCloseness(("disease", "salary"), t)`): the equal distance between their combinations. It
+bounds what one of them discloses about the others, and each by itself in its own equal distance.
 
 Different from the source: the ordered formula printed in the dissertation has the absolute value inside the inner sum,
 which gives 0.25 for its own example of 0.05. All three are convex in q, so merging classes never hurts. Numerators are
-whole numbers over one denominator a class, so `t` is met or missed exactly. Cost: O(r log m) for a class with r of m
+whole numbers over one denominator per class, so `t` is met or missed exactly. Cost: O(r log m) for a class with r of m
 values; with a tree r paths to the root.
 """
 
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,9 @@ from closeknit.core.combined_secrets import Secret, render_secret, secret_of
 from closeknit.core.domain import Domain
 from closeknit.core.errors import BadInput
 from closeknit.core.exact import Number, at_most, fraction
+from closeknit.core.model import Model, Parameter
 from closeknit.core.params import choice, number
+from closeknit.core.share_limits import Distance, Limits
 from closeknit.core.tree import Tree
 from closeknit.kernels.counting.emd import hierarchical_numerators, ordered_numerators
 
@@ -39,8 +40,13 @@ ROOM = 1 << 62
 
 
 @dataclass(frozen=True)
-class TCloseness:
-    """Earth mover's distance of every class to the release at most `t`; `distance=None` follows the kind of the column.
+class TCloseness(Model):
+    """Earth mover's distance of every class to the release at most `t`.
+
+    Args:
+        column: The sensitive attribute, or several that count as one.
+        t: The limit, between 0 and 1.
+        distance: The ground distance: "ordered", "hierarchical" or "equal"; None follows the kind of the column.
 
     >>> from closeknit.core.kinds import numeric
     >>> domain, codes = numeric().bind(np.array([30, 40, 50, 60]))
@@ -54,13 +60,12 @@ class TCloseness:
     't-closeness of disease and salary together, t = 0.3, equal distance'
     """
 
-    name: ClassVar[str] = "t_closeness"
-    needs: ClassVar[frozenset[str]] = frozenset({"histograms"})
-    monotone: ClassVar[bool] = True
-    family: ClassVar[str] = "closeness"
-    least_size: ClassVar[int] = 0
-    forms: ClassVar[frozenset[str]] = frozenset({"generalized", "bucketized", "sliced", "multiset", "permuted"})
-    higher_is_safer: ClassVar[bool] = False
+    name = "t_closeness"
+    parameter = Parameter("t", (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5), least=0.001, most=1, rank=10)
+    compares = True
+    monotone = True
+    bounds = "distance"
+    joins = True
 
     column: Secret
     t: Number
@@ -73,12 +78,12 @@ class TCloseness:
             choice("distance", self.distance, DISTANCES)
         if isinstance(self.column, tuple) and self.distance not in (None, "equal"):
             what = f"distance={self.distance!r} has no meaning for {render_secret(self.column)}"
-            raise BadInput(what, right="leave it out: combinations are equal or not; or ask for each column alone")
+            raise BadInput(what, right="leave it out: combinations are equal or not; or request each column alone")
 
     @property
-    def requested(self) -> str:
-        """The limit in the certificate's words."""
-        return f"<= {self.t}"
+    def ground(self) -> str | None:
+        """The distance that it names."""
+        return self.distance
 
     def describe(self, domain: Domain | None) -> str:
         """The guarantee in one line, the ground distance always named."""
@@ -90,12 +95,26 @@ class TCloseness:
             ground = f"{self.distance or default_distance(domain)} distance"
         return f"t-closeness of {render_secret(self.column)}, t = {self.t}, {ground}"
 
+    def explain(self, class_word: str, persons: bool) -> str:
+        """A sentence for laymen."""
+        also = " One of these attributes does not disclose the others." if isinstance(self.column, tuple) else ""
+        return (
+            f"In every {class_word} ‘{render_secret(self.column)}’ is distributed nearly as in all published rows: at most "
+            f"{self.t} away, where 0 is the same and 1 as far as can be. Finding a person's {class_word} reveals little "
+            f"beyond what the table reveals about everyone.{also}"
+        )
+
+    def limits(self, reference: Histogram) -> Limits | None:
+        """A bound on the distance."""
+        ground = self.distance or default_distance(reference.domain)
+        return Limits(distance=Distance(ground, fraction("t", self.t)))
+
     def refuse(self, classes: Classes) -> None:
         """An ordered distance needs an order and a place for every value; a hierarchical one needs a tree."""
         self._ground(classes.histograms[self.column])
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
-        """Earth mover's distance of each class to the reference; 0 for a class whose secrets are all suppressed."""
+        """Earth mover's distance of each class to the reference; 0 for a class that shows no value."""
         numerators, denominators, large = self._ratios(classes)
         levels: NDArray[np.float64] = numerators / denominators
         for i in large:
@@ -152,16 +171,16 @@ class TCloseness:
         domain = histogram.domain
         ground = self.distance or default_distance(domain)
         if ground == "ordered" and not domain.ordered:
-            what = "an ordered distance was asked for a column without an order"
-            right = "ask for distance 'hierarchical' or 'equal', or declare the column as numeric()"
+            what = "an ordered distance is requested for a column without an order"
+            right = "request distance 'hierarchical' or 'equal', or declare the column as numeric()"
             raise BadInput(what, column=render_secret(self.column), right=right)
         if ground == "ordered" and histogram.reference[-1] > 0:
             what = "an ordered distance has no place for missing values"
-            right = "ask for distance 'equal', or for 'hierarchical' with a hierarchy, or leave these rows out"
+            right = "request distance 'equal', or for 'hierarchical' with a hierarchy, or leave these rows out"
             raise BadInput(what, column=render_secret(self.column), right=right)
         if ground == "hierarchical" and domain.tree is None:
-            what = "a hierarchical distance was asked for a column without a hierarchy"
-            right = "ask for distance 'ordered' or 'equal', or give it a Hierarchy"
+            what = "a hierarchical distance is requested for a column without a hierarchy"
+            right = "request distance 'ordered' or 'equal', or give it a Hierarchy"
             raise BadInput(what, column=render_secret(self.column), right=right)
         return ground
 
@@ -182,7 +201,7 @@ def default_distance(domain: Domain) -> str:
 
 
 def choose_leaves(histogram: Histogram) -> NDArray[np.bool_]:
-    """The leaves of an ordered domain: all where they were declared, else those that somebody published has."""
+    """The leaves of an ordered domain: all where they are declared, else those that occur in published rows."""
     if histogram.domain.declared:
         counted = np.ones(len(histogram.reference), dtype=bool)
         counted[-1] = False
@@ -230,7 +249,7 @@ def _tree_distance(tree: Tree, surplus: NDArray[np.object_], whole: int) -> Frac
     for leaf, node in enumerate(tree.leaf_node.tolist()):
         extra[node] = surplus[leaf]
     moved = 0
-    for node in range(len(extra) - 1, 0, -1):  # children stand after their parent
+    for node in range(len(extra) - 1, 0, -1):  # children come after their parent
         if tree.height[node] > 0:
             extra[node] = plus[node] - minus[node]
             moved += int(tree.height[node]) * min(plus[node], minus[node])

@@ -1,4 +1,4 @@
-"""Sets of secret values whose share in a class is compared with that in the release: single values, nodes, runs."""
+"""Sets of sensitive values whose share in a class is compared with that in the release: single values, nodes, runs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def nodes_below(histogram: Histogram, level: int) -> ValueSets:
 
 def _depths(tree: Tree) -> Int64:
     depth = np.zeros(len(tree.parent), dtype=np.int64)
-    for node in range(1, len(depth)):  # parents stand before their children
+    for node in range(1, len(depth)):  # parents come before their children
         depth[node] = depth[tree.parent[node]] + 1
     named_root = tree.height[1] == tree.height[0]
     return np.maximum(depth - 1, 0) if named_root else depth

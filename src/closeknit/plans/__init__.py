@@ -1,4 +1,4 @@
-"""Plans: buckets of secrets and the rows that each class takes of them, such that *any* fill keeps the guarantee."""
+"""Plans: buckets of sensitive values and the rows that each class takes of them, such that *any* fill meets the guarantee."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""Which attributes of a table stand together in a column of a sliced release: those that say much of each other.
+"""Which attributes of a table are together in a column of a sliced release: those that say much about each other.
 
 Attributes are clustered around medoids, the distance of two being 1 - phi2 (`correlation`). Where there are few sets of medoids
 all of them are tried; otherwise the medoids are built one by one (BUILD) and exchanged while the cost falls (SWAP).
 
-Source: the paper on slicing, sec. 4.1.3 (partitioning around medoids); the size of the secret's column is fixed as in Li, Li,
-Zhang and Molloy, Slicing: a new approach for privacy preserving data publishing, 2012.
+Source: the paper on slicing, sec. 4.1.3 (partitioning around medoids); the size of the attribute's column is fixed as in Li,
+Li, Zhang and Molloy, Slicing: a new approach for privacy preserving data publishing, 2012.
 
 Different from the source:
 - no random start: the same attributes give the same columns, in whatever order they come; ties go by name;
-- the secrets are not clustered: they share the last column with nobody, or with as many attributes as asked for. As printed,
-  the method puts next to a secret what identifies it best (in the source's own Table 1 zip code and age), and an attribute
-  with more different values than a tenth of the rows never stands there;
-- an attribute that is quasi-identifier and secret at once stands alone.
+- the sensitive attributes are not clustered: they share the last column with none, or with as many attributes as requested.
+  As printed, the method puts next to a sensitive attribute what identifies it best (in the source's own Table 1 zip code and
+  age), and an attribute with more different values than a tenth of the rows never joins it;
+- an attribute that is quasi-identifier and sensitive attribute at once is alone.
 
 Cost: one correlation per pair of d attributes; then about d * c per set of medoids tried, or c * d^2 per exchange. Distances
 are whole numbers of billionths, so that equal costs are equal on every machine.
@@ -98,12 +98,13 @@ def build_medoids(distance: Int64, count: int) -> Int64:
 
 
 def choose_columns(table: Table, count: int | None = None, beside: int = 0, how: str = "frequency") -> list[list[str]]:
-    """The columns of a sliced release of this table: quasi-identifiers by correlation, all secrets together in the last one.
+    """The columns of a sliced release of this table: quasi-identifiers by correlation, all sensitive attributes together in
+    the last one.
 
-    `beside`: how many quasi-identifiers, the most correlated with the first secret, join it there. A column that is quasi and
-    sensitive stands alone. Plain columns are left to the caller. `count` columns in all; if none is given, the d attributes
-    that are clustered make ceil(sqrt(d)) columns: on Adult 5 with all its fifteen attributes, as the source takes there.
-    `how` numbers are put into bins for the correlation: by equal frequency, equal width or kmeans.
+    `beside`: how many quasi-identifiers, the most correlated with the first sensitive attribute, join it there. A column that
+    is quasi and sensitive is alone. Plain columns are left to the caller. `count` columns in all; if none is given, the d
+    attributes that are clustered make ceil(sqrt(d)) columns: on Adult 5 with all its fifteen attributes, as the source takes
+    there. `how` numbers are put into bins for the correlation: by equal frequency, equal width or kmeans.
 
     >>> from closeknit.core.columns import Columns
     >>> from closeknit.core.kinds import flat
@@ -120,7 +121,7 @@ def choose_columns(table: Table, count: int | None = None, beside: int = 0, how:
     if count == 1:
         raise BadInput("one column is the table in clear", right="columns must be at least 2")
     if count is None and not quasi and secrets:
-        return [secrets]  # nothing that is known of anybody stands beside them
+        return [secrets]  # nothing that is known about a person is next to them
     joining = _choose_joining(table, secrets, whole("beside", beside, least=0), how)
     rest = [name for name in quasi if name not in sensitive and name not in joining]
     last = [[*joining, *secrets]] if secrets else []
@@ -135,8 +136,8 @@ def _count_columns(count: int | None, fixed: int, rest: int) -> int:
     """Columns to be made of the `rest` of the attributes, `fixed` ones being there already."""
     least, most = max(2, fixed + min(rest, 1)), fixed + rest
     if most < 2:
-        what = "all attributes would stand in one column, which is the table in clear"
-        raise BadInput(what, right="at least one quasi column must stand apart")
+        what = "all attributes would be in one column, which is the table in clear"
+        raise BadInput(what, right="at least one quasi-identifier must be in another column")
     if count is None:
         return math.isqrt(rest - 1) + 1 if rest else 0
     if not least <= whole("columns", count, least=2) <= most:
@@ -146,17 +147,17 @@ def _count_columns(count: int | None, fixed: int, rest: int) -> int:
 
 
 def _choose_joining(table: Table, secrets: list[str], beside: int, how: str) -> list[str]:
-    """The quasi columns that stand with the secrets, in the order of the schema."""
+    """The quasi columns that share a column with the sensitive attributes, in the order of the schema."""
     if beside == 0:
         return []
     if not secrets:
-        right = "beside must be 0: each column that is quasi and sensitive stands alone"
+        right = "beside must be 0: each column that is quasi and sensitive is alone"
         raise BadInput(f"beside={beside}, but no column is sensitive alone", right=right)
     quasi = {name: table.quasi[:, place] for place, name in enumerate(table.schema.quasi)}
     able = [name for name, codes in quasi.items() if name not in table.schema.sensitive and not has_too_many(codes)]
     if beside > len(able):
-        right = f"it must be at most {len(able)}: the others are secret too, or have more values than a tenth of the rows"
-        raise BadInput(f"beside={beside} quasi columns cannot stand with '{secrets[0]}'", right=right)
+        right = f"it must be at most {len(able)}: the others are sensitive too, or have more values than a tenth of the rows"
+        raise BadInput(f"beside={beside} quasi columns cannot join '{secrets[0]}'", right=right)
     codes, domain = table.secret(secrets[0])
     secret = discretize(codes, domain, how=how)
     phi2 = {name: round(mean_square_contingency(_bin_column(table, name, how), secret) * UNIT) for name in able}

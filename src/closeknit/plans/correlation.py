@@ -39,7 +39,9 @@ BINS = 10
 HOW = ("frequency", "width", "kmeans")
 ROUNDS = 300  # of k-means at most; it needs a few dozen
 FEW = 1 << 16  # cells of a table of observed pairs that are always affordable
-ROWS_PER_VALUE = 10  # an attribute with fewer says so much of single rows that it must not stand beside a secret
+ROWS_PER_VALUE = (
+    10  # an attribute with fewer says so much of single rows that it must not share a column group with a sensitive attribute
+)
 
 
 def discretize(codes: Int32, domain: Domain, bins: int = BINS, how: str = "frequency") -> Int32:
@@ -118,7 +120,8 @@ _BINNERS = {"frequency": _by_frequency, "width": _by_width, "kmeans": kmeans}
 
 
 def has_too_many(codes: Int32) -> bool:
-    """Whether an attribute has more different values than a tenth of its rows: it must not stand in a group with a secret.
+    """Whether an attribute has more different values than a tenth of its rows: it must not share a group with a sensitive
+    attribute.
 
     >>> has_too_many(np.arange(20, dtype=np.int32)), has_too_many(np.arange(20, dtype=np.int32) % 2)
     (True, False)

@@ -1,8 +1,10 @@
-"""Groups of the same size by clustering secrets: equi-sized fuzzy c-means with a crisp step, or balanced assignment alone.
+"""Groups of the same size by clustering sensitive values: equi-sized fuzzy c-means with a crisp step, or balanced assignment
+alone.
 
 Fuzzy: memberships and centres are improved in turn from the quantile groups of the first principal component; then every row
-gets one group, by regret, and rows are exchanged while the sum of squared distances falls. Balanced, for tables whose secrets
-have too many combinations: the crisp assignment itself is repeated, centres being the means of what was assigned.
+gets one group, by regret, and rows are exchanged while the sum of squared distances falls. Balanced, for tables whose
+sensitive values have too many combinations: the crisp assignment itself is repeated, centres being the means of what was
+assigned.
 
 Source: the paper on multiple sensitive attributes, sec. 4.1, which names equi-sized fuzzy c-means; after Hoeppner and Klawonn,
 clustering with size constraints, 2008. The source gets "approximately" equal sizes; here they differ by one at most.
@@ -23,7 +25,9 @@ Reals = NDArray[np.float64]
 ROUNDS, STILL = 50, 1e-9  # of fuzzy c-means, and how little all centres must move to stop before
 BALANCED_ROUNDS = 20
 SWEEPS = 20
-MORE = 1e-6  # is added to squared distances, every secret having variance 1: a point in a centre may still be shared
+MORE = (
+    1e-6  # is added to squared distances, every sensitive attribute having variance 1: a point in a centre may still be shared
+)
 FUZZY_WORK = 1 << 25  # combinations * groups^2 up to which fuzzy is chosen: 20,000 combinations at 40 groups
 
 

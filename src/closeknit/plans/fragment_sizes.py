@@ -1,13 +1,13 @@
 """How many rows of every fragment each class takes.
 
-Dealt: fragments are stacked one after the other and dealt like cards to `e` classes, so each class takes floor or ceil of
-|F| / e. That is not quite a fair share; an allotment `a` of s rows is allowed if, for every secret, the smaller one of two
-bounds on the distance of *any* class that takes these numbers is within t. With x = a/s - |F|/n:
+Dealt: fragments are stacked one after the other and dealt like cards to `e` classes, so each class takes floor or ceil of |F|
+/ e. That is not quite a fair share; an allotment `a` of s rows is allowed if, for every sensitive attribute, the smaller one
+of two bounds on the distance of *any* class that takes these numbers is within t. With x = a/s - |F|/n:
 - D + bound: D moves the surplus of fragments, two of them as far apart as their farthest values (so far as x is 0, nothing
   moves), and `bound` is that of a conforming class. Fragments with the same interval count as one;
   line: D = ( sum (c_{i+1} - c_i) * |x_1 + ... + x_i| + sum w_i * |x_i| ) / (m - 1), in the order of the centres c with the half
   widths w, also where intervals overlap; tree: half the sum of |x|;
-- per cut ("best" only): at every cut all rows of the fragments that it cuts may stand on either side.
+- per cut ("best" only): at every cut all rows of the fragments that it cuts may be on either side.
 
 By the greatest common divisor, as printed: q classes that all conform, q the largest divisor of all |F| with n/q >= k.
 
@@ -68,7 +68,9 @@ def gcd_classes(sizes: Int64, k: int = 1) -> int:
 
 
 class FragmentTest:
-    """Judges allotments: whether every class that takes these rows of the fragments is within `t_i` for every secret."""
+    """Judges allotments: whether every class that takes these rows of the fragments is within `t_i` for every sensitive
+    attribute.
+    """
 
     def __init__(self, fragments: Fragments, t: Sequence[Fraction], bound: str = "best") -> None:
         choice("bound", bound, tuple(BOUNDS))
@@ -78,12 +80,12 @@ class FragmentTest:
         self.axes = [_AxisCosts(fragments, i) for i in range(len(self.t))]
 
     def d(self, a: Int64, i: int) -> Fraction:
-        """What the surplus of fragments costs in secret i at most."""
+        """What the surplus of fragments costs in attribute i at most."""
         lines, s = self._lines(a)
         return Fraction(int(self.axes[i].between(self.n * lines - s * self._sizes(lines))[0]), self._whole(int(a.sum()), i))
 
     def per_cut(self, a: Int64, i: int) -> Fraction:
-        """The bound per cut for secret i."""
+        """The bound per cut for attribute i."""
         lines, s = self._lines(a)
         return Fraction(int(self.axes[i].per_cut(lines, s, self.n)[0]), self._whole(int(a.sum()), i))
 
@@ -120,7 +122,7 @@ class FragmentTest:
 
 
 class _AxisCosts:
-    """Costs in one secret over n * s * unit, for many allotments at once."""
+    """Costs in one sensitive attribute over n * s * unit, for many allotments at once."""
 
     def __init__(self, fragments: Fragments, i: int) -> None:
         axis, (lo, hi) = fragments.space.axes[i], fragments.boxes

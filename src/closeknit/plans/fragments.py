@@ -1,32 +1,35 @@
-"""Fragments of the space of several secrets: boxes of near values, such that fair shares of all of them are near the release.
+"""Fragments of the space of several sensitive attributes: boxes of near values, such that fair shares of all of them are near
+the release.
 
-A *cell* is a combination of secrets that occurs; a *fragment* holds the cells inside a box, one interval of values per secret.
-If a class takes from every fragment its fair share of rows (it *conforms*), whichever rows they are, its distance in secret i
-is at most `bound_i`. From one fragment of everything on, fragments are cut in two until `bound_i <= t_i` for every i: each time
-the cut after which the bounds exceed their limits least, then the one with the least sum of bounds, then the first.
+A *cell* is a combination of sensitive values that occurs; a *fragment* holds the cells inside a box, one interval of values
+per sensitive attribute. If a class takes from every fragment its fair share of rows (it *conforms*), whichever rows they are,
+its distance in attribute i is at most `bound_i`. From one fragment of everything on, fragments are cut in two until `bound_i
+<= t_i` for every i: each time the cut after which the bounds exceed their limits least, then the one with the least sum of
+bounds, then the first.
 
 Three bounds, all in whole numbers over n * twice the scale:
 - printed: the sum over fragments of Delta = (all rows of the fragment at one end of its interval);
-- grouped: fragments with the same interval in secret i are added up before Delta is taken;
+- grouped: fragments with the same interval in attribute i are added up before Delta is taken;
 - per cut: at each cut of the line, fragments that it cuts may have all rows on one side or all on the other;
   the sum over cuts of the worse of the two.
-"best" is the smaller one of the last two, for each secret. Both are valid for any conforming class, because the distance is a
-sum over cuts (per cut) and never more than what groups cost on their own (grouped); a split never raises the one per cut.
+"best" is the smaller one of the last two, for each sensitive attribute. Both are valid for any conforming class, because the
+distance is a sum over cuts (per cut) and never more than what groups cost on their own (grouped); a split never raises the
+one per cut.
 
-In a tree (and "equal", a tree of one level) leaves stand depth-first, the cuts are the subtrees, and Delta is the share of a
-fragment times the height over its interval: a bound, not a tight one.
+In a tree (and "equal", a tree of one level) leaves are in depth-first order, the cuts are the subtrees, and Delta is the
+share of a fragment times the height over its interval: a bound, not a tight one.
 
 Source: the dissertation on methods to achieve t-closeness, sec. 4.3, 4.4.1 and 4.5, `FIND-FRAGMENTATION`.
 
 Different from the source:
 - it prints no formula of Delta; here distances are over m - 1 of the whole domain;
 - the sum of Delta per fragment can rise by a split (.5 to .6 in its figure 4.6); that is an artefact of the sum;
-- the strategy's second case reads as the first one by a slip; each secret's excess is counted if *it* is above its limit;
-- a box ends with values that occur in it: from empty slices at its edge nobody can be taken;
+- the strategy's second case reads as the first one by a slip; each attribute's excess is counted if *it* is above its limit;
+- a box ends with values that occur in it: from empty slices at its edge no row can be taken;
 - only cells that occur are held, never the product of the domains;
-- work is bounded by counts: at most `MOST` fragments, `CUTS` cuts of one fragment along one secret (where more values occur,
-  at even shares of its rows) and `WORK` looks at a set of values. Where these end the search, `met` is False: the plan has no
-  guarantee then, and only what is measured counts.
+- work is bounded by counts: at most `MOST` fragments, `CUTS` cuts of one fragment along one sensitive attribute (where more
+  values occur, at even shares of its rows) and `WORK` looks at a set of values. Where these end the search, `met` is False:
+  the plan has no guarantee then, and only what is measured counts.
 """
 
 from __future__ import annotations
@@ -69,7 +72,7 @@ class Axis:
 
     @classmethod
     def of(cls, secret: Histogram, distance: str | None) -> Axis:
-        """Of a secret's counts in the release, under its ground distance."""
+        """Of an attribute's counts in the release, under its ground distance."""
         ground = ground_of(secret.reference, secret.domain, distance or default_distance(secret.domain))
         if isinstance(ground, Line):
             last = np.arange(len(ground.codes) - 1)
@@ -83,7 +86,7 @@ class Axis:
 
 
 def _subtrees(ground: Branches) -> tuple[Int64, Int64, Int64]:
-    """Runs of present leaves under nodes, each once; the weight of a node is how much higher its parent stands."""
+    """Runs of present leaves under nodes, each once; the weight of a node is how much higher its parent is."""
     tree = ground.tree
     nodes = np.flatnonzero(ground.rows > 0)
     nodes = nodes[nodes > 0]
@@ -105,7 +108,7 @@ class Space:
 
     @classmethod
     def of(cls, secrets: Sequence[tuple[NDArray[np.integer], Histogram, str | None]]) -> Space:
-        """From the codes of every row, the counts and the distance of each secret.
+        """From the codes of every row, the counts and the distance of each sensitive attribute.
 
         >>> from closeknit.core.kinds import numeric
         >>> domain, codes = numeric().bind(np.array([1, 2, 2, 9]))
@@ -131,7 +134,7 @@ class Space:
 
 @dataclass(frozen=True, eq=False)
 class Fragments:
-    """`fragment_of[cell]`; parts of one split stand side by side. `met`: whether the bounds asked for were reached."""
+    """`fragment_of[cell]`; parts of one split are side by side. `met`: whether the bounds requested were reached."""
 
     space: Space
     fragment_of: NDArray[np.int32]
@@ -153,7 +156,7 @@ class Fragments:
         return lo, hi
 
     def bound(self, i: int, kind: str = "best") -> Fraction:
-        """How far a conforming class can be in secret i: "printed", "grouped", "cuts" or "best"."""
+        """How far a conforming class can be in attribute i: "printed", "grouped", "cuts" or "best"."""
         choice("kind", kind, ("printed", "grouped", "cuts", "best"))
         if kind == "best":
             return min(self.bound(i, "grouped"), self.bound(i, "cuts"))
@@ -205,7 +208,7 @@ def _stance(axis: Axis, lo: Int64, hi: Int64) -> tuple[NDArray[np.bool_], NDArra
 
 
 def find_fragmentation(space: Space, t: Sequence[Fraction], bound: str = "best", most: int = MOST) -> Fragments:
-    """Fragments with `bound_i <= t_i` for every secret.
+    """Fragments with `bound_i <= t_i` for every sensitive attribute.
 
     >>> from closeknit.core.kinds import numeric
     >>> domain, codes = numeric().bind(np.repeat([1, 2, 3, 4], [2, 3, 3, 2]))

@@ -1,4 +1,4 @@
-"""The present values of a secret under a ground distance: on a line, or as the leaves of a tree.
+"""The present values of a sensitive attribute under a ground distance: on a line, or as the leaves of a tree.
 
 All lengths are whole numbers; divided by `scale` they are distances between 0 and 1. "Equal" is the tree of one level. The
 missing leaf hangs on the top of a tree, at distance 1 from all others; a line has no place for it.
@@ -34,9 +34,9 @@ class Line:
 
     @classmethod
     def of(cls, counts: Int64, domain: Domain) -> Line:
-        """Leaves that nobody has keep their place where the domain was declared (the rule of the model)."""
+        """Leaves that no row has keep their place where the domain was declared (the rule of the model)."""
         if counts[-1] > 0:
-            raise BadInput("an ordered distance has no place for missing values", right="ask for distance 'equal'")
+            raise BadInput("an ordered distance has no place for missing values", right="request distance 'equal'")
         none = np.empty(0, dtype=np.int64)
         counted = choose_leaves(Histogram(np.zeros(1, np.int64), none.astype(np.int32), none, counts, domain))
         codes = np.flatnonzero(counts > 0).astype(np.int32)
@@ -46,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Branches:
-    """A tree seen by its present leaves: `rows[x]` stand under node `x`."""
+    """A tree seen by its present leaves: `rows[x]` are under node `x`."""
 
     tree: Tree
     codes: Int32
@@ -65,7 +65,7 @@ class Branches:
 
     @cached_property
     def levels(self) -> list[NDArray[np.intp]]:
-        """Present nodes below the top, by depth; a node stands one level under its parent."""
+        """Present nodes below the top, by depth; a node is one level under its parent."""
         depth = np.zeros(len(self.rows), dtype=np.int64)
         above: NDArray[np.integer] = np.arange(len(self.rows))
         while (below_top := above != 0).any():
@@ -108,7 +108,7 @@ def ground_of(counts: Int64, domain: Domain, distance: str) -> Line | Branches:
     if distance == "equal":
         return Branches.of(counts, flat_tree(domain.size))
     if domain.tree is None:
-        raise BadInput("a hierarchical distance needs a hierarchy", right="ask for distance 'ordered' or 'equal'")
+        raise BadInput("a hierarchical distance needs a hierarchy", right="request distance 'ordered' or 'equal'")
     return Branches.of(counts, domain.tree)
 
 

@@ -1,8 +1,8 @@
-"""Groups of rows with like secrets, and the plan by which every class draws from each of them.
+"""Groups of rows with like sensitive values, and the plan by which every class draws from each of them.
 
-Rows that agree in all secrets are one *cell*: a point with a weight, so grouping costs what the cells cost, not the rows. Which
-rows of a cell go to which group is free; they are dealt far apart in the order of the table, so that every group has rows
-from everywhere.
+Rows that agree in all sensitive attributes are one *cell*: a point with a weight, so grouping costs what the cells cost, not
+the rows. Which rows of a cell go to which group is free; they are dealt far apart in the order of the table, so that every
+group has rows from everywhere.
 
 Source: the paper on multiple sensitive attributes, sec. 4 (adjustment of k, PCA grouping, GenerateEquivalenceClasses).
 """
@@ -43,7 +43,9 @@ def adjust_k(n: int, k: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Combinations of secrets that occur: `points[c]` where cell c lies, `rows[c]` how many rows it has, `of_row` whose."""
+    """Combinations of sensitive values that occur: `points[c]` where cell c lies, `rows[c]` how many rows it has, `of_row`
+    whose.
+    """
 
     of_row: NDArray[np.int32]
     points: Reals
@@ -51,7 +53,7 @@ class Cells:
 
     @classmethod
     def of(cls, table: Table, columns: Sequence[str], embedding: str = "tree", scaled: bool = True) -> Cells:
-        """Of these secrets. `tree`: the isometric embedding; `one-hot`: an axis a value, numbers as they are."""
+        """Of these sensitive attributes. `tree`: the isometric embedding; `one-hot`: an axis a value, numbers as they are."""
         secrets = [table.secret(name) for name in columns]
         of_row, count = equal_rows([(codes, domain.size + 1) for codes, domain in secrets], len(table))
         if not secrets:

@@ -25,7 +25,7 @@ Int64 = NDArray[np.int64]
 
 
 def halve(sizes: Int64, k: int, allows: Callable[[Int64], bool], first: str = "ceil", balanced: bool = False) -> Int64:
-    """Allotments, one line per class, in tree order: siblings stand side by side. `sizes` itself is taken as allowed.
+    """Allotments, one line per class, in tree order: siblings are side by side. `sizes` itself is taken as allowed.
 
     >>> halve(np.array([5, 4]), 2, lambda a: True).tolist()
     [[2, 1], [1, 1], [1, 1], [1, 1]]

@@ -1,9 +1,8 @@
-"""Ground distances as trees with weights: the form in which exchanges judge a class, whatever its secrets are.
+"""Ground distances as trees with weights: the form in which exchanges judge a class.
 
 The earth mover's distance over a tree is the sum over its nodes of weight * |share of the class under the node - share of all
 rows|. A hierarchy is such a tree with half the difference of heights as weights, equal distance one of a single level, and a
-line one of a single branch, where "under" a value stand all values up to it. Nodes that nobody stands under weigh nothing and
-are left out.
+line one of a single branch, where all values up to a value are "under" it. Nodes without rows weigh nothing and are left out.
 """
 
 from __future__ import annotations
@@ -14,22 +13,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from closeknit.core.combined_secrets import Secret
 from closeknit.core.domain import Domain
-from closeknit.core.model import Closeness
-from closeknit.core.params import number
+from closeknit.core.model import Model
+from closeknit.core.share_limits import Distance
 from closeknit.core.table import Table
 from closeknit.kernels.exchange.closeness_exchange import Secrets, no_secrets
-from closeknit.models.t_closeness import default_distance
 from closeknit.plans.ground import Branches, Line, ground_of
 
-LONGEST = 4096  # values of a line; a longer one is seen through as many runs of values
+LONGEST = 4096  # values of a line; a longer one is cut into as many runs of values
 
 Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class MetricTree:
-    """Node of every leaf code (-1: nobody has it), and for every node its parent, its weight and the rows under it."""
+    """Node of every leaf code (-1: no row has it), and for every node its parent, its weight and the rows under it."""
 
     node_of: Int64
     parent: Int64
@@ -39,7 +38,7 @@ class MetricTree:
 
     @classmethod
     def of(cls, reference: Int64, domain: Domain, distance: str) -> MetricTree:
-        """The tree of one secret, of which `reference` counts every leaf."""
+        """The tree of one attribute; `reference` counts every leaf."""
         ground = ground_of(reference, domain, distance)
         return _of_line(ground, len(reference)) if isinstance(ground, Line) else _of_branches(ground, len(reference))
 
@@ -82,35 +81,38 @@ def _of_branches(branches: Branches, leaves: int) -> MetricTree:
     return MetricTree(node_of, number_of[tree.parent[kept]], weight[kept], branches.rows[kept], False)
 
 
-def ground_distance(table: Table, model: Closeness) -> str:
-    """The ground distance of a guarantee: the one it names, or what the kind of its secret says.
+def distances_of(table: Table, models: Sequence[Model]) -> list[tuple[Secret, Distance]]:
+    """The limits on a distance that these guarantees set, each with its sensitive attribute.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))
-    >>> [ground_distance(table, ck.TCloseness(name, 0.2)) for name in ("disease", "stay")]
+    >>> [limit.ground for _, limit in distances_of(table, [ck.TCloseness("disease", 0.2), ck.TCloseness("stay", 0.2)])]
     ['hierarchical', 'ordered']
     """
-    assert model.column is not None
-    return model.distance or default_distance(table.secret(model.column)[1])
+    found = []
+    for model in models:
+        limits = model.limits(table.count_values(model.column)) if model.bounds == "distance" and model.column else None
+        if limits is not None and limits.distance is not None and model.column is not None:
+            found.append((model.column, limits.distance))
+    return found
 
 
-def secrets_of(table: Table, models: Sequence[Closeness]) -> Secrets:
-    """The trees of these guarantees side by side, and where each row stands in them.
+def secrets_of(table: Table, limits: Sequence[tuple[Secret, Distance]]) -> Secrets:
+    """The trees of these limits side by side, and the node of each row in them.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))
-    >>> secrets = secrets_of(table, [ck.TCloseness("disease", 0.2), ck.TCloseness("stay", 0.1)])
+    >>> limits = distances_of(table, [ck.TCloseness("disease", 0.2), ck.TCloseness("stay", 0.1)])
+    >>> secrets = secrets_of(table, limits)
     >>> secrets.node.shape, secrets.line.tolist(), secrets.t.tolist()
     ((20, 2), [False, True], [0.2, 0.1])
     """
-    if not models or len(table) == 0:
+    if not limits or len(table) == 0:
         return no_secrets(len(table))
     whole, start, trees, nodes = table.one_class(), [0], [], []
-    for model in models:
-        assert model.column is not None
-        codes, domain = table.secret(model.column)
-        reference = whole.histograms[model.column].reference
-        tree = MetricTree.of(reference, domain, ground_distance(table, model))
+    for column, limit in limits:
+        codes, domain = table.secret(column)
+        tree = MetricTree.of(whole.histograms[column].reference, domain, limit.ground)
         nodes.append((tree.node_of[codes] + start[-1]).astype(np.int32))
         trees.append(tree)
         start.append(start[-1] + len(tree.parent))
@@ -121,5 +123,5 @@ def secrets_of(table: Table, models: Sequence[Closeness]) -> Secrets:
         np.concatenate([tree.weight for tree in trees]),
         np.concatenate([tree.rows / tree.rows[0] for tree in trees]),
         np.array([tree.line for tree in trees]),
-        np.array([float(number("t", model.t)) for model in models]),
+        np.array([float(limit.most) for _, limit in limits]),
     )

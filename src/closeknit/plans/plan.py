@@ -1,4 +1,6 @@
-"""`Plan`: which secrets share a bucket, and how many rows of every bucket each class takes. Which rows, a fill decides."""
+"""`Plan`: which sensitive values share a bucket, and how many rows of every bucket each class takes. Which rows, a fill
+decides.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ Buckets = Sequence[NDArray[np.int32]]
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """`bucket_of[code]` is the bucket of a leaf (-1 where nobody has it; the missing leaf is last), `allotments[c, j]` the
-    rows of bucket `j` in class `c`. Classes stand in the order of the tree of halves: neighbours here split late.
+    """`bucket_of[code]` is the bucket of a leaf (-1 where no row has it; the missing leaf is last), `allotments[c, j]` the
+    rows of bucket `j` in class `c`. Classes are in the order of the tree of halves: neighbours here split late.
 
     >>> plan = Plan.of([np.array([0, 2]), np.array([1])], np.array([3, 2, 1, 0]), np.array([[2, 1], [2, 1]]))
     >>> plan.bucket_of.tolist(), plan.sizes.tolist(), plan.class_sizes.tolist()

@@ -1,6 +1,6 @@
 """`Ranks`: a plan by which a row's class follows from its rank in its bucket alone, so that no machine has to see all rows.
 
-Rows of a bucket are ranked in the order of their Hilbert keys or as they stand, and in both in the order of all their cells.
+Rows of a bucket are ranked in the order of their Hilbert keys or as they are, and in both in the order of all their cells.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ STRIDE = 4_096  # classes from one place to the next whose first ranks are kept
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """`bucket_of[code]` is the bucket of a secret's leaf. Either a class takes the next rows of every bucket, as many as its
-    kind says, or rows are dealt one by one to `count` classes, bucket after bucket (`firsts` has the rows before each).
+    """`bucket_of[code]` is the bucket of an attribute's leaf. Either a class takes the next rows of every bucket, as many as
+    its kind says, or rows are dealt one by one to `count` classes, bucket after bucket (`firsts` has the rows before each).
 
     Kinds are few however many classes there are, so the plan of a large table is one small number a class.
 
@@ -34,7 +34,7 @@ class Ranks:
     [0, 1, 0]
     """
 
-    secret: Secret | None  # None: all rows stand in bucket 0
+    secret: Secret | None  # None: all rows are in bucket 0
     bucket_of: NDArray[np.int32]
     count: int
     kinds: Int64 | None = None  # [kinds, buckets]: rows of each bucket
@@ -61,7 +61,7 @@ class Ranks:
 
     @property
     def curved(self) -> bool:
-        """Whether rows of a bucket stand along the Hilbert curve."""
+        """Whether rows of a bucket are sorted along the Hilbert curve."""
         return self.kinds is not None
 
     def class_of(self, buckets: NDArray[np.integer], ranks: Int64) -> NDArray[np.int32]:

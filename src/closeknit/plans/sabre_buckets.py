@@ -1,4 +1,5 @@
-"""SABRE's first phase: values of the secret are put into buckets until no choice of rows inside them can cost more than `t`.
+"""SABRE's first phase: values of the sensitive attribute are put into buckets until no choice of rows inside them can cost
+more than `t`.
 
 If a class takes from every bucket its fair number of rows, whichever they are, its earth mover's distance to the release
 is at most U, the sum over buckets of

@@ -9,7 +9,7 @@ Source: the thesis on SABRE and BUREL, sec. 3.4.2. With n rows in all and s = |a
 The source does not say how D is found. Closed forms, no transportation problem:
 - line: farthest values of two runs are |c_i - c_j| + w_i + w_j apart (centres, half widths), so
   D = ( sum (c_{i+1} - c_i) * |x_1 + ... + x_i| + sum w_i * |x_i| ) / (m - 1);
-- tree: a bucket stands for one of its leaves, and the distance is half the sum over nodes of |surplus under it| times
+- tree: a bucket is represented by one of its leaves, and the distance is half the sum over nodes of |surplus under it| times
   (height of its parent - its own).
 
 The worst case decouples: what crosses the border of a bucket is fixed by `a`, and inside each the distance is convex, so
@@ -61,7 +61,7 @@ class ClosenessTest:
 
     @cached_property
     def u(self) -> Fraction:
-        """What choices inside fair buckets can cost at most, by the bound asked for."""
+        """What choices inside fair buckets can cost at most, by the bound requested."""
         return measure_spread(*self._given)
 
     def d(self, a: Int64) -> Fraction:

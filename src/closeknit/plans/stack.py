@@ -1,4 +1,4 @@
-"""The stack that is dealt: all rows, so that those of equal secrets stand together."""
+"""The stack that is dealt: all rows, so that rows with equal sensitive values are together."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Stack:
 
 
 def build_stack(table: Table, columns: Sequence[str], order: str) -> Stack:
-    """By value, several secrets like words in a dictionary; or by falling frequency.
+    """By value, several sensitive attributes like words in a dictionary; or by falling frequency.
 
-    Among equally frequent values the higher code comes first, as printed for one secret; among equally frequent cells of
-    several secrets the one that is first in the dictionary, as printed there.
+    Among equally frequent values the higher code comes first, as printed for one sensitive attribute; among equally frequent
+    cells of several sensitive attributes the one that is first in the dictionary, as printed there.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))
@@ -41,7 +41,7 @@ def build_stack(table: Table, columns: Sequence[str], order: str) -> Stack:
 
 
 def stack_places(counts: Int64, several: bool, order: str) -> Int64:
-    """Where in the stack each value stands, from how many rows have it.
+    """The place of each value in the stack, from how many rows have it.
 
     >>> stack_places(np.array([1, 5, 5]), False, "frequency").tolist()
     [2, 1, 0]
@@ -55,7 +55,7 @@ def stack_places(counts: Int64, several: bool, order: str) -> Int64:
 
 
 def number_cells(table: Table, columns: Sequence[str]) -> Int64:
-    """The cell of each row in these secrets, numbered in the order of a dictionary; one cell where there are none.
+    """The cell of each row in these sensitive attributes, numbered in the order of a dictionary; one cell where there are none.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from closeknit.attacks.on_release import ON_RELEASE
 from closeknit.attacks.private_attacks import with_original
 from closeknit.core.errors import BadInput
 from closeknit.core.frontier import Frontier
-from closeknit.core.model import Model, ReleaseModel
+from closeknit.core.model import Model
 from closeknit.forms.release_reading import reading_of
 from closeknit.metrics.queries import queries, workload_error
 from closeknit.release.origin import Origin
@@ -102,9 +102,7 @@ def _levels(texts: TextRelease, origin: Origin) -> tuple[AttestedLevel, ...]:
     for model, guarantee in zip(origin.models, texts.certificate.guarantees, strict=False):
         stated: dict[str, Any] = {"text": guarantee.text, "requested": guarantee.requested}
         if guarantee.status == "attested" and "release" in model.needs:
-            found.append(
-                AttestedLevel(**stated, measured=cast(ReleaseModel, model).judge_release(reading_of(texts), None).level)
-            )
+            found.append(AttestedLevel(**stated, measured=model.judge_release(reading_of(texts), None).level))
         elif guarantee.status == "attested" and "persons" in model.needs and classes is not None and len(classes):
             worse = (np.minimum if model.higher_is_safer else np.maximum).reduce
             levels = worse([model.levels(view) for view in classes.views(model.column)])

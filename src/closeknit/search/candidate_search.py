@@ -1,4 +1,5 @@
-"""A search over partitions: candidates are judged, repaired where they break a guarantee, and the one that loses least wins.
+"""A search over partitions: candidates are judged, repaired where they do not meet a guarantee, and the one that has the
+least loss wins.
 
 Safe whatever the candidates are, because only what was measured counts, never what a plan meant to do.
 """
@@ -36,7 +37,7 @@ class Candidates:
         self._progress, self._what = progress, what
 
     def add(self, class_of: NDArray[np.int32], count: int) -> bool:
-        """Judge one; whether it kept every guarantee as it was, before any repair."""
+        """Judge one; whether it meets every guarantee before any repair."""
         self._progress(self._what, 0.8 - 0.6 * 0.8 ** (len(self.losses) + 1))
         holds, kept = self._repair_candidate(class_of, count)
         self.losses.append(self._loss(kept))
@@ -50,7 +51,7 @@ class Candidates:
         return refine_partition(self.table, self.best, self.models, self.scales)
 
     def refine_whole(self) -> bool:
-        """Cut one class of all rows as far as the guarantees allow, if it keeps them itself; whether it does."""
+        """Cut one class of all rows as far as the guarantees allow, if it meets them itself; whether it does."""
         whole = Partition(np.zeros(len(self.table), dtype=np.int32), 1)
         holds = not find_broken_classes(self.table, whole, self.models).any()
         if holds:
@@ -75,7 +76,7 @@ class Candidates:
             self.ended, self.end_loss = ended, loss
 
     def _repair_candidate(self, class_of: NDArray[np.int32], count: int) -> tuple[bool, Partition]:
-        """Whether it keeps every guarantee, and it or what a repair makes of it."""
+        """Whether it meets every guarantee, and it or what a repair makes of it."""
         partition = Partition(class_of, count)
         holds = not find_broken_classes(self.table, partition, self.models).any()
         return holds, partition if holds else repair_partition(self.table, partition, self.models)

@@ -1,4 +1,4 @@
-"""Careful cuts of whole partitions: every class cut as far as it pays, and neighbouring classes pooled and cut anew.
+"""Careful cuts of whole partitions: every class cut as far as it pays, and neighbouring classes pooled and cut again.
 
 The cuts themselves are in `kernels.knit_cuts`. Classes are cut independently of one another, so they may be cut in threads.
 """
@@ -38,19 +38,19 @@ def cut(knit_state: KnitState, partition: Partition, guard: Guard, enough: int =
 
 
 def recut(knit_state: KnitState, partition: Partition, pooled: int, rng: np.random.Generator) -> Partition:
-    """Runs of `pooled` classes along a curve are joined and cut anew; what loses less stays."""
+    """Runs of `pooled` classes along a curve are joined and cut again; what loses less stays."""
     pool = np.empty(partition.count, dtype=np.int64)
     pool[knit_state.class_order(partition, rng)] = (np.arange(partition.count) + int(rng.integers(pooled))) // pooled
     pool -= pool.min()
     joined = Partition(pool[partition.class_of].astype(np.int32), int(pool.max()) + 1)
-    anew = cut(knit_state, joined, knit_state.guard)
-    owner = np.empty(anew.count, dtype=np.int64)
-    owner[anew.class_of] = joined.class_of
+    recut_classes = cut(knit_state, joined, knit_state.guard)
+    owner = np.empty(recut_classes.count, dtype=np.int64)
+    owner[recut_classes.class_of] = joined.class_of
     before = np.bincount(pool, weights=knit_state.losses(partition), minlength=joined.count)
-    after = np.bincount(owner, weights=knit_state.losses(anew), minlength=joined.count)
+    after = np.bincount(owner, weights=knit_state.losses(recut_classes), minlength=joined.count)
     better = after < before - GAIN
-    better[owner[knit_state.find_broken(anew)]] = False
-    return Partition.of(np.where(better[joined.class_of], anew.class_of + partition.count, partition.class_of))
+    better[owner[knit_state.find_broken(recut_classes)]] = False
+    return Partition.of(np.where(better[joined.class_of], recut_classes.class_of + partition.count, partition.class_of))
 
 
 def _cut(knit_state: KnitState, guard: Guard, rows: Codes, starts: Ints, enough: int) -> Partition:

@@ -1,7 +1,7 @@
 """Buckets that are diverse together: the table is cut in two, and each side again, as long as the whole release stays diverse.
 
-Guarantees. `DiverseSlicing` with the weight "size" or "paper": for every row t of the table and every value s of the secret,
-p(t,s) <= 1/l over all buckets that t fits into (`core.disclosure`); and every bucket has `least` rows.
+Guarantees. `DiverseSlicing` with the weight "size" or "paper": for every row t of the table and every value s of the
+sensitive attribute, p(t,s) <= 1/l over all buckets that t fits into (`core.disclosure`); and every bucket has `least` rows.
 
 Source: the paper on slicing, sec. 4.3, algorithms 1.3 and 1.4.
 
@@ -15,7 +15,7 @@ Different from the source:
 
 With strict cuts and groups of columns that are written as they are, every row fits into its own bucket alone, and this is the
 test of each bucket by itself. Cost then: O(n log n) times the number of columns. Divided ties let profiles fit into several
-buckets; a cut costs the profiles that fit, each times the values of the secret in the bucket.
+buckets; a cut costs the profiles that fit, each times the values of the sensitive attribute in the bucket.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _allows_cut(
 
 
 def _rows(quasi: Int32, known: Int32, place: int, secret: Int32, values: int) -> Rows:
-    """Codes without gaps, distinct profiles, and where the masses of each profile stand."""
+    """Codes without gaps, distinct profiles, and where the masses of each profile are."""
     coded, base = np.empty_like(known, order="C"), 0
     for i, column in enumerate(known.T):
         names, codes = np.unique(column, return_inverse=True)
@@ -137,8 +137,8 @@ def _rows(quasi: Int32, known: Int32, place: int, secret: Int32, values: int) ->
     first, last = np.searchsorted(part, mine), np.searchsorted(part, mine, side="right")
     starts = np.concatenate([[0], np.cumsum(last - first)])
     if starts[-1] > MOST_MASSES:
-        what = f"{len(profiles):,} different rows and {count:,} values of the secret are too many to weigh buckets"
-        raise BadInput(what, right="ask for the test of each bucket by itself (local), or group the values of the secret")
+        what = f"{len(profiles):,} different rows and {count:,} values of the sensitive attribute are too many to weigh buckets"
+        raise BadInput(what, right="request the test of each bucket by itself (local), or group the values of the attribute")
     return Rows(np.ascontiguousarray(quasi), coded, pair, part, profiles, starts[:-1] - first, starts, place)
 
 
@@ -188,12 +188,12 @@ def _refuse(rows: Rows, standing: CutState, l: Fraction) -> None:
     """The table as one bucket fails: every profile fits into it, and the one that knows most is named by its level."""
     peaks = np.maximum.reduceat(standing.mass, rows.starts[:-1])
     measured = 1 / float((peaks / standing.total).max())
-    hint = "ask for less, or generalize the columns beside the secret"
+    hint = "request less, or generalize the columns next to the sensitive attribute"
     raise Unsatisfiable(f"{l}-diverse slicing", f"the whole table as one bucket reaches {measured:.6g}", hint)
 
 
 def _partition(standing: CutState) -> Partition:
-    """Buckets numbered as they stand, from the first row on."""
+    """Buckets numbered as they are, from the first row on."""
     alive = np.flatnonzero(standing.alive)
     alive = alive[np.argsort(standing.first[alive])]
     class_of = np.empty(len(standing.order), dtype=np.int32)

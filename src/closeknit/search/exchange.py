@@ -1,7 +1,7 @@
-"""Exchange over whole partitions: sweeps over all rows, and a judge for guarantees that the guard does not speak of.
+"""Exchange over whole partitions: sweeps over all rows, and a judge for guarantees that the guard does not cover.
 
 Without such guarantees the guard's word is enough, and changes build on one another. With them every class is changed at most
-once in a sweep; then the models judge, and a change after which one of its two classes breaks a guarantee is undone.
+once in a sweep; then the models judge, and a change after which one of its two classes does not meet a guarantee is undone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def exchange_rows(knit_state: KnitState, partition: Partition, sweeps: int, heat
 
 
 def _sweep_rows(knit_state: KnitState, state: State, heat: float, once: bool, rng: np.random.Generator) -> None:
-    """One sweep, in groups of classes that are drawn anew each time; how many there are depends on the table alone."""
+    """One sweep, in groups of classes that are drawn again each time; how many there are depends on the table alone."""
     count = len(state.size)
     groups = int(np.clip(count // FEWEST, 1, GROUPS))
     group = (rng.permutation(count) % groups).astype(np.int32)

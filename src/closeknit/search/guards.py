@@ -1,9 +1,7 @@
-"""From guarantees to a guard: what a loop over rows can ask in whole numbers, and which guarantees it has to leave to the
-models.
+"""From guarantees to a guard: what a loop over rows can ask in whole numbers, built from the models' `limits` alone.
 
-Closeness becomes a tree with whole weights, likeness and frequency a cap of every node or value, disclosure a cap and a
-floor. What no guard speaks of (a guarantee counted in persons, one of whole releases, one not known here) is `unguarded`: the
-models judge it.
+A limit on a distance becomes a tree with whole weights; caps, floors and growth become limits of every value. A guarantee
+without limits, or one that counts persons with several rows, is `unguarded`: its model judges it.
 """
 
 from __future__ import annotations
@@ -12,21 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, log
-from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.classes import Histogram
-from closeknit.core.model import Closeness, Model, least_rows
-from closeknit.core.params import number
+from closeknit.core.classes import Classes, Histogram
+from closeknit.core.model import Model, least_rows
+from closeknit.core.share_limits import ROUNDED, Distance, Limits
 from closeknit.core.table import Table
 from closeknit.kernels.exchange.knit_guard import CAPS, CLOSENESS, ENOUGH, ENTROPY, VALUES, Guard
-from closeknit.plans.ground import Branches, Line, flat_tree, ground_of
-from closeknit.plans.metric_tree import ground_distance
+from closeknit.plans.ground import Branches, Line, ground_of
 
-LONGEST = 512  # nodes of a view; a longer line is seen through runs of values, other secrets of more values by the models
-ROUNDED = 1 << 30  # denominator of a cap that is no rational, or too long a one
+LONGEST = 512  # nodes of a view; a longer line is cut into runs of values, other attributes with more values are unguarded
 ROOM = 1 << 62
 
 Int64 = NDArray[np.int64]
@@ -34,10 +29,10 @@ Int64 = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One guarantee about one secret: a tree, who stands where in it, and its limits."""
+    """One limit on one sensitive attribute: a tree, the node of each value, and the limits of the nodes."""
 
     kind: int
-    node_of: Int64  # of each leaf code; -1: nobody has it
+    node_of: Int64  # of each leaf code; -1: no row has it
     parent: Int64
     leaf: Int64
     rows: Int64
@@ -51,7 +46,7 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class GuardResult:
-    """A guard, and the guarantees that it does not speak of."""
+    """A guard, and the guarantees that it does not cover."""
 
     guard: Guard
     unguarded: list[Model]
@@ -70,110 +65,84 @@ def guard_of(table: Table, models: Sequence[Model]) -> GuardResult:
     several = table.persons is not None and len(np.unique(table.persons)) < len(table)
     whole = table.one_class()
     for model in models:
-        if several and "persons" in model.needs:
+        found = None
+        if not (several and "persons" in model.needs):
+            found = [] if model.bounds == "size" else _views(model, whole, len(table))
+        codes = table.secret(model.column)[0] if found and model.column is not None else np.empty(0, np.int32)
+        if found is None or any((codes < 0).any() or (view.node_of[codes] < 0).any() for view in found):
             unguarded.append(model)
-        elif model.column is None:
-            unguarded += [] if model.family == "size" else [model]
         else:
-            view = _view(table, model, whole.histograms[model.column])
-            codes = table.secret(model.column)[0]
-            if view is None or (codes < 0).any() or (view.node_of[codes] < 0).any():
-                unguarded.append(model)
-            else:
-                views.append(view)
-                columns.append(codes)
+            views += found
+            columns += [codes] * len(found)
     return GuardResult(_guard(max(least_rows(models), 1), len(table), views, columns), unguarded)
 
 
-def _view(table: Table, model: Model, secret: Histogram) -> View | None:
-    """A guarantee as a view, where it is one."""
-    untyped = cast(Any, model)
-    kind = getattr(model, "kind", None)
-    if model.family == "closeness":
-        return _closeness(table, cast(Closeness, model), secret)
-    if model.family == "likeness" and kind in ("basic", "enhanced"):
-        return _flat(secret, CAPS, cap=_likeness(number("beta", untyped.beta), kind == "enhanced"))
-    if model.family == "disclosure" and hasattr(model, "delta"):
-        delta = float(number("delta", untyped.delta))
-        return _flat(
-            secret, CAPS, cap=lambda p: _safe(np.exp(delta) * float(p), -1), low=lambda p: _safe(np.exp(-delta) * float(p), 1)
-        )
-    return _diversity(model, kind, secret) if model.family == "diversity" else None
-
-
-def _diversity(model: Model, kind: str | None, secret: Histogram) -> View | None:
-    """Diversity is over known values: where some are missing, shares of them are left to the model."""
-    untyped = cast(Any, model)
-    gaps = secret.reference[-1] > 0 and not getattr(model, "missing_is_a_value", False)
-    if kind == "distinct":
-        view = _flat(secret, VALUES, values=int(untyped.l))
-        if view is not None and gaps:
-            view.leaf[view.node_of[-1]] = 0  # counted among the rows, not among the values
-        return view
-    if gaps:
+def _views(model: Model, whole: Classes, n: int) -> list[View] | None:
+    """A view for each part of a guarantee's limits; None where they do not say all of it, or a part is too long."""
+    if model.column is None:
         return None
-    if kind == "frequency":
-        share = 1 / number("l", untyped.l)
-        return _flat(secret, CAPS, cap=lambda p: share)
-    return _flat(secret, ENTROPY, entropy=log(float(number("l", untyped.l))) + ENOUGH) if kind == "entropy" else None
+    secret = whole.histograms[model.column]
+    limits = model.limits(secret)
+    if limits is None or not limits.sufficient:
+        return None
+    views = [] if limits.distance is None else [_closeness(limits.distance, secret, n)]
+    if limits.caps or limits.floors or limits.growth:
+        views.append(_flat(secret, CAPS, limits))
+    if limits.values:
+        views.append(_flat(secret, VALUES, limits, values=limits.values))
+    if limits.entropy is not None:
+        views.append(_flat(secret, ENTROPY, limits, entropy=log(float(limits.entropy)) + ENOUGH))
+    return [view for view in views if view is not None] if None not in views else None
 
 
-def _safe(limit: float, side: int) -> Fraction:
-    """A limit moved to its safe side by more than a float can be off."""
-    return Fraction(limit * (1 + side * 1e-12)) + Fraction(side, ROUNDED)
-
-
-def _likeness(beta: Fraction, enhanced: bool) -> Any:
-    def cap(p: Fraction) -> Fraction:
-        most = p * (1 + beta)
-        return min(most, _safe(float(p) * (1 - log(p)), -1)) if enhanced and 0 < p < 1 else most
-
-    return cap
-
-
-def _flat(secret: Histogram, kind: int, cap: Any = None, low: Any = None, values: int = 0, entropy: float = 0.0) -> View | None:
+def _flat(secret: Histogram, kind: int, limits: Limits, values: int = 0, entropy: float = 0.0) -> View | None:
     """Values right under one top, with limits on the share of each."""
-    branches = Branches.of(secret.reference, flat_tree(secret.domain.size))
-    n = int(branches.rows[0])
-    if n == 0 or len(branches.codes) > LONGEST:
+    codes = np.flatnonzero(secret.reference)
+    rows = secret.reference[codes].astype(np.int64)
+    n = int(rows.sum())
+    if n == 0 or len(codes) > LONGEST:
         return None
-    kept = np.flatnonzero(branches.rows > 0)
     node_of = np.full(len(secret.reference), -1, dtype=np.int64)
-    node_of[branches.codes] = np.arange(1, len(kept))
-    rows = branches.rows[kept].astype(np.int64)
-    shares = [Fraction(int(r), n) for r in rows[1:]]
-    nothing = np.zeros(len(kept), dtype=np.int64)
+    node_of[codes] = np.arange(1, len(codes) + 1)
+    nothing = np.zeros(len(codes) + 1, dtype=np.int64)
+    leaf = np.append(0, np.ones(len(codes), dtype=np.int64))
+    if not limits.missing_counts and node_of[-1] >= 0:
+        leaf[node_of[-1]] = 0  # counted among the rows, not among the values
+    caps = [limits.caps.get(code, Fraction(1)) for code in codes.tolist()]
+    if limits.growth is not None:
+        caps = [min(cap, limits.growth.cap(Fraction(int(r), n))) for cap, r in zip(caps, rows, strict=True)]
+    floors = [limits.floors.get(code, Fraction(0)) for code in codes.tolist()]
     return View(
         kind,
         node_of,
         nothing,
-        (np.arange(len(kept)) > 0).astype(np.int64),
-        rows,
+        leaf,
+        np.append(n, rows),
         nothing,
         np.zeros(1, np.int64),
-        [Fraction(1), *([cap(p) for p in shares] if cap else [Fraction(1)] * len(shares))],
-        [Fraction(0), *([low(p) for p in shares] if low else [Fraction(0)] * len(shares))],
+        [Fraction(1), *caps],
+        [Fraction(0), *floors],
         values,
         entropy,
     )
 
 
-def _closeness(table: Table, model: Closeness, secret: Histogram) -> View | None:
+def _closeness(limit: Distance, secret: Histogram, n: int) -> View | None:
     """The tree of a ground distance; whole weights over `scale`."""
-    ground = ground_of(secret.reference, secret.domain, ground_distance(table, model))
-    leaves, t = len(secret.reference), number("t", model.t)
+    ground = ground_of(secret.reference, secret.domain, limit.ground)
+    leaves, t = len(secret.reference), limit.most
     if isinstance(ground, Line):
         parent, weight, rows, node_of, scale, off = _line(ground, leaves)
         t -= Fraction(off, scale)
     else:
         parent, weight, rows, node_of, scale = _branches(ground, leaves)
-    if t < 0 or len(parent) == 0 or len(parent) > LONGEST or 2 * int(rows[0]) * len(table) * scale * 4 >= ROOM:
+    if t < 0 or len(parent) == 0 or len(parent) > LONGEST or 2 * int(rows[0]) * n * scale * 4 >= ROOM:
         return None
     factor = t * int(rows[0]) * scale
-    if factor.numerator * len(table) < ROOM:
-        most = factor.numerator * np.arange(len(table) + 1, dtype=np.int64) // factor.denominator
+    if factor.numerator * n < ROOM:
+        most = factor.numerator * np.arange(n + 1, dtype=np.int64) // factor.denominator
     else:
-        most = np.array([floor(factor * s) for s in range(len(table) + 1)], dtype=np.int64)
+        most = np.array([floor(factor * s) for s in range(n + 1)], dtype=np.int64)
     none = [Fraction(0)] * len(parent)
     leaf = np.zeros(len(parent), dtype=np.int64)
     leaf[node_of[node_of >= 0]] = 1
@@ -181,10 +150,10 @@ def _closeness(table: Table, model: Closeness, secret: Histogram) -> View | None
 
 
 def _line(line: Line, leaves: int) -> tuple[Int64, Int64, Int64, Int64, int, int]:
-    """The largest value at the top, each right under the next larger one: under it stand all up to it.
+    """The largest value at the top, each right under the next larger one, so under a value are all up to it.
 
-    A long line is seen through runs of values. Inside a run the rows up to a value differ from those up to its end by at most
-    its share in the class or in the reference. All of these together are 2, so the distance is off by at most twice the longest
+    A long line is cut into runs of values. Inside a run the rows up to a value differ from those up to its end by at most its
+    share in the class or in the reference. All of these together are 2, so the distance is off by at most twice the longest
     run, its end not counted: the last number.
     """
     m = len(line.codes)
@@ -201,7 +170,7 @@ def _line(line: Line, leaves: int) -> tuple[Int64, Int64, Int64, Int64, int, int
 
 
 def _branches(branches: Branches, leaves: int) -> tuple[Int64, Int64, Int64, Int64, int]:
-    """A node weighs half the difference of heights, so all are counted twice; nodes that nobody stands under are left out."""
+    """A node weighs half the difference of heights, so all are counted twice; nodes without rows are left out."""
     tree, kept = branches.tree, np.flatnonzero(branches.rows > 0)
     number_of = np.cumsum(branches.rows > 0) - 1
     height = tree.height.astype(np.int64)
@@ -248,9 +217,17 @@ def _guard(k: int, n: int, views: list[View], columns: list[NDArray[np.int32]]) 
 
 
 def _rational(limits: list[Fraction], n: int, side: int) -> tuple[Int64, Int64]:
-    """Numerators and denominators that stay small beside n rows; longer ones are rounded to their safe side."""
-    short = [limit if n * max(limit.numerator, limit.denominator) < ROOM else _round_limit(limit, side) for limit in limits]
+    """Numerators and denominators whose products with n rows fit 64 bits; longer ones are rounded to their safe side.
+
+    A cap that is still too long is far above 1. It cannot bind, so it is no cap.
+    """
+    short = [limit if _fits(limit, n) else _round_limit(limit, side) for limit in limits]
+    short = [limit if limit <= 1 or _fits(limit, n) else Fraction(1) for limit in short]
     return np.array([x.numerator for x in short], dtype=np.int64), np.array([x.denominator for x in short], dtype=np.int64)
+
+
+def _fits(limit: Fraction, n: int) -> bool:
+    return n * max(limit.numerator, limit.denominator) < ROOM
 
 
 def _round_limit(limit: Fraction, side: int) -> Fraction:
@@ -259,7 +236,7 @@ def _round_limit(limit: Fraction, side: int) -> Fraction:
 
 
 def tighten_guard(guard: Guard, share: float) -> Guard:
-    """The guard with only this share of the room that its limits leave beside the reference.
+    """The guard with only this share of the room that its limits leave around the reference.
 
     >>> import closeknit as ck
     >>> table = ck.datasets.hospital_schema().encode(ck.datasets.hospital(20))

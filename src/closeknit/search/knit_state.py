@@ -1,6 +1,6 @@
 """What cutting and exchanging share: a table with the costs of its boxes, the guard of its guarantees, and orders of its rows.
 
-Guarantees that the guard does not speak of are judged by their models, on whole partitions.
+Guarantees that the guard does not cover are judged by their models, on whole partitions.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class KnitState:
 
     @classmethod
     def of(cls, table: Table, guard: Guard, unguarded: Sequence[Model]) -> KnitState:
-        """The loom of a table; `unguarded`: guarantees that the guard does not speak of."""
+        """The state of a table; `unguarded`: guarantees that the guard does not cover."""
         geometry = scales(table)
         rough = [[_rough(domain, level) for level in range(LEVELS)] for domain in table.quasi_domains]
         return cls(table, geometry, costs(geometry), guard, unguarded, _buckets(guard, len(table)), points(table), rough)
 
     @cached_property
     def whole(self) -> dict[Secret, Ints]:
-        """How often each value of every secret stands in the whole table."""
+        """How often each value of every sensitive attribute occurs in the whole table."""
         return {name: histogram.reference for name, histogram in self.table.one_class().histograms.items()}
 
     def part(self, rows: Ints) -> KnitState:
@@ -71,7 +71,7 @@ class KnitState:
         return lost
 
     def find_broken(self, partition: Partition) -> NDArray[np.bool_]:
-        """Classes that break a guarantee which the guard does not speak of."""
+        """Classes that do not meet a guarantee which the guard does not cover."""
         if not self.unguarded:
             return np.zeros(partition.count, dtype=bool)
         return find_broken_classes(self.table, partition, self.unguarded)

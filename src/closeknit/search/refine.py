@@ -1,4 +1,4 @@
-"""Refine: classes are cut in two as long as both sides keep every guarantee.
+"""Refine: classes are cut in two as long as both sides meet every guarantee.
 
 Where a plan had to allow for the worst rows, or a repair merged more than it needed, the actual rows often leave room; and a
 class of everything leaves all of it, which is Mondrian. Each round offers every open class its cuts in order, and it takes the
@@ -41,15 +41,15 @@ class Cuts:
 
 
 def root_holds(table: Table, models: Sequence[Model]) -> bool:
-    """One class of everything has to keep every guarantee, or cuts have nothing to start from."""
+    """One class of everything has to meet every guarantee, or cuts have nothing to start from."""
     root = table.one_class()
     for model in models:
         if not model.holds(root).all():
-            if table.persons is not None:  # one row stands for each person here: all rows are judged at the end
+            if table.persons is not None:  # one row represents each person here: all rows are judged at the end
                 return False
             domain = root.histograms[model.column].domain if model.column else None
             measured = f"the whole table as one class reaches {model.levels(root)[0]:.6g}"
-            hint = f"asked was {model.requested}, and cuts start from one class; ask for less"
+            hint = f"{model.requested} is requested, and cuts start from one class; request less"
             raise Unsatisfiable(model.describe(domain), measured, hint)
     return True
 
@@ -62,7 +62,7 @@ def refine_partition(
     cuts: Cuts | None = None,
     progress: Progress = ignore_progress,
 ) -> Partition:
-    """The partition with every cut that the guarantees allow; its classes keep them. Suppressed rows stay suppressed."""
+    """The partition with every cut that the guarantees allow; its classes meet them. Suppressed rows stay suppressed."""
     k, way = max(least_rows(models), 1), cuts or Cuts()
     if np.bincount(partition.class_of[partition.class_of >= 0]).max(initial=0) < 2 * k:
         return partition  # nothing is large enough: a plan for k often leaves it so
@@ -126,9 +126,9 @@ class _Open:
     rows: Counts  # of the table
     starts: Counts
     quasi: Int32
-    secrets: dict[Secret, Int32]  # those that a guarantee speaks of
+    secrets: dict[Secret, Int32]  # those that a guarantee is about
     persons: Counts | None  # None where every row is a person of its own
-    by_person: frozenset[Secret]  # secrets of which persons are counted, not rows
+    by_person: frozenset[Secret]  # sensitive values of which persons are counted, not rows
     counted: Classes
 
     @classmethod
@@ -178,13 +178,13 @@ class _Open:
         places, starts = self._split_rows(classes, cuts)
         side_of = np.repeat(np.arange(len(both), dtype=np.int32), np.diff(starts))
         secrets = {name: (self.secrets[name][places], histograms[name].domain) for name in self.by_person}
-        # a person may stand on both sides: no subtraction
+        # a person may be on both sides: no subtraction
         heads = Classes.of(side_of, len(both), secrets, self.persons[places])
         by_person = {view: replace(h, reference=histograms[parse_view(view)].reference) for view, h in heads.by_person.items()}
         return replace(heads, histograms=histograms, by_person=by_person)
 
     def _count_secret(self, name: Secret, classes: Counts, cuts: Int32) -> tuple[Histogram, Counts]:
-        """Histogram of a secret on both sides, and how many rows go left."""
+        """Histogram of a sensitive attribute on both sides, and how many rows go left."""
         whole, codes = self.counted.histograms[name], self.secrets[name]
 
         def some(span: tuple[int, int]) -> tuple[Counts, Int32, Counts, Counts]:

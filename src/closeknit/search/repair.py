@@ -1,4 +1,4 @@
-"""Repair: classes that break a guarantee are merged with the neighbour that costs least until every guarantee holds.
+"""Repair: classes that do not meet a guarantee are merged with the neighbour that costs least until every guarantee holds.
 
 Merging never hurts a monotone model (the merged histogram lies between the two), and one class of everything is the end, so
 it always stops. Neighbours are looked for along the Hilbert curve through the classes' middles, as many as a fixed count of
@@ -34,7 +34,7 @@ Counts = NDArray[np.int64]
 
 
 def find_broken_classes(table: Table, partition: Partition, models: Sequence[Model]) -> Flags:
-    """Classes that break at least one guarantee."""
+    """Classes that do not meet at least one guarantee."""
     return _find_broken(table.count_classes(partition), models)
 
 
@@ -54,7 +54,7 @@ def repair_partition(table: Table, partition: Partition, models: Sequence[Model]
         partition = partition.merge_classes(_merges(table, partition, classes, models))
         if table.persons is None:
             return partition
-        # persons of two classes were added up where they may be the same: count them anew
+        # persons of two classes were added up where they may be the same: count them again
     return partition
 
 
@@ -70,14 +70,14 @@ def _merges(table: Table, partition: Partition, classes: Classes, models: Sequen
         patience -= 1
         stays, step = np.unique(goes, return_inverse=True)
         classes, shapes, into, broken = classes.merge(step), shapes.merge(step), step[into], broken[stays]
-        if (np.bincount(step) > 2).any():  # more than a pair came together: nobody has judged that yet
+        if (np.bincount(step) > 2).any():  # more than a pair came together: no one has judged that yet
             broken = _find_broken(classes, models)
     return into
 
 
 @dataclass(frozen=True, eq=False)
 class _Shapes:
-    """Boxes, sizes and sums of points: what a merge needs to know of its classes beside their histograms."""
+    """Boxes, sizes and sums of points: what a merge needs to know of its classes next to their histograms."""
 
     lo: NDArray[np.int32]
     hi: NDArray[np.int32]
@@ -113,13 +113,15 @@ class _Shapes:
 def _one_round(
     shapes: _Shapes, classes: Classes, broken: Flags, models: Sequence[Model], geometry: Scales, hurry: bool
 ) -> tuple[Counts, Flags]:
-    """Where each class goes and whether it is broken there: it is offered its cheapest neighbours, first those that mend it."""
+    """Where each class goes and whether it is broken there: it is offered its cheapest neighbours, first those that repair
+    it.
+    """
     failed = np.flatnonzero(broken)
     values = max((len(histogram.values) for histogram in classes.histograms.values()), default=0) // len(classes) + 1
     one, other, cost = _cheapest(shapes, failed, geometry, min(JUDGED, COUNTED // values))
-    mended = ~_find_broken(classes.pairs(one, other), models)
-    goes, pair_of = match(np.lexsort((other, one, cost, ~mended)), one, other, mended, shapes.sizes, hurry)
-    return goes, np.where(pair_of < 0, broken, ~mended[pair_of])  # what was not merged is what it was
+    repaired = ~_find_broken(classes.pairs(one, other), models)
+    goes, pair_of = match(np.lexsort((other, one, cost, ~repaired)), one, other, repaired, shapes.sizes, hurry)
+    return goes, np.where(pair_of < 0, broken, ~repaired[pair_of])  # what was not merged is what it was
 
 
 def _cheapest(shapes: _Shapes, failed: Counts, geometry: Scales, judged: int) -> tuple[Counts, Counts, NDArray[np.float64]]:

@@ -1,9 +1,9 @@
-"""Withholding: rows that stand far from all others in their class are left out, where the table's loss falls by it.
+"""Suppression: rows far from all others in their class are left out, where the table's loss falls by it.
 
-A suppressed row counts as loss 1, so leaving one out pays only where it blows up the box of its class. Rows are chosen by their
-quasi-identifiers alone, never for their secret: in rounds, of each class the row that saves most, the dearest first, until
-none saves anything or no more may be suppressed. The rest has another reference than the whole, so whoever calls this judges
-every class of it again.
+A suppressed row counts as loss 1, so leaving one out pays only where it blows up the box of its class. Rows are chosen by
+their quasi-identifiers alone, never for their sensitive attribute: in rounds, of each class the row that saves most, the
+costliest first, until none saves anything or no more may be suppressed. The rest has another reference than the whole, so
+whoever calls this judges every class of it again.
 """
 
 from __future__ import annotations

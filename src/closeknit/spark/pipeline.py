@@ -13,7 +13,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.combined_secrets import Secret
 from closeknit.core.errors import BadInput
 from closeknit.core.measurement import Measurement
-from closeknit.core.method import Method, deals_by_rank, usual_form
+from closeknit.core.method import Method, deals_by_rank
 from closeknit.core.model import Model, joints
 from closeknit.core.reading import secret_codes
 from closeknit.core.schema import Schema
@@ -89,10 +89,10 @@ class SparkOutput:
 
 def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool) -> None:
     """Refuse what needs all rows in one place, or cannot be repeated with the same result."""
-    if getattr(method, "clocked", False):
+    if method.clocked:
         what = f"{method.name} with a time limit cannot run on Spark: a repeated task must have the same result"
         raise BadInput(what, right="give proposals instead of seconds, or neither")
-    if suppresses and (method.scale != "count" or getattr(form, "suppressed", "") != "removed"):
+    if suppresses and (method.scale != "count" or form.suppressed != "removed"):
         what = (
             "on Spark rows can be suppressed by incognito only, which removes them: other methods need all rows to choose them"
         )
@@ -101,8 +101,8 @@ def refuse_unscaled(method: Method, schema: Schema, form: Form, suppresses: bool
         what = f"{method.name} counts persons for every vector of levels, and Spark has counts of rows only"
         right = "choose another method, such as mondrian, or anonymize without an engine"
         raise BadInput(what, column=schema.person, right=right)
-    if usual_form(method) != "generalized" or form.name != "generalized":
-        other = form.name if form.name != "generalized" else usual_form(method)
+    if method.usual_form != "generalized" or form.name != "generalized":
+        other = form.name if form.name != "generalized" else method.usual_form
         right = "without an engine one machine writes it; on Spark choose a method of generalized cells, such as mondrian"
         raise BadInput(f"the form '{other}' cannot be written on Spark: its buckets are numbered over all rows", right=right)
 

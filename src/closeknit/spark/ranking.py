@@ -7,20 +7,17 @@ written; which numbers share a block follows from the plan only, so the result d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.core.classes import Histogram
 from closeknit.core.combined_secrets import Secret, parts
 from closeknit.core.geometry import points
 from closeknit.core.method import Method, ignore_progress
 from closeknit.core.model import Model
 from closeknit.core.row_sorting import Words, pack_columns
-from closeknit.core.schema import Schema
 from closeknit.core.table import Form, Partition
 from closeknit.io.batches import Block, codes_in, encode_block, numbers_in
 from closeknit.kernels.geometry.sorted_buckets import curve
@@ -36,18 +33,11 @@ from closeknit.spark.row_writing import WrittenPacks, write_block
 BLOCK = 500_000  # rows of classes that are processed together
 
 
-class RankedMethod(Method, Protocol):
-    """A method whose plan assigns classes by rank."""
-
-    def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Ranks:
-        """The plan, from histograms of the sensitive attributes over all rows; refused if its options need all rows."""
-
-
 def write_by_ranks(
-    coding: Coding, coded: PackedFrame, method: RankedMethod, models: Sequence[Model], form: Form, seed: int
+    coding: Coding, coded: PackedFrame, method: Method, models: Sequence[Model], form: Form, seed: int
 ) -> WrittenPacks:
     """The written rows of all classes."""
-    plan = method.ranks(coding.own, coding.head.schema, models)
+    plan: Ranks = method.ranks(coding.own, coding.head.schema, models)
     per_block = max(BLOCK * plan.count // coding.rows, 1)
     shared = coded.frame.sparkSession.sparkContext.broadcast(coding)
 

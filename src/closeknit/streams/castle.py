@@ -33,12 +33,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
-from math import ceil
 from typing import Any, ClassVar
 
 import numpy as np
 
-from closeknit.core.exact import fraction
 from closeknit.core.model import Model
 from closeknit.core.params import choice, whole
 from closeknit.core.schema import Schema
@@ -186,13 +184,12 @@ class Castle(DelayedStream):
         if self.judge.heads(persons) < 2 * self.k:
             return whole_one
         axes, quasi, draw = self.coder.axes, self.pending.quasi(positions), self.choice("split", int(positions[0]))
-        diverse = next((model for model in self.judge.models if model.family == "diversity"), None)
+        diverse = next((model for model in self.judge.models if model.least_values), None)
         if diverse is None:
             splits = [split_k(axes, quasi, persons, self.k, draw)]
         else:
             values = self.pending.secrets(positions)[:, list(self.schema.sensitive).index(str(diverse.column))]
-            least = ceil(fraction("l", diverse.l))  # type: ignore[attr-defined]
-            splits = split_l(axes, quasi, persons, values, self.k, least, draw)
+            splits = split_l(axes, quasi, persons, values, self.k, diverse.least_values, draw)
         return next((split for split in splits if self._all_hold(positions, *split)), whole_one)
 
     def _all_hold(self, positions: Ints, class_of: Ints, count: int) -> bool:
@@ -293,6 +290,9 @@ class Castle(DelayedStream):
     def _release_held(self) -> Iterator[Emissions]:
         while self._held and self._held[0][0] == self.pending.first:
             yield replace(heappop(self._held)[2], at=self.handled)
+
+    def _secrets_in_use(self) -> Ints:
+        return np.concatenate([super()._secrets_in_use(), *(stored.secrets for stored in self.omega.all)])
 
     def _state(self) -> dict[str, Any]:
         held = [(each.positions, each.box, each.joins) for _, _, each in self._held]

@@ -13,13 +13,14 @@ import warnings
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from closeknit.core.classes import Classes
-from closeknit.core.combined_secrets import CodedSecret, Secret
+from closeknit.core.combined_secrets import CodedSecret
 from closeknit.core.errors import BadInput, suggest_name
+from closeknit.core.look_alikes import FoldedModel
 from closeknit.core.model import Model, least_rows, list_models, merging_holds
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema, require_schema
@@ -27,16 +28,19 @@ from closeknit.models import KAnonymity, LDiversity
 from closeknit.streams.arrivals import Arrivals, Ints
 from closeknit.streams.digests import digest_codes
 from closeknit.streams.stream import Emissions, Stream, seconds
+from closeknit.streams.window_tables import secret_codes
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 Clock = Callable[[], float]
 TICK = "tick"  # in place of a clock: the time of the last tick
+MOST_SHOWN = 10_000  # values of an attribute that are kept before unused ones are dropped
 
 
 class DelayedStream(Stream):
     """What `Castle` and `KnnStream` share: the delay, the clock, and which rows may form a class.
 
-    Look-alike sensitive values count as one: a class that is diverse then is diverse as written, too.
+    Look-alike sensitive values count as one: a class that is diverse then is diverse as written, too. If a guarantee reads
+    the values themselves, both are judged.
 
     Args:
         schema: roles and kinds of the columns; every quasi domain must be declared.
@@ -48,8 +52,6 @@ class DelayedStream(Stream):
         clock: a function that returns seconds, or "tick"; used if `delta` is a time.
     """
 
-    folds: ClassVar[bool] = True
-
     def __init__(
         self,
         schema: Schema,
@@ -60,10 +62,12 @@ class DelayedStream(Stream):
         seed: int | None,
         clock: Clock | str | None,
     ) -> None:
-        super().__init__(schema, _list_models(schema, k, l, models), seed)
+        requested = _list_models(schema, k, l, models)
+        self.judge = Judge(schema, requested)
+        self.folds = not self.judge.reads_values
+        super().__init__(schema, requested, seed)
         storable = {name: value for name, value in self.init_params.items() if not callable(value)}  # not a clock
         self.init_params = storable
-        self.judge = Judge(schema, self.models)
         self.k = self.judge.k
         self.delta, self.timed = delay_of(delta)
         self.clock = clock if clock is not None else time.time
@@ -95,7 +99,12 @@ class DelayedStream(Stream):
             return None
         return self._time_of(y) + self.delta
 
+    def _secrets_in_use(self) -> Ints:
+        """Sensitive values that may still be judged."""
+        return self.pending.secrets(self.pending.positions())
+
     def _arrive(self, rows: Arrivals, first: int) -> Iterator[Emissions]:
+        self.judge.learn(rows, self._secrets_in_use)
         i, times = 0, self._read_clock(len(rows), first)
         while i < len(rows):
             if times is not None:
@@ -142,10 +151,14 @@ class DelayedStream(Stream):
 
     def _state(self) -> dict[str, Any]:
         positions, times = zip(*self._times, strict=True) if self._times else ((), ())
-        return {"now": self.now, "handled": self.handled, "positions": np.array(positions, np.int64), "times": np.array(times)}
+        state = {"now": self.now, "handled": self.handled, "positions": np.array(positions, np.int64), "times": np.array(times)}
+        if self.judge.reads_values and len(self.pending):
+            self.judge.forget(self._secrets_in_use())
+        return state | ({"shown": self.judge.shown} if self.judge.reads_values else {})
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.now, self.handled = state["now"], state["handled"]
+        self.judge.shown = state.get("shown", self.judge.shown)
         self._times = deque(zip(state["positions"].tolist(), state["times"].tolist(), strict=True))
 
 
@@ -164,11 +177,41 @@ class Judge:
     """
 
     def __init__(self, schema: Schema, models: Sequence[Model]) -> None:
-        self.models = tuple(model for model in models if model.family != "size")
+        self.models = tuple(model for model in models if model.bounds != "size")
         self.k = least_rows(models)
+        self.reads_values = any("values" in model.needs for model in self.models)
+        if self.reads_values:  # as written and folded, as in a table; otherwise digests of folded values are enough
+            self.models += tuple(FoldedModel(model) for model in self.models if model.column is not None)
         self.by_person = schema.person is not None
         self.columns = [(name, j) for j, name in enumerate(schema.sensitive) if any(name == m.column for m in self.models)]
-        self.grows = all(merging_holds(model, self.by_person) or _is_distinct(model) for model in models)
+        self.kinds = schema.sensitive
+        self.shown: dict[str, dict[int, Any]] = {name: {} for name, _ in self.columns}  # by digest, where values are read
+        self._room = MOST_SHOWN
+        # which values fold into one depends on those of a class, so nothing is sure of merged classes where values are read
+        merges = [merging_holds(model, self.by_person) or model.merges_persons for model in models]
+        self.grows = all(merges) and not self.reads_values
+
+    def learn(self, rows: Arrivals, in_use: Callable[[], Ints]) -> None:
+        """Keep the values behind the digests of new rows; those not `in_use` go when there are too many."""
+        if not self.reads_values:
+            return
+        if max(map(len, self.shown.values()), default=0) > self._room:
+            self.forget(in_use())
+            self._room = MOST_SHOWN + 2 * max(map(len, self.shown.values()))
+        for name, j in self.columns:
+            found, first = np.unique(rows.secrets[:, j], return_index=True)
+            self.shown[name].update(zip(found.tolist(), rows.cells[name][first].tolist(), strict=True))
+
+    def forget(self, in_use: Ints) -> None:
+        """Drop the values that are not in use."""
+        for name, j in self.columns:
+            used = set(in_use[:, j].tolist())
+            self.shown[name] = {digest: cell for digest, cell in self.shown[name].items() if digest in used}
+
+    def _bind_values(self, name: str, digests: Ints) -> CodedSecret:
+        cells = np.empty(len(digests), dtype=object)
+        cells[:] = [self.shown[name][digest] for digest in digests.tolist()]
+        return secret_codes(self.kinds[name], digests, cells)
 
     def heads(self, persons: Ints) -> int:
         """Different persons."""
@@ -179,15 +222,13 @@ class Judge:
             return False
         if not self.models:
             return True
-        coded: dict[Secret, CodedSecret] = {name: digest_codes(secrets[:, j]) for name, j in self.columns}
+        coded: dict[Any, Any] = {}
+        for name, j in self.columns:
+            digests = secrets[:, j]
+            coded[name] = self._bind_values(name, digests) if self.reads_values else digest_codes(digests)
         one = np.zeros(len(persons), dtype=np.int32)
         classes = Classes.of(one, 1, coded, persons if self.by_person else None)
         return all(bool(model.holds(classes)[0]) for model in self.models)
-
-
-def _is_distinct(model: Model) -> bool:
-    """The number of values matched to persons only grows when classes merge, even if they share a person."""
-    return isinstance(model, LDiversity) and model.kind == "distinct"
 
 
 def _list_models(schema: Schema, k: int | None, l: int | None, models: Sequence[Model] | None) -> list[Model]:
@@ -199,7 +240,7 @@ def _list_models(schema: Schema, k: int | None, l: int | None, models: Sequence[
             raise BadInput(f"l={l} needs a single sensitive column, and there are {len(schema.sensitive)}", right=right)
         requested.append(LDiversity(next(iter(schema.sensitive)), l))
     for model in list_models(models or ()):
-        if model.family in ("closeness", "likeness", "disclosure"):
+        if model.compares:
             right = "SabreWindow and BurelWindow have the windows as one"
             raise BadInput(f"{model.name} compares with a reference, and a stream without windows has none", right=right)
         if "generalized" not in model.forms:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ UNIT = 256  # weight of a new row; whole numbers keep every verdict exact
 
 
 @dataclass(frozen=True, eq=False)
-class LongRun:
+class LongRun(Model):
     """A guarantee of closeness whose reference is the long run, counted under its own name next to that of the window.
 
     >>> import closeknit as ck
@@ -33,15 +33,18 @@ class LongRun:
     't-closeness of disease, t = 0.4, distance by the kind of the column, to the long run'
     """
 
-    name: ClassVar[str] = "long_run"
-    needs: ClassVar[frozenset[str]] = frozenset({"histograms"})
-    monotone: ClassVar[bool] = True
-    family: ClassVar[str] = "long run"  # nothing plans for it
-    forms: ClassVar[frozenset[str]] = frozenset({"generalized"})
-    least_size: ClassVar[int] = 0
-    higher_is_safer: ClassVar[bool] = False
+    name = "long_run"
+    compares = True
+    monotone = True
+    forms = frozenset({"generalized"})
+    why_attested = "its reference, the long run, is private"
 
     model: Model
+
+    @property
+    def origin(self) -> Model:
+        """The guarantee as requested."""
+        return self.model
 
     @property
     def secret(self) -> str:

@@ -19,6 +19,7 @@ from closeknit.core.classes import Classes
 from closeknit.core.combined_secrets import CodedSecret, Secret, parts
 from closeknit.core.dates import without_format
 from closeknit.core.kinds import Kind, Numeric, flat, numeric
+from closeknit.core.look_alikes import FoldedModel
 from closeknit.core.loss import LossSums
 from closeknit.core.measurement import Judged, Measurement, state_request
 from closeknit.core.model import Model, least_rows
@@ -28,17 +29,12 @@ from closeknit.forms.cell_labels import tight_note
 from closeknit.kernels.geometry.declared_axes import NUMBER, TREE, range_costs
 from closeknit.streams.arrivals import Arrivals, Reals
 from closeknit.streams.digests import digest_codes, fold_digests
+from closeknit.streams.window_tables import secret_codes
 
 if TYPE_CHECKING:
     from closeknit.streams.stream import Stream
 
 WINDOW = "window"
-REFERENCE_FAMILIES = (
-    "closeness",
-    "likeness",
-    "disclosure",
-    "long run",
-)  # guarantees that compare a class with a reference distribution
 
 
 def build_certificate(stream: Stream) -> Certificate:
@@ -88,35 +84,54 @@ def count_classes(stream: Stream, rows: Arrivals, sizes: Sequence[int], lo: Real
     """
     unknown = int((rows.quasi == stream.coder.axes.unknown).sum())
     stream.counters.add_losses(sizes, range_costs(stream.coder.axes, *stream.coder.snap_boxes(lo, hi)), unknown)
-    measured = [(i, model) for i, model in enumerate(stream.models) if model.family == "diversity"]
+    measured = [(i, model) for i, model in enumerate(stream.models) if model.bounds != "size" and not model.compares]
     judged = ~np.repeat(np.array(alone, dtype=bool), sizes)
     if not measured or not judged.any():
         return
     class_of = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[judged]
-    kept, class_of = np.unique(class_of, return_inverse=True)
-    names = list(stream.schema.sensitive)
+    rows = rows.take(np.flatnonzero(judged))
+    if any("values" in model.needs for _, model in measured):  # class by class, as the stream judged them
+        for number in np.unique(class_of):
+            _measure_values(stream, rows.take(np.flatnonzero(class_of == number)), measured)
+        return
     secrets: dict[Secret, CodedSecret] = {
-        name: digest_codes(
-            fold_digests(rows.secrets[judged, names.index(name)], rows.cells[name][judged])  # the worse of the two
-        )
-        for _, model in measured
-        for name in parts(model.column)
+        name: digest_codes(fold_digests(rows.secrets[:, j], rows.cells[name]))  # the worse of the two
+        for j, name in enumerate(stream.schema.sensitive)
+        if any(name in parts(model.column) for _, model in measured)
     }
-    persons = None if stream.schema.person is None else rows.persons[judged]
+    kept, class_of = np.unique(class_of, return_inverse=True)
+    persons = None if stream.schema.person is None else rows.persons
     classes = Classes.of(class_of.astype(np.int32), len(kept), secrets, persons)
     for i, model in measured:
-        levels = model.levels(classes)
-        stream.counters.add_level(i, float(levels.min() if model.higher_is_safer else -levels.max()))
-        stream.counters.broken += int((~model.holds(classes)).sum())
+        _add_levels(stream, i, model, classes)
+
+
+def _measure_values(stream: Stream, rows: Arrivals, measured: Sequence[tuple[int, Model]]) -> None:
+    """One class for guarantees that read the values themselves: as written, and with look-alike values as one."""
+    kinds = stream.schema.sensitive
+    secrets: dict[Secret, CodedSecret] = {
+        name: secret_codes(kinds[name], rows.secrets[:, j], rows.cells[name]) for j, name in enumerate(kinds)
+    }
+    persons = None if stream.schema.person is None else rows.persons
+    classes = Classes.of(np.zeros(len(rows), dtype=np.int32), 1, secrets, persons)
+    for i, model in measured:
+        for judge in (model, FoldedModel(model)) if model.column else (model,):
+            _add_levels(stream, i, judge, classes)
+
+
+def _add_levels(stream: Stream, number: int, model: Model, classes: Classes) -> None:
+    levels = model.levels(classes)
+    stream.counters.add_level(number, float(levels.min() if model.higher_is_safer else -levels.max()))
+    stream.counters.broken += int((~model.holds(classes)).sum())
 
 
 def _judge_model(stream: Stream, number: int, model: Model) -> Judged:
     counters = stream.counters
-    if model.family in REFERENCE_FAMILIES or (stream.schema.person is not None and "persons" in model.needs):
+    if model.compares or (stream.schema.person is not None and "persons" in model.needs):
         return attest_model(stream, model, counters.broken == 0 and _meets_size(stream))
-    level = counters.worst.get(number) if model.family != "size" else counters.fewest_persons
+    level = counters.worst.get(number) if model.bounds != "size" else counters.fewest_persons
     measured = None if level is None or counters.batches == 0 or not np.isfinite(level) else abs(float(level))
-    met = _meets_size(stream) if model.family == "size" else counters.broken == 0
+    met = _meets_size(stream) if model.bounds == "size" else counters.broken == 0
     guarantee = Guarantee(**_state_model(stream, model), met=met, status="recomputable", measured=measured)
     return Judged(guarantee=guarantee, higher_is_safer=model.higher_is_safer, level=measured)
 
@@ -133,17 +148,16 @@ def attest_model(stream: Stream, model: Model, met: bool = True) -> Judged:
         model: the guarantee.
         met: whether every class meets it.
     """
-    why = stream.scope.why if model.family in REFERENCE_FAMILIES and stream.scope else None
-    why = "its reference, the long run, is private" if model.family == "long run" else why
+    why = model.why_attested or (stream.scope.why if model.compares and stream.scope else None)
     guarantee = Guarantee(**_state_model(stream, model), met=met, status="attested", why=why)
     return Judged(guarantee=guarantee, higher_is_safer=model.higher_is_safer)
 
 
 def _state_model(stream: Stream, model: Model) -> dict[str, Any]:
-    requested: Model = getattr(model, "model", model)  # closeness to the long run is requested as closeness
+    requested = model.origin  # closeness to the long run is requested as closeness
     kind = stream.schema.sensitive.get(requested.column) if isinstance(requested.column, str) else None
     domain = None if kind is None else replace(kind.bind(np.array([], dtype=object))[0], default_distance=kind.default_distance)
-    scope = stream.scope.text if requested is model and model.family in REFERENCE_FAMILIES and stream.scope else ""
+    scope = stream.scope.text if requested is model and model.compares and stream.scope else ""
     return {**state_request(requested, model.describe(domain) + scope), "requested": model.requested}
 
 
@@ -174,7 +188,8 @@ def _list_vacuous(stream: Stream) -> list[str]:
     """Guarantees that exclude nothing: in how many windows, or at all where no window is compared with."""
     if stream.scope is None:
         two = Classes.of(np.zeros(2, dtype=np.int32), 1, {name: digest_codes(np.arange(2)) for name in stream.schema.sensitive})
-        return vacuity_notes([model for model in stream.models if model.column], lambda _: two, allowed=True)
+        judged = [model for model in stream.models if model.column and "values" not in model.needs]  # whatever the values are
+        return vacuity_notes(judged, lambda _: two, allowed=True)
     counted = stream.counters.vacuous
     texts = [
         (_state_model(stream, model)["text"], counted[number])

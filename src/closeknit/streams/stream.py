@@ -98,7 +98,7 @@ class Stream(ABC):
     clock: Any = None  # of a timed stream: a function that returns seconds, or "tick" for the last tick
     init_params: Mapping[str, Any]  # kept in the checkpoint
     scope: Scope | None = None
-    folds: ClassVar[bool] = False  # whether look-alike sensitive values count as one
+    folds: bool = False  # whether look-alike sensitive values count as one
     extra_models: Sequence[Model] = ()  # further guarantees, measured privately
 
     def __new__(cls, *args: Any, **params: Any) -> Self:

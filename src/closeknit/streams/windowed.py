@@ -36,8 +36,8 @@ from closeknit.core.columns import Column, Columns
 from closeknit.core.combined_secrets import parts, render_secret
 from closeknit.core.errors import BadInput, Unsatisfiable, suggest_name
 from closeknit.core.exact import Number
-from closeknit.core.look_alikes import fold_model, with_folded
-from closeknit.core.method import Method, ignore_progress, usual_form
+from closeknit.core.look_alikes import FoldedModel, with_folded
+from closeknit.core.method import Method, can_plan, ignore_progress
 from closeknit.core.model import Model, joints, least_rows, list_models
 from closeknit.core.params import number, take, whole
 from closeknit.core.schema import Schema
@@ -103,7 +103,7 @@ class Windowed(Stream):
         _check(self.method, schema, requested)
         self.extra_models = _long_runs(requested, long_run)
         # the long run may have look-alike values that are not in the window
-        folded = (LongRun(fold_model(long_run.model)) for long_run in self.extra_models)
+        folded = (LongRun(FoldedModel(long_run.model)) for long_run in self.extra_models)
         self.judges: tuple[Model, ...] = (*requested, *self.extra_models, *folded)
         self.scope = Scope(
             f", to its window of {self.omega:,} rows",
@@ -266,7 +266,7 @@ class Windowed(Stream):
             persons = None if self.schema.person is None else rows.persons[positions[mine]]
             classes = Classes.of(renumbered.astype(np.int32), len(numbers), coded, persons, references)
             for model in met:
-                judges = [model, *([fold_model(model)] if isinstance(model.column, str) else [])]
+                judges = [model, *([FoldedModel(model)] if isinstance(model.column, str) else [])]
                 met[model] &= all(bool(judge.holds(classes).all()) for judge in judges)
         return met
 
@@ -305,7 +305,7 @@ def _build_emissions(classes: Iterable[Ints], window: int, at: int) -> list[Emis
 
 def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
     """Refuse a request that has no meaning in a window before the first row arrives."""
-    if usual_form(method) != "generalized":
+    if method.usual_form != "generalized":
         raise BadInput(f"{method.name} does not write generalized cells", right="choose another method, such as Mondrian()")
     if not models:
         raise BadInput("no guarantee is requested", right="give at least one model, such as TCloseness(column, 0.2)")
@@ -314,14 +314,14 @@ def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
             if name not in schema.sensitive:
                 right = suggest_name(name, schema.sensitive)
                 raise BadInput(f"{model.name} is requested for a column that is not sensitive", column=name, right=right)
-        if isinstance(model.column, tuple) and model.family != "closeness":
+        if isinstance(model.column, tuple) and not model.joins:
             right = "request it for each column separately, or t_closeness of them together"
             raise BadInput(f"{model.name} cannot cover {render_secret(model.column)}", right=right)
         if "generalized" not in model.forms or "release" in model.needs:
             raise BadInput(f"{model.name} has no meaning in a window", right="request a guarantee about classes")
-    if method.plans_for != "any" and all(model.family != method.plans_for for model in models):
+    if not can_plan(method, models):
         right = "add one, or choose Windowed(Mondrian(), ...), which serves any guarantee"
-        raise BadInput(f"{method.name} plans for a guarantee of {method.plans_for}, and none is requested", right=right)
+        raise BadInput(f"{method.name} needs a guarantee that bounds the {method.needs_bound}, and none does", right=right)
 
 
 def _long_runs(models: Sequence[Model], limit: Number | None) -> list[LongRun]:
@@ -332,7 +332,7 @@ def _long_runs(models: Sequence[Model], limit: Number | None) -> list[LongRun]:
     distances: dict[str, str | None] = {}
     for model in models:
         for name in parts(model.column):
-            distance = model.distance if isinstance(model, TCloseness) and isinstance(model.column, str) else None
+            distance = model.ground if isinstance(model.column, str) else None
             distances[name] = distances.get(name) or distance
     if not distances:
         right = "leave it out, or request t_closeness"
@@ -342,7 +342,7 @@ def _long_runs(models: Sequence[Model], limit: Number | None) -> list[LongRun]:
 
 def _without_missing(model: Model, schema: Schema) -> list[str]:
     """The sensitive attribute, if the guarantee does not define a missing value; refuse a guarantee its kind cannot have."""
-    inner = model.model if isinstance(model, LongRun) else model
+    inner = model.origin
     if not isinstance(inner.column, str):
         return []
     kind = schema.sensitive[inner.column]

@@ -23,7 +23,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.comparison import Comparison, MethodResult
 from closeknit.core.errors import BadInput
 from closeknit.core.frontier import Frontier, Point, front_of
-from closeknit.core.method import Progress, usual_form
+from closeknit.core.method import Progress, can_plan
 from closeknit.core.params import whole
 from closeknit.core.schema import Schema
 from closeknit.forms.generalized import Generalized
@@ -51,17 +51,17 @@ def methods(draft: Mapping[str, Any]) -> list[MethodOffer]:
     >>> draft = {"schema": {"quasi": {"age": "numeric"}, "sensitive": {"wage": "numeric"}},
     ...          "models": [{"k_anonymity": {"k": 6}}]}
     >>> {offer.name: offer.refused for offer in methods(draft)}["sabre"]
-    'it needs a guarantee of closeness'
+    'it needs a guarantee that bounds the distance'
     """
     recipe = recipe_of({"models": [], **draft})
-    name = recipe.form.name if recipe.form else usual_form(recipe.method)
+    name = recipe.form.name if recipe.form else recipe.method.usual_form
     served = list_methods(recipe.models, name)
-    families = {"any", *(model.family for model in recipe.models)}
     found = []
     for method, made in REGISTRY.items():
         about = (inspect.getdoc(inspect.getmodule(made)) or "").split("\n\n")[0].partition(": ")[2].replace("\n", " ")
-        why = f"it needs a guarantee of {made.plans_for}" if made.plans_for not in families else f"it is not written as {name}"
-        found.append(MethodOffer(method, about, usual_form(made), None if method in served else why))
+        fits = can_plan(made, recipe.models)
+        why = f"it is not written as {name}" if fits else f"it needs a guarantee that bounds the {made.needs_bound}"
+        found.append(MethodOffer(method, about, made.usual_form, None if method in served else why))
     return sorted(found, key=lambda offer: offer.refused is not None)
 
 
@@ -155,7 +155,7 @@ def compare_methods(
     recipe = recipe_of(draft, folder)
     table = _table(recipe, columns)
     few = table if rows is None else sample(table, recipe.schema, rows)
-    name = recipe.form.name if recipe.form else usual_form(recipe.method)
+    name = recipe.form.name if recipe.form else recipe.method.usual_form
     requested = list_methods(recipe.models, name) if names is None else list(names)
     found = compare(
         few, recipe.schema, recipe.models, requested, **recipe.options, allow_vacuous=recipe.allow_vacuous, progress=progress

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from closeknit.api.parameter_sweep import RANGES
 from closeknit.api.recipe import models_from
 from closeknit.core.certificate import Guarantee, model_form
 from closeknit.core.classes import Classes
@@ -139,7 +138,7 @@ def fields_of(name: str) -> tuple[Field, ...]:
     found: list[Field] = []
     for field in fields(REGISTRY[name]):  # type: ignore[arg-type]
         needed = field.default is MISSING
-        kind = "whole" if field.type == "int" else "text" if "str" in str(field.type) else "number"
+        kind = "whole" if field.type in (int, "int") else "text" if field.type in (str, "str") else "number"
         usual = None if needed else field.default
         found.append(SECRET if field.name == "column" else Field(field.name, kind, field.name, needed, usual))
     return tuple(found)
@@ -222,12 +221,13 @@ def build_default(name: str, column: str | None) -> Model:
     >>> build_default("t_closeness", "disease")
     TCloseness(column='disease', t=0.2, distance=None)
     """
+    usual = REGISTRY[name].parameter
     given = {field.name: field.default for field in fields_of(name) if field.needed and field.default is not None}
     if column is not None:
         given["column"] = column
     for field in fields_of(name):
-        if field.needed and field.name not in given:  # of a guarantee from elsewhere: what its family is looked at with
-            given[field.name] = RANGES[REGISTRY[name].family].grid[0] if REGISTRY[name].family in RANGES else 1
+        if field.needed and field.name not in given:  # of a user's own guarantee
+            given[field.name] = next(iter(usual.grid), 1) if field.name == usual.name else "" if field.type == "text" else 1
     return models_from([{name: given}])[0]
 
 

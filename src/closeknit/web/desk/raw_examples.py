@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -63,12 +62,20 @@ class Example:
 
     def sentence(self, model: Model, today: CurrentLevel) -> str:
         """Describe how far the table is from a guarantee; of a user's own model only the level."""
-        words = WORDS.get(model.family)
         if "release" in model.needs and "histograms" not in model.needs:
             return f"Today every row shows its true {model.column}."
-        if words is None:
-            return f"Today the level of the worst class is {today.text}."
-        return words(self, model, today)
+        if model.bounds == "size":
+            return _size(self, model, today)
+        if model.least_values:
+            return _diversity(self, model, today)
+        limits = None if model.column is None else model.limits(self.classes.histograms[model.column])
+        if limits is not None and limits.distance is not None:
+            return _closeness(self, model, today)
+        if limits is not None and limits.growth is not None:
+            return _likeness(self, model, today)
+        if limits is not None and limits.floors:
+            return _disclosure(self, model, today)
+        return f"Today the level of the worst class is {today.text}."
 
     def cells(self, index: int) -> str:
         """Return the quasi-identifiers that the rows of a class share."""
@@ -171,12 +178,3 @@ def _is(name: str, today: CurrentLevel) -> str:
 
 def _have(example: Example, index: int) -> str:
     return "has" if int(example.classes.sizes[index]) == 1 else "have"
-
-
-WORDS: dict[str, Callable[[Example, Model, CurrentLevel], str]] = {
-    "size": _size,
-    "diversity": _diversity,
-    "closeness": _closeness,
-    "likeness": _likeness,
-    "disclosure": _disclosure,
-}

@@ -14,7 +14,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.combined_secrets import parts
 from closeknit.core.errors import BadInput
 from closeknit.core.kind_forms import kind_form, kind_from
-from closeknit.core.method import list_guarantees, usual_form
+from closeknit.core.method import list_guarantees
 from closeknit.core.params import build_from_form, choice
 from closeknit.core.schema import KINDED, ROLES, Schema, refuse_files
 from closeknit.forms import REGISTRY as FORMS
@@ -291,7 +291,7 @@ def draft_faults(draft: Forms) -> list[str]:
         recipe = recipe_of({"models": [], **draft})
         method = recipe.method
         models = list_guarantees(method, recipe.schema, recipe.models)
-        check_models(recipe.schema, models, recipe.form or build_from_form("form", usual_form(method), FORMS))
+        check_models(recipe.schema, models, recipe.form or build_from_form("form", method.usual_form, FORMS))
     except BadInput as bad:
         found.append(str(bad))
     return found

@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from closeknit.core.certificate import model_form
 from closeknit.core.errors import BadInput
-from closeknit.core.method import usual_form
 from closeknit.core.params import choice, number
 from closeknit.web.case_tasks import draft_of
 from closeknit.web.cases import Case
@@ -223,7 +222,7 @@ def form_name(draft: Mapping[str, Any]) -> str:
     >>> form_name({"form": {"perturbed": {"retain": 0.5}}}), form_name({"schema": {}})
     ('perturbed', 'generalized')
     """
-    form = draft.get("form") or usual_form(recipe_of({"models": [], **draft}).method)
+    form = draft.get("form") or recipe_of({"models": [], **draft}).method.usual_form
     return form if isinstance(form, str) else str(next(iter(form)))
 
 
