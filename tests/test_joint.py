@@ -371,8 +371,8 @@ def test_changed_or_removed_joint_distance_is_found(saved: Path) -> None:
         (lambda: ck.TCloseness(("disease",), 0.2), "at least two different"),
         (lambda: ck.TCloseness(("disease", "disease"), 0.2), "at least two different"),
         (lambda: ck.TCloseness(("disease", "wages"), 0.2), "column 'wages': t_closeness is asked for a column that is not"),
-        (lambda: ck.LDiversity(PAIR, 2), "l_diversity cannot speak of disease and salary together"),
-        (lambda: ck.BetaLikeness(PAIR, 2), "beta_likeness cannot speak of disease and salary together"),
+        (lambda: ck.LDiversity(PAIR, 2), "l_diversity cannot be about disease and salary together"),
+        (lambda: ck.BetaLikeness(PAIR, 2), "beta_likeness cannot be about disease and salary together"),
     ],
 )
 def test_what_has_no_meaning_is_refused(model: Any, said: str) -> None:
