@@ -27,7 +27,7 @@ from closeknit.core.params import spec
 
 Make = Callable[[Any], Any]  # schema -> stream
 StreamCheck = Callable[[Make, StreamCase], None]
-REFERRING = ("t_closeness", "beta_likeness", "delta_disclosure")
+
 SEED = 2**90 + 11
 
 

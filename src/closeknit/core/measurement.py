@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import starmap
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
