@@ -185,7 +185,7 @@ def guarantees_at_every_instant(make: Make, case: StreamCase) -> None:
         return
     where, published = position_of(case), defaultdict[tuple[Any, ...], list[int]](list)
     alone = getattr(log.stream, "reuse", False) is True
-    models = [model for model in log.stream.models if model.name not in REFERRING and model.name in DEFINITIONS]
+    models = [model for model in log.stream.models if not model.compares and model.name in DEFINITIONS]
     for _, batch in log.batches:
         require(len({label(log.stream, row) for row in batch}) == 1, "a batch is not one class")
         mine = [where[row["tag"]] for row in batch]
@@ -213,7 +213,7 @@ def close_to_its_window(make: Make, case: StreamCase) -> None:
         first, end = window_of(log.stream, cells[-1], len(case.rows))
         require(all(first <= i < end for i in rows), f"a class of window {cells[-1]} has rows of another one")
         for model in log.stream.models:
-            if model.name in REFERRING:
+            if model.compares and model.name in DEFINITIONS:
                 require(is_close(model, case, rows, range(first, end)), f"a class of window {cells[-1]} does not meet {model}")
 
 
@@ -351,10 +351,11 @@ def certificate_is_true(make: Make, case: StreamCase) -> None:
     require(stated.ok and counts, "the certificate miscounts rows")
     same = (stated.classes.count, stated.classes.largest) == (len(sizes), max(sizes, default=0))
     require(same, "the certificate miscounts batches")
+    comparing = {model.name for model in log.stream.models if model.compares}
     for guarantee in stated.guarantees:
         recomputable = guarantee.measured is None or guarantee.status == "recomputable"
         require(recomputable, "the certificate states a level that no one can recompute")
-        hidden = case.schema.person is not None or any(name in guarantee.model for name in REFERRING)
+        hidden = case.schema.person is not None or not comparing.isdisjoint(guarantee.model)
         require((guarantee.status == "attested") == hidden, f"{guarantee.text}: it is {guarantee.status}")
         if "k_anonymity" in guarantee.model and not hidden and sizes and not getattr(log.stream, "reuse", False):
             require(guarantee.measured == min(sizes), f"the smallest batch has {min(sizes)} rows, not {guarantee.measured}")
