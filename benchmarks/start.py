@@ -38,6 +38,7 @@ def cost(place: Path, cache: Path, *words: str) -> Cost:
     """Run the command in a folder, with the compiled kernels of a folder."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package keeps its bytecode
     subprocess.run([*COMMAND, *words], cwd=place, env=environment, check=True, capture_output=True)
     seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     return Cost(seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
