@@ -46,34 +46,56 @@ FEW, SOME = 10, 20  # the classes of matching buckets in the source
 class Matches(Record):
     """How many tuples match how many buckets; whole numbers where all were counted.
 
+    Args:
+        few: Tuples that match at most 10 buckets.
+        some: Tuples that match 11 to 20 buckets.
+        many: Tuples that match more than 20 buckets.
+
     >>> Matches.of(np.array([0, 5, 3])).few
     8
     """
 
-    few: int | float  # at most 10
-    some: int | float  # 11 to 20
-    many: int | float  # more than 20
+    few: int | float
+    some: int | float
+    many: int | float
 
     @classmethod
     def of(cls, tally: NDArray[np.int64] | NDArray[np.float64]) -> Matches:
-        """Summarize the number of tuples that match exactly 0, 1, 2 ... buckets."""
+        """Summarize how many tuples match how many buckets.
+
+        Args:
+            tally: The number of tuples that match exactly 0, 1, 2 ... buckets.
+        """
         few, some, many = (part.sum().item() for part in np.split(tally, [FEW + 1, SOME + 1]))
         return cls(few=few, some=some, many=many)
 
 
 class Against(Record):
-    """Originals compared with other tuples: how many these are, how many buckets they match, how well that separates them."""
+    """Originals compared with other tuples.
+
+    Args:
+        count: The number of other tuples.
+        error: Standard error of an estimated count; None where all were counted.
+        matches: How many buckets the other tuples match.
+        auc: P(an original matches more buckets), ties as halves; None where there is nothing to compare.
+        auc_error: Standard error of an estimated `auc`; None where all were counted.
+        auc_exact: `auc` as a fraction, where all were counted.
+    """
 
     count: int | float
-    error: float | None  # standard error of an estimated count; None where all were counted
+    error: float | None
     matches: Matches
-    auc: float | None  # P(an original matches more buckets), ties as halves; None where there is nothing to compare
+    auc: float | None
     auc_error: float | None
     auc_exact: str | None
 
     @classmethod
     def of(cls, tallies: Tallies) -> Against:
-        """Return tallies as a record."""
+        """Return tallies as a record.
+
+        Args:
+            tallies: Originals and other tuples by the number of buckets they match.
+        """
         auc = tallies.auc()
         return cls(
             count=tallies.count,
@@ -86,17 +108,29 @@ class Against(Record):
 
 
 class Membership(Record):
-    """What a release reveals about who is in the table; `str()` summarizes it."""
+    """What a release reveals about who is in the table; `str()` summarizes it.
+
+    Args:
+        buckets: Number of buckets.
+        columns: Number of column groups.
+        originals: Number of distinct tuples of the table.
+        matches: How many buckets the originals match.
+        fakes: Originals compared with combinations that no row has.
+        bound: Sum over buckets of k^c - k: the source's upper bound on the fakes.
+        quasi: Compared with fakes without the sensitive attribute; None where no known parts were given.
+        outsiders: Compared with tuples of people outside that are no originals; None where no such people were given.
+        admitted: Number of outsiders that the buckets admit.
+    """
 
     buckets: int
-    columns: int  # column groups
-    originals: int  # distinct tuples of the table
-    matches: Matches  # of the originals
+    columns: int
+    originals: int
+    matches: Matches
     fakes: Against
-    bound: int  # sum over buckets of k^c - k: the source's upper bound
-    quasi: Against | None  # fakes without the sensitive attribute; None where no known parts were given
-    outsiders: Against | None  # tuples of people outside that are no originals
-    admitted: int | None  # of the outsiders
+    bound: int
+    quasi: Against | None
+    outsiders: Against | None
+    admitted: int | None
 
     def __str__(self) -> str:
         if not self.fakes.count:

@@ -28,7 +28,15 @@ MANY_COLUMNS = 8
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A table, its schema, and guarantees that can be met on it (one class of all rows meets them)."""
+    """A table, its schema, and guarantees that can be met on it (one class of all rows meets them).
+
+    Args:
+        name: a name for messages.
+        columns: the table.
+        schema: roles and kinds of its columns.
+        models: the guarantees.
+        suppress: the largest share of rows that may be suppressed.
+    """
 
     name: str
     columns: Columns

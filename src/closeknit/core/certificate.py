@@ -72,27 +72,47 @@ class Document(Summarized, Record):
 
 
 class WorstClass(Record):
-    """The worst class of a guarantee, by its written cells."""
+    """The worst class of a guarantee, by its written cells.
+
+    Args:
+        cells: the written cells that identify it, by column.
+        rows: the number of its rows.
+    """
 
     cells: dict[str, str]
     rows: Count
 
 
 class Guarantee(Record):
-    """One guarantee: what was requested, what was measured, and who can check it."""
+    """One guarantee: what was requested, what was measured, and who can check it.
+
+    Args:
+        model: its name and parameters, as in a recipe.
+        text: the guarantee in one line.
+        column: the sensitive attribute, or several as one; None where it is about the rows alone.
+        requested: the limit.
+        met: whether every class meets it.
+        status: who can check it; "not checkable" occurs in an audit only.
+        measured: the level of the worst class; None where it is attested or infinite.
+        exact: the same level as a fraction, where it is one.
+        worst: the worst class.
+        why: why a recipient cannot recompute it.
+        alone: share of rows whose value may stand alone in a class; None where it was not stated.
+        vacuous: whether every value with enough rows for a class may stand alone.
+    """
 
     model: dict[str, dict[str, Any]]
     text: str
     column: Secret | None
     requested: str
     met: bool
-    status: Literal["recomputable", "attested", "not checkable"]  # the last in an audit only
-    measured: float | None = None  # None where attested, or where the level is infinite
+    status: Literal["recomputable", "attested", "not checkable"]
+    measured: float | None = None
     exact: str | None = None
     worst: WorstClass | None = None
-    why: str | None = None  # why a recipient cannot recompute it
-    alone: float | None = None  # share of rows whose value may stand alone in a class; None where it was not stated
-    vacuous: bool = False  # whether every value with enough rows for a class may
+    why: str | None = None
+    alone: float | None = None
+    vacuous: bool = False
 
     def line(self) -> str:
         """One line for people."""
@@ -120,14 +140,22 @@ def render_level(level: float | None) -> str:
 class Joint(Record):
     """Distance of all sensitive attributes as one from their distribution in the release: total variation, worst class.
 
-    It is measured whether it is guaranteed or not. `least` is the lowest distance that so few rows can have, to compare with.
+    It is measured whether it is guaranteed or not.
+
+    Args:
+        columns: the sensitive attributes.
+        measured: the distance of the worst class.
+        exact: the same distance as a fraction.
+        least: the lowest distance that so few rows can have, to compare with.
+        counted: rows of the worst class whose sensitive values are written.
+        worst: the worst class.
     """
 
     columns: Annotated[tuple[str, ...], Field(min_length=2)]
     measured: float
     exact: str
     least: float
-    counted: Count  # rows of the worst class whose sensitive values are written
+    counted: Count
     worst: WorstClass
 
     def line(self) -> str:
@@ -137,7 +165,13 @@ class Joint(Record):
 
 
 class ReleaseFile(Record):
-    """A file of the release, its rows and its hash."""
+    """A file of the release.
+
+    Args:
+        name: its name in the folder of the release.
+        rows: the number of its rows.
+        sha256: the hash of its bytes; empty for a folder that Spark wrote.
+    """
 
     name: str
     rows: Count
@@ -145,14 +179,23 @@ class ReleaseFile(Record):
 
 
 class ClassSizes(Record):
-    """How large the classes are, and two classical measures of it."""
+    """How large the classes are, and two classical measures of it.
+
+    Args:
+        count: the number of classes.
+        smallest: rows of the smallest class.
+        mean: rows of a class on average.
+        largest: rows of the largest class.
+        discernibility: sum of the squared sizes.
+        average_ratio: mean size / k, where k was requested.
+    """
 
     count: Count
     smallest: Count
     mean: float
     largest: Count
     discernibility: Count
-    average_ratio: float | None = None  # mean size / k, where k was requested
+    average_ratio: float | None = None
 
 
 # Of each value (the missing one is ""): the true count, its standard error, and the nearest count that is possible.
@@ -160,7 +203,25 @@ ValueEstimates = dict[str, tuple[float, float, float]]
 
 
 class Certificate(Document):
-    """Everything a recipient needs to recompute the guarantees; `to_json` is the text of `certificate.json`."""
+    """Everything a recipient needs to recompute the guarantees; `to_json` is the text of `certificate.json`.
+
+    Args:
+        format: the version of the file format.
+        closeknit: the version of closeknit that wrote it.
+        form: the name of the form of the release and its parameters.
+        columns: the published schema: role and kind of each column.
+        rows: the number of published rows.
+        suppressed: the number of suppressed rows.
+        guarantees: each guarantee, with what was requested and measured.
+        classes: the sizes of the classes or buckets.
+        loss: the information loss.
+        joint: the distance of all sensitive attributes as one; None with fewer than two, and in early certificates.
+        estimates: estimated counts of the values of each perturbed attribute.
+        notes: remarks for the recipient.
+        escape_formulas: whether an apostrophe precedes names and cells that a spreadsheet would run.
+        content_sha256: the hash of the published cells, the same for every file format.
+        files: the files of the release.
+    """
 
     what: ClassVar[str] = "the certificate"
     where: ClassVar[str] = "use the certificate.json next to the release"
@@ -172,10 +233,10 @@ class Certificate(Document):
     guarantees: Annotated[tuple[Guarantee, ...], Field(max_length=MOST_GUARANTEES)]
     classes: ClassSizes
     loss: LossRecord
-    joint: Joint | None = None  # with fewer than two sensitive attributes, and in early certificates
-    estimates: dict[str, ValueEstimates] = Field(default_factory=dict)  # of perturbed attributes
+    joint: Joint | None = None
+    estimates: dict[str, ValueEstimates] = Field(default_factory=dict)
     notes: Annotated[tuple[str, ...], Field(max_length=MOST_NOTES)] = ()
-    escape_formulas: bool = False  # names and cells have an apostrophe in front where a spreadsheet would run them
+    escape_formulas: bool = False
     content_sha256: str = ""
     files: Annotated[tuple[ReleaseFile, ...], Field(max_length=MOST_NOTES)] = ()
 

@@ -46,17 +46,27 @@ class Kind(ABC):
 
     @abstractmethod
     def bind(self, values: Values) -> tuple[Domain, Int32]:
-        """The domain of these distinct raw (or written sensitive) values, and the leaf of each."""
+        """The domain of distinct values, and the leaf of each.
+
+        Args:
+            values: distinct raw values, or written ones of a sensitive attribute.
+        """
 
     def losses(self, cells: Sequence[str]) -> Losses:
-        """Loss of each distinct written cell; here a cell is one value (0) or `*` (1)."""
+        """Loss of each distinct written cell; here a cell is one value (0) or `*` (1).
+
+        Args:
+            cells: the distinct written cells.
+        """
         loss = np.array([float(cell == STAR) for cell in cells])
         return np.stack([loss, loss], axis=1)
 
     def publish_kind(self, cells: Sequence[str], sensitive: bool = False) -> Kind:
-        """What a certificate shows; `cells` are the written cells, for a sensitive column its leaves.
+        """The kind that a certificate shows: as declared, since by default nothing of a kind is derived from data.
 
-        As declared: by default nothing of a kind is derived from data.
+        Args:
+            cells: the written cells; for a sensitive column its leaves.
+            sensitive: whether the column is sensitive.
         """
         return self
 

@@ -25,7 +25,10 @@ LossSums = dict[str, tuple[float, float]]  # per quasi-identifier: variants A an
 class LossRecord(Record):
     """General Loss Metric of written cells, variants A and B.
 
-    `a` and `b` are weighted by importance, and a suppressed row counts 1; `columns` has both for each quasi-identifier.
+    Args:
+        a: variant A, weighted by importance; a suppressed row counts 1.
+        b: variant B, likewise.
+        columns: both variants for each quasi-identifier.
     """
 
     a: float

@@ -69,15 +69,32 @@ class Method:
         by_rank = clocked = False
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
-        """The partition of a table under these guarantees, or `Unsatisfiable`."""
+        """The partition of a table under these guarantees, or `Unsatisfiable`.
+
+        Args:
+            table: the encoded table.
+            models: the guarantees that every class must meet.
+            seed: makes all random choices reproducible.
+            progress: is called with the name of the step and the share of all work that is done.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no `run`")
 
     def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Any:
-        """The plan as ranks (`plans.ranks.Ranks`), from histograms over all rows, for a method `by_rank`."""
+        """The plan as ranks (`plans.ranks.Ranks`), from histograms over all rows, for a method `by_rank`.
+
+        Args:
+            own: returns the histogram of a sensitive attribute over all rows.
+            schema: roles and kinds of the columns.
+            models: the guarantees that every class must meet.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no `ranks`")
 
     def guarantees(self, schema: Schema) -> Sequence[Model]:
-        """What it guarantees by its own parameters; judged and certified as if requested."""
+        """What it guarantees by its own parameters; judged and certified as if requested.
+
+        Args:
+            schema: roles and kinds of the columns.
+        """
         return ()
 
 

@@ -136,23 +136,44 @@ class Model:
         return f"{'>=' if self.higher_is_safer else '<='} {getattr(self, self.limit_field)}"
 
     def describe(self, domain: Domain | None) -> str:
-        """The guarantee in one line, with everything that gives it its meaning (such as the ground distance)."""
+        """The guarantee in one line, with everything that gives it its meaning (such as the ground distance).
+
+        Args:
+            domain: the domain of the column; None where it is not known yet.
+        """
         of = f" of {render_secret(self.column)}" if self.column else ""
         return f"{self.name}{of}, {self.parameter.name} = {getattr(self, self.parameter.name)}"
 
     def explain(self, class_word: str, persons: bool) -> str:
-        """A sentence for laymen. `class_word`: how the form calls a class; `persons`: whether persons count, not rows."""
+        """A sentence for laymen.
+
+        Args:
+            class_word: the word that the form uses for a class.
+            persons: whether persons are counted, not rows.
+        """
         return self.describe(None)
 
     def refuse(self, classes: Classes) -> None:
-        """Raise `BadInput` where the guarantee means nothing for this column (an ordered distance on missing values)."""
+        """Raise `BadInput` where the guarantee means nothing for this column (an ordered distance on missing values).
+
+        Args:
+            classes: the classes with the column of the guarantee.
+        """
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
-        """What each class measures: by default its exact level."""
+        """What each class measures: by default its exact level.
+
+        Args:
+            classes: the classes to measure.
+        """
         return np.array([float(self._exact(classes, i)) for i in range(len(classes))])
 
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
-        """Whether each class meets the guarantee, decided exactly: by default its exact level against the limit."""
+        """Whether each class meets the guarantee, decided exactly: by default its exact level against the limit.
+
+        Args:
+            classes: the classes to judge.
+        """
         limit, sign = fraction(self.limit_field, getattr(self, self.limit_field)), -1 if self.higher_is_safer else 1
         return np.array([sign * self._exact(classes, i) <= sign * limit for i in range(len(classes))], dtype=bool)
 
@@ -162,25 +183,38 @@ class Model:
         return level
 
     def exact_level(self, classes: Classes, index: int) -> Fraction | None:
-        """The level of one class as a rational, where it is one."""
+        """The level of one class as a rational, where it is one.
+
+        Args:
+            classes: the classes to measure.
+            index: the position of the class.
+        """
         return None
 
     def limits(self, reference: Histogram) -> Limits | None:
         """The guarantee as limits on shares; None where it has no such form, and `holds` alone decides.
 
-        `reference` counts the values of the column in the whole table.
+        Args:
+            reference: counts of the values of the column in the whole table.
         """
         return None
 
     def idle(self, singles: Histogram) -> list[str]:
-        """Remarks on a limit that has no effect; `singles` has a class for each value that occurs."""
+        """Remarks on a limit that has no effect.
+
+        Args:
+            singles: a histogram with one class for each value that occurs.
+        """
         return []
 
     def judge_release(self, reading: Reading, originals: NDArray[np.int32] | None) -> Verdict:
         """The guarantee measured on what was written, for a model that needs "release".
 
-        It is met where `holds` is true of all classes, so methods may ask that. `originals` is private: what may be known of
-        each published row, in the codes of `reading.slices`.
+        It is met where `holds` is true of all classes, so methods may ask that.
+
+        Args:
+            reading: what the form reads back from the written cells.
+            originals: what may be known of each published row, in the codes of `reading.slices`; private.
         """
         raise NotImplementedError(f"{type(self).__name__} has no `judge_release`")
 

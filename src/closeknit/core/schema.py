@@ -146,7 +146,11 @@ class Schema(Summarized, BaseModel):
             raise BadInput(what, right="at least one must be positive, and numbers like 1 and 2 are enough")
 
     def with_kinds(self, change: Callable[[Kind], Kind]) -> Schema:
-        """The same schema with every kind changed by a function."""
+        """The same schema with every kind changed.
+
+        Args:
+            change: returns the new kind for a kind.
+        """
         changed = {role: {name: change(kind) for name, kind in getattr(self, role).items()} for role in KINDED}
         return self.model_copy(update=changed)
 
@@ -209,7 +213,11 @@ class Schema(Summarized, BaseModel):
         return self.used
 
     def encode(self, columns: Columns) -> Table:
-        """Leaf codes in canonical row order; direct identifiers are dropped here."""
+        """Leaf codes in canonical row order; direct identifiers are dropped here.
+
+        Args:
+            columns: the raw table.
+        """
         if columns.rows == 0:
             raise BadInput("the table has no rows", right="give at least one row")
         check_count("the table has {} rows", columns.rows, MOST_ROWS)
@@ -234,7 +242,11 @@ class Schema(Summarized, BaseModel):
         ).sort_rows()
 
     def flag_missing(self, values: NDArray[np.generic]) -> NDArray[np.bool_]:
-        """Which distinct values of a column are missing-value codes."""
+        """Which distinct values of a column are missing-value codes.
+
+        Args:
+            values: the distinct values of the column.
+        """
         flags = np.zeros(len(values), dtype=bool)
         if not self.missing:
             return flags
@@ -247,7 +259,13 @@ class Schema(Summarized, BaseModel):
         return flags
 
     def encode_column(self, column: Column, name: str, kind: Kind) -> tuple[Int32, Domain, NDArray[np.generic]]:
-        """Leaf code of every row (a missing value is the last leaf), the domain, and the published value of each leaf."""
+        """Leaf code of every row (a missing value is the last leaf), the domain, and the published value of each leaf.
+
+        Args:
+            column: the raw column.
+            name: its name, for messages.
+            kind: its kind.
+        """
         occurs = column.counts > 0
         used = np.flatnonzero(occurs & ~self.flag_missing(column.values))
         values = column.values[used]

@@ -102,7 +102,10 @@ class Knit(Method):
         return self.seconds is not None
 
     def sweeps(self, n: int) -> int:
-        """Sweeps over a table of n rows that the budget allows; by default fewer on large tables, yet one round.
+        """Sweeps that the budget allows; by default fewer on large tables, yet one round.
+
+        Args:
+            n: the number of rows of the table.
 
         >>> [Knit().sweeps(n) for n in (30, 3_000, 30_000, 100_000, 1_000_000)], Knit(proposals=10_000).sweeps(100)
         ([170, 42, 42, 14, 2], 3)

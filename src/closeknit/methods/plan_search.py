@@ -107,7 +107,13 @@ class PlannedMethod(Method):
         choice("slack", self.slack, (True, False))
 
     def plans(self, secret: Histogram, model: Model, k: int) -> Iterator[Plan]:
-        """The plan for the limit itself; with `slack` also those for nominal limits, the loosest first."""
+        """The plan for the limit itself; with `slack` also those for nominal limits, the loosest first.
+
+        Args:
+            secret: counts of the sensitive values in the whole table.
+            model: the guarantee to plan for.
+            k: the fewest rows of a class.
+        """
         raise NotImplementedError
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:

@@ -30,14 +30,24 @@ Reals = NDArray[np.float64]
 
 
 class Spread(Record):
-    """One distance over all classes: the worst, the mean over rows, and quartiles of the rows; None is unlimited."""
+    """One distance over all classes; a distance of None is unlimited.
+
+    Args:
+        worst: The largest distance of a class.
+        mean: The mean over the rows.
+        lower: The lower quartile of the rows.
+        median: The median of the rows.
+        upper: The upper quartile of the rows.
+        unlimited: Share of the rows in classes with an unlimited distance.
+        worst_class: The class with the largest distance.
+    """
 
     worst: float | None
     mean: float | None
     lower: float | None
     median: float | None
     upper: float | None
-    unlimited: float = 0.0  # share of the rows in classes with an unlimited distance
+    unlimited: float = 0.0
     worst_class: WorstClass | None = None
 
     def __str__(self) -> str:
@@ -46,11 +56,22 @@ class Spread(Record):
 
 
 class ClassDistances(Record):
-    """Distances of every class to the release, for one sensitive attribute."""
+    """Distances of every class to the release, for one sensitive attribute.
+
+    Args:
+        secret: The sensitive attribute.
+        base: The base of every logarithm.
+        distance: The ground distance of `t`.
+        t: Earth mover's distance; None where it is undefined.
+        kl: Sum p log(p/q), with shares p in the release and q in the class; unlimited where the class lacks a value.
+        gain: Sum q log(q/p), the information gained by knowing the class.
+        js: Jensen-Shannon divergence, at most 1.
+        variation: Total variation, half of sum |p - q|.
+    """
 
     secret: str
-    base: Literal[2] = 2  # of every logarithm
-    distance: str | None  # ground distance of t
+    base: Literal[2] = 2
+    distance: str | None
     t: Spread | None
     kl: Spread
     gain: Spread

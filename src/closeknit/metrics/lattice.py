@@ -45,21 +45,36 @@ FAINT = 1e-9  # rows below which the difference of a perturbed attribute and its
 
 
 class GroupBy(Record):
-    """One group-by of the lattice."""
+    """One group-by of the lattice.
+
+    Args:
+        columns: The quasi-identifiers of the group-by.
+        kl: Its KL-divergence.
+        lost: Share of the table's rows in cells in which the release expects none.
+        cells: The number of cells that hold rows of the table.
+    """
 
     columns: tuple[str, ...]
     kl: float
-    lost: float  # share of the table's rows in cells in which the release expects none
-    cells: int  # that hold rows of the table
+    lost: float
+    cells: int
 
 
 class LatticeDivergence(Record):
-    """KL-divergence (natural logarithm) between the group-bys of a table and those of a release."""
+    """KL-divergence (natural logarithm) between the group-bys of a table and those of a release.
+
+    Args:
+        secret: The sensitive attribute of every group-by.
+        level: The number of quasi-identifiers of a group-by.
+        kl: The sum over all group-bys.
+        lost: The mean over the group-bys of their `lost`.
+        group_bys: The group-bys.
+    """
 
     secret: str
     level: int
-    kl: float  # over all group-bys
-    lost: float  # mean over the group-bys
+    kl: float
+    lost: float
     group_bys: tuple[GroupBy, ...]
 
     def __str__(self) -> str:

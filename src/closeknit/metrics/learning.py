@@ -40,18 +40,32 @@ TREES, LEAST_LEAF = 50, 10  # of the forest: trees, and rows that a leaf keeps t
 
 
 class Scores(Record):
-    """Accuracy of a classifier: over all rows, and on average over the values of the target."""
+    """Accuracy of a classifier.
+
+    Args:
+        accuracy: Share of all rows that are guessed right.
+        balanced: The same share on average over the values of the target.
+    """
 
     accuracy: float
     balanced: float
 
 
 class Learning(Record):
-    """What a classifier learns from a release, from its original table, and from the target's distribution alone."""
+    """What a classifier learns from a release, from its original table, and from the target's distribution alone.
+
+    Args:
+        target: The column to guess.
+        trained: Number of rows of the release.
+        tested: Number of test rows, of which none is in the release.
+        release: Scores after training on the release.
+        original: Scores after training on the original table.
+        majority: Scores of always guessing the most frequent value.
+    """
 
     target: str
-    trained: int  # rows of the release
-    tested: int  # rows that it was not made of
+    trained: int
+    tested: int
     release: Scores
     original: Scores
     majority: Scores

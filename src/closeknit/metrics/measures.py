@@ -13,8 +13,19 @@ from closeknit.metrics.sizes import Diversity, Sizes, class_sizes, classificatio
 class Measures(Record):
     """Utility and privacy of a release, from its cells and its certificate; `model_dump_json` returns it as JSON.
 
-    `suppressed`, `loss` (in total, suppressed rows counted as 1) and `joint` are read from the certificate, and None without
-    one. `distances` and `diversity` leave out perturbed attributes: a written value is not that of its row.
+    `distances` and `diversity` leave out perturbed attributes: a written value is not that of its row.
+
+    Args:
+        rows: Number of published rows.
+        suppressed: Number of suppressed rows; None without a certificate.
+        loss: Total loss, a suppressed row counted as 1; None without a certificate.
+        loss_by_column: Loss of each quasi-identifier.
+        sizes: Sizes of the classes.
+        levels: Levels of every family of guarantees.
+        distances: Distances of the classes to the release, for each sensitive attribute.
+        diversity: Distinct values in the classes, for each sensitive attribute.
+        outside_majority: `classification_metric` of every sensitive and plain column.
+        joint: Distance of all sensitive attributes as one; None without a certificate.
     """
 
     rows: int
@@ -25,7 +36,7 @@ class Measures(Record):
     levels: PrivacyLevels
     distances: dict[str, ClassDistances]
     diversity: dict[str, Diversity]
-    outside_majority: dict[str, float]  # `classification_metric` of every sensitive and plain column
+    outside_majority: dict[str, float]
     joint: Joint | None
 
     def __str__(self) -> str:

@@ -26,7 +26,13 @@ from closeknit.models.t_closeness import DISTANCES, TCloseness, default_distance
 
 
 class Level(Record):
-    """The level of the worst class; `measured` is None where it is unlimited."""
+    """The level of the worst class.
+
+    Args:
+        measured: The level; None where it is unlimited.
+        exact: The same level as a fraction, where it is one.
+        worst: The worst class.
+    """
 
     measured: float | None
     exact: str | None = None
@@ -37,17 +43,29 @@ class Level(Record):
 
 
 class SecretLevels(Record):
-    """Levels of one sensitive attribute; None (or, for distances, no entry) where undefined."""
+    """Levels of one sensitive attribute; None (or, for distances, no entry) where undefined.
 
-    distance: str | None = None  # the column's own ground distance
-    t: dict[str, Level] = Field(default_factory=dict)  # by ground distance: ordered, hierarchical, equal
+    Args:
+        distance: The column's own ground distance.
+        t: t-closeness by ground distance: ordered, hierarchical, equal.
+        beta_basic: Basic beta-likeness.
+        beta_enhanced: Enhanced beta-likeness.
+        delta: Delta-disclosure.
+        l_distinct: Distinct l-diversity.
+        l_entropy: Entropy l-diversity.
+        l_frequency: l-diversity by the most frequent value.
+        gamma: Gamma of a perturbed attribute.
+    """
+
+    distance: str | None = None
+    t: dict[str, Level] = Field(default_factory=dict)
     beta_basic: Level | None = None
     beta_enhanced: Level | None = None
     delta: Level | None = None
     l_distinct: Level | None = None
     l_entropy: Level | None = None
     l_frequency: Level | None = None
-    gamma: float | None = None  # of a perturbed attribute
+    gamma: float | None = None
 
     @property
     def own_t(self) -> Level | None:
@@ -70,7 +88,12 @@ class SecretLevels(Record):
 
 
 class PrivacyLevels(Record):
-    """Levels of the whole release: k, and every sensitive attribute."""
+    """Levels of the whole release: k, and every sensitive attribute.
+
+    Args:
+        k: k-anonymity; None where quasi-identifiers are not generalized.
+        secrets: The levels of each sensitive attribute.
+    """
 
     k: Level | None
     secrets: dict[str, SecretLevels]

@@ -45,13 +45,23 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Queries over the columns of one table; query i has ranges for `columns[i]` and, last, for the sensitive attribute."""
+    """Queries over the columns of one table; query i has ranges for `columns[i]` and, last, for the sensitive attribute.
+
+    Args:
+        schema: Roles and kinds of the columns.
+        quasi: The quasi-identifiers of the table.
+        secret: The sensitive attribute.
+        columns: Array [queries, lambda_] of places in `quasi`, ascending.
+        lo: Array [queries, lambda_ + 1] of the lower ends of the ranges.
+        hi: Array of the same shape with the upper ends.
+        theta: Expected share of rows that answer a query.
+    """
 
     schema: Schema
     quasi: tuple[Axis, ...]
     secret: Axis
-    columns: Int32  # [queries, lambda_] places in `quasi`, ascending
-    lo: Reals  # [queries, lambda_ + 1]
+    columns: Int32
+    lo: Reals
     hi: Reals
     theta: float
 
@@ -59,22 +69,39 @@ class Workload:
         return len(self.columns)
 
     def another(self, seed: int) -> Workload:
-        """Return as many queries of the same kind, drawn with another seed."""
+        """Return as many queries of the same kind.
+
+        Args:
+            seed: Another seed to draw them with.
+        """
         return _draw_workload(self.schema, self.quasi, self.secret, self.columns.shape[1], self.theta, len(self), seed)
 
     def get_ranges(self, i: int) -> dict[str, tuple[float, float]]:
-        """Return the range of each column in query i, on the axis of the column."""
+        """Return the range of each column in a query, on the axis of the column.
+
+        Args:
+            i: The position of the query.
+        """
         axes = [*(self.quasi[j] for j in self.columns[i]), self.secret]
         return {axis.name: (float(a), float(b)) for axis, a, b in zip(axes, self.lo[i], self.hi[i], strict=True)}
 
 
 class WorkloadError(Record):
-    """Relative errors |actual - estimate| / actual over a workload; None where no query has an answer."""
+    """Relative errors |actual - estimate| / actual over a workload; None where no query has an answer.
+
+    Args:
+        queries: Number of queries.
+        skipped: Number of queries that no row of the table answers.
+        median: The median error.
+        lower: The lower quartile.
+        upper: The upper quartile.
+        mean: The mean error.
+    """
 
     queries: int
-    skipped: int  # no row of the table answers them
+    skipped: int
     median: float | None
-    lower: float | None  # quartile
+    lower: float | None
     upper: float | None
     mean: float | None
 

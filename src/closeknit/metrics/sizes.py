@@ -19,7 +19,14 @@ SINGLE = 24  # distinct sizes up to which each has a bar of its own
 
 
 class SizeBar(Record):
-    """Number of classes of `first` to `last` rows, and of their rows."""
+    """One bar of the histogram of class sizes.
+
+    Args:
+        first: The smallest size.
+        last: The largest size.
+        classes: The number of classes of these sizes.
+        rows: The number of their rows.
+    """
 
     first: int
     last: int
@@ -28,7 +35,12 @@ class SizeBar(Record):
 
 
 class Sizes(Record):
-    """Sizes of the classes (or buckets)."""
+    """Sizes of the classes (or buckets).
+
+    Args:
+        summary: Their number, extremes, mean and discernibility.
+        bars: The histogram of the sizes.
+    """
 
     summary: ClassSizes
     bars: tuple[SizeBar, ...]
@@ -42,7 +54,14 @@ class Sizes(Record):
 
 
 class Diversity(Record):
-    """Distinct values of a sensitive attribute in a class: the least, and the mean over the classes that show any."""
+    """Distinct values of a sensitive attribute in a class.
+
+    Args:
+        secret: The sensitive attribute.
+        least: The fewest of a class; None where no class shows any.
+        mean: The mean over the classes that show any.
+        worst: The class with the fewest.
+    """
 
     secret: str
     least: int | None

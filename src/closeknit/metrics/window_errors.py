@@ -30,12 +30,21 @@ from closeknit.metrics.queries import queries, workload_error
 
 
 class WindowErrors(Record):
-    """Median relative error of each window (None where no query is answered), and their mean."""
+    """Relative errors of COUNT queries to the windows of a stream.
 
-    window: int  # rows
-    queries: int  # of each window
-    skipped: int  # of all windows: no row answers them
-    absent: int  # rows of these windows that were not published
+    Args:
+        window: Number of rows of a window.
+        queries: Number of queries to each window.
+        skipped: Number of queries, over all windows, that no row answers.
+        absent: Number of rows of these windows that were not published.
+        medians: Median relative error of each window; None where no query is answered.
+        mean: Mean of the medians; None where no query is answered.
+    """
+
+    window: int
+    queries: int
+    skipped: int
+    absent: int
     medians: tuple[float | None, ...]
     mean: float | None
 

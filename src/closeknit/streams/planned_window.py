@@ -13,21 +13,7 @@ from closeknit.streams.windowed import Windowed
 
 
 class PlannedWindow(Windowed):
-    """A `Windowed` stream whose method is given by its class.
-
-    Args:
-        schema: roles and kinds of the columns; every quasi domain must be declared.
-        models: the guarantees, each judged against the window.
-        omega: rows of a window.
-        advance: rows by which the window moves; `omega` is a multiple of it.
-        seed: makes all choices reproducible; by default they are random.
-        k: the fewest persons of a class.
-        long_run: the largest distance of a class from the long run; by default it is not limited.
-        fill: how the method picks rows: "hilbert", "knn" or "sweep".
-        polish: whether rows are exchanged between classes afterwards; slower, with less loss.
-        slack: whether several plans are tried; slower, with less loss.
-        column: the sensitive column that the method plans for; by default that of the guarantees.
-    """
+    """A `Windowed` stream whose method is given by its class; each subclass describes the parameters."""
 
     planner: ClassVar[Callable[..., Method]]
 

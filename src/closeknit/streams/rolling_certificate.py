@@ -8,7 +8,7 @@ persons, or compared with a private window, is attested: the certificate states 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -35,6 +35,21 @@ if TYPE_CHECKING:
     from closeknit.streams.stream import Stream
 
 WINDOW = "window"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How a certificate describes guarantees that compare with a part of the stream.
+
+    Args:
+        text: follows each guarantee.
+        note: follows the note on what the guarantees cover.
+        why: why a recipient cannot recompute them.
+    """
+
+    text: str
+    note: str
+    why: str
 
 
 def build_certificate(stream: Stream) -> Certificate:

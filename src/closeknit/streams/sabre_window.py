@@ -18,7 +18,20 @@ from closeknit.streams.planned_window import PlannedWindow
 
 
 class SabreWindow(PlannedWindow):
-    """(omega, t)-closeness, planned by SABRE; the parameters are those of `PlannedWindow`.
+    """(omega, t)-closeness, planned by SABRE.
+
+    Args:
+        schema: roles and kinds of the columns; every quasi domain must be declared.
+        models: the guarantees, each judged against the window.
+        omega: rows of a window.
+        advance: rows by which the window moves; `omega` is a multiple of it.
+        seed: makes all choices reproducible; by default they are random.
+        k: the fewest persons of a class.
+        long_run: the largest distance of a class from the long run; by default it is not limited.
+        fill: how the method picks rows: "hilbert", "knn" or "sweep".
+        polish: whether rows are exchanged between classes afterwards; slower, with less loss.
+        slack: whether several plans are tried; slower, with less loss.
+        column: the sensitive column that the method plans for; by default that of the guarantees.
 
     >>> import closeknit as ck
     >>> schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"wage": ck.numeric()})

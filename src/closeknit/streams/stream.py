@@ -37,7 +37,7 @@ from closeknit.streams.batch_writing import write_classes
 from closeknit.streams.checkpoint import load, save
 from closeknit.streams.counters import Counters
 from closeknit.streams.pending import Pending
-from closeknit.streams.rolling_certificate import build_certificate, count_classes
+from closeknit.streams.rolling_certificate import Scope, build_certificate, count_classes
 
 BLOCK = 4096  # rows of a frame that are processed at once: memory does not grow with the frame
 BASE = frozenset({"schema", "models", "secret", "coder", "pending", "counters", "position", "ended", "init_params", "_names"})
@@ -64,21 +64,6 @@ class Emission:
 
 
 Emissions = Emission | list[Emission]
-
-
-@dataclass(frozen=True)
-class Scope:
-    """How a certificate describes guarantees that compare with a part of the stream.
-
-    Args:
-        text: follows each guarantee.
-        note: follows the note on what the guarantees cover.
-        why: why a recipient cannot recompute them.
-    """
-
-    text: str
-    note: str
-    why: str
 
 
 class Stream(ABC):
@@ -185,7 +170,11 @@ class Stream(ABC):
         return _as_rows(self._join_batches(block.columns for block in self.blocks_at_end()))
 
     def blocks_of(self, columns: Columns) -> Iterator[WrittenTable]:
-        """As `push_many`, block by block, with the position of each published row, which is private."""
+        """As `push_many`, block by block, with the position of each published row, which is private.
+
+        Args:
+            columns: the rows that arrive.
+        """
         self._refuse_ended()
         meanings = self.coder.meanings(columns)
         for a in range(0, columns.rows, BLOCK):
@@ -201,12 +190,20 @@ class Stream(ABC):
         self._close()
 
     def batches_of(self, columns: Columns) -> Iterator[Columns]:
-        """As `push_many`, batch by batch. If a row is refused, the stream is unchanged."""
+        """As `push_many`, batch by batch. If a row is refused, the stream is unchanged.
+
+        Args:
+            columns: the rows that arrive.
+        """
         self._refuse_ended()
         yield from self._batches(self._accept(self.coder.encode(columns, self.position)))
 
     def batches_due(self, now: float) -> Iterator[Columns]:
-        """As `tick`, batch by batch."""
+        """As `tick`, batch by batch.
+
+        Args:
+            now: the time in seconds.
+        """
         self._refuse_ended()
         yield from self._batches(self._due(seconds(now)))
 
@@ -287,7 +284,11 @@ class Stream(ABC):
             self.pending.drop(positions)
 
     def choice(self, *what: object) -> np.random.Generator:
-        """Random numbers for one decision, from the secret and the decision at hand."""
+        """Random numbers for one decision, from the private seed of the stream.
+
+        Args:
+            what: the name of the decision and what identifies it.
+        """
         text = "/".join(str(part) for part in what)
         return np.random.default_rng(np.frombuffer(hashlib.sha256(self.secret + text.encode()).digest(), dtype=np.uint64))
 

@@ -50,7 +50,8 @@ from closeknit.search.repair import find_broken_classes, repair_partition
 from closeknit.streams.arrivals import Arrivals, Ints
 from closeknit.streams.long_run import DecayedCounts, LongRun, add_secrets
 from closeknit.streams.pending import Pending
-from closeknit.streams.stream import Emission, Scope, Stream
+from closeknit.streams.rolling_certificate import Scope
+from closeknit.streams.stream import Emission, Stream
 from closeknit.streams.thinning import thin_rows
 from closeknit.streams.window_tables import Waiting, WindowTables
 
