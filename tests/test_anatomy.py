@@ -246,7 +246,7 @@ def test_which_secret() -> None:
     for column in ("age", "nobody"):
         with pytest.raises(ck.BadInput, match=f"column '{column}': is not sensitive; choose one of: disease, stay"):
             Anatomy(2, column).guarantees(schema)
-    with pytest.raises(ck.BadInput, match="needs a secret"):
+    with pytest.raises(ck.BadInput, match="needs a sensitive column"):
         Anatomy(2).guarantees(ck.Schema(quasi={"age": ck.numeric()}))
 
 

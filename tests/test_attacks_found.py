@@ -190,7 +190,7 @@ def test_force_replaces_nothing_but_a_release(tmp_path: Path) -> None:
     precious = tmp_path / "thesis"
     precious.mkdir()
     (precious / "chapter.txt").write_text("years of work", encoding="utf-8")
-    with pytest.raises(ck.BadInput, match=r"holds 'chapter.txt', which would be deleted"):
+    with pytest.raises(ck.BadInput, match=r"contains 'chapter.txt', which would be deleted"):
         small([1, 2, 3, 4, 5, 6], ck.numeric()).save(precious, force=True)
     assert (precious / "chapter.txt").exists()
 

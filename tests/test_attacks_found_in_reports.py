@@ -87,7 +87,7 @@ def test_baskets_may_be_one_name_and_must_be_names() -> None:
 def test_the_table_of_another_release_is_refused() -> None:
     table = Columns.of({"age": [30, 31, 70, 71], "ill": ["flu", "gout"] * 2})
     release = ck.anonymize(table, SCHEMA, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
-    with pytest.raises(ck.BadInput, match="has 3 rows, and the certificate states 4"):
+    with pytest.raises(ck.BadInput, match="has 3 rows, but the release was computed from 4"):
         ck.attack(release, original=table.take(np.arange(3)), schema=SCHEMA)
 
 

@@ -180,7 +180,7 @@ def test_a_recipe_that_is_taken_breaks_no_page(desk: tuple[Any, str], more: str)
     "recipe,sentence",
     [
         (SCHEMA.replace("numeric", "{intervals: {lo: 0, hi: 100000, width: 1}}") + "models: []", "choose at most 10,000"),
-        (SCHEMA.replace("numeric", "{tree: {a: [b, c]}, edges: [[0, 1], x]}") + "models: []", "are no pairs"),
+        (SCHEMA.replace("numeric", "{tree: {a: [b, c]}, edges: [[0, 1], x]}") + "models: []", "are not pairs"),
         (SCHEMA + 'models: []\nnotes: ["\\ud800"]', "lone surrogate"),
     ],
     ids=["intervals", "edges", "surrogate"],

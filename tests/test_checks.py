@@ -112,7 +112,7 @@ class OnlySmall(OwnDiversity):
 
 
 def test_guarantees_of_a_user_are_checked() -> None:
-    assert check_model(OwnSize(3), rounds=1) == check_model(OwnDiversity("secret", 2), ck.flat(), rounds=1) == 6
+    assert check_model(OwnSize(3), rounds=1) == check_model(OwnDiversity("secret", 2), ck.flat(), rounds=1) == 5
     with pytest.raises(CheckFailed, match="merging_keeps_it"):
         check_model(OnlySmall("secret", 2), ck.flat(), rounds=4)
     tables = [table for table in edge_tables() if table.name in ("unicode", "persons")]

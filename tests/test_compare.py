@@ -78,7 +78,7 @@ def test_json_is_read_back(comparison: Comparison) -> None:
     with pytest.raises(ck.BadInput, match=r"^x\.json: is not valid JSON at line 1"):  # no key is to blame
         Comparison.from_json("{bad", "x.json")
     with pytest.raises(ck.BadInput, match="format 3"):
-        Comparison.from_json(comparison.model_copy(update={"format": 3}).to_json())
+        Comparison.from_json(comparison.to_json().replace('"format": 2', '"format": 3'))
 
 
 def test_printed_table_is_aligned_and_says_what_is_meant(comparison: Comparison) -> None:
@@ -329,7 +329,7 @@ def test_only_a_comparison_is_ever_replaced(comparison: Comparison, tmp_path: Pa
     assert standing(tmp_path / "c") == {"comparison.json", "comparison.csv", "comparison.svg"}
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").touch()
-    with pytest.raises(ck.BadInput, match=r"holds 'thesis.txt', which would be deleted"):
+    with pytest.raises(ck.BadInput, match=r"contains 'thesis.txt', which would be deleted"):
         save_comparison(comparison, tmp_path / "other", force=True)
     assert standing(tmp_path) == {"c", "other"}
 

@@ -322,7 +322,7 @@ def test_progress_is_told_and_pauses_change_nothing(monkeypatch: pytest.MonkeyPa
 
 def test_too_many_values_to_weigh_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diverse_cuts, "MOST_MASSES", 10)
-    with pytest.raises(BadInput, match="too many to weigh buckets; ask for the test of each bucket by itself"):
+    with pytest.raises(BadInput, match="too many to weigh buckets; request the test of each bucket by itself"):
         generated(100).cut(Fraction(2), "size", True, 2)
 
 

@@ -91,7 +91,7 @@ def test_a_recipe_of_every_format_is_read(format: int) -> None:
 def test_a_newer_format_is_named_before_its_keys_are_read(document: Any) -> None:
     newer = json.dumps({"format": FORMAT + 1, "closeknit": "9.1", "unheard_of": True})
     with pytest.raises(
-        ck.BadInput, match=rf"has format {FORMAT + 1}, written by closeknit 9\.1; this version reads formats up to"
+        ck.BadInput, match=rf"has format {FORMAT + 1}, written by closeknit 9\.1; this version reads formats 1 to"
     ):
         document.from_json(newer)
 

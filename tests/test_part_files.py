@@ -94,5 +94,5 @@ def test_addresses_and_tables_stand_in_a_recipe_as_they_are(tmp_path: Path) -> N
 def test_what_is_no_master_is_said_before_java_starts(master: str, tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="pyspark is missing")
     schema = ck.datasets.hospital_schema()
-    with pytest.raises(ck.BadInput, match=r"is not the address of a Spark cluster; it is local\[2\]"):
+    with pytest.raises(ck.BadInput, match=r"is not the address of a Spark cluster; write local\[2\]"):
         ck.anonymize(tmp_path / "x.csv", schema, [ck.KAnonymity(4)], ck.Mondrian(), engine="spark", master=master)

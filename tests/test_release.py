@@ -75,5 +75,5 @@ def test_every_saved_file_is_one_that_force_may_replace(release: ck.Release, tmp
     assert len(saved) == 8 and all(map(is_own_file, saved)) and not is_own_file("notes.txt")
     release.save(tmp_path / "out", force=True)
     (private / "notes.txt").write_text("mine")
-    with pytest.raises(ck.BadInput, match=r"also holds 'notes\.txt'"):
+    with pytest.raises(ck.BadInput, match=r"also contains 'notes\.txt'"):
         release.save(tmp_path / "out", force=True)

@@ -38,7 +38,7 @@ def test_one_line_is_ahead_of_another_in_a_share_of_the_places(experiments: Any)
     assert ahead(lines, [("a", "b"), ("a", "c")], "").holds == 0.75, "c is below a at 1"
     assert ahead(lines, [("a", "c")], "").here == "a / c 0.94 (0.44 to 2.00)"
     nothing = ahead(lines, [("a", "none")], "")
-    assert nothing.holds == 0 and nothing.here == "a / none not to be told"
+    assert nothing.holds == 0 and nothing.here == "a / none cannot be decided"
 
 
 def test_lines_rise_or_fall_or_turn_back(experiments: Any) -> None:

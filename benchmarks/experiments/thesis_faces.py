@@ -61,7 +61,7 @@ class Faces:
         if found is None:
             return None
         self.apart.append(abs(found.level / target - 1))
-        return found.made
+        return found.result
 
 
 def face_to_face(trial: Trial) -> Figure:

@@ -212,7 +212,7 @@ def check_method(method: Any, tables: Iterable[Case] | None = None) -> int:
 def check_model(model: Any, kind: Any = None, rounds: int = 6) -> int:
     """Run every check of a guarantee; `CheckFailed` lists those that failed.
 
-    A guarantee of your own has no independent definition to compare with, so the checks that need one pass without it.
+    A guarantee of your own has no independent definition to compare with, so the checks that need one do not run.
 
     Args:
         model: The guarantee, registered or not; its column is `secret`.

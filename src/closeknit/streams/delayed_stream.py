@@ -63,7 +63,7 @@ class DelayedStream(Stream):
         clock: Clock | str | None,
     ) -> None:
         requested = _list_models(schema, k, l, models)
-        self.judge = Judge(schema, requested)
+        self.judge = Judge(require_schema(schema), requested)
         self.folds = not self.judge.reads_values
         super().__init__(schema, requested, seed)
         storable = {name: value for name, value in self.init_params.items() if not callable(value)}  # not a clock

@@ -48,7 +48,7 @@ def read_table(path: Path, name: str, limits: Limits | None = None, csv: CsvForm
     ...     _ = Path(folder, "table.csv").write_text("age,age\\n1,2\\n", encoding="utf-8")
     ...     read_table(Path(folder, "table.csv"), "people.csv")
     Traceback (most recent call last):
-    closeknit.core.errors.BadInput: people.csv, column 'age': the name stands at columns 1 and 2; give each column its own name
+    closeknit.core.errors.BadInput: people.csv, column 'age': columns 1 and 2 have this name; ...
     """
     return open_table(path, name, limits, csv)[0]
 
