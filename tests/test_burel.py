@@ -64,7 +64,7 @@ def test_extended_likeness_by_merging(column: str, more: dict[str, Any], beta: f
         guarantee_met(ck.Burel(), small([ck.BetaLikeness(column, beta), extended, ck.KAnonymity(3)], seed))
 
 
-def test_a_plan_for_values_is_mended_where_ranges_break(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_for_values_is_repaired_where_ranges_break(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise nothing would show that merging was needed: the plan speaks of single values alone."""
     uncut(monkeypatch)
     monkeypatch.setattr(plan_search, "fill_named", lambda name: Harmful(False))

@@ -19,10 +19,10 @@ EXACT = 1e-10  # weight that a cluster may miss, of its n/c
 
 
 @kernel
-def squared_distances(points: Reals, centres: Reals, more: float) -> Reals:
+def square_distances(points: Reals, centres: Reals, more: float) -> Reals:
     """From every point to every centre, and a little `more`, so that none is 0 (a floor would let the objective rise).
 
-    >>> squared_distances(np.array([[0.0], [3.0]]), np.array([[1.0], [3.0]]), 0.5).tolist()
+    >>> square_distances(np.array([[0.0], [3.0]]), np.array([[1.0], [3.0]]), 0.5).tolist()
     [[1.5, 9.5], [4.5, 0.5]]
     """
     d = np.empty((len(points), len(centres)))

@@ -173,13 +173,13 @@ def nearest_classes(space: Space, secrets: Secrets, rows: Codes, k: int, looked_
 
 
 @kernel
-def mixed_classes(space: Space, subset_of: Codes, rows: Codes, subsets: int, class_of: Codes, made: int) -> int:
+def mix_classes(space: Space, subset_of: Codes, rows: Codes, subsets: int, class_of: Codes, made: int) -> int:
     """Classes that take of every subset its fair share, the nearest rows; as many as the smallest subset has rows.
 
     >>> at = np.arange(4, dtype=np.int32)
     >>> space = Space(at[:, None], np.array([0, 4]), np.arange(4), np.array([1]), np.array([0.0, 0.1, 0.8, 1.0]))
     >>> class_of = np.full(4, -1, np.int32)
-    >>> mixed_classes(space, np.array([0, 1, 1, 0], np.int32), at, 2, class_of, 0), class_of.tolist()
+    >>> mix_classes(space, np.array([0, 1, 1, 0], np.int32), at, 2, class_of, 0), class_of.tolist()
     (2, [1, 1, 0, 0])
     """
     free, left = _free(space, rows), len(rows)

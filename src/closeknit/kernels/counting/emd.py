@@ -32,11 +32,11 @@ def _run(a: int, b: int, q: int, s: int, n: int, cumulative: Int64, area: Int64)
 
 
 @kernel
-def ordered_numerators(starts: Int64, values: Int64, counts: Int64, reference: Int64) -> Int64:
+def ordinal_numerators(starts: Int64, values: Int64, counts: Int64, reference: Int64) -> Int64:
     """Of EMD over ordered leaves, to be divided by `n * s * (m - 1)`. A class costs O(r log m), r = values it has.
 
     >>> one = np.array([0, 2]), np.array([0, 2]), np.array([3, 7])
-    >>> ordered_numerators(*one, np.array([2, 1, 7])).tolist()  # 10 / (10 * 10 * 2) = 1/20
+    >>> ordinal_numerators(*one, np.array([2, 1, 7])).tolist()  # 10 / (10 * 10 * 2) = 1/20
     [10]
     """
     m = len(reference)

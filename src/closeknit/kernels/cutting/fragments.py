@@ -235,7 +235,7 @@ def _open_sets(state: State, axes: Axes, f: int) -> Any:
 
 
 @kernel
-def _printed_change(state: State, axes: Axes, f: int, i: int, sides: Sides, u: int) -> int:
+def _change_as_printed(state: State, axes: Axes, f: int, i: int, sides: Sides, u: int) -> int:
     change = -delta(axes, i, state.lo[f, i], state.hi[f, i], state.mass[f], state.moment[f, i])
     for side in range(2):
         rows, moment = sides.rows[u, side], sides.moment[u, side, i]
@@ -244,7 +244,7 @@ def _printed_change(state: State, axes: Axes, f: int, i: int, sides: Sides, u: i
 
 
 @kernel
-def _grouped_change(state: State, axes: Axes, f: int, i: int, sides: Sides, u: int, groups: Ints, many: int) -> int:
+def _change_by_group(state: State, axes: Axes, f: int, i: int, sides: Sides, u: int, groups: Ints, many: int) -> int:
     """The fragment leaves its group, and either part joins the one of its own interval."""
     moves = np.zeros((3, 4), np.int64)
     moves[2, 0], moves[2, 1], moves[2, 2], moves[2, 3] = state.lo[f, i], state.hi[f, i], -state.mass[f], -state.moment[f, i]
@@ -323,9 +323,9 @@ def _best_cut(state: State, axes: Axes, limits: Floats, how: int, groups: Ints, 
                 over, after = 0.0, 0.0
                 for i in range(len(many)):
                     if how == PRINTED:
-                        bound = bounds[i, 0] + _printed_change(state, axes, f, i, sides, u)
+                        bound = bounds[i, 0] + _change_as_printed(state, axes, f, i, sides, u)
                     else:
-                        grouped = _grouped_change(state, axes, f, i, sides, u, groups[i], many[i])
+                        grouped = _change_by_group(state, axes, f, i, sides, u, groups[i], many[i])
                         per_set = _per_set_change(state, axes, i, sides, u, opened[starts[i] : starts[i + 1]])
                         bound = min(bounds[i, 0] + grouped, bounds[i, 1] + per_set)
                     level = bound / axes.whole[i]

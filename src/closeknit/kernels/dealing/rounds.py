@@ -107,7 +107,7 @@ def _spread(wanted: Ints, slots: Ints) -> Ints:
 
 
 @kernel
-def _bound_rows(rows: Codes, before: Codes, run_of: Codes, value: int, cover: bool,
+def _move_rows(rows: Codes, before: Codes, run_of: Codes, value: int, cover: bool,
                 ) -> tuple[Ints, Ints]:  # fmt: skip
     """Which rows (by rank) go to which classes outside the head; `before` = the row of each class in that round."""
     e, size = len(before), len(rows)
@@ -128,7 +128,7 @@ def _first_deal(dealt: Codes, run_of: Codes, rules: Rules, e: int) -> Codes:
         free, left = np.ones(e, np.bool_), np.ones(len(rows), np.bool_)
         if rules.partner[TAIL, j] >= 0:
             before = member[:, rules.partner[TAIL, j]].copy()
-            ranks, classes = _bound_rows(rows, before, run_of, rules.value[TAIL, j], rules.cover[TAIL, j])
+            ranks, classes = _move_rows(rows, before, run_of, rules.value[TAIL, j], rules.cover[TAIL, j])
             for x in range(len(ranks)):
                 member[classes[x], j] = rows[ranks[x]]
                 free[classes[x]] = left[ranks[x]] = False
