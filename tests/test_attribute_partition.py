@@ -372,9 +372,7 @@ def test_what_cannot_be_is_refused(quasi: str, sensitive: str, count: Any, attac
 
 @settings(max_examples=examples(20))
 @given(st.permutations("abcdr"), st.data(), st.integers(0, 3), st.sampled_from(HOW))
-def test_order_of_the_schema_does_not_change_the_columns(
-    order: list[str], data: st.DataObject, attached: int, how: str
-) -> None:
+def test_order_of_the_schema_does_not_change_columns(order: list[str], data: st.DataObject, attached: int, how: str) -> None:
     count = data.draw(st.integers(2, 6 - attached))
     found = choose_columns(made("".join(order), "e"), count, attached, how)
     usual = choose_columns(made("abcdr", "e"), count, attached, how)

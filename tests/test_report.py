@@ -24,7 +24,7 @@ from closeknit.models import REGISTRY as MODELS
 from closeknit.release.guarantee_meanings import meaning
 from closeknit.report import PrivateReport, PublicReport
 from closeknit.report.page import private_page, public_page
-from report_pages import SEED, Page, requests_nothing, hospital
+from report_pages import SEED, Page, hospital, requests_nothing
 
 
 @pytest.fixture(scope="module")

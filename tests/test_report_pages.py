@@ -16,7 +16,7 @@ from closeknit.attacks.on_release import ON_RELEASE
 from closeknit.core.columns import Columns
 from closeknit.io.files import write_csv
 from closeknit.report import PrivateReport, PublicReport
-from report_pages import SEED, Page, requests_nothing, hospital
+from report_pages import SEED, Page, hospital, requests_nothing
 
 HOSTILE = '"><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)>'
 CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)

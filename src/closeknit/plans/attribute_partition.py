@@ -102,9 +102,9 @@ def choose_columns(table: Table, count: int | None = None, attached: int = 0, ho
     the last one.
 
     `attached`: the number of quasi-identifiers, those most correlated with the first sensitive attribute, that join it there. A
-    column that is quasi and sensitive is alone. Plain columns are left to the caller. `count` columns in all; if none is given, the d
-    attributes that are clustered make ceil(sqrt(d)) columns: on Adult 5 with all its fifteen attributes, as the source takes
-    there. `how` numbers are put into bins for the correlation: by equal frequency, equal width or kmeans.
+    column that is quasi and sensitive is alone. Plain columns are left to the caller. `count` is the number of all columns;
+    without it the d clustered attributes form ceil(sqrt(d)) columns: on Adult 5 with all its fifteen attributes, as in the
+    source. `how` numbers are put into bins for the correlation: by equal frequency, equal width or kmeans.
 
     >>> from closeknit.core.columns import Columns
     >>> from closeknit.core.kinds import flat
