@@ -22,7 +22,7 @@ from test_sabre import (
     cells,
     class_sizes,
     hospital,
-    one_column_case,
+    ranked_case,
     refused,
     schema,
     small,
@@ -70,9 +70,7 @@ def test_a_plan_for_values_is_repaired_where_ranges_break(monkeypatch: pytest.Mo
     monkeypatch.setattr(plan_search, "fill_named", lambda name: Harmful(False))
     secret = [value + half for value in range(4) for half in (0, 4) for _ in range(32 + 4 * value)]  # buckets {v, 4 + v}
     values, ranges = ck.BetaLikeness("secret", 1), ck.BetaLikeness("secret", 1, kind="range", eps=3)
-    plain, extended = (
-        run_case(ck.Burel(**LITERAL), one_column_case(ck.numeric(), secret, model)) for model in (values, ranges)
-    )
+    plain, extended = (run_case(ck.Burel(**LITERAL), ranked_case(ck.numeric(), secret, model)) for model in (values, ranges))
     assert plain.certificate.ok and extended.certificate.ok
     assert 1 < len(class_sizes(extended)) < len(class_sizes(plain))
 
@@ -206,7 +204,7 @@ def examples() -> list[tuple[str, list[str], Any, list[int]]]:
 def test_sizes_of_the_examples(secret: list[str], beta: Any, expected: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     uncut(monkeypatch)
     unrepaired(monkeypatch)
-    release = run_case(ck.Burel(**LITERAL), one_column_case(ck.flat(), secret, ck.BetaLikeness("secret", beta)))
+    release = run_case(ck.Burel(**LITERAL), ranked_case(ck.flat(), secret, ck.BetaLikeness("secret", beta)))
     assert class_sizes(release) == expected
 
 
@@ -234,7 +232,7 @@ def harmful_fills(secret: list[str], monkeypatch: pytest.MonkeyPatch, model: Mod
     releases = []
     for fill in (Harmful(False), Harmful(True), Greedy(counts)):
         monkeypatch.setattr(plan_search, "fill_named", lambda name, fill=fill: fill)
-        releases.append(run_case(ck.Burel(**LITERAL), one_column_case(ck.flat(), secret, model)))
+        releases.append(run_case(ck.Burel(**LITERAL), ranked_case(ck.flat(), secret, model)))
     return releases
 
 
