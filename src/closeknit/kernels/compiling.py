@@ -12,7 +12,8 @@ code, because such code is specific to one processor and one release of numba.
 
 `bare` functions are compiled without reference counts. Numba counts references to each array of a tuple whenever a function
 takes it, with atomic instructions; where a step takes 20 nanoseconds that is most of its time, and threads that share arrays
-wait for one another. A bare function may read and write arrays and call other bare ones; it must not create, keep or return any.
+wait for one another. A bare function may read and write arrays and call other bare ones; it must not create, keep or
+return any.
 
 Pass integers to kernels as `whole` and booleans as `truth`: numba compiles a function again for every literal, such as 0 or
 False, and for every width of a number.

@@ -111,7 +111,8 @@ def _measure_shortfall(weights: Ints, u: Reals) -> Reals:
 def memberships(d: Reals, weights: Ints) -> Reals:
     """Compute the memberships `[points, clusters]`.
 
-    Prices start at 0, where every pair is in use: from there Newton's method has never failed; from the last round's prices it can.
+    Prices start at 0, where every pair is in use: from there Newton's method has never failed;
+    from the last round's prices it can.
 
     >>> u = memberships(np.array([[1.0, 9.0], [1.0, 4.0], [4.0, 1.0]]), np.array([1, 1, 1]))
     >>> u.sum(axis=0).round(9).tolist(), u.sum(axis=1).round(9).tolist()

@@ -53,7 +53,7 @@ def count_classes(class_of: Int32, count: int, codes: Int32, width: int) -> tupl
 
 @bare
 def _count_class(here: Int32, first: int, end: int, seen: Int64, found: int, counts: Int64) -> int:
-    """Write the distinct codes of one class and their counts after those of earlier classes; unread input is not overwritten."""
+    """Write the distinct codes of one class and their counts after those of earlier classes, never over unread input."""
     if len(seen) < FEW * (end - first):  # many rows: sorting would take longer than scanning all codes
         for x in range(first, end):
             seen[here[x]] += 1
