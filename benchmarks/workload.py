@@ -96,7 +96,7 @@ def made(split: Split, l: int) -> dict[str, Release]:
         "Anatomy, random rows": release(ck.Anatomy(l=l, rows="random")),
         "Slicing": release(ck.Slicing(l=l)),
         "Slicing, near buckets": release(ck.Slicing(l=l, cuts="near")),
-        "Slicing, one column with sensitive": release(ck.Slicing(l=l, beside=1)),
+        "Slicing, one column with sensitive": release(ck.Slicing(l=l, attached=1)),
         "Mondrian, multiset": release(ck.Mondrian(), "multiset"),
     }
 

@@ -32,7 +32,7 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.text).split())
 
 
-def asks_nobody(page: str) -> None:
+def requests_nothing(page: str) -> None:
     """No script, no handler, nothing that is fetched."""
     read = Page(page)
     fetching = {

@@ -167,7 +167,7 @@ def test_rows_without_a_value_join_groups_of_known_values(rows: str) -> None:
         Anatomy(2).run(coded([None] * 10 + ["flu"] * 10), [], SEED, ignore_progress)
 
 
-def test_the_printed_tables_protect_nobody() -> None:
+def test_the_printed_tables_protect_no_one() -> None:
     """Tables 2.4 and 2.5 of the dissertation: four people, four groups. Whoever knows a group knows the disease."""
     people: dict[str, list[Any]] = {
         "sex": ["Female", "Male", "Male", "Female"],

@@ -259,7 +259,7 @@ def test_loss_is_that_of_the_certificate_and_known_by_hand() -> None:
     assert release.certificate.ok and "k-anonymity, k = 2: measured 2" in str(release)
 
 
-def test_progress_is_told_and_ends() -> None:
+def test_progress_is_reported_and_ends() -> None:
     told: list[tuple[str, float]] = []
     ck.anonymize(SMALL, PLAIN, [ck.KAnonymity(2)], seed=SEED, progress=lambda what, share: told.append((what, share)))
     shares = [share for _, share in told]

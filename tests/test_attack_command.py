@@ -56,7 +56,7 @@ def attacks(record: dict[str, Any]) -> set[str]:
     return {found["attack"] for found in record["findings"]}
 
 
-def test_a_stranger_needs_the_release_alone(folder: Path) -> None:
+def test_a_recipient_needs_the_release_alone(folder: Path) -> None:
     record = said(folder / "out" / "release.csv")
     assert attacks(record) == STRANGER
     risks = [found["risk"] for found in record["findings"]]

@@ -149,7 +149,7 @@ def test_an_insider_of_a_perturbed_class_knows_his_written_row(given_: Judged) -
     assert found.number == (pytest.approx(float(max(after))) if after else None)
 
 
-def test_a_law_that_keeps_nothing_tells_nothing() -> None:
+def test_a_law_that_keeps_nothing_discloses_nothing() -> None:
     schema = ck.Schema(quasi=QUASI, sensitive={"disease": ck.Hierarchy(TREE)})
     cells = Columns.of({"age": [20, 20, 21], "sex": ["f"] * 3, "disease": ["flu"] * 3})
     reading = ck.perturbed(0).read(cells, schema)

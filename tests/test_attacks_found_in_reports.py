@@ -37,7 +37,7 @@ def test_people_who_are_given_away_by_single_rows_are_counted_once() -> None:
     assert (rows.details["victims"], rows.details["given_away"], rows.details["alone"]) == (2, 2, 2)
 
 
-def test_nobody_in_both_releases_is_said_so() -> None:
+def test_no_person_in_both_releases_is_reported() -> None:
     def release(ages: list[int]) -> ck.Release:
         return ck.anonymize(
             Columns.of({"age": ages, "ill": ["flu", "gout"]}), SCHEMA, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED
@@ -54,7 +54,7 @@ def test_rows_of_the_table_are_not_called_people() -> None:
     assert sentence.startswith("Each of 6 rows of the table has at least 2 candidates in the release;")
 
 
-def test_one_person_of_a_population_is_told_in_the_singular() -> None:
+def test_one_person_of_a_population_is_reported_in_the_singular() -> None:
     table = Columns.of({"age": [30, 31, 70, 71], "ill": ["flu", "gout"] * 2})
     release = ck.anonymize(table, SCHEMA, [ck.KAnonymity(2)], ck.Mondrian(), seed=SEED)
     alone = Columns.of({"age": [30]})

@@ -79,7 +79,7 @@ def _schema():
 # 2. a suppressed secret shows in the type of the published ones -----------------------------------------------------------
 
 
-def test_type_tells_nothing_of_a_suppressed_secret(tmp_path):
+def test_type_discloses_nothing_of_a_suppressed_secret(tmp_path):
     types = []
     for odd in ("3", "3.5"):
         rows = [f"{20 + i % 3},{i % 2 + 1}" for i in range(12)] + [f"9999,{odd}"]
@@ -94,7 +94,7 @@ def test_type_tells_nothing_of_a_suppressed_secret(tmp_path):
 # 3. a suppressed code shows in the masks (and levels) of the others -------------------------------------------------------
 
 
-def test_masks_tell_nothing_of_a_suppressed_code():
+def test_masks_disclose_nothing_of_a_suppressed_code():
     told = []
     for code in ("987", "9876543"):
         table = pa.table({"zip": ["123", "124", "125", "126"] * 3 + [code], "ill": ["a", "b"] * 6 + ["a"]})
@@ -104,7 +104,7 @@ def test_masks_tell_nothing_of_a_suppressed_code():
     assert told[0] == told[1]
 
 
-def test_level_of_a_column_that_is_all_stars_tells_nothing_of_its_codes():
+def test_level_of_a_column_that_is_all_stars_discloses_nothing_of_its_codes():
     forms = []
     for codes in (["123", "456"], ["123", "4567890"]):
         table = pa.table({"zip": [*codes * 2, "78", "99"], "ill": list("abcabc")})

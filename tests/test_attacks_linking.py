@@ -81,7 +81,7 @@ def test_a_missing_cell_is_covered_by_itself_and_by_stars() -> None:
     assert [one.details["covering"] for one in found] == [1, 1 / 3]  # alone; with 3 stars 4, and the stars themselves
 
 
-def test_after_many_looks_a_bound_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_many_looks_a_bound_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"wage": ck.flat()})
     ages = ["[1, 2]"] + ["[1, 3]"] * 5 + ["*"] * 2
     reading = ck.generalized().read(Columns.of({"age": ages[:6], "wage": ["low"] * 6}), schema)
@@ -131,7 +131,7 @@ def test_joint_secrets_are_counted_pair_by_pair(one: Case) -> None:
     assert found.details["total_variation"] == pytest.approx(float(apart))
 
 
-def test_secrets_in_buckets_that_are_quasi_themselves_are_known_to_nobody_who_wants_them() -> None:
+def test_secrets_in_buckets_that_are_quasi_themselves_are_unknown_to_their_attacker() -> None:
     quasi = {"age": ck.flat(), "sex": ck.flat(), "job": ck.flat()}
     roles = {"quasi": quasi, "sensitive": {"job": ck.flat(), "wage": ck.flat()}}
     cells = {

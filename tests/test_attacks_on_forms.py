@@ -60,7 +60,7 @@ def test_a_table_whose_rows_line_up_does_not_pass_as_bucketized() -> None:
     assert ck.audit(release.frame, ILLS, DIVERSE, form="bucketized").ok
 
 
-def test_cells_beside_the_secret_cannot_be_said_to_stand_elsewhere() -> None:
+def test_cells_next_to_the_secret_cannot_be_declared_in_another_group() -> None:
     cells = {"bucket": ["1"] * 4, "age": ["1", "2", "3", "4"], "zip": ["a", "b", "c", "d"], "ill": ["x", "y", "x", "y"]}
     truly = ck.audit(pl.DataFrame(cells), ILLS, DIVERSE, form=ck.sliced([["age"], ["zip", "ill"]]))
     assert truly.guarantees[0].status == "not met"
@@ -71,7 +71,7 @@ def test_cells_beside_the_secret_cannot_be_said_to_stand_elsewhere() -> None:
 @pytest.mark.parametrize("cells", [[1.0, 2.0], [True, False], [1e15, 2e15], [0.5, 3.0]], ids=str)
 @pytest.mark.parametrize("role", ["plain", "both"])
 @pytest.mark.parametrize("format", ["csv", "parquet"])
-def test_typed_cells_beside_a_secret_are_audited_from_a_file(cells: list[Any], role: str, format: str, tmp_path: Path) -> None:
+def test_typed_cells_next_to_a_secret_are_audited_from_a_file(cells: list[Any], role: str, format: str, tmp_path: Path) -> None:
     frame = PEOPLE.select("age", "ill").with_columns(pl.Series("p", [cells[i // 3 % 2] for i in range(60)]))
     quasi, sensitive = {"age": ck.numeric()}, {"ill": ck.flat()}
     if role == "plain":
@@ -154,7 +154,7 @@ def test_pairs_of_classes_with_many_values_are_judged_in_bounded_memory(monkeypa
     assert judged and max(judged) <= 4 << 16
 
 
-def test_a_changed_secret_is_drawn_anew_under_the_same_seed() -> None:
+def test_a_changed_secret_is_drawn_again_under_the_same_seed() -> None:
     """With the same words whoever compares two releases would see the changed cell, and know both secrets for certain."""
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": {"tree": list("abcdef")}})
     ages, ills = list(range(300)), ["abcdef"[i * i % 6] for i in range(300)]

@@ -82,7 +82,7 @@ def test_the_worst_class_of_all_secrets_does_not_come_from_an_order(spark: Any, 
         assert joint is not None and (joint.exact, joint.counted) == ("7/10", 3)
 
 
-def test_times_without_a_zone_tell_order_and_time(spark: Any, tmp_path: Path) -> None:
+def test_times_without_a_zone_give_order_and_time(spark: Any, tmp_path: Path) -> None:
     """Written without a zone by whoever is not Spark; a table of people would see their day only."""
     times = [datetime(2020, 1, 1, 10, 0, 0, micro) for micro in (0, 5, 45, 500_000)]
     frame = spark.createDataFrame(pa.table({"seen": times})).selectExpr("CAST(seen AS timestamp_ntz) AS seen")
@@ -109,7 +109,7 @@ class _State:
 @pytest.mark.parametrize(
     ("cells", "kind", "type_"), [([3, 4], pa.int64(), "bigint"), ([date(2000, 1, 1), date(1999, 1, 1)], pa.date32(), "date")]
 )
-def test_shards_without_a_value_leave_beside_the_others(cells: list[Any], kind: Any, type_: str) -> None:
+def test_shards_without_a_value_are_published_with_the_others(cells: list[Any], kind: Any, type_: str) -> None:
     """A column of which one shard knows nothing has the type of the others' cells; dates are such a type."""
     secret = ck.numeric() if type_ == "bigint" else ck.flat()
     schema = ck.Schema(quasi={"age": ck.numeric(0, 9)}, sensitive={"ill": secret}, plain=["tag"], allow_unique=["tag"])

@@ -56,7 +56,7 @@ def test_a_class_without_a_known_value_discloses_none(nothing: Any) -> None:
 
 
 @pytest.mark.parametrize("nobody", NOTHING)
-def test_nobody_is_not_a_person(nobody: Any) -> None:
+def test_an_empty_name_is_not_a_person(nobody: Any) -> None:
     with pytest.raises(BadInput, match="a row has no person"):
         castle().push({**ROW, "name": nobody})
 
@@ -248,7 +248,7 @@ def test_room_that_no_machine_has_is_refused(what: str) -> None:
         castle(**{what: 10**12})
 
 
-def test_a_clock_that_tells_no_time_is_named() -> None:
+def test_a_clock_without_a_time_is_named() -> None:
     with pytest.raises(BadInput, match="is not a time"):
         castle(delta="3s", clock=lambda: None).push(ROW)
 

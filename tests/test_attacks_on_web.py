@@ -52,7 +52,7 @@ FORM, TEXT = "multipart/form-data; boundary=x", "application/x-www-form-urlencod
 
 
 @pytest.mark.parametrize("kind", [FORM, TEXT])
-def test_a_stranger_sends_no_more_than_a_token(tmp_path: Path, kind: str) -> None:
+def test_an_unknown_visitor_sends_no_more_than_a_token(tmp_path: Path, kind: str) -> None:
     """The form for the token is open to everybody: a gigabyte in it would stand on the disk, or in memory."""
     with client_of(team(tmp_path / "home", at_once=0), {"origin": HERE}) as client:
         told = {"content-type": kind, "content-length": str(ANONYMOUS + 1)}

@@ -173,7 +173,7 @@ def test_kmeans_is_mostly_the_best() -> None:
     assert best >= 40
 
 
-def test_kmeans_finds_clear_clusters_and_goes_on_until_nothing_moves() -> None:
+def test_kmeans_finds_clear_clusters_and_iterates_until_nothing_moves() -> None:
     rng = np.random.default_rng(3)
     middles, sizes = [0.0, 30, 100, 1000], [900, 5, 60, 3]
     values = np.concatenate([middle + rng.random(size) for middle, size in zip(middles, sizes, strict=True)])
@@ -204,7 +204,7 @@ TABLE_1 = [
 ]
 
 
-def test_age_and_zip_code_stand_beside_the_disease_as_printed_and_not_here() -> None:
+def test_age_and_zip_code_are_attached_to_the_disease_as_printed_and_not_here() -> None:
     columns = [np.unique(column, return_inverse=True)[1] for column in zip(*TABLE_1, strict=True)]
     assert attribute_partition(NAMES, correlations(columns, corrected=False), 2) == [["Age", "Zipcode", "Disease"], ["Sex"]]
     quasi = {"Age": ck.numeric(), "Sex": ck.flat(), "Zipcode": ck.flat()}
@@ -213,7 +213,7 @@ def test_age_and_zip_code_stand_beside_the_disease_as_printed_and_not_here() -> 
     for count in (None, 2, 3, 4):
         assert choose_columns(table, count)[-1] == ["Disease"]
     with pytest.raises(ck.BadInput, match=r"it must be at most 0: the others .* have more values than a tenth"):
-        choose_columns(table, 2, beside=1)
+        choose_columns(table, 2, attached=1)
 
 
 @st.composite
@@ -317,22 +317,22 @@ def test_pairs_find_each_other(how: str) -> None:
     assert choose_columns(made("rdcba", "e"), 4, 0, how) == [["r"], ["d", "c"], ["b", "a"], ["e"]]
 
 
-def test_beside_takes_the_most_correlated_but_nothing_like_an_id() -> None:
+def test_attached_takes_the_most_correlated_but_nothing_like_an_id() -> None:
     table = made("abcdfri", "e")
-    assert choose_columns(table, 4, beside=1)[-1] == ["f", "e"]
-    for beside in range(1, 6):
-        last = choose_columns(table, beside=beside)[-1]
-        assert last[-1] == "e" and len(last) == beside + 1 and not {"i", "r"} & set(last)
-    with pytest.raises(ck.BadInput, match="beside=6 quasi columns cannot join 'e'; it must be at most 5"):
-        choose_columns(table, 2, beside=6)
+    assert choose_columns(table, 4, attached=1)[-1] == ["f", "e"]
+    for attached in range(1, 6):
+        last = choose_columns(table, attached=attached)[-1]
+        assert last[-1] == "e" and len(last) == attached + 1 and not {"i", "r"} & set(last)
+    with pytest.raises(ck.BadInput, match="attached=6 quasi-identifiers cannot join 'e'; it must be at most 5"):
+        choose_columns(table, 2, attached=6)
 
 
 def test_what_is_quasi_and_sensitive_stands_alone() -> None:
     assert choose_columns(made("abcdf", "be"), 5) == [["a"], ["b"], ["c", "d"], ["f"], ["e"]]
     assert choose_columns(made("abcd", "ab"), 3) == [["a"], ["b"], ["c", "d"]]
     assert choose_columns(made("ab", "ab")) == [["a"], ["b"]]
-    with pytest.raises(ck.BadInput, match="beside must be 0"):
-        choose_columns(made("abcd", "ab"), 3, beside=1)
+    with pytest.raises(ck.BadInput, match="attached must be 0"):
+        choose_columns(made("abcd", "ab"), 3, attached=1)
 
 
 def test_default_number_of_columns() -> None:
@@ -350,7 +350,7 @@ def test_default_number_of_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("quasi", "sensitive", "count", "beside", "sentence"),
+    ("quasi", "sensitive", "count", "attached", "sentence"),
     [
         ("abcd", "e", 1, 0, "one column is the table in clear; columns must be at least 2"),
         ("abcd", "e", 0, 0, "columns=0 is too small"),
@@ -362,20 +362,20 @@ def test_default_number_of_columns() -> None:
         ("a", "", None, 0, "all attributes would be in one column"),
         ("a", "e", 2, 1, "all attributes would be in one column, .*; at least one quasi-identifier must be in another column"),
         ("", "e", 2, 0, "all attributes would be in one column"),
-        ("abcd", "e", 3, -1, "beside=-1 is too small"),
+        ("abcd", "e", 3, -1, "attached=-1 is too small"),
     ],
 )
-def test_what_cannot_be_is_refused(quasi: str, sensitive: str, count: Any, beside: int, sentence: str) -> None:
+def test_what_cannot_be_is_refused(quasi: str, sensitive: str, count: Any, attached: int, sentence: str) -> None:
     with pytest.raises(ck.BadInput, match=sentence):
-        choose_columns(made(quasi, sensitive), count, beside)
+        choose_columns(made(quasi, sensitive), count, attached)
 
 
 @settings(max_examples=examples(20))
 @given(st.permutations("abcdr"), st.data(), st.integers(0, 3), st.sampled_from(HOW))
-def test_order_of_the_schema_does_not_change_the_columns(order: list[str], data: st.DataObject, beside: int, how: str) -> None:
-    count = data.draw(st.integers(2, 6 - beside))
-    found = choose_columns(made("".join(order), "e"), count, beside, how)
-    usual = choose_columns(made("abcdr", "e"), count, beside, how)
+def test_order_of_the_schema_does_not_change_columns(order: list[str], data: st.DataObject, attached: int, how: str) -> None:
+    count = data.draw(st.integers(2, 6 - attached))
+    found = choose_columns(made("".join(order), "e"), count, attached, how)
+    usual = choose_columns(made("abcdr", "e"), count, attached, how)
     assert {frozenset(column) for column in found} == {frozenset(column) for column in usual}
     assert sorted(itertools.chain(*found)) == sorted("abcdre") and len(found) == count
 

@@ -70,7 +70,7 @@ def test_no_variant_of_sabre_exceeds_what_was_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_speed_stands_beside_the_floor(tmp_path: Path) -> None:
+def test_speed_is_compared_with_the_floor(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     done = bench(page, "speed")
     assert done.returncode == 0, done.stderr
@@ -104,7 +104,7 @@ def test_several_secrets_are_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_mondrian_and_incognito_stand_beside_the_planned_methods(tmp_path: Path) -> None:
+def test_mondrian_and_incognito_are_compared_with_the_planned_methods(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     done = bench(page, "mondrian", "incognito")
     assert done.returncode == 0, done.stderr

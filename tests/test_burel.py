@@ -22,10 +22,10 @@ from test_sabre import (
     cells,
     class_sizes,
     hospital,
+    ranked_case,
     refused,
     schema,
     small,
-    told,
     uncut,
     unrepaired,
 )
@@ -64,13 +64,13 @@ def test_extended_likeness_by_merging(column: str, more: dict[str, Any], beta: f
         guarantee_met(ck.Burel(), small([ck.BetaLikeness(column, beta), extended, ck.KAnonymity(3)], seed))
 
 
-def test_a_plan_for_values_is_mended_where_ranges_break(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_for_values_is_repaired_where_ranges_break(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise nothing would show that merging was needed: the plan speaks of single values alone."""
     uncut(monkeypatch)
     monkeypatch.setattr(plan_search, "fill_named", lambda name: Harmful(False))
     secret = [value + half for value in range(4) for half in (0, 4) for _ in range(32 + 4 * value)]  # buckets {v, 4 + v}
     values, ranges = ck.BetaLikeness("secret", 1), ck.BetaLikeness("secret", 1, kind="range", eps=3)
-    plain, extended = (run_case(ck.Burel(**LITERAL), told(ck.numeric(), secret, model)) for model in (values, ranges))
+    plain, extended = (run_case(ck.Burel(**LITERAL), ranked_case(ck.numeric(), secret, model)) for model in (values, ranges))
     assert plain.certificate.ok and extended.certificate.ok
     assert 1 < len(class_sizes(extended)) < len(class_sizes(plain))
 
@@ -204,7 +204,7 @@ def examples() -> list[tuple[str, list[str], Any, list[int]]]:
 def test_sizes_of_the_examples(secret: list[str], beta: Any, expected: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     uncut(monkeypatch)
     unrepaired(monkeypatch)
-    release = run_case(ck.Burel(**LITERAL), told(ck.flat(), secret, ck.BetaLikeness("secret", beta)))
+    release = run_case(ck.Burel(**LITERAL), ranked_case(ck.flat(), secret, ck.BetaLikeness("secret", beta)))
     assert class_sizes(release) == expected
 
 
@@ -232,7 +232,7 @@ def harmful_fills(secret: list[str], monkeypatch: pytest.MonkeyPatch, model: Mod
     releases = []
     for fill in (Harmful(False), Harmful(True), Greedy(counts)):
         monkeypatch.setattr(plan_search, "fill_named", lambda name, fill=fill: fill)
-        releases.append(run_case(ck.Burel(**LITERAL), told(ck.flat(), secret, model)))
+        releases.append(run_case(ck.Burel(**LITERAL), ranked_case(ck.flat(), secret, model)))
     return releases
 
 

@@ -320,7 +320,7 @@ def test_other_models_are_judged_for_each_batch() -> None:
     assert stream.counters.rows_out > 300
 
 
-def test_a_checkpoint_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
+def test_a_checkpoint_resumes_as_if_nothing_had_happened(tmp_path: Path) -> None:
     rows = lively(600)
     for parameters in ({"reuse": True}, {"reuse": "held", "order": "input"}, {"l": 2, "order": "input"}):
         one = Castle(schema(), 4, 80, eta=6, seed=1, **parameters)  # type: ignore[arg-type]

@@ -135,7 +135,7 @@ def test_k_ends_at_the_number_of_rows_and_many_are_thinned() -> None:
     assert some[0] == 2 and some[-1] == 2000 and len(some) <= MOST and some == sorted(set(some))
 
 
-def test_a_refused_candidate_is_told_and_never_chosen() -> None:
+def test_a_refused_candidate_is_reported_and_never_chosen() -> None:
     found = choose_k(*table([10, 20, 30, 40]), ks=[2, 9], seed=SEED)
     assert found.k == 2 and found.candidates[1].score is None
     assert "k = 9 has no release: k-anonymity, k = 9 cannot be met" in str(found)

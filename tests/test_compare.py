@@ -121,7 +121,7 @@ def test_a_peak_that_is_gone_again_is_seen() -> None:
     assert 35 < large.megabytes < 80 and small.megabytes < 20
 
 
-def test_where_the_peak_is_not_told_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_where_the_peak_is_unknown_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(resource_meter, "RESET_FILE", tmp_path / "no" / "such")
     with Meter() as meter:
         pass
@@ -194,7 +194,7 @@ def test_a_name_alone_an_instance_and_a_form_are_one_method() -> None:
     assert [row.name for row in ck.compare(hospital(60), hospital_schema(), [ck.KAnonymity(3)], "stack_and_deal").methods]
 
 
-def test_warnings_are_told_once() -> None:
+def test_warnings_are_printed_once() -> None:
     table = type(hospital(1)).of({"age": [30, 31, 40, 44] * 5, "disease": ["flu"] * 20})
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()})
     with warnings.catch_warnings(record=True) as told:
@@ -218,7 +218,7 @@ def test_progress_goes_from_0_to_1() -> None:
     assert {"reading", "stack_and_deal: writing", "mondrian: writing", "done"} <= {what for what, _ in seen}
 
 
-def test_persons_and_suppressed_rows_are_told() -> None:
+def test_persons_and_suppressed_rows_are_reported() -> None:
     table = type(hospital(1)).of(
         {"age": [*range(30, 60), 9999], "who": [*range(31)], "disease": ["flu", "gout"] * 15 + ["flu"]}
     )
@@ -334,7 +334,7 @@ def test_only_a_comparison_is_ever_replaced(comparison: Comparison, tmp_path: Pa
     assert standing(tmp_path) == {"c", "other"}
 
 
-def test_what_a_method_guarantees_besides_stands_in_no_column() -> None:
+def test_additional_guarantees_of_a_method_have_no_column() -> None:
     table, schema = ck.datasets.hospital(200), ck.datasets.hospital_schema()
     models = [ck.LDiversity("disease", 2, "frequency")]
     comparison = ck.compare(table, schema, models, [ck.Anatomy(3), ck.Slicing(l=2), ck.Mondrian()])

@@ -135,7 +135,7 @@ def buckets_of(standing: CutState) -> np.ndarray:
 
 @given(tables(), LIMITS, WEIGHTS, st.booleans())
 @settings(max_examples=examples(60))
-def test_kept_sums_are_those_counted_anew_after_every_step(t: Sliceable, l: Fraction, weight: str, relaxed: bool) -> None:
+def test_kept_sums_are_those_counted_again_after_every_step(t: Sliceable, l: Fraction, weight: str, relaxed: bool) -> None:
     try:
         for rows, _, standing in states(t, l, weight, relaxed, 1):
             bucket_of = buckets_of(standing)
@@ -161,7 +161,7 @@ def _fails(slices: Slices, standing: CutState, rows: Any, bucket: int, part: int
 
 @given(tables(), WEIGHTS)
 @settings(max_examples=examples(40))
-def test_summing_anew_changes_nothing_but_rounding(t: Sliceable, weight: str) -> None:
+def test_summing_again_changes_nothing_but_rounding(t: Sliceable, weight: str) -> None:
     *_, (rows, rule, standing) = states(t, Fraction(1), weight, True, 1)
     mass, total = standing.mass.copy(), standing.total.copy()
     for q in range(len(rows.profiles)):
@@ -232,14 +232,14 @@ def test_four_rows_of_one_disease_are_refused() -> None:
             t.cut(Fraction(2), weight, True, 1)
 
 
-def test_a_unique_value_beside_the_secret_is_refused() -> None:
+def test_a_unique_value_next_to_the_secret_is_refused() -> None:
     records = GOLDEN["slicing_counterexample_unique_qi_with_s"]["records"]
     t = Sliceable([row[:2] for row in records], [row[2] for row in records], [[0]], beside=[1])
     with pytest.raises(Unsatisfiable, match="reaches 1;"):
         t.cut(Fraction(2), "size", False, 2)
 
 
-def test_printed_weights_end_in_buckets_that_tell_too_much() -> None:
+def test_printed_weights_end_in_buckets_that_disclose_too_much() -> None:
     """As printed, small buckets weigh as much as large ones: the cuts end where b has 11/21 for somebody, not 1/2 at most."""
     t = Sliceable([(0,)] * 7 + [(1,), (1,), (2,)], list("abbbbcccca"), [[0]])
     told = {weight: t.slices(t.cut(Fraction(2), weight, True, 1).class_of) for weight in ("paper", "size")}
@@ -309,7 +309,7 @@ def test_many_buckets_for_few_profiles() -> None:
     assert keeps_diverse(t.slices(cut.class_of), t.known, Fraction(2), "size")
 
 
-def test_progress_is_told_and_pauses_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported_and_pauses_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     t, told = generated(400), []
     cut = t.cut(Fraction(2), "size", True, 2)
     monkeypatch.setattr(diverse_cuts, "PAUSE", 7)

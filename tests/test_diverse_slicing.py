@@ -140,13 +140,13 @@ def test_printed_weights_accept_what_all_worlds_refuse() -> None:
 
 
 @pytest.mark.parametrize("buckets", [[[0, 1, 2, 3]], [[0, 1], [2, 3]], [[0, 3], [1, 2]]])
-def test_a_unique_value_beside_the_secret_tells_it(buckets: list[list[int]]) -> None:
+def test_a_unique_value_next_to_the_secret_discloses_it(buckets: list[list[int]]) -> None:
     golden = GOLDEN["slicing_counterexample_unique_qi_with_s"]
     told = Told(("A", "Z", "S"), golden["records"], [["A"], ["Z", "S"]], buckets)
     assert told.worst("size") == told.worst("paper") == Fraction(golden["worst"]) == 1
 
 
-def test_columns_of_the_clustering_tell_everything() -> None:
+def test_columns_of_the_clustering_disclose_everything() -> None:
     """Correlation puts age, zip code and disease together: everybody's disease is then told."""
     columns = list(TABLE_1["pam2"]["columns"].values())
     told = Told(NAMES, TABLE_1["records"], columns, [list(range(8))])
@@ -239,7 +239,7 @@ def test_a_union_of_diverse_buckets_is_diverse(slices: Slices, data: st.DataObje
 
 @given(releases(), st.sampled_from(["size", "paper"]), st.randoms(use_true_random=False))
 @settings(max_examples=examples(40))
-def test_numbers_of_buckets_and_order_inside_tell_nothing(slices: Slices, weight: str, random: Any) -> None:
+def test_numbers_of_buckets_and_order_inside_disclose_nothing(slices: Slices, weight: str, random: Any) -> None:
     """p(t,B) needs the sum over all buckets first; a single pass through them would depend on their order."""
     names = list(range(len(slices.sizes)))
     random.shuffle(names)
@@ -347,7 +347,7 @@ def test_local_is_recomputable() -> None:
     assert model.holds(reading.of("Disease").classes).all() and model.requested == ">= 2"
 
 
-def test_weighed_is_attested_at_home() -> None:
+def test_weighed_is_attested_by_the_data_owner() -> None:
     reading, originals = weights_example()
     paper = DiverseSlicing("S", 2, "paper").judge_release(reading, originals)
     assert (paper.held, paper.exact, paper.status) == (True, Fraction(2), "attested")
@@ -357,7 +357,7 @@ def test_weighed_is_attested_at_home() -> None:
     assert not DiverseSlicing("S", 2).judge_release(reading, originals).held  # the release is the table in clear
 
 
-def test_a_stranger_bounds_what_he_can() -> None:
+def test_a_recipient_bounds_what_they_can() -> None:
     """Each bucket by itself, else over all profiles that the buckets admit, else nothing is said."""
     reading, _ = written(TABLE_1["records"], NAMES, GROUPS["1f"], TABLE_1["buckets"])
     found = DiverseSlicing("Disease", 2, "size").judge_release(reading, None)
@@ -370,15 +370,15 @@ def test_a_stranger_bounds_what_he_can() -> None:
     assert found.why and "exists" in found.why
 
 
-def test_profiles_that_nobody_has_may_leave_a_stranger_in_doubt() -> None:
+def test_profiles_that_no_one_has_can_mislead_an_adversary() -> None:
     """(0, 1) fits into the last bucket alone, where it would be certain; nobody is (0, 1), so at home the guarantee is kept."""
     records = [(0, 0, "a"), (0, 0, "b"), (1, 1, "a"), (1, 1, "b"), (0, 0, "a"), (1, 1, "a")]
     reading, originals = written(records, ("A", "B", "S"), (("A",), ("B",), ("S",)), [[0, 1], [2, 3], [4, 5]])
     for weight in ("size", "paper"):
         model = DiverseSlicing("S", "10/9", weight)
-        at_home, stranger = model.judge_release(reading, originals), model.judge_release(reading, None)
-        assert at_home.held and at_home.status == "attested"
-        assert not stranger.held and stranger.status == "not checkable"
+        owner, recipient = model.judge_release(reading, originals), model.judge_release(reading, None)
+        assert owner.held and owner.status == "attested"
+        assert not recipient.held and recipient.status == "not checkable"
 
 
 def test_too_many_profiles_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:

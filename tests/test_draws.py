@@ -275,7 +275,7 @@ def test_classes_of_numbers_and_trees_have_a_middle() -> None:
 
 
 @pytest.mark.parametrize("method", BOTH)
-def test_one_secret_may_tell_the_other_unless_their_pairs_are_guaranteed(method: Any) -> None:
+def test_one_secret_may_disclose_the_other_unless_their_pairs_are_guaranteed(method: Any) -> None:
     """E-M7: both marginals are exact in {xu, xu, yv, yv}, {xv, xv, yu, yu}, and one secret tells the other."""
     pairs = ["xu", "xu", "yv", "yv", "xv", "xv", "yu", "yu"]
     columns = Columns.of({"q": [0] * 4 + [1] * 4, "a": [p[0] for p in pairs], "b": [p[1] for p in pairs]})

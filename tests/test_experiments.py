@@ -167,7 +167,7 @@ def test_printed_sizes_that_no_partition_has(experiments: ModuleType, trial: obj
     assert any("That concerns 23 cells" in part for part in figure.details)
 
 
-def test_bucketization_admits_nobody_else(experiments: ModuleType, trial: object) -> None:
+def test_bucketization_admits_no_one_else(experiments: ModuleType, trial: object) -> None:
     figure = experiments.SOURCES["slicing"].experiments["fakes"](trial)
     assert figure.claims[-1].holds == 1
     (panel,) = figure.panels

@@ -101,7 +101,7 @@ def test_without_a_home_the_cache_is_temporary_and_private(places: Path, monkeyp
     assert folder.is_relative_to(places / "tmp") and folder.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_temporary_folder_of_somebody_else_is_not_used(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_folder_of_another_user_is_not_used(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse(monkeypatch, places / "installed", places / "home")
     folder = caching.cache_folder().parent
     caching.cache_folder.cache_clear()

@@ -152,7 +152,7 @@ def test_what_cannot_be_varied_is_said(vary: Any, models: Any, sentence: str) ->
         ck.frontier(hospital(40), hospital_schema(), models, ["mondrian"], vary=vary)
 
 
-def test_columns_and_models_tell_guarantees_apart() -> None:
+def test_columns_and_models_distinguish_guarantees() -> None:
     models = [ck.TCloseness("disease", 0.5), ck.TCloseness("stay", 0.5), ck.LDiversity("disease", 2)]
     assert choose_sweep(models, {"stay.t": [0.1]})[0].place == 1
     assert choose_sweep(models, {"l_diversity.l": [3]})[0].place == 2

@@ -18,7 +18,7 @@ from closeknit.core.columns import Columns
 from closeknit.core.embedding import embed_codes, leaf_points
 from closeknit.core.tree import Tree
 from closeknit.kernels.clustering.balanced_clusters import assign_points, exchange_points
-from closeknit.kernels.clustering.fuzzy_memberships import memberships, squared_distances
+from closeknit.kernels.clustering.fuzzy_memberships import memberships, square_distances
 from closeknit.plans import fcm
 from closeknit.plans.fcm import choose_variant, fcm_groups, fuzzy
 from closeknit.plans.groups import Cells, adjust_k, pca_groups, plan_draws, principal
@@ -107,15 +107,15 @@ def test_one_hot_columns_leave_the_tree_no_say() -> None:
     )
     school = table.secret("school")[0]
 
-    def told(cells: Cells) -> float:
+    def explained_share(cells: Cells) -> float:
         return abs(float(np.corrcoef(principal(cells)[cells.of_row, 0], school)[0, 1]))
 
-    assert told(Cells.of(table, ["job", "school"], "one-hot", False)) > 0.999
+    assert explained_share(Cells.of(table, ["job", "school"], "one-hot", False)) > 0.999
     some = {"job": ["a", "b"] * 50, "school": [1, 16] * 35 + [16, 1] * 15}
     table = coded(some, job=ck.flat(), school=ck.numeric())
     school = table.secret("school")[0]
-    assert told(Cells.of(table, ["job", "school"], "one-hot", False)) > 0.999
-    assert told(Cells.of(table, ["job", "school"])) < 0.9  # half of it is the job now
+    assert explained_share(Cells.of(table, ["job", "school"], "one-hot", False)) > 0.999
+    assert explained_share(Cells.of(table, ["job", "school"])) < 0.9  # half of it is the job now
 
 
 # k' ----------------------------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def test_memberships_are_the_best_ones(seed: int) -> None:
 def test_without_prices_a_membership_may_be_negative() -> None:
     """The linear system alone, pairs at zero not left out, has a negative solution here: the case is not empty."""
     points = np.array([[0.0], [0.1], [0.2], [10.0]])
-    d = squared_distances(points, np.array([[0.0], [10.0]]), 1e-6)
+    d = square_distances(points, np.array([[0.0], [10.0]]), 1e-6)
     u = memberships(d, np.array([1, 1, 1, 5]))
     a = 0.5 / d
     weights = np.array([1, 1, 1, 5])
@@ -247,7 +247,7 @@ def test_rows_with_equal_secrets_count_as_often() -> None:
     """A cell of weight w is the same as w rows."""
     rng = np.random.default_rng(3)
     points, rows = rng.normal(size=(6, 2)), rng.integers(1, 5, 6)
-    d = squared_distances(points, points[:3], 0.01)
+    d = square_distances(points, points[:3], 0.01)
     alone = memberships(np.repeat(d, rows, axis=0), np.ones(rows.sum(), dtype=np.int64))
     assert np.allclose(np.repeat(memberships(d, rows), rows, axis=0), alone, atol=1e-8)
 

@@ -164,7 +164,7 @@ def test_missing_cells_stay_empty_until_the_star() -> None:
     assert Counter(zip(cells["job"].cells(), cells["age"].cells(), strict=True)) == {("clerk", "*"): 2, (None, "*"): 2}
 
 
-def test_a_stranger_reads_the_release_back() -> None:
+def test_a_recipient_reads_the_release_back() -> None:
     release = ck.anonymize(
         ck.datasets.hospital(300), ck.datasets.hospital_schema(), [K(4), ck.TCloseness("disease", 0.25)], Incognito()
     )

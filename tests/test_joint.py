@@ -65,7 +65,7 @@ def revealing() -> tuple[Table, Partition]:
     return table, Partition.of(table.quasi[:, 0])
 
 
-def test_perfect_marginals_do_not_hide_that_one_secret_tells_the_other() -> None:
+def test_perfect_marginals_do_not_hide_that_one_secret_discloses_the_other() -> None:
     table, partition = revealing()
     columns, certificate = publish_table(table, partition, ZERO, ck.generalized())
     assert [guarantee.exact for guarantee in certificate.guarantees] == ["0", "0"]
@@ -223,7 +223,7 @@ def test_levels_equal_the_naive_definition_and_bound_each_secret(rows: list[Any]
 
 @settings(max_examples=examples(40))
 @given(ROWS, st.lists(st.integers(0, 1), min_size=4, max_size=4))
-def test_merging_counts_as_counting_anew(rows: list[Any], into: list[int]) -> None:
+def test_merging_counts_as_counting_again(rows: list[Any], into: list[int]) -> None:
     classes, partition = counted(rows)
     goes = np.unique(np.array(into)[: len(classes)], return_inverse=True)[1]
     merged = classes.merge(goes).histograms[NAMES]
@@ -285,7 +285,7 @@ class Halves(Method):
         return Outcome(Partition.of(table.quasi[:, 0] > np.median(table.quasi[:, 0])), notes=("cut by age", "80 % quick"))
 
 
-def test_no_joint_is_counted_in_a_method_that_nobody_asked_for() -> None:
+def test_no_joint_is_counted_unless_it_is_requested() -> None:
     anonymized(Columns.of(REVEALING), TWO, ZERO, Halves())
     assert list(Halves.seen[-1].one_class().histograms) == ["disease", "salary"]
     anonymized(Columns.of(REVEALING), TWO, [*ZERO, ck.TCloseness(PAIR, 0.7)], Halves())
@@ -381,7 +381,7 @@ def test_what_has_no_meaning_is_refused(model: Any, said: str) -> None:
 
 
 @pytest.mark.parametrize("persons", [False, True])
-def test_remarks_of_a_method_stay_at_home(tmp_path: Path, persons: bool) -> None:
+def test_remarks_of_a_method_stay_private(tmp_path: Path, persons: bool) -> None:
     cells = {**REVEALING, "who": [1, 1, 2, 2, 3, 3, 4, 4] if persons else [*range(8)]}
     schema = ck.Schema(
         identifier=[] if persons else ["who"], person="who" if persons else None, quasi=TWO.quasi, sensitive=TWO.sensitive

@@ -147,7 +147,7 @@ def test_a_pass_of_windows_never_raises_the_loss(stack_of: tuple[np.ndarray, int
     assert loss_of(after, quasi, scales) <= loss_of(member, quasi, scales) + 1e-12
 
 
-def test_a_value_is_not_dealt_anew_against_its_own_end() -> None:
+def test_a_value_is_not_dealt_again_against_its_own_end() -> None:
     """Value 2 begins in round 1, ends in round 2. Moving its first row alone looks cheaper, but forces the other."""
     high, other = 10, 1
     quasi = np.array([[0, 0, 0], [high, high, other], [high, high, 0], [0, 0, other], [0, 0, 0], [high, high, other]], np.int32)

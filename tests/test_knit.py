@@ -318,7 +318,7 @@ def test_shards_are_knit_against_the_shares_of_the_whole(monkeypatch: pytest.Mon
     assert sharded < 1.15 * _loss(Knit(proposals=32 * 1200 * 10), table, models)
 
 
-def test_shards_tell_how_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shards_report_their_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(knit, "SHARD", 300)
     told: list[float] = []
     QUICK.run(hospital(1200), REQUESTED["both"], 1, lambda what, share: told.append(share))

@@ -105,7 +105,7 @@ def test_memory_is_bounded_by_the_delay() -> None:
     assert len(stream.pending._here) == 128 and stream.counters.suppressed == 0
 
 
-def test_a_checkpoint_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
+def test_a_checkpoint_resumes_as_if_nothing_had_happened(tmp_path: Path) -> None:
     rows = [{"age": i * 7 % 100, "city": "Rome", "sex": "f", "ill": "flu", "name": str(i % 90)} for i in range(300)]
     one = KnnStream(schema(), 4, "5m", seed=1, clock="tick")
     one.tick(0)

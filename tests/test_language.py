@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DEBT = ROOT / "tests" / "golden" / "language_debt.json"
 LONGEST_LINE = 119
 
-# Whole words; a name such as `told_apart` has two. The right column of docs/glossary.md has what to say instead.
+# Whole words; a name such as `distinguish` has two. The right column of docs/glossary.md has what to say instead.
 BANNED = (
     "told|tells?|telling|besides?|anew|mended|parted|somebody|everybody|nobody|strangers?|withheld|promises?|promised|dearest"
     "|at home|st(?:ands?|ood) with|who stands?|may leave|gives? away|goes on|asked was"

@@ -105,7 +105,7 @@ def test_it_equals_a_naive_count(name: str, rows: list[Row], level: int, secret:
 
 @settings(max_examples=examples(30))
 @given(rows=st.lists(cells(), min_size=2, max_size=9), secret=st.sampled_from(["ward", "wage"]))
-def test_rows_that_were_removed_are_told(rows: list[Row], secret: str) -> None:
+def test_rows_that_were_removed_are_reported(rows: list[Row], secret: str) -> None:
     rows = [{**row, "class": row["class"] - 1} for row in rows]  # class 0 becomes none
     if all(row["class"] < 0 for row in rows):
         rows[0]["class"] = 0
@@ -125,7 +125,7 @@ def removed(form: Any, rows: Sequence[Row]) -> Any:
 
 @settings(max_examples=examples(20))
 @given(rows=st.lists(cells(), min_size=1, max_size=12))
-def test_classes_of_one_row_tell_everything(rows: list[Row]) -> None:
+def test_classes_of_one_row_disclose_everything(rows: list[Row]) -> None:
     alone = [{**row, "class": i} for i, row in enumerate(rows)]
     for form, _ in FORMS.values():
         assert kl_divergence(written(form, alone), columns_of(rows), SCHEMA).kl == pytest.approx(0, abs=1e-12)

@@ -82,7 +82,7 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
 
 
-def test_a_stranger_recomputes_the_certificate(folders: Path, tmp_path: Path) -> None:
+def test_a_recipient_recomputes_the_certificate(folders: Path, tmp_path: Path) -> None:
     for number in range(len(TABLES)):
         shutil.copytree(folders / f"{number:03}", tmp_path / f"{number:03}")
     source = str(Path(closeknit.__file__).resolve().parents[1])
@@ -152,7 +152,7 @@ def test_values_below_a_written_node_do_not_show(below: str, tmp_path: Path) -> 
     assert written[0] == written[1]
 
 
-def test_the_loss_of_ranges_does_not_tell_the_raw_minimum_and_maximum() -> None:
+def test_the_loss_of_ranges_does_not_disclose_the_raw_minimum_and_maximum() -> None:
     """Ages from 21 to 28 in cells [20, 25] and [25, 30]: the loss is 5 of 10 years, not 5 of 7."""
     schema = ck.Schema(quasi={"age": ck.numeric(step=5)}, sensitive={"ill": ck.flat()})
     data = Columns.of({"age": [21, 24, 26, 28], "ill": ["x", "y", "x", "y"]})
@@ -161,7 +161,7 @@ def test_the_loss_of_ranges_does_not_tell_the_raw_minimum_and_maximum() -> None:
 
 
 @pytest.mark.parametrize("number", range(len(TABLES)), ids=IDS)
-def test_certificate_tells_no_cell_that_is_not_written(folders: Path, number: int) -> None:
+def test_certificate_discloses_no_cell_that_is_not_written(folders: Path, number: int) -> None:
     """Of trees that were made from data only the written nodes occur; all else is as declared."""
     table, public = TABLES[number], folders / f"{number:03}"
     release = read(next(public.glob("release.*")))
@@ -209,7 +209,7 @@ def arrow_bytes(table: pa.Table) -> bytes:
     return b"|".join([*(buffer.to_pybytes() for buffer in buffers), str(table.schema.metadata).encode()])
 
 
-def test_parquet_says_nothing_beside_its_cells(folders: Path) -> None:
+def test_parquet_contains_nothing_but_its_cells(folders: Path) -> None:
     """Dictionaries and statistics are of written cells, and there is no metadata of the input."""
     for number, table in enumerate(TABLES):
         if format_of(number) != "parquet":
@@ -289,7 +289,7 @@ def test_the_process_shows_nowhere() -> None:
     assert said[0] == said[1] and "content_sha256" in said[0]
 
 
-def test_metadata_of_the_input_stays_at_home() -> None:
+def test_metadata_of_the_input_is_not_published() -> None:
     table = TABLES[3]
     cells = {name: column.cells() for name, column in table.columns.items()}
     arrow = pa.table(cells).replace_schema_metadata({"source": "ward 7"})
@@ -322,7 +322,7 @@ def test_recipe_repeats_the_release(folders: Path, number: int) -> None:
     assert again.certificate.content_sha256 == certificate["content_sha256"]
 
 
-def test_pickle_stays_at_home(tmp_path: Path) -> None:
+def test_pickle_is_private(tmp_path: Path) -> None:
     table = next(table for table in TABLES if table.name == "persons")
     release = released(table)
     _ = release.frame, release.partition

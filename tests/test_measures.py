@@ -194,7 +194,7 @@ def test_hidden_secrets_count_nowhere() -> None:
     assert measure_levels(everyone).secrets["ward"].l_distinct.measured is None
 
 
-def test_a_perturbed_secret_is_told_by_its_law() -> None:
+def test_a_perturbed_secret_is_measured_by_its_law() -> None:
     table, schema = ck.datasets.hospital(200), ck.datasets.hospital_schema()
     form = ck.perturbed("1/2", ["disease"])
     release = ck.anonymize(table, schema, [ck.KAnonymity(5)], form=form)

@@ -146,7 +146,7 @@ def naive(bucket_of: Int32, values: Int32) -> Counter[tuple[int, ...]]:
     return fits
 
 
-def told_apart(some: list[int], others: list[int]) -> Fraction:
+def distinguish(some: list[int], others: list[int]) -> Fraction:
     wins = sum(Fraction((a > b) * 2 + (a == b), 2) for a in some for b in others)
     return wins / (len(some) * len(others))
 
@@ -163,11 +163,11 @@ def test_counts_are_those_of_sets(case: tuple[Int32, Int32, Int32, Int32]) -> No
     assert found.quasi is not None
     assert found.quasi.count == len(naive(bucket_of, known).keys() - set(map(tuple, known.tolist())))
     here = [fits[cells] for cells in originals]
-    assert found.fakes.auc_exact == (str(told_apart(here, fakes)) if fakes else None)
+    assert found.fakes.auc_exact == (str(distinguish(here, fakes)) if fakes else None)
     away = set(map(tuple, outside.tolist())) - originals
     assert found.outsiders is not None and found.outsiders.count == len(away)
     assert found.admitted == sum(cells in fits for cells in away)
-    assert found.outsiders.auc_exact == (str(told_apart(here, [fits[cells] for cells in away])) if away else None)
+    assert found.outsiders.auc_exact == (str(distinguish(here, [fits[cells] for cells in away])) if away else None)
 
 
 def generated(rows: int, sizes: list[int], buckets: int, seed: int = 0) -> tuple[Int32, Int32]:

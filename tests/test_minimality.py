@@ -20,7 +20,7 @@ from conftest import examples
 AGE = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})
 
 
-def test_mondrian_tells_by_a_cut_that_it_did_not_make() -> None:
+def test_mondrian_discloses_by_a_cut_that_it_did_not_make() -> None:
     """A third of the class is HIV. Had both who are 30 not been HIV, they would stand in a class of their own."""
     table = Columns.of({"age": [30, 30, 40, 40, 40, 40], "ill": ["HIV", "HIV", "flu", "gout", "cold", "ulcer"]})
     rerun = rerun_of(AGE, [ck.LDiversity("ill", 2)], ck.Mondrian("strict"))
@@ -78,7 +78,7 @@ def test_minimality_equals_an_enumeration(rows: list[tuple[int, str]]) -> None:
     assert found.number == float(posterior)
 
 
-def test_drawn_ways_tell_no_more_than_the_class_where_all_of_them_give_the_release() -> None:
+def test_drawn_ways_disclose_no_more_than_the_class_where_all_of_them_yield_the_release() -> None:
     table = Columns.of({"age": [*range(30, 42)], "ill": [*"aaabbbcccdde"]})
     rerun = rerun_of(AGE, [ck.KAnonymity(12)], ck.Mondrian())
     found = minimality(rerun(table), rerun, table, [0] * 12, AGE, most=10, draws=30)

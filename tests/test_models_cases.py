@@ -178,7 +178,7 @@ def test_the_distance_is_always_named() -> None:
     assert "equal" in TCloseness("x", 0.2, "equal").describe(None)
 
 
-def test_declared_bins_that_nobody_has_count_and_values_of_nobody_do_not() -> None:
+def test_declared_empty_bins_count_and_absent_values_do_not() -> None:
     domain, codes = numeric(0, 40, bins=4).bind(np.array([5, 15]))
     secrets = {SECRET: (codes, domain)}
     classes = Classes.of(np.array([0, 1], dtype=np.int32), 2, secrets)
@@ -232,7 +232,7 @@ SUPPRESSED = [
 
 
 @pytest.mark.parametrize("model", SUPPRESSED, ids=lambda model: model.describe(None))
-def test_a_class_whose_secrets_are_suppressed_tells_nothing(model: Model) -> None:
+def test_a_class_whose_secrets_are_suppressed_discloses_nothing(model: Model) -> None:
     domain, codes = numeric().bind(np.array([1, 2]))
     codes = np.array([codes[0], codes[1], -1, -1], dtype=np.int32)
     classes = Classes.of(np.array([0, 0, 1, 1], dtype=np.int32), 2, {SECRET: (codes, domain)})

@@ -273,7 +273,7 @@ def test_cuts_are_offered_in_the_order_of_a_naive_mondrian(options: tuple[str, s
 
 @settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**40))
-def test_sides_are_counted_as_if_anew(seed: int) -> None:
+def test_sides_are_counted_as_if_from_rows(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 9, rng.integers(1, 6))
     starts = np.concatenate([[0], np.cumsum(sizes)])

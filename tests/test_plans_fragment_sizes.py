@@ -84,7 +84,7 @@ def test_no_class_passes_what_its_allotment_allows(
     kept = []
     for i in range(len(made.distances)):
         worst = max(made.worst(i, cells) for cells in itertools.islice(corners(fragments, a), 1500))
-        measured = test.d(a, i) + fragments.bound(i, bound)
+        measured = test.d(a, i) + fragments.distance_bound(i, bound)
         assert worst <= measured and worst <= test.per_cut(a, i)
         kept.append(min(measured, test.per_cut(a, i)) <= limits[i] if bound == "best" else measured <= limits[i])
     assert test.allows(a) == all(kept)
@@ -105,7 +105,7 @@ def test_numbers_beyond_64_bits_change_nothing() -> None:
 def test_equality_is_allowed() -> None:
     made = Secrets.of_matrix([[2, 1], [1, 2]])
     fragments = made.fragments([0, 0, 1, 1])
-    bounds = [fragments.bound(i) for i in (0, 1)]
+    bounds = [fragments.distance_bound(i) for i in (0, 1)]
     assert FragmentTest(fragments, bounds).allows(fragments.sizes)
     assert not FragmentTest(fragments, [bounds[0], bounds[1] - Fraction(1, 10**15)]).allows(fragments.sizes)
 

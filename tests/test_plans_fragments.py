@@ -125,9 +125,14 @@ def test_figure_4_6_a_split_raises_the_printed_bound_only() -> None:
     made = Secrets.of_matrix(case["M"])
     top, split = made.fragments([0, 0, 0, 0]), made.fragments(made.space.cells[:, 1])
     for fragments, printed, grouped in ((top, "top", "grouped_top"), (split, "A", "grouped_A")):
-        assert [fragments.bound(i, "printed") for i in (0, 1)] == [Fraction(x) for x in case[printed]]
-        assert [fragments.bound(i, "grouped") for i in (0, 1)] == [Fraction(x) for x in case[grouped]]
-    assert split.bound(0, "printed") > top.bound(0, "printed") == split.bound(0, "grouped") == split.bound(0, "cuts")
+        assert [fragments.distance_bound(i, "printed") for i in (0, 1)] == [Fraction(x) for x in case[printed]]
+        assert [fragments.distance_bound(i, "grouped") for i in (0, 1)] == [Fraction(x) for x in case[grouped]]
+    assert (
+        split.distance_bound(0, "printed")
+        > top.distance_bound(0, "printed")
+        == split.distance_bound(0, "grouped")
+        == split.distance_bound(0, "cuts")
+    )
     limits = [Fraction(1, 2), Fraction(0)]
     assert find_fragmentation(made.space, limits).fragment_of.tolist() == split.fragment_of.tolist()
     assert len(find_fragmentation(made.space, limits, "printed").sizes) > 2  # pays for the artefact with more fragments
@@ -189,7 +194,7 @@ def test_at_the_end_every_cell_is_a_fragment_and_bounds_are_zero() -> None:
     for bound in ("best", "printed"):
         fragments = find_fragmentation(made.space, [Fraction(0)] * 2, bound)
         assert len(fragments.sizes) == 12 and fragments.met
-        assert {fragments.bound(i, kind) for i in (0, 1) for kind in KINDS} == {Fraction(0)}
+        assert {fragments.distance_bound(i, kind) for i in (0, 1) for kind in KINDS} == {Fraction(0)}
 
 
 # The search ---------------------------------------------------------------------------------------------------------------
@@ -204,7 +209,7 @@ def naive_search(made: Secrets, limits: list[Fraction], kind: str) -> list[list[
         fragment_of = np.zeros(len(cells), dtype=np.int32)
         for f, part in enumerate(parts):
             fragment_of[part] = f
-        return [made.fragments(fragment_of).bound(i, kind) for i in range(len(limits))]
+        return [made.fragments(fragment_of).distance_bound(i, kind) for i in range(len(limits))]
 
     while any(bound > limit for bound, limit in zip(bounds(fragments), limits, strict=True)):
         found = []
@@ -227,7 +232,7 @@ def test_fragments_are_those_of_the_specification(made: Secrets, limits: list[Fr
     fragments = find_fragmentation(made.space, limits, bound)
     got = [np.flatnonzero(fragments.fragment_of == f).tolist() for f in range(len(fragments.sizes))]
     assert sorted(got) == naive_search(made, limits, bound)
-    assert fragments.met and all(fragments.bound(i, bound) <= t for i, t in enumerate(limits))
+    assert fragments.met and all(fragments.distance_bound(i, bound) <= t for i, t in enumerate(limits))
     assert fragments.sizes.sum() == made.n and (fragments.sizes > 0).all()
     lo, hi = fragments.boxes
     for f, cell in itertools.product(range(len(got)), range(len(made.space.cells))):
@@ -235,7 +240,7 @@ def test_fragments_are_those_of_the_specification(made: Secrets, limits: list[Fr
         assert inside == (fragments.fragment_of[cell] == f)  # boxes do not overlap
 
 
-def test_a_search_that_goes_on_only_splits() -> None:
+def test_a_search_that_resumes_only_splits() -> None:
     rng = np.random.default_rng(3)
     made = Secrets([rng.integers(0, 9, 300), rng.integers(0, 9, 300)], ["ordered", "equal"])
     several = list(refine_fragments(made.space, [[Fraction(x)] * 2 for x in ("1/2", "1/4", "1/8")]))
@@ -260,7 +265,7 @@ def test_many_combinations_are_held_sparsely() -> None:
     assert len(made.space.counts) == n
     fragments = find_fragmentation(made.space, [Fraction("0.3")] * 3)
     assert fragments.met and 2 < len(fragments.sizes) < 64
-    assert all(fragments.bound(i) <= Fraction("0.3") for i in range(3))
+    assert all(fragments.distance_bound(i) <= Fraction("0.3") for i in range(3))
 
 
 # Bounds -------------------------------------------------------------------------------------------------------------------
@@ -273,9 +278,9 @@ def test_no_conforming_class_passes_a_bound(made: Secrets, data: st.DataObject) 
     fragments = split_at_random(data.draw, made)
     for i in range(len(made.distances)):
         worst = max(made.worst(i, cells) for cells in itertools.islice(corners(fragments, fragments.sizes), 2000))
-        assert worst <= fragments.bound(i, "grouped") <= fragments.bound(i, "printed")
-        assert worst <= fragments.bound(i, "cuts")
-        assert fragments.bound(i) == min(fragments.bound(i, "grouped"), fragments.bound(i, "cuts"))
+        assert worst <= fragments.distance_bound(i, "grouped") <= fragments.distance_bound(i, "printed")
+        assert worst <= fragments.distance_bound(i, "cuts")
+        assert fragments.distance_bound(i) == min(fragments.distance_bound(i, "grouped"), fragments.distance_bound(i, "cuts"))
 
 
 @settings(max_examples=examples(60))
@@ -283,17 +288,17 @@ def test_no_conforming_class_passes_a_bound(made: Secrets, data: st.DataObject) 
 def test_the_bound_of_one_interval_is_reached(made: Secrets) -> None:
     whole = made.fragments(np.zeros(len(made.space.counts)))
     worst = max(made.worst(0, cells) for cells in corners(whole, whole.sizes))
-    assert {whole.bound(0, kind) for kind in ("printed", "grouped")} == {worst}
-    assert whole.bound(0, "cuts") >= worst
+    assert {whole.distance_bound(0, kind) for kind in ("printed", "grouped")} == {worst}
+    assert whole.distance_bound(0, "cuts") >= worst
 
 
 @settings(max_examples=examples(150))
 @given(secrets(rows=14), st.data())
 def test_a_split_never_raises_the_bound_per_cut(made: Secrets, data: st.DataObject) -> None:
     fragments = split_at_random(data.draw, made)
-    before = [fragments.bound(i, "cuts") for i in range(len(made.distances))]
+    before = [fragments.distance_bound(i, "cuts") for i in range(len(made.distances))]
     for f, d, v in itertools.product(range(len(fragments.sizes)), range(len(made.distances)), range(5)):
         above = (fragments.fragment_of == f) & (made.space.cells[:, d] > v)
         if above.any() and not above[fragments.fragment_of == f].all():
             after = made.fragments(np.where(above, len(fragments.sizes), fragments.fragment_of))
-            assert all(after.bound(i, "cuts") <= bound for i, bound in enumerate(before))
+            assert all(after.distance_bound(i, "cuts") <= bound for i, bound in enumerate(before))

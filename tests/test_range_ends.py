@@ -129,7 +129,7 @@ def coordinates(rows: int = 600) -> tuple[Columns, ck.Schema]:
     )
 
 
-def test_tight_ranges_of_fine_numbers_single_half_of_the_people_out_and_snapped_ones_nobody() -> None:
+def test_tight_ranges_of_fine_numbers_single_half_of_the_people_out_and_snapped_ones_no_one() -> None:
     table, schema = coordinates()
     tight, snapped = (
         singling_out(ck.anonymize(table, schema, [ck.KAnonymity(6)], form=ck.generalized(snap=snap), seed=SEED), table, schema)

@@ -182,7 +182,7 @@ def rolling_equals_release(stream: Any, table: Columns) -> None:
 
 @given(st.integers(0, 2**32), st.integers(2, 6), st.sampled_from(["castle", "knn", "windows"]))
 @settings(max_examples=examples(12))
-def test_counters_tell_what_the_written_cells_tell(seed: int, k: int, which: str) -> None:
+def test_counters_agree_with_the_written_cells(seed: int, k: int, which: str) -> None:
     cells = people(150, seed)
     cells["job"] = [job if i % 17 else "astronaut" for i, job in enumerate(cells["job"])]
     cells["age"] = [age if i % 13 else None for i, age in enumerate(cells["age"])]
@@ -226,7 +226,7 @@ def test_reuse_publishes_rows_alone_and_says_how_many() -> None:
     assert stream.certificate.guarantees[0].measured >= 10, "a generalization has k persons before a row joins it"  # type: ignore[operator]
 
 
-def test_nothing_private_is_told() -> None:
+def test_nothing_private_is_disclosed() -> None:
     cells = people(100)
     cells["name"] = [f"Person-{i % 40}" for i in range(100)]
     stream = ck.Castle(schema(person="name"), k=3, delta=20, seed=918273645)
@@ -237,7 +237,7 @@ def test_nothing_private_is_told() -> None:
     assert "name" not in json.loads(told)["columns"].get("person", "")
 
 
-def test_a_class_that_breaks_a_guarantee_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_that_breaks_a_guarantee_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("closeknit.streams.delayed_stream.Judge.__call__", lambda self, persons, secrets: True)
     stream = ck.KnnStream(schema(), k=2, delta=20, models=[ck.LDiversity("ill", 2)], seed=5)
     stream.push_many(Columns.of({**people(100), "ill": ["flu"] * 100}))

@@ -24,7 +24,7 @@ from closeknit.models import REGISTRY as MODELS
 from closeknit.release.guarantee_meanings import meaning
 from closeknit.report import PrivateReport, PublicReport
 from closeknit.report.page import private_page, public_page
-from report_pages import SEED, Page, asks_nobody, hospital
+from report_pages import SEED, Page, hospital, requests_nothing
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ for folder in sorted(Path('.').iterdir()):
 """
 
 
-def test_a_stranger_makes_the_same_page(tmp_path: Path) -> None:
+def test_a_recipient_renders_the_same_page(tmp_path: Path) -> None:
     """In a process that has the public folders and nothing else, from CSV and Parquet, in every form."""
     models = [ck.LDiversity("disease", 2)]
     made = {"csv": hospital(), "parquet": hospital(models=[ck.KAnonymity(3)])}
@@ -130,7 +130,7 @@ def odd_numbers() -> ck.Release:
 def test_odd_releases_have_both_pages(make: Any) -> None:
     made = make()
     for page in (made.report(), made.report(private=True)):
-        asks_nobody(page)
+        requests_nothing(page)
         assert all(guarantee.text in Page(page).said for guarantee in made.certificate.guarantees)
 
 
@@ -139,10 +139,10 @@ def test_every_form_has_both_pages(form: Any) -> None:
     made = hospital(120, models=[ck.LDiversity("disease", 2)], method=ck.Mondrian(), form=form)
     said = Page(made.report()).said
     assert "buckets" in said and "rows of a bucket" in said
-    asks_nobody(made.report(private=True))
+    requests_nothing(made.report(private=True))
 
 
-def test_attested_guarantees_tell_only_that_they_hold() -> None:
+def test_attested_guarantees_disclose_only_that_they_hold() -> None:
     made = persons()
     record, home = made.public_record(), made.private_record()
     assert [told.guarantee.status for told in record.guarantees] == ["attested", "attested"]
@@ -208,8 +208,8 @@ def test_no_secret_and_nothing_generalized() -> None:
     )
     record = bare.public_record()
     assert record.secrets == () and record.loss.a == 0
-    asks_nobody(bare.report())
-    asks_nobody(bare.report(private=True))
+    requests_nothing(bare.report())
+    requests_nothing(bare.report(private=True))
 
 
 def test_a_replayed_stream_has_both_pages() -> None:
@@ -218,7 +218,7 @@ def test_a_replayed_stream_has_both_pages() -> None:
     made = ck.replay(ck.Castle(schema, k=4, delta=10, seed=SEED), table, order="shuffled")
     home = made.private_record()
     assert home.sample is not None and home.input_rows == 40 and "closeknit stream" in home.command
-    asks_nobody(made.report())
+    requests_nothing(made.report())
 
 
 def test_frontier_is_shown_on_the_private_page_alone(release: ck.Release) -> None:
@@ -240,7 +240,7 @@ def test_frontier_is_shown_on_the_private_page_alone(release: ck.Release) -> Non
     )
     found = Frontier(closeknit="0.1.0", rows=200, seed=7, guarantees=("t",), measures=(t,), points=points)
     page = release.report(private=True, frontier=found)
-    asks_nobody(page)
+    requests_nothing(page)
     assert "Loss of other settings" in page and "<b>mondrian" not in page and "0.3000" in Page(page).said
     assert "was not computed" in release.report(private=True) and "was not computed" not in page
 

@@ -16,7 +16,7 @@ from closeknit.attacks.on_release import ON_RELEASE
 from closeknit.core.columns import Columns
 from closeknit.io.files import write_csv
 from closeknit.report import PrivateReport, PublicReport
-from report_pages import SEED, Page, asks_nobody, hospital
+from report_pages import SEED, Page, hospital, requests_nothing
 
 HOSTILE = '"><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)>'
 CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
@@ -41,7 +41,7 @@ def test_hostile_cells_are_shown_as_text(cell: str) -> None:
     )
     made = ck.anonymize(table, schema, [ck.KAnonymity(4), ck.LDiversity("ill" + cell, 2)], ck.Mondrian(), seed=SEED)
     for page in (made.report(), made.report(private=True)):
-        asks_nobody(page)
+        requests_nothing(page)
         assert "alert(1)</script" not in page
         said = Page(page).said
         assert " ".join(cell[:20].split()) in said
@@ -56,7 +56,7 @@ def command(*words: object) -> Any:
     return CliRunner().invoke(app, ["report", *map(str, words)])
 
 
-def test_the_command_makes_both_pages_anew(tmp_path: Path) -> None:
+def test_the_command_renders_both_pages_again(tmp_path: Path) -> None:
     from closeknit.io.files import write_csv
 
     write_csv(ck.datasets.hospital(120), tmp_path / "t.csv")
@@ -84,7 +84,7 @@ def test_the_command_makes_both_pages_anew(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere" / "report.html").read_bytes() == then[out / "report.html"]
 
 
-def test_attacks_that_run_the_method_again_are_shown_at_home(tmp_path: Path) -> None:
+def test_attacks_that_run_the_method_again_are_in_the_private_report(tmp_path: Path) -> None:
     """The page that `save` makes has no time for them."""
     write_csv(ck.datasets.hospital(60), tmp_path / "t.csv")
     models = [ck.KAnonymity(4)]
@@ -127,9 +127,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("which", ["public", "private"])
-def test_pages_ask_nobody(pages: dict[str, Path], which: str) -> None:
+def test_pages_request_nothing(pages: dict[str, Path], which: str) -> None:
     page = pages[which].read_text("utf-8")
-    asks_nobody(page)
+    requests_nothing(page)
     read = Page(page)
     drawn = [attributes for tag, attributes in read.tags if tag == "svg"]
     assert 4 <= len(drawn) <= 8 and all(chart["role"] == "img" and chart["aria-label"] for chart in drawn)
@@ -182,6 +182,6 @@ def test_a_browser_opens_the_pages_of_adult(data_folder: Path, tmp_path: Path) -
     made = ck.anonymize(complete, schema, [ck.KAnonymity(6), ck.TCloseness("occupation", 0.2)], ck.Sabre(), seed=SEED)
     made.save(tmp_path / "out")
     for page in (tmp_path / "out" / "report.html", tmp_path / "out.private" / "report.html"):
-        asks_nobody(page.read_text("utf-8"))
+        requests_nothing(page.read_text("utf-8"))
         said, requested, shown = opened(page, tmp_path)
         assert said == [] and requested == [] and "45,222" in shown

@@ -18,7 +18,7 @@ from closeknit.attacks.row_join import row_join
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from conftest import examples
-from test_attacks_at_home import covered
+from test_attacks_with_original import covered
 
 SEED = 2**64
 TREE = ck.Hierarchy.from_nested({"A": ["a1", "a2"], "B": ["b1", "b2"]})
@@ -78,7 +78,7 @@ def test_persons_left_equal_a_naive_join(shared: list[Raw], one: list[Raw], othe
         left += [len(both)] if len(both) != 1 or own else []
     found, some = row_join(early, late, people, SCHEMA), [count for count in left if count > 0]
     assert found.details["joined"] == len(left) + wrong and found.details["wrong"] == wrong
-    assert found.details["nobody_left"] == left.count(0)
+    assert found.details["no_one_left"] == left.count(0)
     k = min(Counter(rows_of(early.columns, tuple(SCHEMA.quasi))).values())
     assert (found.details["k"], found.details["below_k"]) == (k, sum(count < k for count in some))
     assert found.details["one_person"] == found.details["right"] == some.count(1)

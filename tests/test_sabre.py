@@ -298,12 +298,12 @@ class Harmful:
         return class_of
 
 
-def told(kind: Any, secret: list[Any], model: Model) -> Case:
+def ranked_case(kind: Any, secret: list[Any], model: Model) -> Case:
     """A table whose one quasi column is the secret's place in the order of its leaves."""
     order, _ = kind.bind(np.array(secret, dtype=object) if isinstance(secret[0], str) else np.array(secret))
     place = {text: i for i, text in enumerate(order.texts)}
     columns = Columns.of({"place": [place[str(value)] for value in secret], "secret": secret})
-    return Case("told", columns, ck.Schema(quasi={"place": ck.numeric()}, sensitive={"secret": kind}), (model,))
+    return Case("ranked", columns, ck.Schema(quasi={"place": ck.numeric()}, sensitive={"secret": kind}), (model,))
 
 
 @pytest.mark.parametrize("falling", [False, True])
@@ -323,7 +323,7 @@ def test_harmful_fills_cannot_break_a_plan(seed: int, bound: str, falling: bool,
             (ck.Hierarchy.from_nested(DISEASES), diseases, "hierarchical"),
             (ck.flat(), diseases, "equal"),
         ):
-            case = told(kind, secret, ck.TCloseness("secret", t, distance))
+            case = ranked_case(kind, secret, ck.TCloseness("secret", t, distance))
             release = run_case(ck.Sabre(bound=bound, **LITERAL), case)
             assert release.certificate.ok
             cuts += len(class_sizes(release)) - 1
@@ -338,7 +338,7 @@ def test_harmful_fills_break_a_plan_that_was_made_for_more(monkeypatch: pytest.M
     monkeypatch.setattr(
         sabre, "sabre_plan", lambda secret, domain, distance, t, *given: plan(secret, domain, distance, 3 * t, *given)
     )
-    case = told(ck.numeric(), [i % 10 for i in range(200)], ck.TCloseness("secret", 0.1))
+    case = ranked_case(ck.numeric(), [i % 10 for i in range(200)], ck.TCloseness("secret", 0.1))
     assert run_case(ck.Sabre(**LITERAL), case).certificate.ok
     unrepaired(monkeypatch)
     with pytest.raises(AssertionError, match="a plan was broken"):

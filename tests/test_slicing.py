@@ -74,17 +74,17 @@ def quiet(*args: object, **more: object) -> ck.Release:
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.integers(8, 120), st.integers(0, 10**6), st.sampled_from(CUTS), st.integers(0, 2), st.sampled_from([1.5, 2, "7/3"]))
-def test_every_bucket_is_diverse_beside_what_is_known(rows: int, seed: int, cuts: str, beside: int, least: object) -> None:
+def test_every_bucket_is_diverse_given_what_is_known(rows: int, seed: int, cuts: str, attached: int, least: object) -> None:
     columns, schema = generated(rows, seed)
     bucket = {"bucket": 7} if cuts in ("random", "spread") else {}
     try:
-        release = quiet(columns, schema, [], ck.Slicing(l=least, cuts=cuts, beside=beside, **bucket))  # type: ignore[arg-type]
+        release = quiet(columns, schema, [], ck.Slicing(l=least, cuts=cuts, attached=attached, **bucket))  # type: ignore[arg-type]
     except ck.Unsatisfiable:
         most = max(Counter(columns["disease"].cells()).values())
         assert most * Fraction(str(least)) > rows, "the whole table as one bucket would have kept it"
         return
     except ck.BadInput as bad:
-        assert "beside" in str(bad)  # too few columns have few enough values
+        assert "attached" in str(bad)  # too few columns have few enough values
         return
     groups = release.certificate.form["sliced"]["columns"]
     assert worst_share(release.columns, groups, "disease", {"disease"}) <= 1 / Fraction(str(least))
@@ -130,7 +130,7 @@ def test_four_rows_of_one_disease_are_refused() -> None:
             quiet(columns, schema, [], ck.Slicing(l=2, diverse=diverse))
 
 
-def test_a_unique_value_beside_the_secret_is_refused_or_generalized() -> None:
+def test_a_unique_value_next_to_the_secret_is_refused_or_generalized() -> None:
     golden = GOLDEN["slicing_counterexample_unique_qi_with_s"]
     columns = table_of(golden["records"], ["A", "Z", "S"])
     schema = ck.Schema(quasi={"A": ck.flat(), "Z": ck.numeric()}, sensitive={"S": ck.flat()})
@@ -177,10 +177,10 @@ def test_a_column_may_be_known_and_secret_and_each_is_the_secret_in_turn() -> No
     assert [guarantee.column for guarantee in release.certificate.guarantees] == ["job", "disease"]
     for secret in ("job", "disease"):
         assert worst_share(release.columns, groups, secret, {"disease"}) <= Fraction(1, 2)
-    beside = [["age"], ["sex", "zip"], ["job", "disease"]]  # job is known to whoever looks for the disease
-    release = quiet(columns, schema, [], ck.Slicing(columns=beside, l=1.5))
-    assert worst_share(release.columns, beside, "disease", {"disease"}) <= Fraction(2, 3)
-    assert worst_share(release.columns, beside, "job", {"disease"}) <= Fraction(2, 3)
+    partition = [["age"], ["sex", "zip"], ["job", "disease"]]  # job is known to whoever looks for the disease
+    release = quiet(columns, schema, [], ck.Slicing(columns=partition, l=1.5))
+    assert worst_share(release.columns, partition, "disease", {"disease"}) <= Fraction(2, 3)
+    assert worst_share(release.columns, partition, "job", {"disease"}) <= Fraction(2, 3)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_plain_columns_stand_in_a_group_or_nowhere() -> None:
     assert worst_share(release.columns, groups, "disease", {"disease"}) <= Fraction(1, 2)  # sex counts as known
 
 
-def test_other_guarantees_hold_in_every_bucket_and_beside_what_is_known() -> None:
+def test_other_guarantees_hold_in_every_bucket_given_what_is_known() -> None:
     columns, schema = generated(400, 9)
     models = [ck.TCloseness("disease", 0.3), ck.BetaLikeness("disease", 3), ck.LDiversity("disease", 3)]
     release = quiet(columns, schema, models, ck.Slicing(columns=[["age", "zip"], ["job"], ["sex", "disease"]]))

@@ -164,7 +164,7 @@ def assert_kept(left: Sequence[Row], rows: Sequence[Row]) -> None:
         assert oracle_holds("k_anonymity", secrets, [], k=4) and oracle_holds("l_diversity", secrets, [], l=2)
 
 
-def test_a_micro_batch_that_is_done_again_tells_the_same(spark: Any, tmp_path: Path) -> None:
+def test_a_repeated_micro_batch_publishes_the_same(spark: Any, tmp_path: Path) -> None:
     batches = defaultdict[int, list[list[Row]]](list)
     come(tmp_path / "in", some_rows(100))
     schema = SCHEMA.model_copy(update={"sensitive": {"ill": ck.flat(), "cost": ck.numeric()}})
@@ -247,7 +247,7 @@ def batch_of(entry: Path) -> int:
     return int(entry.name.strip(".").split(".")[0])
 
 
-def test_rows_that_tell_the_time(spark: Any, tmp_path: Path) -> None:
+def test_rows_that_set_the_time(spark: Any, tmp_path: Path) -> None:
     """Two wards: one falls silent, and the rows of the other let its time go on."""
     east, west = some_rows(40), [{**row, "ward": "west", "seen": row["seen"] + 100} for row in some_rows(40, first=40)]
     come(tmp_path / "in", east)

@@ -158,7 +158,7 @@ def test_a_recipe_repeats_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("column", [3, (), ("a", "a"), ["a", 3], {"a": 1}])
-def test_columns_that_nobody_can_stack(column: Any) -> None:
+def test_columns_that_cannot_be_stacked(column: Any) -> None:
     with pytest.raises(ck.BadInput, match="column"):
         ck.StackAndDeal(column=column)
 

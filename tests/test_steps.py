@@ -82,7 +82,7 @@ def test_a_class_of_one_decimal_is_a_cell_of_the_grid_and_missing_stays_missing(
     }
 
 
-def test_stars_do_not_tell_whether_decimals_inside_a_cell_are_equal() -> None:
+def test_stars_do_not_disclose_whether_decimals_inside_a_cell_are_equal() -> None:
     for first in (0.21, 0.22):
         release = released([first, 0.22, 0.35, 0.51], ck.numeric(0, 1, step=0.1), form=ck.generalized(cells="stars"))
         assert cells(release) == {"[0.2, 0.3]", "*"}

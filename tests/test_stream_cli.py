@@ -286,7 +286,7 @@ def test_a_pipe_that_replays_from_the_start(folder: Path) -> None:
     assert Path("out/rows.ndjson").read_bytes() == Path("out/whole.ndjson").read_bytes()
 
 
-def test_the_certificate_tells_what_has_left(folder: Path) -> None:
+def test_the_certificate_describes_what_is_published(folder: Path) -> None:
     run, end = fed(folder, ROWS[:100], 100, "--checkpoint", folder / "home" / "ck", "--certificate", folder / "out" / "c.json")
     run.send(signal.SIGTERM)
     assert run.wait() == 0, run.said

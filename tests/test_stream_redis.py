@@ -133,7 +133,7 @@ def test_a_signal_saves_and_stops_and_the_rest_follows(
     assert run.wait() == 0 and "had ended before" in run.said
 
 
-def test_time_goes_on_while_nothing_comes(server: Server, key: str, tmp_path: Path) -> None:
+def test_time_advances_while_nothing_arrives(server: Server, key: str, tmp_path: Path) -> None:
     for line in as_ndjson(ROWS[:9]).splitlines():
         server.client.xadd(f"{key}-in", {"row": line})
     run = started(server, tmp_path, key, input=f"{key}-in", recipe={"castle": {"k": 4, "delta": "0.2s"}})
@@ -280,7 +280,7 @@ def test_a_batch_that_comes_again_is_not_written_twice(server: Server, key: str)
     assert server.client.xlen(key) == 1, "what readers have removed is not written again"
 
 
-def test_entries_of_somebody_else_are_no_repeats(server: Server, key: str) -> None:
+def test_entries_of_another_source_are_no_repeats(server: Server, key: str) -> None:
     writer = sink(server.url(key))
     writer.write(1, BATCH)
     for other in (BATCH.take([1, 0]), BATCH.take([0])):  # type: ignore[arg-type]
@@ -337,7 +337,7 @@ def test_a_wrong_address_is_refused(url: str, says: str, tmp_path: Path) -> None
     refused(tmp_path, ["-i", url, "--checkpoint", tmp_path / "ck"], says)
 
 
-def test_nobody_answers(tmp_path: Path) -> None:
+def test_no_server_answers(tmp_path: Path) -> None:
     url = f"redis://ann:secret@127.0.0.1:{free_port()}/0/people"
     refused(tmp_path, ["-i", f"{url}?group=g&consumer=c", "--checkpoint", tmp_path / "ck"], "no Redis answers there")
     (tmp_path / "in.ndjson").write_bytes(as_ndjson(ROWS[:9]))

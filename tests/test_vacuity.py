@@ -236,7 +236,7 @@ def test_a_comparison_gives_the_reason_in_every_row_unless_it_is_allowed() -> No
     assert ck.compare(data, schema, models(0.5), ["mondrian"], seed=SEED, allow_vacuous=True).ok
 
 
-def test_a_stream_notes_a_diversity_of_one_and_goes_on() -> None:
+def test_a_stream_notes_a_diversity_of_one_and_continues() -> None:
     schema = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"icd": ck.flat()})
     data, _ = equal_halves()
     for l, vacuous in ((1, True), (2, False)):

@@ -52,7 +52,7 @@ def test_every_route_needs_a_token(client: TestClient, given: dict[str, str]) ->
             assert answer.headers["www-authenticate"] == "Bearer" and answer.headers["cache-control"] == "no-store"
 
 
-def test_routes_that_are_open_are_few_and_tell_nothing(client: TestClient) -> None:
+def test_routes_that_are_open_are_few_and_disclose_nothing(client: TestClient) -> None:
     client.headers.pop("authorization")
     assert {path for _, path in routes()} >= set(OPEN) and len(OPEN) == 2
     assert client.get("/static/style.css").status_code == 200

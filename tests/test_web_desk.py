@@ -248,7 +248,7 @@ def test_an_identifier_that_repeats_is_a_fault_until_it_is_declared() -> None:
     assert roles.column_faults(cells, person) == {} and "rows_are_persons" not in person["schema"]
 
 
-def test_a_request_without_meaning_is_told_before_it_runs() -> None:
+def test_a_request_without_meaning_is_reported_before_it_runs() -> None:
     assert roles.draft_faults(DRAFT) == []
     sliced = {**DRAFT, "method": "slicing"}
     assert "k_anonymity has no meaning in the form 'sliced'" in roles.draft_faults(sliced)[0]

@@ -227,7 +227,7 @@ def test_one_server_a_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_status_is_told_while_half_a_million_rows_run(tmp_path: Path) -> None:
+def test_status_is_reported_while_half_a_million_rows_run(tmp_path: Path) -> None:
     """Whoever asks is answered while the job is on its way, again and again, and sees it go on."""
     server, seen = Server(tmp_path, "--at-once", "1"), list[tuple[str, float]]()
     with server.client() as client:

@@ -183,7 +183,7 @@ def test_numbers_without_nodes_cannot_be_edited() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "a;*\na;*", "a;B;*\nb;B;C", "a;;*", 'a;"'])
-def test_an_imported_tree_is_checked_and_its_place_is_not_told(text: str) -> None:
+def test_an_imported_tree_is_checked_and_its_place_is_not_shown(text: str) -> None:
     with pytest.raises(BadInput) as caught:
         tree_edits.import_csv(text, from_data=False)
     assert str(caught.value).startswith("the hierarchy") and "tmp" not in str(caught.value)

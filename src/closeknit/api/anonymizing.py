@@ -105,7 +105,7 @@ def anonymize(
     models = check_guarantees(require_schema(schema), models_from(models), method, requested)
     seed = _seed(seed)
     if wants_spark(data, engine, master):
-        options = {"suppress": suppress, "allow_vacuous": allow_vacuous, "master": master, "csv": csv, "tell": progress}
+        options = {"suppress": suppress, "allow_vacuous": allow_vacuous, "master": master, "csv": csv, "progress": progress}
         return _on_spark(data, schema, models, method, requested, seed, escape_formulas, options)
     progress("reading", 0.0)
     columns, found = read_table(data, csv, schema)

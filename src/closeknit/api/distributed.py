@@ -62,7 +62,7 @@ def anonymize_on_spark(
     form: Form,
     seed: int,
     *,
-    tell: Progress,
+    progress: Progress,
     suppress: float,
     allow_vacuous: bool,
     master: str | None,
@@ -78,13 +78,13 @@ def anonymize_on_spark(
     share = number("suppress", suppress, least=0, most=1)
     refuse_unscaled(method, schema, form, share > 0)
     check_roles(schema, models, method)
-    tell("reading", 0.0)
+    progress("reading", 0.0)
     frame = read_frame(session(master), data, csv)
     schema.list_needed(frame.columns)
     with translate_errors(data if isinstance(data, str | PathLike) else None):
         for name in schema.unique:
             refuse_repeated(name, *count_repeats(frame, name, schema.missing))
-        tell("encoding", 0.1)
+        progress("encoding", 0.1)
         coding, coded = encode_on_spark(frame, schema, models, keep=share > 0)
         counts = [coding.counts[name] for name in schema.quasi]
         coding = replace(coding, head=with_steps(coding.head, lambda j: counts[j], form.snap))
@@ -95,12 +95,12 @@ def anonymize_on_spark(
         check_whole(whole, schema, judges, schema.person_rows == "count-once", room > 0)
         vacuous = vacuity_notes(models, lambda _: whole, allow_vacuous)
         _check_plain(coding, coded)
-        tell("working", 0.2)
+        progress("working", 0.2)
         if room:
             written = _suppress_rows(frame, coding, coded, method, required, room, seed)
         else:
             written = write_on_spark(coding, coded, method, required, form, seed)
-        tell("writing", 0.8)
+        progress("writing", 0.8)
         if written.coding is not coding:  # rows were suppressed, so the reference is another one
             coding, whole = written.coding, whole_class(written.coding)
             vacuous = vacuity_notes(models, lambda _: whole, allow_vacuous)
@@ -111,7 +111,7 @@ def anonymize_on_spark(
         notes = [*list_notes(coding.head.schema, models, shape, 0), *step_notes(coding.head), *vacuous]
         notes += [*look_alike_notes(references_in(coding.head, models)), *_note_formulas(written, schema)]
         certificate = measured.certify(public, model_form(shape), notes, written.content_hash())
-    tell("done", 1.0)
+    progress("done", 1.0)
     private = (*written.notes, *describe_attested(measured))
     recipe = recipe_forms(schema, list(models), method, shape, suppress, seed, described, private, allow_vacuous=allow_vacuous)
     return SparkRelease(written.frame, written.split_files, certificate, recipe)

@@ -121,17 +121,17 @@ def coverings(reading: Reading, people: Columns, schema: Schema | None = None) -
     (('age', 'sex', 'zip', 'job', 'admission'), True)
     """
     raw = raw_schema(reading, schema)
-    known = known_quasi(raw, reading.columns, people)
+    known = list_known_quasi(raw, reading.columns, people)
     together = reading.column_groups or (tuple(known),)
     groups_of = [[name for name in group if name in known] for group in together]
     return [Covering.of(reading.columns, people, raw, names) for names in groups_of if names]
 
 
-def known_quasi(raw: Schema, *tables: Container[str], attacked: str | None = None) -> list[str]:
+def list_known_quasi(raw: Schema, *tables: Container[str], attacked: str | None = None) -> list[str]:
     """Return the quasi-identifiers that all tables have, except one that is under attack; there must be at least one.
 
     >>> from closeknit.core.kinds import flat
-    >>> known_quasi(Schema(quasi={"age": flat(), "sex": flat()}), ["age", "sex"], ["sex"])
+    >>> list_known_quasi(Schema(quasi={"age": flat(), "sex": flat()}), ["age", "sex"], ["sex"])
     ['sex']
     """
     known = [name for name in raw.quasi if name != attacked and all(name in table for table in tables)]

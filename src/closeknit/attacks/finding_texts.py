@@ -89,10 +89,10 @@ def not_shown(column: Secret) -> str:
     return f"The release shows no value of `{render_secret(column)}`, so there is nothing to learn."
 
 
-def disclosed(count: int, total: int, one: str = "row", many: str | None = None) -> str:
+def format_disclosed(count: int, total: int, one: str = "row", many: str | None = None) -> str:
     """Return for how many rows or people a value is certain.
 
-    >>> disclosed(3, 4), disclosed(0, 4)
+    >>> format_disclosed(3, 4), format_disclosed(0, 4)
     ('the value is fully disclosed for 3 rows (75 %)', "no one's value is fully disclosed")
     """
     if count == 0:

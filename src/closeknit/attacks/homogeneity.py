@@ -15,7 +15,7 @@ import numpy as np
 
 from closeknit.attacks.beliefs import Beliefs
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.finding_texts import IN_TABLE, certainty, disclosed, not_shown, percent, place, unit, value_name
+from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_disclosed, not_shown, percent, place, unit, value_name
 from closeknit.core.reading import Reading
 
 
@@ -49,7 +49,7 @@ def homogeneity(reading: Reading, column: str) -> Finding:
         risk=peak,
         sentence=f"An adversary who finds a person's class learns `{column}` {certainty(peak)} in the worst case, "
         f"with probability {percent(mean)} on average; "
-        f"{disclosed(plain, total, *unit(seen.classes.by_person, column))}.",
+        f"{format_disclosed(plain, total, *unit(seen.classes.by_person, column))}.",
         details={
             "mean": mean,
             "plain": plain,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from closeknit.attacks.beliefs import NotApplicable, refuse_unknown
 from closeknit.attacks.finding import Finding
-from closeknit.attacks.finding_texts import IN_TABLE, certainty, disclosed, not_shown, percent
+from closeknit.attacks.finding_texts import IN_TABLE, certainty, format_disclosed, not_shown, percent
 from closeknit.core.classes import Classes
 from closeknit.core.combined_secrets import join_secrets, render_secret, secret_of
 from closeknit.core.reading import Reading, list_known_columns, secret_codes, without_markers
@@ -72,7 +72,7 @@ def joint_secrets(reading: Reading, columns: Sequence[str] | None = None) -> Fin
         number=chance,
         risk=chance,
         sentence=f"An adversary who finds a person's class and knows `{known}` learns `{wanted}` {certainty(chance)} in the "
-        f"worst case, with probability {percent(mean)} on average; {disclosed(plain, rows)}.",
+        f"worst case, with probability {percent(mean)} on average; {format_disclosed(plain, rows)}.",
         details={
             "known": known,
             "wanted": wanted,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closeknit.attacks.covering import Covering, known_quasi, people_of, raw_schema
+from closeknit.attacks.covering import Covering, list_known_quasi, people_of, raw_schema
 from closeknit.attacks.finding import Finding
 from closeknit.attacks.membership import Membership, group_codes, membership
 from closeknit.core.columns import Column, Columns, concat_columns
@@ -56,7 +56,7 @@ def matching_buckets(
         raise BadInput("all cells of a row belong together in this release, so there are no buckets to match", right=right)
     tables = [people_of(each, reading, schema) for each in (original, population) if each is not None]
     raw = raw_schema(reading, schema)
-    known = known_quasi(raw, reading.columns, *tables)
+    known = list_known_quasi(raw, reading.columns, *tables)
     together = [group for names in reading.column_groups if (group := [name for name in names if name in known])]
     recoded = concat_columns([recode_people(reading, each, raw, known) for each in tables])
     values, codes = group_codes(reading, recoded, together)

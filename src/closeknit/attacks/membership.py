@@ -237,7 +237,7 @@ def group_codes(
 ) -> tuple[Int32, Int32 | None]:
     """Encode the cells of each column group, with the same codes for written rows and outsiders.
 
-    `column_groups` may leave out columns that are unknown for the outsiders.
+    `column_groups` can omit columns that are unknown for the outsiders.
 
     >>> import closeknit as ck
     >>> schema = ck.Schema(quasi={"age": ck.flat()}, sensitive={"wage": ck.flat()})

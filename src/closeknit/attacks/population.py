@@ -66,7 +66,7 @@ def population_linkage(published: Published, population: Any, schema: Schema | N
             "mean": right / rows if rows else None,
             "rows_put_down_right": right,
             "rows_of_one_person": alone,
-            "rows_that_cover_nobody": int(covering.rows[~found].sum()),
+            "rows_that_cover_no_one": int(covering.rows[~found].sum()),
             "fewest_people": fewest,
         },
     )

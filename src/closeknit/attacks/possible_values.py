@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from closeknit.attacks.beliefs import NotApplicable
-from closeknit.attacks.covering import Covering, known_quasi, raw_schema
+from closeknit.attacks.covering import Covering, list_known_quasi, raw_schema
 from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.reading import Reading, secret_codes, without_markers
@@ -96,7 +96,7 @@ def value_sets(reading: Reading, people: Columns, schema: Schema | None, secret:
     [[1, 1], [1, 1], [1, 0], [1, 0]]
     """
     raw = raw_schema(reading, schema)
-    known = known_quasi(raw, reading.columns, people, attacked=secret)
+    known = list_known_quasi(raw, reading.columns, people, attacked=secret)
     together = reading.column_groups or (tuple(dict.fromkeys([*known, secret])),)
     bucket_of = reading.class_of if reading.column_groups else np.zeros(reading.columns.rows, dtype=np.int32)
     view = _View(reading, secret, bucket_of, values)

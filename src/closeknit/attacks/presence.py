@@ -83,7 +83,7 @@ def _build_finding(covering: Covering, rows: int) -> Finding:
             "delta_max": highest,
             "certain": sure,
             "covered_by_nothing": nothing,
-            "rows_that_cover_nobody": int(covering.rows[inside == 0].sum()),
+            "rows_that_cover_no_one": int(covering.rows[inside == 0].sum()),
         },
     )
 

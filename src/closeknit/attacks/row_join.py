@@ -229,6 +229,6 @@ def _build_finding(left: _Remaining, reading: Reading, names: Sequence[str]) -> 
             f"one_{unit[0]}": one,
             "right": None if left.right is None else one,
             "wrong": int(wrong.sum()),
-            "nobody_left": int((left.counts == 0).sum()),
+            "no_one_left": int((left.counts == 0).sum()),
         },
     )

@@ -32,12 +32,12 @@ METHODS: dict[str, list[Params]] = {
     "anatomy": [{"l": 1.5}, {"l": 2}, {"l": "1.3", "rows": "random"}],
     "slicing": [
         {"l": 1.5},
-        {"columns": 2, "cuts": "relaxed", "beside": 1},
+        {"columns": 2, "cuts": "relaxed", "attached": 1},
         {"cuts": "random", "bucket": 5, "rare": 2},
         {"cuts": "spread", "bucket": 8, "bins": "kmeans"},
         {"cuts": "near", "l": 1.5},
         {"l": 1.5, "diverse": "size", "cuts": "relaxed"},
-        {"l": 1.25, "diverse": "paper", "columns": 2, "beside": 1},
+        {"l": 1.25, "diverse": "paper", "columns": 2, "attached": 1},
     ],
     "mondrian": [
         {},
@@ -141,7 +141,7 @@ REFUSED: dict[str, list[Params]] = {
         {"bucket": 5},
         {"bucket": 1, "cuts": "random"},
         {"min_bucket": 1},
-        {"beside": -1},
+        {"attached": -1},
         {"rare": 0},
         {"generalize": "no"},
         {"bins": "none"},

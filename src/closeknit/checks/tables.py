@@ -58,7 +58,7 @@ def fit_to_method(method: Any, case: Case) -> Case | None:
         return None
     if hasattr(method, "min_bucket") and case.columns.rows < max(2, method.min_bucket or 0):
         return None
-    if getattr(method, "beside", 0) > len(_list_linkable(case)):
+    if getattr(method, "attached", 0) > len(_list_linkable(case)):
         return None
     fit = fit_to_form(method.usual_form, case, own_groups=True)
     if fit is None:

@@ -170,7 +170,7 @@ def _nest_values(kind: Kind, values: Iterable[object]) -> Dicts:
     try:
         tree = kind.bind(np.array(texts, dtype=object))[0].tree
     except BadValue as bad:
-        raise bad.located() from None
+        raise bad.locate() from None
     assert tree is not None
     nested = tree.to_nested()
     return nested[STAR] if set(nested) == {STAR} else nested  # type: ignore[return-value]

@@ -51,7 +51,7 @@ def _clip(text: str) -> str:
 
 
 class BadValue(Exception):
-    """One of several distinct values or cells does not fit; `located` adds column and row.
+    """One of several distinct values or cells does not fit; `locate` adds column and row.
 
     Args:
         index: place of the value.
@@ -63,10 +63,10 @@ class BadValue(Exception):
         self.index, self.what, self.right = index, what, right
         super().__init__(what)
 
-    def located(self, column: str | None = None, row: int | None = None) -> BadInput:
+    def locate(self, column: str | None = None, row: int | None = None) -> BadInput:
         """The error for the user.
 
-        >>> print(BadValue(0, "'x' is not a number", "correct it").located("age", 7))
+        >>> print(BadValue(0, "'x' is not a number", "correct it").locate("age", 7))
         column 'age', row 7: 'x' is not a number; correct it
         """
         return BadInput(self.what, column=column, row=row, right=self.right)

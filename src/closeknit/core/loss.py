@@ -49,7 +49,7 @@ def cell_losses(columns: Columns, schema: Schema) -> dict[str, Losses]:
         try:
             losses[name] = kind.losses(list_texts(column, schema.missing))
         except BadValue as bad:
-            raise bad.located(name, column.first_row(bad.index)) from None
+            raise bad.locate(name, column.first_row(bad.index)) from None
     return losses
 
 

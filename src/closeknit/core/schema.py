@@ -272,7 +272,7 @@ class Schema(Summarized, BaseModel):
         try:
             domain, leaves = kind.bind(values)
         except BadValue as bad:
-            raise bad.located(name, column.first_row(int(used[bad.index]))) from None
+            raise bad.locate(name, column.first_row(int(used[bad.index]))) from None
         if domain.tree is None and (large := _too_large(values)).any():
             i = int(np.argmax(large))
             what, row = f"{values[i]} is too large to be exact as a number", column.first_row(int(used[i]))

@@ -61,7 +61,7 @@ class Axis:
         try:
             lo, hi = cell_ranges(self.domain, list_texts(column, self.missing))
         except BadValue as bad:
-            raise bad.located(self.name, column.first_row(bad.index)) from None
+            raise bad.locate(self.name, column.first_row(bad.index)) from None
         return lo, hi + self.leaves
 
     def leaf_column(self, column: Column, schema: Schema) -> Column:

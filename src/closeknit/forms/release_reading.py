@@ -1,4 +1,4 @@
-"""A release as a stranger reads it: its cells, by the form that its certificate names."""
+"""A release as a recipient reads it: its cells, by the form that its certificate names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Published(Protocol):
 
 
 def reading_of(published: Published | Reading) -> Reading:
-    """A release as a stranger reads it, by the form that its certificate names.
+    """Read a release as a recipient does, by the form that its certificate names.
 
     >>> import closeknit as ck
     >>> table, schema = ck.datasets.hospital(60), ck.datasets.hospital_schema()

@@ -35,7 +35,7 @@ def write_whole(path: str | PathLike[str], content: bytes | Iterable[bytes], mod
     (b'whole', 1)
     """
     place = Path(path)
-    hidden = _hidden_path(place, "tmp")
+    hidden = _dot_path(place, "tmp")
     try:
         with os.fdopen(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.writelines((content,) if isinstance(content, bytes) else content)
@@ -111,7 +111,7 @@ def _save(writers: dict[Path, tuple[Writer, tuple[int, int]]], refuse: Callable[
     """Fill each folder under a hidden name, then rename all in the given order."""
     refuse()
     *_, last = writers
-    places = {_hidden_path(place, "tmp"): place for place in writers}
+    places = {_dot_path(place, "tmp"): place for place in writers}
     try:
         for new, place in places.items():
             write, modes = writers[place]
@@ -189,7 +189,7 @@ def _put_in_place(places: dict[Path, Path]) -> None:
     try:
         for place in reversed(places.values()):
             if os.path.lexists(place):
-                aside[place] = _hidden_path(place, "old")
+                aside[place] = _dot_path(place, "old")
                 os.rename(place, aside[place])
                 _sync(place.parent)
         for new, place in places.items():
@@ -216,7 +216,7 @@ def _with_final_place(error: BadInput, places: dict[Path, Path]) -> BadInput:
     return error
 
 
-def _hidden_path(place: Path, kind: str) -> Path:
+def _dot_path(place: Path, kind: str) -> Path:
     return place.parent / f".{place.name}.{kind}-{secrets.token_hex(8)}"
 
 

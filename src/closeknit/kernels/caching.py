@@ -1,14 +1,14 @@
-"""Where the machine code of compiled kernels is kept: decided once per process, in the first of these folders that can be
-written to. A process that has none compiles in memory.
+"""The cache of compiled kernels: chosen once per process, the first of these folders that is writable. Without any, a process
+compiles in memory.
 
 1. `NUMBA_CACHE_DIR`, if it is set.
 2. `__pycache__` next to the kernels.
 3. The user's cache folder (`$XDG_CACHE_HOME/closeknit` or `~/.cache/closeknit` on Linux): a read-only installation.
-4. `closeknit-USER` in the folder for temporary files: no home either. Only if it belongs to the user and nobody else may
-   write there, since code that is loaded from it is run.
+4. `closeknit-USER` in the folder for temporary files, for users without a home folder. Only if it belongs to the user and no
+   one else can write there, because code loaded from it is executed.
 
-Numba compares the source of a kernel's own file with that of the cached code. Here the files of the kernels it calls are
-compared too: otherwise an upgrade that changes only these would go on with the old code.
+Numba compares the source file of a kernel with that of the cached code. Here the files of the kernels it calls are compared
+too: otherwise an upgrade that changes only these would keep the old code.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ KERNELS = re.compile(r"^from closeknit\.kernels\.([\w.]+) import", re.MULTILINE)
 
 @cache
 def cache_folder() -> Path | None:
-    """The folder of this process, None where no folder can be written to."""
+    """Return the cache folder of this process, None if no folder is writable."""
     return next((folder for folder in _candidates() if _is_writable(folder)), None)
 
 
 def _candidates() -> Iterator[Path]:
-    """All folders in question; those that other installations share have a part for this one."""
+    """Yield all candidate folders; in shared ones each installation has its own subfolder."""
     own = hashlib.sha256(os.fsencode(HERE)).hexdigest()[:16]
     if chosen := config.CACHE_DIR:  # type: ignore[attr-defined]
         yield Path(chosen) / f"closeknit-{own}"
@@ -54,7 +54,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether it is a folder of this user in which nobody else may write.
+    """Whether it is a folder of this user to which no one else can write.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     own = _is_private(Path(folder))
@@ -79,7 +79,7 @@ def _is_writable(folder: Path) -> bool:
 
 @cache
 def _stamp(module: Path) -> bytes:
-    """Of a kernel's file and of all those it takes kernels from.
+    """Hash a kernel's file together with all files from which it imports kernels.
 
     >>> _stamp(HERE / "geometry" / "boxes.py") == _stamp(HERE / "geometry" / "ranges.py")
     False
@@ -95,7 +95,7 @@ def _stamp(module: Path) -> bytes:
 
 
 class _Locator:
-    """What numba asks for the place and the state of a kernel's cached code."""
+    """Numba's interface to the location and the version of a kernel's cached code."""
 
     def __init__(self, py_func: Any, py_file: str) -> None:
         self._line, self._file = py_func.__code__.co_firstlineno, Path(py_file)
@@ -127,6 +127,6 @@ class KernelCache(FunctionCache):
     _impl_class = _Impl
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep compiled code; a full disk is no reason to fail."""
+        """Save compiled code; a full disk is not an error."""
         with contextlib.suppress(OSError):
             super().save_overload(sig, data)

@@ -1,21 +1,21 @@
-"""How every kernel is compiled: the one place for options, and where compiling is counted.
+"""Compiler options of all kernels, and progress reports while kernels are compiled.
 
-A kernel is compiled when it is first called, and its machine code is kept on disk (`caching`). Numba would compile each
-function that a kernel calls as if Python called it, too: with two wrappers, optimised on its own, as machine code, in a
-cache file; and then once more inside every caller. Here a function is compiled like that only when Python calls it. Inside
-another kernel it is a *part*: its code is handed on as it is, and optimised once, where it ends up. So are functions of
-numba's library, such as `np.empty`. `target` is what numba's compiler is spared besides.
+A kernel is compiled at its first call, and its machine code is cached on disk (`caching`). By default, numba also compiles each
+function that a kernel calls as if Python called it: with two wrappers, optimised separately, as machine code, in a cache file;
+and then once more inside every caller. Here a function is compiled like that only when Python calls it. Inside another kernel
+it is a *part*: its code is linked unoptimised and optimised once, inside the caller. The same holds for functions of numba's
+library, such as `np.empty`. `target` saves numba's compiler further work.
 
-What is compiled costs time at the first call, so kernels also avoid the dear functions of the library: sorting, searching, and
-slices assigned to slices (numba compiles the text of their error message, too) are loops here. Compiled code is not shipped
-in the wheel: it is made for one processor and one release of numba.
+Compiling takes time at the first call, so kernels also avoid the expensive functions of the library: sorting, searching, and
+slices assigned to slices (numba also compiles the text of their error message) are loops here. The wheel contains no compiled
+code, because such code is specific to one processor and one release of numba.
 
-`bare` functions are compiled without counting who uses an array. Numba counts references to each array of a tuple whenever a
-function takes it, with atomic instructions; where a step takes 20 nanoseconds that is most of its time, and threads that
-share arrays wait for one another. A bare function may read and write arrays and call other bare ones; it must not make, keep
-or return any.
+`bare` functions are compiled without reference counts. Numba counts references to each array of a tuple whenever a function
+takes it, with atomic instructions; where a step takes 20 nanoseconds that is most of its time, and threads that share arrays
+wait for one another. A bare function may read and write arrays and call other bare ones; it must not create, keep or
+return any.
 
-Numbers are handed to kernels as `whole`, truths as `truth`: numba compiles a function again for every literal, such as 0 or
+Pass integers to kernels as `whole` and booleans as `truth`: numba compiles a function again for every literal, such as 0 or
 False, and for every width of a number.
 """
 
@@ -46,7 +46,7 @@ truth: Callable[[bool], bool] = cast(Any, np.bool_)
 
 
 class _PartCode(JITCodeLibrary):
-    """Code that is linked into kernels only."""
+    """A code library that is only linked into kernels."""
 
     def _optimize_final_module(self) -> None:
         pass
@@ -59,12 +59,12 @@ class _PartCode(JITCodeLibrary):
 class _KernelCompiler(TargetCompiler):
     """Compiles a function for Python.
 
-    Numba compiles its own functions again for every set of flags that a caller has, so they are changed only here, where the
-    set that numba compares with has been copied already.
+    Numba compiles its own functions again for every set of flags of a caller. So the flags change only here, after numba has
+    copied the set that it compares with.
     """
 
     def define_pipelines(self) -> Any:
-        """The passes of numba, with fewer products."""
+        """Define numba's passes without the C wrapper."""
         self.state.flags.no_cfunc_wrapper = True
         return super().define_pipelines()
 
@@ -73,14 +73,14 @@ class _PartCompiler(TargetCompiler):
     """Compiles a function for use by other kernels."""
 
     def define_pipelines(self) -> Any:
-        """The passes of numba up to the code for the linker."""
+        """Define numba's passes up to the code for the linker."""
         state = self.state
         state.flags.no_compile = state.flags.no_cfunc_wrapper = state.flags.no_cpython_wrapper = True
         state.library = _PartCode(state.targetctx.codegen(), state.func_id.func_qualname)
         return super().define_pipelines()
 
     def compile_extra(self, func: Any) -> Any:
-        """The code, under a key of its own: numba finds code by its entry point, which a part does not have."""
+        """Compile under a new key: numba looks code up by its entry point, which a part does not have."""
         found = super().compile_extra(func)
         key = object()
         self.state.targetctx.insert_user_function(key, found.fndesc, [found.library])
@@ -88,10 +88,10 @@ class _PartCompiler(TargetCompiler):
 
 
 class _LibraryPart(CPUDispatcher):
-    """A function that only kernels call, of numba's library."""
+    """A function of numba's library that only kernels call."""
 
     def compile(self, sig: Any) -> Any:
-        """Compile for these types; unlike numba's own this neither looks for a cache file nor takes the time of every step."""
+        """Compile for these types. Unlike numba's method it neither looks for a cache file nor times each step."""
         args = tuple(sig)
         if args not in self.overloads:
             data = {"dispatcher": self, "args": args, "return_type": None}
@@ -114,52 +114,52 @@ class _Part(_LibraryPart):
 
 
 class Kernel(CPUDispatcher):
-    """A function that is compiled when it is called: whole for Python, as a part for other kernels. It never calls itself."""
+    """A function compiled at its first call: completely for Python, as a part for other kernels. It must not be recursive."""
 
     def compile(self, sig: Any) -> Any:
-        """Compile for these types, or load what is cached; garbage is not looked for meanwhile, a sixth of the time."""
+        """Compile for these types, or load cached code. Garbage collection is off meanwhile: it takes a sixth of the time."""
         collects = gc.isenabled()
         gc.disable()
         try:
             return super().compile(sig)
         finally:
             if collects:
-                if not gc.get_freeze_count():  # what is there now counts as old, else it would all be looked at
+                if not gc.get_freeze_count():  # moves live objects to the oldest generation, else the next collection scans all
                     gc.freeze()
                     gc.unfreeze()
                 gc.enable()
 
     @cached_property
     def part(self) -> Any:
-        """What other kernels call."""
+        """The dispatcher that other kernels call."""
         return _Part(self.py_func, self.locals, self.targetoptions, pipeline_class=_PartCompiler)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """The types of a call by another kernel; other code of numba hands tuples over in another way."""
+        """Return the types of a call by another kernel; other numba code passes tuples differently and is refused."""
         if self.typingctx.callstack[0].target is not KernelTarget:
             raise TypingError(f"{self.py_func.__name__} is a kernel, and only kernels call it; decorate its caller as one")
         return self.part.get_call_template(args, kws)
 
     def get_overload(self, sig: Any) -> Any:
-        """The code for a call by another kernel."""
+        """Return the code for a call by another kernel."""
         return self.part.get_overload(sig)
 
     def enable_caching(self) -> None:
-        """Keep the machine code on disk, where there is a folder for it."""
+        """Cache the machine code on disk if a folder is writable."""
         if cache_folder() is not None and os.path.exists(self.py_func.__code__.co_filename):
             self._cache = KernelCache(self.py_func)
 
     def list_callees(self) -> list[Kernel]:
-        """The kernels that this one calls itself."""
+        """List the kernels that this one calls directly."""
         named = (self.py_func.__globals__.get(name) for name in self.py_func.__code__.co_names)
         return [each for each in named if isinstance(each, Kernel)]
 
 
 def _build_decorator(**options: Any) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
-        made = Kernel(function, targetoptions={"nopython": True, "nogil": True, **options}, pipeline_class=_KernelCompiler)
-        made.enable_caching()
-        return cast(Function, made)
+        compiled = Kernel(function, targetoptions={"nopython": True, "nogil": True, **options}, pipeline_class=_KernelCompiler)
+        compiled.enable_caching()
+        return cast(Function, compiled)
 
     return decorate
 
@@ -170,13 +170,13 @@ inlined = _build_decorator(forceinline=True)
 
 
 class _Count(event.Listener):
-    """Kernels and parts compiled so far in this process, and those that are known to follow."""
+    """Count of kernels and parts compiled so far in this process, and of those known to follow."""
 
     def __init__(self) -> None:
-        self.begun, self.depth, self.known, self.told = 0, 0, set[Any](), list[CompileProgress]()
+        self.begun, self.depth, self.known, self.watchers = 0, 0, set[Any](), list[CompileProgress]()
 
     def on_start(self, event: Any) -> None:
-        """A function begins to be compiled."""
+        """Count and report a function when its compilation starts."""
         begun = event.data["dispatcher"]
         if isinstance(begun, (Kernel, _Part)):
             self.begun += 1
@@ -186,7 +186,7 @@ class _Count(event.Listener):
             self._report(self.begun, max(self.begun, len(self.known)))
 
     def on_end(self, event: Any) -> None:
-        """A function has been compiled."""
+        """Report the end when no compilation is left."""
         if isinstance(event.data["dispatcher"], (Kernel, _Part)):
             self.depth -= 1
             if self.depth == 0:
@@ -202,8 +202,8 @@ class _Count(event.Listener):
                 waiting += each.list_callees()
 
     def _report(self, begun: int, known: int) -> None:
-        for told in self.told:
-            told(begun, known)
+        for progress in self.watchers:
+            progress(begun, known)
 
 
 _count = _Count()
@@ -211,10 +211,10 @@ event.register("numba:compile", _count)
 
 
 @contextmanager
-def watch_compiling(tell: CompileProgress) -> Iterator[None]:
-    """Inside, `tell(i, n)` is called when the i-th kernel of this process begins to be compiled, and `tell(0, 0)` at the end.
+def watch_compiling(progress: CompileProgress) -> Iterator[None]:
+    """Call `progress(i, n)` when the compilation of the i-th kernel of this process starts, and `progress(0, 0)` at the end.
 
-    `n` is how many there are as far as is known: it grows when a further kernel turns out to be needed.
+    `n` is the number of kernels known so far: it grows when a further kernel is needed.
 
     >>> seen = []
     >>> @kernel
@@ -226,8 +226,8 @@ def watch_compiling(tell: CompileProgress) -> Iterator[None]:
     >>> seen
     [True, True]
     """
-    _count.told.append(tell)
+    _count.watchers.append(progress)
     try:
         yield
     finally:
-        _count.told.remove(tell)
+        _count.watchers.remove(progress)

@@ -1,7 +1,7 @@
-"""Many at once: eight codes are compared or sixteen bytes copied in one instruction, which a compiled loop does not find.
+"""SIMD instructions: compare eight codes or copy sixteen bytes at once, which the compiler does not derive from a loop.
 
-Rows and boxes stand in lanes: as many columns as there are, filled up to a multiple of eight. A box is a line of lows, then of
-highs.
+Rows and boxes are stored in lanes: their columns, padded to a multiple of eight. A box is a row of lower ends, then one of
+upper ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Bytes = NDArray[np.uint8]
 
 
 def _eight(typing: Any, boxes: Any, at: Any, over: Any, rows: Any, x: Any) -> Any:
-    """Eight lows at place `at` of the flat boxes, and eight highs `over` places behind, with the eight codes at place `x`."""
+    """Widen eight lower ends at index `at` of the flat boxes, and eight upper ends `over` later, by the codes at index `x`."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         eight = ir.VectorType(ir.IntType(32), LANES)
@@ -43,7 +43,7 @@ def _eight(typing: Any, boxes: Any, at: Any, over: Any, rows: Any, x: Any) -> An
 
 
 def _sixteen(typing: Any, out: Any, at: Any, source: Any, first: Any) -> Any:
-    """Sixteen bytes from place `first` of the source to place `at`."""
+    """Copy sixteen bytes from index `first` of the source to index `at`."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         sixteen = ir.VectorType(ir.IntType(8), 2 * LANES)
@@ -64,7 +64,7 @@ _copy_sixteen: Any = intrinsic(_sixteen)
 
 @bare
 def width_of(columns: int) -> int:
-    """Lanes for as many columns.
+    """Return the number of lanes for this many columns.
 
     >>> width_of(3), width_of(9)
     (8, 16)
@@ -74,7 +74,7 @@ def width_of(columns: int) -> int:
 
 @bare
 def widen(boxes: Codes, box: int, rows: Codes, x: int, width: int) -> None:
-    """Box `box` covers row x, too; both arrays are flat.
+    """Widen box `box` so that it covers row x; both arrays are flat.
 
     >>> boxes = np.array([5] * 8 + [6] * 8, np.int32)
     >>> widen(boxes, 0, np.arange(8, dtype=np.int32), 0, 8)
@@ -87,7 +87,7 @@ def widen(boxes: Codes, box: int, rows: Codes, x: int, width: int) -> None:
 
 @bare
 def copy(out: Bytes, at: int, source: Bytes, first: int, length: int) -> None:
-    """Bytes to place `at`; up to fifteen more are read and written behind them, so both arrays have that much room.
+    """Copy bytes to index `at`; up to fifteen more are read and written after them, so both arrays need that much padding.
 
     >>> out = np.zeros(20, np.uint8)
     >>> copy(out, 1, np.frombuffer(b"abc" + bytes(15), np.uint8), 1, 2)

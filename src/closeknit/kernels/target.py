@@ -1,9 +1,9 @@
-"""What kernels are compiled for: this processor, with less work for the compiler than numba's own target makes.
+"""The compilation target of kernels: this processor, with less work for the compiler than numba's own target.
 
-- Numba looks through every kind of addition for each addition, when it infers types and again when it makes code. Here a
+- For each addition numba searches all overloads of addition, when it infers types and again when it generates code. Here a
   function of its library remembers the types of its calls; a tenth of the calls are looked up.
-- Numba hands a tuple to a function field by field, and an array in it as seven or more of these: `Costs`, `Guard` and `Room`
-  make some 300 arguments of every call. Here a tuple with names is handed over as one pointer, and stays where it is.
+- Numba passes a tuple to a function field by field, and an array in it as seven or more fields: `Costs`, `Guard` and `Room`
+  become some 300 arguments of every call. Here a named tuple is passed as one pointer, without a copy.
 
 The functions of numba's library that a kernel calls are compiled for this target too, see `compiling`.
 """
@@ -30,7 +30,7 @@ from numba.core.typing import Context
 
 
 class KernelTarget(CPU):
-    """The name of the target among numba's."""
+    """The name of the target in numba's registry."""
 
 
 class _KnownFunction(types.Function):
@@ -41,7 +41,7 @@ class _KnownFunction(types.Function):
         self._known: dict[Any, Any] = {}
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
-        """The signature of a call. Where references are counted the function is compiled for that."""
+        """Return the signature of a call; functions with and without reference counts are compiled separately."""
         key = tuple(args), tuple(kws.items()), ConfigStack.top_or_none().nrt
         if key not in self._known:
             found = super().get_call_type(context, args, kws)
@@ -56,7 +56,7 @@ _known_function = cache(lambda function: _KnownFunction(function.templates))
 
 
 class _Types(Context):
-    """What numba knows of types, with functions that remember."""
+    """Numba's typing context, with functions that remember the types of their calls."""
 
     def __init__(self, context: Any) -> None:
         self.__dict__ = context.__dict__
@@ -70,20 +70,20 @@ _types = cache(_Types)
 
 
 class _ByReference(TupleModel):
-    """A tuple that functions take as a pointer."""
+    """The data model of a tuple that functions take as a pointer."""
 
     def get_argument_type(self) -> Any:
-        """A pointer."""
+        """Return the pointer type."""
         return self.get_value_type().as_pointer()
 
     def as_argument(self, builder: Any, value: Any) -> Any:
-        """Where the tuple is: what was handed to this function is handed on, anything else is put on the stack."""
+        """Return the address of the tuple: an argument is passed on, anything else is put on the stack."""
         if isinstance(value, LoadInstr) and isinstance(value.operands[0], Argument):
             return value.operands[0]
         return alloca_once_value(builder, value)
 
     def from_argument(self, builder: Any, value: Any) -> Any:
-        """The tuple."""
+        """Load the tuple."""
         return builder.load(value)
 
 
@@ -92,24 +92,24 @@ _models.register(types.NamedTuple, _ByReference)
 
 
 class _Lower(Lower):
-    """Makes code of a function. Tuples that it is handed are not copied: the caller keeps them meanwhile."""
+    """Generates the code of a function. Tuple arguments are not copied: the caller keeps them alive during the call."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._places: dict[str, Any] = {}
 
     def lower_inst(self, inst: Any) -> None:
-        """An instruction; that a variable is an argument needs no code."""
+        """Lower an instruction; assigning an argument to a variable needs no code."""
         if isinstance(inst, ir.Assign):
             name = inst.target.name
-            assert name not in self._places  # every variable is assigned once by now
+            assert name not in self._places  # in this form every variable is assigned once
             if isinstance(inst.value, ir.Arg) and isinstance(self.typeof(name), types.NamedTuple):
                 self._places[name] = self.fnargs[inst.value.index].operands[0]
                 return
         super().lower_inst(inst)
 
     def lower_expr(self, resty: Any, expr: Any) -> Any:
-        """An expression; of a tuple only the field in question is loaded."""
+        """Lower an expression; of a tuple argument only the requested field is loaded."""
         if expr.op != "getattr" or expr.value.name not in self._places:
             return super().lower_expr(resty, expr)
         kind = self.typeof(expr.value.name)
@@ -120,11 +120,11 @@ class _Lower(Lower):
         return found
 
     def loadvar(self, name: str) -> Any:
-        """The value of a variable."""
+        """Load the value of a variable."""
         return self.builder.load(self._places[name]) if name in self._places else super().loadvar(name)
 
     def delvar(self, name: str) -> None:
-        """A variable is not needed any more."""
+        """Release a variable; tuple arguments belong to the caller."""
         if name not in self._places:
             super().delvar(name)
 
@@ -145,7 +145,7 @@ class TargetCompiler(Compiler):
         self.state.targetctx.data_model_manager = _models
 
     def define_pipelines(self) -> Any:
-        """The passes of numba, the last of which makes code."""
+        """Define numba's passes, with the last one replaced by this target's code generation."""
         (passes,) = super().define_pipelines()
         passes.passes = [(_Lowering if each is NativeLowering else each, text) for each, text in passes.passes]
         passes.finalize()

@@ -1,4 +1,4 @@
-"""Compiled loops side by side: they let go of the interpreter, and nothing depends on how many run at a time."""
+"""Compiled loops in threads: they release the interpreter lock, and results do not depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Found = TypeVar("Found")
 
 
 def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:
-    """What becomes of each part, in their order.
+    """Apply `work` to each part in threads and return the results in order.
 
     >>> in_threads(abs, [-1, 2])
     [1, 2]
@@ -32,7 +32,7 @@ def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Fou
 
 
 def spans(weights: Ints, least: int) -> list[tuple[int, int]]:
-    """Neighbouring things in parts of about equal weight, none much lighter than `least`: from where to where each goes.
+    """Split a sequence into (start, end) spans of about equal weight, none much lighter than `least`.
 
     >>> spans(np.array([4, 1, 1, 1, 1]), 4)
     [(0, 1), (1, 5)]

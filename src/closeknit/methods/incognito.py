@@ -17,7 +17,7 @@ Different from the source:
 - subsets of a size are looked at only while they have fewer vectors than are left over all columns: the larger ones would
   cost more than they prune;
 - over all columns vectors are judged in the order of their loss, so the first that holds is the best one; the source looks for
-  all minimal ones. With suppressed rows the search goes on until no vector can lose less than the best found;
+  all minimal ones. With suppressed rows the search continues until no vector can lose less than the best found;
 - levels that separate the rows of this table just as the one below are left out: they lose more for nothing;
 - groups that do not meet a guarantee may be suppressed as wholes, as many rows as the table allows; the remaining ones are
   judged again against the remaining reference until nothing changes. A suppressed row counts as loss 1;

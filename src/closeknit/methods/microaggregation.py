@@ -44,7 +44,7 @@ from closeknit.core.model import Model, least_rows
 from closeknit.core.params import choice
 from closeknit.core.share_limits import Distance
 from closeknit.core.table import Outcome, Partition, Table
-from closeknit.kernels.clustering.microaggregation import Space, mixed_classes, nearest_classes
+from closeknit.kernels.clustering.microaggregation import Space, mix_classes, nearest_classes
 from closeknit.kernels.geometry.sorted_buckets import curve, sort_buckets
 from closeknit.plans.groups import adjust_k
 from closeknit.plans.metric_tree import distances_of, secrets_of
@@ -142,7 +142,7 @@ def _t_first(table: Table, close: Sequence[tuple[Secret, Distance]], k: int) -> 
     subset_of[np.argsort(table.secret(column)[0], kind="stable")] = np.repeat(np.arange(k), sizes)
     space, class_of, count = _space(table), np.full(n, -1, dtype=np.int32), 0
     for rows in _shards(table, subset_of, k):
-        count = mixed_classes(space, subset_of, rows, k, class_of, count)
+        count = mix_classes(space, subset_of, rows, k, class_of, count)
     return class_of, count
 
 

@@ -7,7 +7,7 @@ the sensitive attribute.
 Source: the paper on slicing, sec. 2.2 (diverse slicing), 3 and 4 (attribute partition, column generalization, tuple partition).
 
 Different from the source:
-- the sensitive attribute is alone in its group unless `beside` or `columns` say otherwise: a unique value next to it
+- the sensitive attribute is alone in its group unless `attached` or `columns` say otherwise: a unique value next to it
   discloses it (and correlation drives exactly such columns together). What shares its group is generalized by whole levels
   until each of its values, over the whole table, meets the guarantees (`generalize=False` refuses instead);
 - `rare` does the same for any group: no combination of its cells occurs in fewer rows, so that no person is found by one group;
@@ -74,7 +74,7 @@ class Slicing(Method):
         cuts: How buckets are made: by relaxed or random cuts, or "near" as in Anatomy.
         bucket: Rows of a bucket that is not cut.
         min_bucket: The least rows of a bucket.
-        beside: How many quasi-identifiers join the sensitive attribute.
+        attached: The number of quasi-identifiers attached to the sensitive attributes.
         rare: The least rows of every combination of a group's known cells.
         generalize: Whether cells are generalized until no value next to the sensitive attribute discloses too much.
         bins: How numbers are binned, for the correlation alone.
@@ -97,7 +97,7 @@ class Slicing(Method):
     cuts: str = CUTS[0]
     bucket: int | None = None  # rows of a bucket that is not cut
     min_bucket: int | None = None
-    beside: int = 0  # quasi columns that join the sensitive attribute
+    attached: int = 0  # quasi-identifiers in the group of the sensitive attributes
     rare: int = 1  # rows that every combination of a group's known cells has
     generalize: bool = True
     bins: str = HOW[0]  # of numbers, for the correlation alone
@@ -114,7 +114,7 @@ class Slicing(Method):
         choice("cuts", self.cuts, CUTS)
         choice("bins", self.bins, HOW)
         choice("generalize", self.generalize, (True, False))
-        whole("beside", self.beside, least=0)
+        whole("attached", self.attached, least=0)
         whole("rare", self.rare, least=1)
         for name, size in (("bucket", self.bucket), ("min_bucket", self.min_bucket)):
             if size is not None:
@@ -154,7 +154,7 @@ class Slicing(Method):
         for name in table.schema.plain:
             right = "name the groups of columns, with this one in a group, or drop it"
             raise BadInput("is plain, and slicing does not know where to put it", column=name, right=right)
-        return tuple(tuple(group) for group in choose_columns(table, cast(int | None, self.columns), self.beside, self.bins))
+        return tuple(tuple(group) for group in choose_columns(table, cast(int | None, self.columns), self.attached, self.bins))
 
     def _least(self) -> int:
         return max(2, ceil(fraction("l", self.l or 1)), self.min_bucket or 0)

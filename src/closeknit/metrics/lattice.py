@@ -7,7 +7,7 @@ and cells of (alpha / n) ln(alpha / beta). It is 0 where every cell is unchanged
 
 Source: the thesis on SABRE and BUREL, sec. 3.5.2 (figure 3.13).
 Different from the source: it is divided by the n rows of the table; the source's sum is n times as large. The source counts the
-rows with one value of the sensitive attribute without naming it: here all values count. Removed rows may leave a cell with
+rows with one value of the sensitive attribute without naming it: here all values count. Removed rows can cause a cell with
 beta = 0, where the logarithm is unlimited: such cells are left out of the sum, and `lost` is the share of rows in them.
 
 `metrics.cubes` defines the values of a column, and that a cell spreads its row evenly over those in its range. A row without a

@@ -32,7 +32,7 @@ from closeknit.core.model import Model, Parameter
 from closeknit.core.params import choice, number
 from closeknit.core.share_limits import Distance, Limits
 from closeknit.core.tree import Tree
-from closeknit.kernels.counting.emd import hierarchical_numerators, ordered_numerators
+from closeknit.kernels.counting.emd import hierarchical_numerators, ordinal_numerators
 
 Int64 = NDArray[np.int64]
 DISTANCES = ("ordered", "hierarchical", "equal")
@@ -157,7 +157,7 @@ class TCloseness(Model):
         ground = self._ground(histogram)
         n, totals = int(histogram.reference.sum()), histogram.totals
         if ground == "ordered":
-            numerators, scale = _ordered(histogram)
+            numerators, scale = _ordinal(histogram)
         elif ground == "hierarchical":
             numerators, scale = _hierarchical(histogram)
         else:
@@ -211,13 +211,13 @@ def choose_leaves(histogram: Histogram) -> NDArray[np.bool_]:
     return counted
 
 
-def _ordered(histogram: Histogram) -> tuple[Int64, int]:
+def _ordinal(histogram: Histogram) -> tuple[Int64, int]:
     counted = choose_leaves(histogram)
     if not counted.any():
         return np.zeros(len(histogram.starts) - 1, dtype=np.int64), 1
     rank = np.cumsum(counted) - 1
     reference = histogram.reference[counted].astype(np.int64)
-    numerators: Int64 = ordered_numerators(histogram.starts, rank[histogram.values], histogram.counts, reference)
+    numerators: Int64 = ordinal_numerators(histogram.starts, rank[histogram.values], histogram.counts, reference)
     return numerators, max(len(reference) - 1, 1)
 
 

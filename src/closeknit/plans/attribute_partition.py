@@ -97,14 +97,14 @@ def build_medoids(distance: Int64, count: int) -> Int64:
         medoids.sort()
 
 
-def choose_columns(table: Table, count: int | None = None, beside: int = 0, how: str = "frequency") -> list[list[str]]:
+def choose_columns(table: Table, count: int | None = None, attached: int = 0, how: str = "frequency") -> list[list[str]]:
     """The columns of a sliced release of this table: quasi-identifiers by correlation, all sensitive attributes together in
     the last one.
 
-    `beside`: how many quasi-identifiers, the most correlated with the first sensitive attribute, join it there. A column that
-    is quasi and sensitive is alone. Plain columns are left to the caller. `count` columns in all; if none is given, the d
-    attributes that are clustered make ceil(sqrt(d)) columns: on Adult 5 with all its fifteen attributes, as the source takes
-    there. `how` numbers are put into bins for the correlation: by equal frequency, equal width or kmeans.
+    `attached`: the number of quasi-identifiers, those most correlated with the first sensitive attribute, that join it there. A
+    column that is quasi and sensitive is alone. Plain columns are left to the caller. `count` is the number of all columns;
+    without it the d clustered attributes form ceil(sqrt(d)) columns: on Adult 5 with all its fifteen attributes, as in the
+    source. `how` numbers are put into bins for the correlation: by equal frequency, equal width or kmeans.
 
     >>> from closeknit.core.columns import Columns
     >>> from closeknit.core.kinds import flat
@@ -122,7 +122,7 @@ def choose_columns(table: Table, count: int | None = None, beside: int = 0, how:
         raise BadInput("one column is the table in clear", right="columns must be at least 2")
     if count is None and not quasi and secrets:
         return [secrets]  # nothing that is known about a person is next to them
-    joining = _choose_joining(table, secrets, whole("beside", beside, least=0), how)
+    joining = _choose_joining(table, secrets, whole("attached", attached, least=0), how)
     rest = [name for name in quasi if name not in sensitive and name not in joining]
     last = [[*joining, *secrets]] if secrets else []
     number = _count_columns(count, len(alone) + len(last), len(rest))
@@ -146,22 +146,22 @@ def _count_columns(count: int | None, fixed: int, rest: int) -> int:
     return count - fixed
 
 
-def _choose_joining(table: Table, secrets: list[str], beside: int, how: str) -> list[str]:
+def _choose_joining(table: Table, secrets: list[str], attached: int, how: str) -> list[str]:
     """The quasi columns that share a column with the sensitive attributes, in the order of the schema."""
-    if beside == 0:
+    if attached == 0:
         return []
     if not secrets:
-        right = "beside must be 0: each column that is quasi and sensitive is alone"
-        raise BadInput(f"beside={beside}, but no column is sensitive alone", right=right)
+        right = "attached must be 0: each column that is quasi and sensitive is alone"
+        raise BadInput(f"attached={attached}, but no column is sensitive alone", right=right)
     quasi = {name: table.quasi[:, place] for place, name in enumerate(table.schema.quasi)}
     able = [name for name, codes in quasi.items() if name not in table.schema.sensitive and not has_too_many(codes)]
-    if beside > len(able):
+    if attached > len(able):
         right = f"it must be at most {len(able)}: the others are sensitive too, or have more values than a tenth of the rows"
-        raise BadInput(f"beside={beside} quasi columns cannot join '{secrets[0]}'", right=right)
+        raise BadInput(f"attached={attached} quasi-identifiers cannot join '{secrets[0]}'", right=right)
     codes, domain = table.secret(secrets[0])
     secret = discretize(codes, domain, how=how)
     phi2 = {name: round(mean_square_contingency(_bin_column(table, name, how), secret) * UNIT) for name in able}
-    chosen = sorted(able, key=lambda name: (-phi2[name], name))[:beside]
+    chosen = sorted(able, key=lambda name: (-phi2[name], name))[:attached]
     return [name for name in quasi if name in chosen]
 
 

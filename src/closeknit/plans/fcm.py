@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closeknit.kernels.clustering.balanced_clusters import assign_points, exchange_points
-from closeknit.kernels.clustering.fuzzy_memberships import means, memberships, squared_distances
+from closeknit.kernels.clustering.fuzzy_memberships import means, memberships, square_distances
 from closeknit.plans.groups import Cells, pca_groups
 
 Int64 = NDArray[np.int64]
@@ -78,7 +78,7 @@ def fuzzy(cells: Cells, c: int) -> tuple[Reals, Reals, list[float]]:
     centres = _start(cells, c)
     u, objective = np.empty((len(cells), c)), list[float]()
     for _ in range(ROUNDS):
-        d = squared_distances(cells.points, centres, MORE)
+        d = square_distances(cells.points, centres, MORE)
         shared = memberships(d, cells.rows)
         value = float(cells.rows @ (shared * shared * d).sum(axis=1))
         if objective and value > objective[-1]:  # sums are met to rounding only: a rise means that nothing is left to gain

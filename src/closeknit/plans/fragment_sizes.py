@@ -76,7 +76,7 @@ class FragmentTest:
         choice("bound", bound, tuple(BOUNDS))
         self.t, self.best = [Fraction(limit) for limit in t], bound == "best"
         self.sizes, self.n = fragments.sizes, fragments.space.n
-        self.bounds = [fragments.bound(i, bound) for i in range(len(self.t))]
+        self.bounds = [fragments.distance_bound(i, bound) for i in range(len(self.t))]
         self.axes = [_AxisCosts(fragments, i) for i in range(len(self.t))]
 
     def d(self, a: Int64, i: int) -> Fraction:

@@ -155,11 +155,11 @@ class Fragments:
         np.maximum.at(hi, self.fragment_of, self.space.cells)
         return lo, hi
 
-    def bound(self, i: int, kind: str = "best") -> Fraction:
+    def distance_bound(self, i: int, kind: str = "best") -> Fraction:
         """How far a conforming class can be in attribute i: "printed", "grouped", "cuts" or "best"."""
         choice("kind", kind, ("printed", "grouped", "cuts", "best"))
         if kind == "best":
-            return min(self.bound(i, "grouped"), self.bound(i, "cuts"))
+            return min(self.distance_bound(i, "grouped"), self.distance_bound(i, "cuts"))
         if (i, kind) not in self._known:
             worst = self._per_cut(i) if kind == "cuts" else self._sum_bound(i, kind == "grouped")
             self._known[i, kind] = Fraction(worst, max(self.space.n, 1) * self.space.axes[i].unit)
@@ -214,7 +214,7 @@ def find_fragmentation(space: Space, t: Sequence[Fraction], bound: str = "best",
     >>> domain, codes = numeric().bind(np.repeat([1, 2, 3, 4], [2, 3, 3, 2]))
     >>> space = Space.of([(codes, Histogram.of(np.zeros(10, np.int32), 1, codes, domain), None)])
     >>> fragments = find_fragmentation(space, [Fraction(1, 4)])
-    >>> fragments.fragment_of.tolist(), fragments.bound(0)
+    >>> fragments.fragment_of.tolist(), fragments.distance_bound(0)
     ([0, 0, 1, 1], Fraction(1, 5))
     """
     return next(refine_fragments(space, [t], bound, most))
@@ -223,7 +223,7 @@ def find_fragmentation(space: Space, t: Sequence[Fraction], bound: str = "best",
 def refine_fragments(
     space: Space, limits: Sequence[Sequence[Fraction]], bound: str = "best", most: int = MOST
 ) -> Iterator[Fragments]:
-    """Fragments for each of several limits, loose ones first; the search for the next goes on where the last one ended."""
+    """Fragments for each of several limits, loose ones first; the search for the next one resumes where the last one ended."""
     choice("bound", bound, tuple(BOUNDS))
     units = [axis.unit * space.n for axis in space.axes]
     axes, state = _arrays(space, units, most)

@@ -12,7 +12,7 @@ bucket that gains most is split until U <= t: on a line at its best cut, in a tr
 Source: the thesis on SABRE and BUREL, sec. 3.3 and 3.4.1, `bucketNum` and `bucketCat`.
 
 Different from the source:
-- `U > t` goes on, not `U >= t`, and only buckets of two present values or more are split: as printed t = 0 never
+- a bucket is split while `U > t`, not `U >= t`, and only if it has two present values or more: as printed t = 0 never
   ends, and a bucket of one value could be split into nothing, its rows lost;
 - the left part of a cut ends with the cutting value; the node of a bucket is the lowest over its *present* values;
 - `bound="exact"` is CET above. The printed bound in a tree, h(node)/h(top) * (sum p - min p), is one but not tight, although

@@ -47,7 +47,7 @@ def write_classes(
         if coder.axes.kind[j] == EQUAL:
             missing = (lo[:, j] == coder.axes.missing[j]) & (hi[:, j] == coder.axes.missing[j])
             alone = (lo[:, j] == hi[:, j]) & (hi[:, j] < coder.axes.missing[j])
-            texts = np.where(missing, "", np.where(alone, _shared_texts(rows.cells[name], sizes), STAR)).tolist()
+            texts = np.where(missing, "", np.where(alone, _common_texts(rows.cells[name], sizes), STAR)).tolist()
         else:
             texts = coder.labels(j, lo[:, j], hi[:, j])
         code_of = {text: code for code, text in enumerate(dict.fromkeys(texts))}
@@ -83,7 +83,7 @@ def _sort_key(cell: Any) -> tuple[int, Any]:
     return (1, cell) if isinstance(cell, int | float) else (2, str(cell))
 
 
-def _shared_texts(texts: Cells, sizes: Sequence[int]) -> Cells:
+def _common_texts(texts: Cells, sizes: Sequence[int]) -> Cells:
     """The text that all rows of a class have; `*` where equal digests stand for different texts."""
     starts = np.cumsum([0, *sizes])[:-1]
     same = np.logical_and.reduceat(texts == np.repeat(texts[starts], sizes), starts)

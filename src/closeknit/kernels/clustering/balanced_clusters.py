@@ -1,7 +1,7 @@
-"""Points with whole weights are shared out to centres of limited room: by regret, then by exchanges while the sum falls.
+"""Assign points with integer weights to centres of limited capacity: by regret, then by exchanges while the cost falls.
 
-Distances are compared to nine digits: what is nearer than that would be decided by the machine. A point may be split between
-centres, but at most once for each centre that it fills up, so there are fewer than points + centres shares.
+Distances are compared to nine digits, so that rounding decides nothing. A point may be split between centres, but at most once
+for each centre that it fills up, so there are fewer than points + centres shares.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _distance(points: Reals, j: int, centres: Reals, i: int) -> float:
 
 @kernel
 def _regrets(points: Reals, centres: Reals) -> Reals:
-    """What a point loses at least where its nearest centre is full."""
+    """Return the least extra distance of each point if its nearest centre is full."""
     regret = np.zeros(len(points))
     for j in range(len(points)):
         first, second = np.inf, np.inf
@@ -41,7 +41,7 @@ def _regrets(points: Reals, centres: Reals) -> Reals:
 
 @kernel
 def assign_points(points: Reals, weights: Ints, centres: Reals, room: Ints) -> tuple[Ints, Ints, Ints]:
-    """Shares (point, centre, weight): those who would regret most choose first, each the nearest centre with room.
+    """Return shares (point, centre, weight): points in falling order of regret take the nearest centre with free capacity.
 
     >>> points, centres = np.array([[0.0], [1.0], [5.0]]), np.array([[0.0], [4.0]])
     >>> [share.tolist() for share in assign_points(points, np.array([3, 3, 2]), centres, np.array([4, 4]))]
@@ -71,7 +71,7 @@ def assign_points(points: Reals, weights: Ints, centres: Reals, room: Ints) -> t
 
 @kernel
 def _gains(points: Reals, centres: Reals, held: Ints, here: int, there: int) -> tuple[Ints, Reals]:
-    """Points of one centre in falling order of what they gain by moving to the other."""
+    """Sort the points of one centre by falling gain of moving to the other."""
     members = np.flatnonzero(held[:, here])
     gain = np.empty(len(members))
     for x in range(len(members)):
@@ -82,7 +82,7 @@ def _gains(points: Reals, centres: Reals, held: Ints, here: int, there: int) -> 
 
 @kernel
 def exchange_points(points: Reals, centres: Reals, held: Ints, sweeps: int) -> Ints:
-    """`held[point, centre]` after exchanges between two centres at a time, until no pair of them gains or sweeps are over.
+    """Exchange weight `held[point, centre]` between pairs of centres until no pair gains or the sweeps are used up.
 
     >>> points, centres = np.array([[0.0], [5.0]]), np.array([[0.0], [4.0]])
     >>> exchange_points(points, centres, np.array([[0, 2], [2, 1]]), 9).tolist()

@@ -1,10 +1,10 @@
 """Memberships of fuzzy clusters that all have the same size, and the means of such clusters, in one fixed order of summing.
 
-For given squared distances `d` the memberships `u` minimise `sum_j w_j sum_i u_ij^2 d_ij` such that every point is shared out
-whole (`sum_i u_ij = 1`), every cluster holds the same weight (`sum_j w_j u_ij = n/c`) and nothing is negative. With a price
+For given squared distances `d` the memberships `u` minimise `sum_j w_j sum_i u_ij^2 d_ij` such that every point is fully
+assigned (`sum_i u_ij = 1`), every cluster holds the same weight (`sum_j w_j u_ij = n/c`) and nothing is negative. With a price
 `b_i` on each cluster, `u_ij = max(0, alpha_j + b_i) / (2 d_ij)`, where alpha_j follows by filling up from the highest price;
-the prices are found by Newton's method on the concave dual, whose matrix is the c x c system of the text books, with the
-pairs at zero left out. O(points * c^2) a step.
+Newton's method on the concave dual finds the prices; its matrix is the c x c system of the text books without the
+pairs at zero. O(points * c^2) a step.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 from closeknit.kernels.compiling import kernel
 from closeknit.kernels.geometry.boxes import Ints, Reals
 
-STEPS = 100  # of Newton; ten are usual
+STEPS = 100  # Newton steps at most; ten are usual
 EXACT = 1e-10  # weight that a cluster may miss, of its n/c
 
 
 @kernel
-def squared_distances(points: Reals, centres: Reals, more: float) -> Reals:
-    """From every point to every centre, and a little `more`, so that none is 0 (a floor would let the objective rise).
+def square_distances(points: Reals, centres: Reals, more: float) -> Reals:
+    """Squared distance of every point to every centre, plus `more` so that none is 0 (a floor would let the objective rise).
 
-    >>> squared_distances(np.array([[0.0], [3.0]]), np.array([[1.0], [3.0]]), 0.5).tolist()
+    >>> square_distances(np.array([[0.0], [3.0]]), np.array([[1.0], [3.0]]), 0.5).tolist()
     [[1.5, 9.5], [4.5, 0.5]]
     """
     d = np.empty((len(points), len(centres)))
@@ -38,7 +38,7 @@ def squared_distances(points: Reals, centres: Reals, more: float) -> Reals:
 
 @kernel
 def _fill_memberships(d: Reals, weights: Ints, b: Reals, u: Reals) -> float:
-    """Fill `u` for the prices `b`; gives the dual value that the prices reach."""
+    """Fill `u` for the prices `b` and return their dual value."""
     c = len(b)
     order = np.argsort(-b, kind="mergesort")
     value = b.sum() * weights.sum() / c
@@ -58,7 +58,7 @@ def _fill_memberships(d: Reals, weights: Ints, b: Reals, u: Reals) -> float:
 
 @kernel
 def _solve_cholesky(matrix: Reals, right: Reals) -> Reals:
-    """By Cholesky, in place; the matrix is positive definite, for its diagonal was raised."""
+    """Solve by Cholesky, in place; the matrix is positive definite because its diagonal was raised."""
     n = len(right)
     for i in range(n):
         for k in range(i):
@@ -79,7 +79,7 @@ def _solve_cholesky(matrix: Reals, right: Reals) -> Reals:
 
 @kernel
 def _curvature(d: Reals, weights: Ints, u: Reals) -> Reals:
-    """How the weight of each cluster answers to each price, over the pairs in use; the lower half."""
+    """Derivative of each cluster's weight by each price, over the pairs in use; the lower half."""
     c = d.shape[1]
     matrix = np.zeros((c, c))
     a = np.empty(c)
@@ -99,7 +99,7 @@ def _curvature(d: Reals, weights: Ints, u: Reals) -> Reals:
 
 @kernel
 def _measure_shortfall(weights: Ints, u: Reals) -> Reals:
-    """Weight that each cluster lacks of n/c."""
+    """Weight that each cluster is short of n/c."""
     missed = np.full(u.shape[1], weights.sum() / u.shape[1])
     for j in range(len(u)):
         for i in range(u.shape[1]):
@@ -109,9 +109,10 @@ def _measure_shortfall(weights: Ints, u: Reals) -> Reals:
 
 @kernel
 def memberships(d: Reals, weights: Ints) -> Reals:
-    """Memberships `[points, clusters]`.
+    """Compute the memberships `[points, clusters]`.
 
-    Prices start at 0, where every pair is in use: from there Newton has never failed, from the last round's prices it may.
+    Prices start at 0, where every pair is in use: from there Newton's method has never failed;
+    from the last round's prices it can.
 
     >>> u = memberships(np.array([[1.0, 9.0], [1.0, 4.0], [4.0, 1.0]]), np.array([1, 1, 1]))
     >>> u.sum(axis=0).round(9).tolist(), u.sum(axis=1).round(9).tolist()
@@ -131,7 +132,7 @@ def memberships(d: Reals, weights: Ints) -> Reals:
             steeper, step = matrix[1:, 1:].copy(), np.zeros(c)
             for i in range(c - 1):
                 steeper[i, i] = (steeper[i, i] + least) * (1.0 + raised)
-            step[1:] = _solve_cholesky(steeper, missed[1:].copy())  # prices count against each other: the first one stays
+            step[1:] = _solve_cholesky(steeper, missed[1:].copy())  # only differences of prices matter: the first one is fixed
             there = _fill_memberships(d, weights, b + step, tried)
             if there >= value - 1e-14 * abs(value) and (there > value or _closer(weights, tried, missed)):
                 break
@@ -147,13 +148,13 @@ def memberships(d: Reals, weights: Ints) -> Reals:
 
 @kernel
 def _closer(weights: Ints, u: Reals, missed: Reals) -> bool:
-    """Whether clusters lack less than before: near the end the dual value is too coarse to tell."""
+    """Whether the missing weights have fallen: near the end the dual value is too coarse to decide."""
     return np.abs(_measure_shortfall(weights, u)).max() < np.abs(missed).max()
 
 
 @kernel
 def means(points: Reals, amounts: Reals, before: Reals) -> Reals:
-    """Centre of each cluster, point j counting `amounts[j, i]` times; a cluster of nothing stays where it was.
+    """Compute the mean of each cluster, with weight `amounts[j, i]` for point j; an empty cluster keeps its centre.
 
     >>> means(np.array([[0.0], [3.0]]), np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([[7.0], [8.0]])).tolist()
     [[2.0], [8.0]]

@@ -1,7 +1,8 @@
-"""Classes of nearest rows, from the outside inwards (MDAV), with exchanges that bring secrets nearer to the whole.
+"""Classes of nearest rows, from the outside inwards (MDAV), with exchanges that bring each class's distribution of the
+sensitive attributes closer to the table's.
 
 A distance between rows is a sum over columns, so the squared distances of one point to all leaves of a column are computed
-once and then looked up: a scan costs n * columns, however many axes a tree has. There are about 1.5 scans a class, in tight
+once and then looked up: a scan costs n * columns, however many axes a tree has. There are about 1.5 scans per class, in tight
 loops of 64-bit floats: n^2 * columns / k in all.
 """
 
@@ -20,7 +21,7 @@ from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
 class Space(NamedTuple):
     """Rows as points: leaf x of column j has the coordinates `points[first[x] : first[x] + axes[j]]`."""
 
-    leaf: Codes  # [n, d] leaves of all columns numbered in one row
+    leaf: Codes  # [n, d] leaves, numbered over all columns
     column: Ints  # [d + 1] where the leaves of a column begin
     first: Ints  # [leaves]
     axes: Ints  # [d]
@@ -28,12 +29,12 @@ class Space(NamedTuple):
 
 
 class Free(NamedTuple):
-    """The rows that nobody took, ascending, with their distances to the last point that was asked for."""
+    """The free rows, ascending, with their distances to the last query point."""
 
     rows: Codes
-    away: Reals  # one place more than rows
+    away: Reals  # one entry more than rows
     held: Ints  # [leaves] free rows with this leaf
-    square: Reals  # [leaves] squared distance of the leaf to that point
+    square: Reals  # [leaves] squared distance of the leaf to the query point
 
 
 @kernel
@@ -47,7 +48,7 @@ def _free(space: Space, rows: Codes) -> Free:
 
 @kernel
 def _measure(space: Space, free: Free, left: int, row: int) -> None:
-    """Distances of all free rows to a row, or to their mean (row = -1)."""
+    """Compute the distances of all free rows to a row, or to their mean (row = -1)."""
     d = len(space.axes)
     for j in range(d):
         centre = np.zeros(space.axes[j])
@@ -74,7 +75,7 @@ def _measure(space: Space, free: Free, left: int, row: int) -> None:
 
 @kernel
 def _sink(heap: Ints, size: int, away: Reals) -> None:
-    """Put the first entry of a heap where it belongs: no place above a farther one, the later of equally far ones on top."""
+    """Sift the first entry of a heap down: farther entries are above nearer ones, of equal ones the later is above."""
     at, place = 0, heap[0]
     while 2 * at + 1 < size:
         child = 2 * at + 1
@@ -94,9 +95,9 @@ def _farther(away: Reals, a: int, b: int) -> bool:
 
 @kernel
 def _nearest(free: Free, left: int, wanted: int) -> Codes:
-    """The `wanted` nearest free rows, near to far; of equally near ones the first."""
+    """Find the `wanted` nearest free rows, near to far; ties go to the first row."""
     heap = np.full(wanted, -1, np.int64)
-    away = free.away[: left + 1]  # the last one is place -1: farther than any
+    away = free.away[: left + 1]  # the last one is index -1: farther than any
     away[left] = np.inf
     for i in range(left):
         if away[i] < away[heap[0]]:
@@ -113,7 +114,7 @@ def _nearest(free: Free, left: int, wanted: int) -> Codes:
 
 @kernel
 def _take(space: Space, free: Free, left: int, taken: NDArray[np.bool_]) -> int:
-    """Close the gaps; how many are left."""
+    """Remove taken rows and return how many are free."""
     kept = 0
     for i in range(left):
         row = free.rows[i]
@@ -128,7 +129,7 @@ def _take(space: Space, free: Free, left: int, taken: NDArray[np.bool_]) -> int:
 
 @kernel
 def _next_centre(space: Space, free: Free, left: int, made: int) -> int:
-    """By turns the row farthest from the mean of the free rows, and the one farthest from the row before."""
+    """Alternate between the row farthest from the mean of the free rows and the row farthest from the previous one."""
     if made % 2 == 0:
         _measure(space, free, left, -1)
     far = 0
@@ -142,9 +143,9 @@ def _next_centre(space: Space, free: Free, left: int, made: int) -> int:
 
 @kernel
 def nearest_classes(space: Space, secrets: Secrets, rows: Codes, k: int, looked_at: int, class_of: Codes, made: int) -> int:
-    """Classes of the k nearest rows after exchanges, numbered from `made` on, into `class_of`; how many there are now.
+    """Write classes of the k nearest rows after exchanges into `class_of`, numbered from `made` on; return their number.
 
-    `looked_at`: rows beyond the k nearest that a class may exchange for.
+    `looked_at`: the number of rows beyond the k nearest that a class may take in exchange.
 
     >>> at = np.arange(4, dtype=np.int32)
     >>> space = Space(at[:, None], np.array([0, 4]), np.arange(4), np.array([1]), np.array([0.0, 0.1, 0.8, 1.0]))
@@ -173,13 +174,13 @@ def nearest_classes(space: Space, secrets: Secrets, rows: Codes, k: int, looked_
 
 
 @kernel
-def mixed_classes(space: Space, subset_of: Codes, rows: Codes, subsets: int, class_of: Codes, made: int) -> int:
-    """Classes that take of every subset its fair share, the nearest rows; as many as the smallest subset has rows.
+def mix_classes(space: Space, subset_of: Codes, rows: Codes, subsets: int, class_of: Codes, made: int) -> int:
+    """Form classes of the nearest rows with a proportional share of every subset, one per row of the smallest subset.
 
     >>> at = np.arange(4, dtype=np.int32)
     >>> space = Space(at[:, None], np.array([0, 4]), np.arange(4), np.array([1]), np.array([0.0, 0.1, 0.8, 1.0]))
     >>> class_of = np.full(4, -1, np.int32)
-    >>> mixed_classes(space, np.array([0, 1, 1, 0], np.int32), at, 2, class_of, 0), class_of.tolist()
+    >>> mix_classes(space, np.array([0, 1, 1, 0], np.int32), at, 2, class_of, 0), class_of.tolist()
     (2, [1, 1, 0, 0])
     """
     free, left = _free(space, rows), len(rows)

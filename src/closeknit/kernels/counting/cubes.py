@@ -1,9 +1,9 @@
-"""Weights of many boxes, added up in each of given points: what every cell of a group-by gets from all classes of a release.
+"""Sum the weights of all boxes that contain each of the given points: the estimate of every group-by cell from all classes.
 
 Points are sorted by a key: the outer columns, then the last one. A range of the last column is then a run of points, to which a
-weight is added at a few nodes of a binary tree over the places; a range of an outer column is the union of at most two blocks
+weight is added at a few nodes of a binary tree over their ranks; a range of an outer column is the union of at most two blocks
 of each length 1, 2, 4, ..., so each length has a pass of its own, in which columns are compared in blocks. Nothing is ever
-subtracted: a point that no box holds has exactly 0.
+subtracted: a point that no box contains has exactly 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Reals = NDArray[np.float64]
 
 @kernel
 def _before(keys: Int64, below: Int32, key: int) -> int:
-    """How many points have a lower key; `below` tells it at once where there is room for it."""
+    """Count the points with a lower key; `below` is a lookup table, if the keys are few enough for one."""
     if len(below):
         return below[key]
     a, b = 0, len(keys)
@@ -35,7 +35,7 @@ def _before(keys: Int64, below: Int32, key: int) -> int:
 
 @kernel
 def _add(tree: Reals, first: int, last: int, weight: float) -> None:
-    """To every place from `first` to before `last`, at nodes of the tree whose leaves are its second half."""
+    """Add a weight to the points `first` .. `last - 1`, at nodes of a tree whose leaves are its second half."""
     a, b = first + (len(tree) >> 1), last + (len(tree) >> 1)
     while a < b:
         if a & 1:
@@ -50,7 +50,7 @@ def _add(tree: Reals, first: int, last: int, weight: float) -> None:
 
 @kernel
 def _blocks(lo: int, hi: int, shift: int, blocks: Int64) -> int:
-    """The blocks of 2^shift places that the range from lo to hi takes at this length, and how many: none, one or two."""
+    """Return the blocks of length 2^shift that cover part of the range lo..hi, and their number: none, one or two."""
     a, b = (lo + (1 << shift) - 1) >> shift, (hi + 1) >> shift
     many = 0
     if a < b and a & 1:
@@ -65,7 +65,7 @@ def _blocks(lo: int, hi: int, shift: int, blocks: Int64) -> int:
 @kernel
 def _add_box(tree: Reals, keys: Int64, below: Int32, strides: Int64, blocks: Int64, many: Int64, turn: Int64,
              lo: int, hi: int, weight: float) -> None:  # fmt: skip
-    """To the points of every combination of blocks, between lo and hi in the last column."""
+    """Add a weight to the points of every combination of blocks, between lo and hi in the last column."""
     turn[:] = 0
     while True:
         key = 0
@@ -88,11 +88,11 @@ def _add_box(tree: Reals, keys: Int64, below: Int32, strides: Int64, blocks: Int
 @kernel
 def spread(keys: Int64, below: Int32, strides: Int64, shifts: Int64, starts: Int64, lo: Int32, hi: Int32, weights: Reals,
            part_of: Int64, sizes: Reals, buckets: Int64) -> Reals:  # fmt: skip
-    """What each point gets from some buckets in one pass.
+    """Compute what each point receives from some buckets in one pass.
 
     Bucket b has the parts `starts[g, b] .. starts[g, b + 1]` of each group of columns g; column d is described by those of
-    group `part_of[d]`. One part of each group make a box; its weight is the product of theirs, divided by the size of the
-    bucket once less than there are groups.
+    group `part_of[d]`. One part of each group form a box; its weight is the product of theirs, divided by the size of the
+    bucket (groups - 1) times.
 
     >>> keys, none = np.array([0, 1, 5]), np.zeros(0, np.int64)
     >>> box = np.array([[1]], np.int32), np.array([[5]], np.int32), np.array([2.0]), np.zeros(1, np.int64), np.ones(1)

@@ -1,7 +1,7 @@
-"""Earth mover's distances between each class and the reference, over sparse histograms, in whole numbers.
+"""Earth mover's distances between each class and the reference, over sparse histograms, in integers.
 
 Class `c` has `counts[starts[c]:starts[c+1]]` of the leaves `values[...]`, ascending; `n` is the sum of the reference,
-`s` of the class. All results are numerators: a distance is `numerator / (n * s * scale)`. The caller sees to it that
+`s` of the class. All results are numerators: a distance is `numerator / (n * s * scale)`. The caller ensures that
 `2 * n * s * scale` stays below 2**62.
 """
 
@@ -17,7 +17,7 @@ Int64 = NDArray[np.int64]
 
 @bare
 def _run(a: int, b: int, q: int, s: int, n: int, cumulative: Int64, area: Int64) -> int:
-    """Sum of |s*C[i] - n*q| for a <= i < b. C only grows, so the sign changes once: a binary search finds where."""
+    """Sum |s*C[i] - n*q| for a <= i < b. C is ascending, so the sign changes once: a binary search finds where."""
     level = n * q
     lo, hi = a, b
     while lo < hi:
@@ -32,11 +32,11 @@ def _run(a: int, b: int, q: int, s: int, n: int, cumulative: Int64, area: Int64)
 
 
 @kernel
-def ordered_numerators(starts: Int64, values: Int64, counts: Int64, reference: Int64) -> Int64:
-    """Of EMD over ordered leaves, to be divided by `n * s * (m - 1)`. A class costs O(r log m), r = values it has.
+def ordinal_numerators(starts: Int64, values: Int64, counts: Int64, reference: Int64) -> Int64:
+    """Numerators of the EMD over ordered leaves; divide by `n * s * (m - 1)`. O(r log m) per class with r values.
 
     >>> one = np.array([0, 2]), np.array([0, 2]), np.array([3, 7])
-    >>> ordered_numerators(*one, np.array([2, 1, 7])).tolist()  # 10 / (10 * 10 * 2) = 1/20
+    >>> ordinal_numerators(*one, np.array([2, 1, 7])).tolist()  # 10 / (10 * 10 * 2) = 1/20
     [10]
     """
     m = len(reference)
@@ -61,12 +61,12 @@ def ordered_numerators(starts: Int64, values: Int64, counts: Int64, reference: I
 @kernel
 def hierarchical_numerators(starts: Int64, values: Int64, counts: Int64, leaf_node: Int64, parent: Int64, height: Int64,
                             node_reference: Int64) -> Int64:  # fmt: skip
-    """Of EMD over the leaves of a tree with node 0 at its top, to be divided by `2 * n * s * height[0]`.
+    """Numerators of the EMD over the leaves of a tree with root 0; divide by `2 * n * s * height[0]`.
 
     With e(x) = surplus of the class under node x, min(pos, neg) at x is half of (sum of |e| of its children - |e(x)|),
-    so the whole is half the sum over all nodes below the top of |e(x)| * (height of its parent - its own). A node that
-    has no rows of the class has |e| = s * reference; were all nodes so, the sum would be s * n * height[0], and only
-    the paths of present leaves correct it. A class costs O(r * depth), r = values it has.
+    so the total is half the sum over all nodes below the root of |e(x)| * (height of its parent - its own). A node
+    without rows of the class has |e| = s * reference; if all nodes were empty, the sum would be s * n * height[0], and
+    only the paths of present leaves correct it. O(r * depth) per class with r values.
 
     >>> tree = [np.array(x) for x in ([1, 2, 3], [0, 0, 0, 0], [1, 0, 0, 0])]
     >>> hierarchical_numerators(np.array([0, 1]), np.array([0]), np.array([5]), *tree, np.array([4, 2, 2, 0])).tolist()
@@ -87,7 +87,7 @@ def hierarchical_numerators(starts: Int64, values: Int64, counts: Int64, leaf_no
         total = s * n * height[0]
         for e in range(starts[c], starts[c + 1]):
             node = leaf_node[values[e]]
-            while node != 0 and under[node] != 0:  # a node already seen has its path above seen too
+            while node != 0 and under[node] != 0:  # the path above a visited node is visited too
                 expected = s * node_reference[node]
                 total += (abs(n * under[node] - expected) - expected) * (height[parent[node]] - height[node])
                 under[node] = 0

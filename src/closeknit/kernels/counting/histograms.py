@@ -1,4 +1,4 @@
-"""Sparse histograms of classes: counted from rows, and joined pair by pair, two sorted lists of (value, count) to one."""
+"""Sparse histograms of classes: counted from rows, and merged in pairs of sorted lists of (value, count)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
-FEW = 2  # codes of the column for each row of a class, up to which they are counted and not sorted
+FEW = 2  # up to so many codes per row of a class they are counted, not sorted
 
 
 def count_codes(codes: Int32, size: int) -> Int64:
-    """How many rows have each code; none of those below 0 are counted.
+    """Count the rows of each code; negative codes are not counted.
 
     >>> count_codes(np.array([1, -1, 1], np.int32), 3).tolist()
     [0, 2, 0]
@@ -26,7 +26,7 @@ def count_codes(codes: Int32, size: int) -> Int64:
 
 @kernel
 def count_classes(class_of: Int32, count: int, codes: Int32, width: int) -> tuple[Int64, Int32, Int64]:
-    """Histogram of every class: where it starts, its codes, ascending, and their counts; rows without class or code left out.
+    """Histogram of every class: its start, its ascending codes and their counts; rows without class or code are not counted.
 
     >>> [x.tolist() for x in count_classes(np.array([1, 0, 1, -1], np.int32), 2, np.array([3, 2, 3, 3], np.int32), 4)]
     [[0, 1, 2], [2, 3], [1, 2]]
@@ -53,8 +53,8 @@ def count_classes(class_of: Int32, count: int, codes: Int32, width: int) -> tupl
 
 @bare
 def _count_class(here: Int32, first: int, end: int, seen: Int64, found: int, counts: Int64) -> int:
-    """Distinct codes of one class and their counts, written where earlier classes have left off: never past what is unread."""
-    if len(seen) < FEW * (end - first):  # many: sorting would take longer than looking at every code
+    """Write the distinct codes of one class and their counts after those of earlier classes, never over unread input."""
+    if len(seen) < FEW * (end - first):  # many rows: sorting would take longer than scanning all codes
         for x in range(first, end):
             seen[here[x]] += 1
         for code in range(len(seen)):
@@ -75,7 +75,7 @@ def _count_class(here: Int32, first: int, end: int, seen: Int64, found: int, cou
 
 @kernel
 def join_pairs(starts: Int64, values: Int32, counts: Int64, one: Int64, other: Int64) -> tuple[Int64, Int32, Int64]:
-    """Histogram of the rows of class `one[i]` and class `other[i]` together, for every i, in the same sparse form.
+    """Merge the histograms of class `one[i]` and class `other[i]`, for every i, in the same sparse form.
 
     >>> starts, values, counts = np.array([0, 2, 3]), np.array([1, 4, 4], np.int32), np.array([5, 1, 2])
     >>> [array.tolist() for array in join_pairs(starts, values, counts, np.array([0]), np.array([1]))]
@@ -108,11 +108,11 @@ def join_pairs(starts: Int64, values: Int32, counts: Int64, one: Int64, other: I
 
 
 @kernel
-def match(order: Int64, one: Int64, other: Int64, mended: Flags, sizes: Int64, hurry: bool) -> tuple[Int64, Int64]:
-    """Pairs taken in this order: where each class goes, and the pair it is part of, -1 where it stays as it is.
+def match(order: Int64, one: Int64, other: Int64, repaired: Flags, sizes: Int64, hurry: bool) -> tuple[Int64, Int64]:
+    """Match pairs in this order: the class into which each one is merged, and its pair, -1 where it is unchanged.
 
-    A class is part of one pair. In a `hurry` one that no pair mends takes others in until its size has doubled: one at a
-    time, a class that needs thousands of rows would need thousands of rounds.
+    A class is part of one pair. With `hurry` a class that no pair repairs absorbs others until its size has doubled:
+    otherwise a class that needs thousands of rows would need thousands of rounds.
 
     >>> one, other, sizes = np.array([0, 0, 0]), np.array([1, 2, 3]), np.array([9, 4, 4, 4])
     >>> [array.tolist() for array in match(np.arange(3), one, other, np.zeros(3, np.bool_), sizes, True)]
@@ -120,13 +120,13 @@ def match(order: Int64, one: Int64, other: Int64, mended: Flags, sizes: Int64, h
     """
     into = np.arange(len(sizes))
     pair_of = np.full(len(sizes), -1, np.int64)
-    taken = np.zeros(len(sizes), np.int64)  # rows taken in by a class that no pair mends
+    taken = np.zeros(len(sizes), np.int64)  # rows absorbed by a class that no pair repairs
     for i in order:
         a, b = one[i], other[i]
         free = pair_of[a] < 0
-        growing = hurry and not mended[i] and taken[a] > 0 and taken[a] + sizes[b] <= sizes[a]
+        growing = hurry and not repaired[i] and taken[a] > 0 and taken[a] + sizes[b] <= sizes[a]
         if pair_of[b] < 0 and (free or growing):
             pair_of[a] = pair_of[b] = i
             into[b] = a
-            taken[a] += 0 if mended[i] else sizes[b]
+            taken[a] += 0 if repaired[i] else sizes[b]
     return into, pair_of

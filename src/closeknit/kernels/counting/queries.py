@@ -1,7 +1,7 @@
 """COUNT queries over distinct cells: sets of cells as bits, weights of the cells that remain, and their sums by bucket.
 
-Bit t of word t // 64 says whether cell t is still in. Cells that are in or out of any range are asked for whole words at once
-(`below`); only those that are left are looked at one by one.
+Bit t of word t // 64 is set while cell t is selected. Ranges select whole words at once (`below`); only the remaining cells
+are visited one by one.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Reals = NDArray[np.float64]
 Int32 = NDArray[np.int32]
 
 WORD = 64
-SEQUENCE = np.uint64(0x03F79D71B4CB0A89)  # of de Bruijn: shifted by any place its first six bits are other ones
+SEQUENCE = np.uint64(0x03F79D71B4CB0A89)  # a de Bruijn sequence: each shift has different first six bits
 PLACES = np.empty(WORD, np.int64)
 PLACES[[((int(SEQUENCE) << place) & 0xFFFFFFFFFFFFFFFF) >> 58 for place in range(WORD)]] = np.arange(WORD)
 
 
 def every(cells: int) -> Words:
-    """All of so many cells.
+    """Return the bit set of all cells.
 
     >>> [int(word).bit_count() for word in every(70)]
     [64, 6]
@@ -35,7 +35,7 @@ def every(cells: int) -> Words:
 
 @kernel
 def below(codes: Int32, size: int) -> Words:
-    """Row v: the cells whose code is less than v, for v = 0 .. size; codes of `size` and more are in none.
+    """Row v: the bit set of cells with a code below v, for v = 0 .. size; codes of `size` and more are in none.
 
     >>> below(np.array([1, 0, 2], np.int32), 2).tolist()
     [[0], [2], [3]]
@@ -51,13 +51,13 @@ def below(codes: Int32, size: int) -> Words:
 
 @kernel
 def _place(bit: np.uint64) -> int:
-    """Position of the only bit of a word."""
+    """Return the position of the only bit of a word."""
     return PLACES[(bit * SEQUENCE) >> np.uint64(58)]
 
 
 @kernel
 def weigh(left: Words, weights: Reals, codes: Int32, table: Reals, weighed: Reals) -> None:
-    """Write the weight of each cell that is left, times `table[code]`; a cell without weight is not left any more.
+    """Multiply the weight of each selected cell by `table[code]`; a cell without weight is deselected.
 
     >>> left, weighed = every(3), np.empty(3)
     >>> weigh(left, np.ones(3), np.array([0, 1, 1], np.int32), np.array([0.0, 0.5]), weighed)
@@ -79,7 +79,7 @@ def weigh(left: Words, weights: Reals, codes: Int32, table: Reals, weighed: Real
 
 @kernel
 def sums(left: Words, weights: Reals, bucket_of: Int32, buckets: int) -> Reals:
-    """Weights of the cells that are left, added up in each bucket.
+    """Sum the weights of the selected cells in each bucket.
 
     >>> sums(every(3), np.array([1.0, 2.0, 4.0]), np.array([0, 0, 1], np.int32), 2).tolist()
     [3.0, 4.0]
@@ -97,7 +97,7 @@ def sums(left: Words, weights: Reals, bucket_of: Int32, buckets: int) -> Reals:
 
 @kernel
 def rows_below(codes: Int32, size: int, counts: Reals, bucket_of: Int32, buckets: int) -> Reals:
-    """Row v: in each bucket the rows whose code is less than v, for v = 0 .. size.
+    """Row v: the number of rows with a code below v in each bucket, for v = 0 .. size.
 
     >>> rows_below(np.array([0, 1, 1], np.int32), 2, np.array([1.0, 2.0, 4.0]), np.array([0, 0, 1], np.int32), 2).tolist()
     [[0.0, 0.0], [1.0, 0.0], [3.0, 4.0]]
@@ -113,7 +113,7 @@ def rows_below(codes: Int32, size: int, counts: Reals, bucket_of: Int32, buckets
 
 @kernel
 def narrow_counts(total: Reals, more: Reals, sizes: Reals) -> None:
-    """Expected rows of each bucket that are in both of two parts which do not line up.
+    """Expected number of rows of each bucket in both of two independent parts.
 
     >>> total = np.array([3.0, 0.0])
     >>> narrow_counts(total, np.array([2.0, 1.0]), np.array([6.0, 2.0]))

@@ -1,4 +1,4 @@
-"""Values, and runs of neighbouring ones, that are too frequent in a class, for limits by their share in the release."""
+"""Values and runs of neighbouring values whose share in a class exceeds a limit derived from their share in the release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Int64 = NDArray[np.int64]
 @kernel
 def most_over(starts: Int64, values: NDArray[np.int32], counts: Int64, limits: NDArray[np.float64],
               margins: NDArray[np.float64]) -> NDArray[np.float64]:  # fmt: skip
-    """How far the share of a value is above its limit in each class, at most, counted in the margin of that value.
+    """Largest excess of a value's share over its limit in each class, in units of that value's margin.
 
     >>> one = np.array([0, 2]), np.array([0, 1], np.int32), np.array([1, 3])
     >>> most_over(*one, np.array([0.5, 0.5]), np.array([0.125, 0.125])).tolist()
@@ -31,7 +31,7 @@ def most_over(starts: Int64, values: NDArray[np.int32], counts: Int64, limits: N
 
 @kernel
 def _first_with(running: Int64, lo: int, hi: int, needed: float) -> int:
-    """The first entry from `lo` on with which the running count reaches `needed`; `hi` if none does."""
+    """Find the first entry from `lo` on at which the running count reaches `needed`; `hi` if none does."""
     while lo < hi:
         middle = (lo + hi) >> 1
         if running[middle + 1] < needed:
@@ -44,11 +44,11 @@ def _first_with(running: Int64, lo: int, hi: int, needed: float) -> int:
 @kernel
 def find_violations(starts: Int64, values: Int64, counts: Int64, reach: Int64, reference: Int64,
                 margin: float) -> tuple[NDArray[np.bool_], Int64]:  # fmt: skip
-    """Classes with a run whose share q exceeds p * (1 - ln p), and the runs too close to tell (class, count, weight).
+    """Classes with a run whose share q exceeds p * (1 - ln p), and runs too close to decide (class, count, weight).
 
     A run begins at leaf v and ends at leaf `reach[v]` or before. Only runs between two values of the class matter: a
-    longer one has the same q and a larger limit. Where q is below the limit, the ends up to which q cannot have come to
-    that limit are passed over, since the limit only grows: few are looked at.
+    longer one has the same q and a larger limit. Where q is below the limit, the ends before which q cannot reach that
+    limit are skipped, because the limit only grows: few are visited.
 
     >>> one = np.array([0, 2]), np.array([0, 1]), np.array([4, 4])
     >>> broken, _ = find_violations(*one, np.array([1, 1, 2]), np.array([9, 9, 82]), 1e-9)

@@ -1,6 +1,6 @@
-"""Words of 64 bits: columns of small codes packed into them, and their stable order; short lists sorted in place.
+"""Pack columns of small codes into 64-bit words, sort words stably, and sort short lists in place.
 
-The stable order is found by a radix sort; numpy sorts long integers stably only by merging, three times as slowly.
+The stable sort is a radix sort; numpy's stable sort of long integers is a merge sort, three times as slow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ BITS = 11
 
 
 def append(words: NDArray[np.uint64], codes: NDArray[np.integer], size: int) -> None:
-    """Packs one more column, of codes below `size`, behind what the words have.
+    """Append one more column, of codes below `size`, to the packed words.
 
     >>> words = np.array([1, 2], np.uint64)
     >>> append(words, np.array([3, 4], np.int32), 10)
@@ -26,7 +26,7 @@ def append(words: NDArray[np.uint64], codes: NDArray[np.integer], size: int) -> 
 
 
 def ascending(words: NDArray[np.uint64]) -> bool:
-    """Whether no word is smaller than the one before.
+    """Whether the words are in ascending order.
 
     >>> ascending(np.array([1, 1, 3], np.uint64)), ascending(np.array([2, 1], np.uint64))
     (True, False)
@@ -36,7 +36,7 @@ def ascending(words: NDArray[np.uint64]) -> bool:
 
 @bare
 def ascend(numbers: NDArray[np.integer]) -> None:
-    """Sorts in place, by Shell's method: most lists here are short, and the library's sort takes seconds to compile.
+    """Shell sort in place: most lists here are short, and the library's sort takes seconds to compile.
 
     >>> numbers = np.array([3, 1, 2])
     >>> ascend(numbers)
@@ -56,7 +56,7 @@ def ascend(numbers: NDArray[np.integer]) -> None:
 
 @kernel
 def stable_order(words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Positions of the words in ascending order; equal words keep their order.
+    """Return the positions of the words in ascending order; equal words keep their order.
 
     >>> stable_order(np.array([5, 1, 5, 0], np.uint64)).tolist()
     [3, 1, 0, 2]

@@ -1,7 +1,7 @@
-"""The cuts that a class is offered, in the order in which they are tried (a cut: see `cutting`).
+"""Candidate cuts of a class, in the order in which they are tried (a cut: see `cut_sides`).
 
-Cuts that leave fewer than `k` rows on a side are not offered, and none of a column that loses nothing. Losses are compared to
-nine digits, so that rounding decides nothing: of equal ones the cut of the wider column comes first, then the one found first.
+Cuts with fewer than `k` rows on a side are not offered, nor cuts of a column without loss. Losses are compared to
+nine digits, so that rounding decides nothing: of equal ones the cut of the wider column is first, then the one found first.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from closeknit.kernels.cutting.cut_sides import (
 from closeknit.kernels.geometry.boxes import Codes, Ints, Scales, range_loss
 from closeknit.kernels.lanes import width_of
 
-EIGHTHS, QUARTERS = 8, 4  # `best`: cuts between values near 7 places, and 3 places at which ties are divided
-MOST = 1 + (EIGHTHS - 1) + (QUARTERS - 1)  # cuts of one column: one between children comes first
+EIGHTHS, QUARTERS = 8, 4  # `best`: cuts between values near 7 quantiles, and 3 quantiles at which ties are divided
+MOST = 1 + (EIGHTHS - 1) + (QUARTERS - 1)  # cuts of one column; the first is between children
 DIGITS = 1e9
-SPARSE = 65  # codes, and four a row, up to which they are counted, not sorted
-ABOVE_LOSS = 1 << 31  # more than any loss counted in these digits
+SPARSE = 65  # up to so many codes, or four per row, they are counted, not sorted
+ABOVE_LOSS = 1 << 31  # more than any loss in these digits
 
 
 @kernel
@@ -55,9 +55,9 @@ def class_boxes(quasi: Codes, starts: Ints) -> tuple[Codes, Codes]:
 @kernel
 def offers(scales: Scales, quasi: Codes, starts: Ints, k: int, relaxed: bool, best: bool,
            try_all: bool) -> tuple[Ints, Codes]:  # fmt: skip
-    """Cuts of every class: class c is offered `cuts[at[c]:at[c + 1]]`.
+    """Candidate cuts of every class: class c has `cuts[at[c]:at[c + 1]]`.
 
-    With `try_all` all columns in the order of what both sides lose together; else column by column, the widest first, and
+    With `try_all` the cuts of all columns are sorted by the loss of both sides; else column by column, the widest first, and
     inside a column by loss (`best`) or as found (the middle of the rows first).
 
     >>> from closeknit.kernels.geometry.boxes import flat_scales
@@ -101,7 +101,7 @@ def offers(scales: Scales, quasi: Codes, starts: Ints, k: int, relaxed: bool, be
 
 @kernel
 def _widest_first(scales: Scales, lo: Codes, hi: Codes) -> Ints:
-    """Columns in which a box loses anything, that of the largest loss first."""
+    """Columns in which a box has a loss, largest first."""
     d = len(lo)
     keys, count = np.empty(d, np.int64), 0
     for j in range(d):
@@ -124,7 +124,7 @@ def _longer(cuts: Codes, used: int, least: int) -> Codes:
 
 @bare
 def _points(scales: Scales, ranked: Codes, j: int, k: int, relaxed: bool, best: bool, found: Codes, count: int) -> int:
-    """Cuts of one column, written behind the `count` found so far; their number after that."""
+    """Append the cuts of one column to the `count` found so far and return the new number."""
     s, start = len(ranked), count
     if best or not relaxed:
         count = _between_children(scales, ranked, j, k, best, found, count)
@@ -142,7 +142,7 @@ def _points(scales: Scales, ranked: Codes, j: int, k: int, relaxed: bool, best: 
 
 @bare
 def _count(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: int, lo: int, counts: Codes) -> None:
-    """Rows with each code of a column: by runs, where there are any."""
+    """Count the rows of each code of a column, from runs if there are any."""
     width = width_of(columns)
     for x in range(distinct):
         counts[runs.rows[x * width + place] - lo] += runs.many[x]
@@ -153,7 +153,7 @@ def _count(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: 
 @kernel
 def _rank(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: int, lo: int, hi: int, counts: Codes,
           ranked: Codes) -> None:  # fmt: skip
-    """The codes of one column in ascending order: counted where they are dense, else sorted."""
+    """Sort the codes of one column: by counting where they are dense."""
     if hi - lo > 4 * len(rows) + SPARSE - 1:
         sparse = rows[:, j].astype(np.int64)
         ascend(sparse)
@@ -171,7 +171,7 @@ def _rank(rows: Codes, runs: Runs, distinct: int, place: int, columns: int, j: i
 
 @bare
 def _between_values(ranked: Codes, j: int, place: int, k: int, sides: int, found: Codes, start: int, count: int) -> int:
-    """Before or after the value at a place of the order: the sides of its tie, the one that is nearer the middle first."""
+    """Cut before or after the value at a rank: on either side of its tie, the side nearer to the middle first."""
     s, value = len(ranked), ranked[place]
     below, upto = smaller(ranked, whole(value)), smaller(ranked, whole(value) + 1)
     aim = s if sides == 2 else 2 * place
@@ -194,7 +194,7 @@ def _between_values(ranked: Codes, j: int, place: int, k: int, sides: int, found
 
 @bare
 def _through_ties(ranked: Codes, j: int, place: int, k: int, anywhere: bool, found: Codes, count: int) -> int:
-    """Exactly `place` rows go left; rows of equal value are divided. `anywhere`: also where no value needs to be."""
+    """Cut so that exactly `place` rows go left; ties are divided. `anywhere`: also between values."""
     s = len(ranked)
     if not k <= place <= s - k:
         return count
@@ -209,9 +209,9 @@ def _through_ties(ranked: Codes, j: int, place: int, k: int, anywhere: bool, fou
 
 @bare
 def _between_children(scales: Scales, ranked: Codes, j: int, k: int, best: bool, found: Codes, count: int) -> int:
-    """The largest child of the lowest node over the class goes left, the others right.
+    """Cut so that the largest child of the lowest node over the class goes left, the others right.
 
-    Only if it has an eighth of the rows: cuts that take away little by little would take as many rounds as there are children.
+    Only if it has an eighth of the rows: smaller cuts would need as many rounds as there are children.
     """
     s, most, x = len(ranked), 0, 0
     node = _cover(scales, j, ranked[0], ranked[s - 1])
@@ -230,7 +230,7 @@ def _between_children(scales: Scales, ranked: Codes, j: int, k: int, best: bool,
 
 @bare
 def _cover(scales: Scales, j: int, lo: int, hi: int) -> int:
-    """The lowest node over a range; -1 for numbers."""
+    """Find the lowest node over a range; -1 for numbers."""
     node = scales.leaf_node[scales.leaf_start[j] + lo]
     while node >= 0 and scales.node_hi[node] < hi:
         node = scales.node_parent[node]
@@ -239,7 +239,7 @@ def _cover(scales: Scales, j: int, lo: int, hi: int) -> int:
 
 @bare
 def _last_of_child(scales: Scales, j: int, code: int, node: int, highest: int) -> int:
-    """The last code under the child of a node that holds a code.
+    """Find the last code under the child of a node that contains a code.
 
     Numbers have a node over all values and the missing one, and below it one over all values.
     """

@@ -1,10 +1,10 @@
-"""Classes cut in two: which rows go left, what both sides count and lose, and the order of rows after a round of cuts.
+"""Cut classes in two: the rows that go left, histograms and losses of both sides, and the row order after a round of cuts.
 
-A cut is one line of five numbers. In column COLUMN the rows with codes from FIRST up to (not with) BEFORE go left; of the
+A cut is one row of five numbers. In column COLUMN the rows with codes from FIRST up to (not with) BEFORE go left; of the
 GROUP rows with the code BEFORE itself, TIES go left too, spread evenly over their order.
 
-Rows stand class by class: class `c` has the places `starts[c]` to `starts[c + 1]`. A histogram is sparse as in `core.classes`:
-`counts` of the ascending `values`, class by class from `h_starts` on. The right side is the whole less the left one, so only
+Rows are sorted by class: class `c` has the positions `starts[c]` to `starts[c + 1]`. A histogram is sparse as in `core.classes`:
+`counts` of the ascending `values`, class by class from `h_starts` on. The right side is the class minus the left one, so only
 rows that go left are counted.
 """
 
@@ -25,7 +25,7 @@ COLUMN, FIRST, BEFORE, TIES, GROUP = range(5)
 
 @kernel
 def mark(quasi: Codes, starts: Ints, classes: Ints, cuts: Codes, left: Flags) -> Ints:
-    """Cut class `classes[i]` by `cuts[i]`: writes down in `left` who goes left, and gives how many do.
+    """Cut class `classes[i]` by `cuts[i]`: mark in `left` the rows that go left, and return their number.
 
     >>> left = np.zeros(4, np.bool_)
     >>> cut = np.array([[0, 1, 2, 1, 2]], np.int32)
@@ -80,7 +80,7 @@ def count_sides(quasi: Codes, starts: Ints, classes: Ints, cuts: Codes, codes: C
 
 @bare
 def _count_left(quasi: Codes, first: int, end: int, cuts: Codes, i: int, codes: Codes, here: Ints) -> int:
-    """Counts the secrets of the rows that go left, a suppressed one (-1) in the last place; how many rows these are."""
+    """Count the sensitive values of rows that go left, suppressed ones (-1) in the last entry; return the number of rows."""
     column, low, high, ties, group = cuts[i, COLUMN], cuts[i, FIRST], cuts[i, BEFORE], cuts[i, TIES], cuts[i, GROUP]
     rest, lefts = whole(0), whole(0)
     for x in range(first, end):
@@ -98,7 +98,7 @@ def _count_left(quasi: Codes, first: int, end: int, cuts: Codes, i: int, codes: 
 
 @kernel
 def divide_rows(starts: Ints, classes: Ints, left: Flags) -> tuple[Ints, Ints]:
-    """Places of the rows of the `classes`, in each the left ones before the right ones; and where the sides start.
+    """Positions of the rows of the `classes`, left ones before right ones in each; and the starts of the sides.
 
     >>> places, sides = divide_rows(np.array([0, 1, 4]), np.array([1]), np.array([False, False, True, False]))
     >>> places.tolist(), sides.tolist()
@@ -121,7 +121,7 @@ def divide_rows(starts: Ints, classes: Ints, left: Flags) -> tuple[Ints, Ints]:
 
 @bare
 def smaller(ascending: Codes, limit: int) -> int:
-    """How many of these codes are below the limit: a search that compiles in a fraction of the library's time.
+    """Count the codes below the limit by a binary search that compiles in a fraction of the library's time.
 
     >>> smaller(np.array([1, 4, 4, 6], np.int32), 4), smaller(np.array([1, 4, 4, 6], np.int32), 5)
     (1, 3)
@@ -137,21 +137,21 @@ def smaller(ascending: Codes, limit: int) -> int:
 
 
 class Runs(NamedTuple):
-    """Scratch: the rows of a class in lanes (see `lanes`), rows side by side that are equal there once."""
+    """Scratch: the rows of a class in lanes (see `lanes`); neighbouring equal rows are stored once."""
 
     rows: Codes  # flat
-    many: Ints  # how many rows each one stands for
+    many: Ints  # how many rows each one represents
 
 
 @kernel
 def room_for_runs(rows: int, columns: int) -> Runs:
-    """Scratch for as many rows."""
+    """Allocate scratch for this many rows."""
     return Runs(np.empty(rows * width_of(columns), np.int32), np.empty(rows, np.int64))
 
 
 @bare
 def in_lanes(rows: Codes, wide: Ints, runs: Runs) -> int:
-    """Writes down the `wide` columns of these rows; how many runs there are.
+    """Store the `wide` columns of these rows as runs and return their number.
 
     >>> runs = room_for_runs(3, 1)
     >>> in_lanes(np.array([[7, 1], [7, 2], [8, 2]], np.int32), np.array([0]), runs), runs.many[:2].tolist()
@@ -174,21 +174,21 @@ def in_lanes(rows: Codes, wide: Ints, runs: Runs) -> int:
 class Atoms(NamedTuple):
     """Scratch: the codes of a column fall into atoms that no cut divides; every atom has the box of its rows.
 
-    Atom a holds the codes from `edge[a]` up to `edge[a + 1]`. Ties are divided beside: their two parts stand behind all atoms,
-    and behind these the two sides of the cut that is looked at.
+    Atom a has the codes from `edge[a]` up to `edge[a + 1]`. Divided ties are separate: their two parts follow all atoms, and
+    then follow the two sides of the current cut.
     """
 
     edge: Ints  # [atoms + 1]
     size: Ints  # [atoms]
-    tied: Ints  # [atoms] among how many of the last cuts are those that divide it: 0 if there are none
-    rest: Ints  # [cuts] of ties dealt out so far
+    tied: Ints  # [atoms] the number of last cuts that include those dividing it: 0 if none
+    rest: Ints  # [cuts] tied rows assigned so far
     of: Codes  # [codes] the atom of a code, counted from the column's lowest
     boxes: Codes  # flat, see `lanes`
 
 
 @kernel
 def room_for(cuts: int, columns: int, codes: int) -> Atoms:
-    """Scratch for as many cuts of one column; `codes`: from its lowest to its highest, as far as they are looked up."""
+    """Allocate scratch for this many cuts of one column; `codes`: the length of its lookup table."""
     atoms = 3 * cuts + 1
     boxes = 2 * (atoms + 2 * cuts + 2) * width_of(columns)
     return Atoms(
@@ -200,11 +200,11 @@ def room_for(cuts: int, columns: int, codes: int) -> Atoms:
 @bare
 def joint_losses(scales: Scales, runs: Runs, distinct: int, wide: Ints, place: int, ranked: Codes, cuts: Codes, atoms: Atoms,
                  losses: Reals) -> None:  # fmt: skip
-    """What both sides of each of these cuts of one column lose together, every row counted.
+    """Loss of both sides of each of these cuts of one column, summed over rows.
 
-    `runs` are of the `wide` columns only, those in which the class loses anything, as neither side can in the others. The cuts
-    are of the column at this place of `wide`, its codes in order are `ranked`. Rows are looked at once for all cuts; then the
-    sides of a cut are put together from atoms.
+    `runs` have the `wide` columns only, those in which the class has a loss: in the others neither side can have one. The cuts
+    belong to the column at this index of `wide`, with the sorted codes `ranked`. Rows are visited once for all cuts; then the
+    sides of a cut are merged from atoms.
     """
     width = width_of(len(wide))
     count = _build_atoms(cuts, ranked, width, atoms)
@@ -221,7 +221,7 @@ def joint_losses(scales: Scales, runs: Runs, distinct: int, wide: Ints, place: i
         for i in range(len(cuts) - atoms.tied[atom], len(cuts)):
             if cuts[i, BEFORE] == code:
                 dealt = atoms.rest[i] + runs.many[x] * cuts[i, TIES]
-                lefts = whole(dealt / cuts[i, GROUP])  # exact below 2**53, and quicker than whole division
+                lefts = whole(dealt / cuts[i, GROUP])  # exact below 2**53, and faster than integer division
                 atoms.rest[i] = dealt - lefts * cuts[i, GROUP]
                 if lefts > 0:
                     widen(boxes, count + 2 * i, rows, x, width)
@@ -237,7 +237,7 @@ def joint_losses(scales: Scales, runs: Runs, distinct: int, wide: Ints, place: i
 
 @bare
 def _build_atoms(cuts: Codes, ranked: Codes, width: int, atoms: Atoms) -> int:
-    """Empty atoms for these cuts, ascending; how many there are. The first one has all codes before any cut."""
+    """Create empty atoms for these ascending cuts and return their number. The first has all codes before any cut."""
     edge = atoms.edge
     edge[0] = -1
     count = whole(1)
@@ -263,7 +263,7 @@ def _build_atoms(cuts: Codes, ranked: Codes, width: int, atoms: Atoms) -> int:
 
 @bare
 def _with_edge(edge: Ints, count: int, new: int) -> int:
-    """One edge more among the ascending ones, if it is not there yet; how many there are."""
+    """Insert an edge into the ascending ones unless it exists, and return their number."""
     at = _atom(edge, count, new)
     if edge[at] == new:
         return count
@@ -293,7 +293,7 @@ def _atom(edge: Ints, count: int, code: int) -> int:
 
 @bare
 def _join(boxes: Codes, box: int, other: int, width: int) -> None:
-    """A box covers another one, too: as if its lows and its highs were two rows; an empty one has none."""
+    """Widen a box to cover another one, as if its lower and upper ends were two rows; an empty one is ignored."""
     if boxes[2 * other * width] <= boxes[(2 * other + 1) * width]:
         widen(boxes, box, boxes, 2 * other, width)
         widen(boxes, box, boxes, 2 * other + 1, width)

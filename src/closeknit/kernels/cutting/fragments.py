@@ -1,8 +1,8 @@
-"""Fragments of the space of several secrets are split one at a time, each time where the bounds gain most.
+"""Split fragments of the space of several sensitive attributes one at a time, each time where the bounds gain most.
 
-Of a fragment only its box counts (per axis the first and last value that occurs in it), its rows, and per axis their moment.
+Only the box of a fragment matters (per axis the first and last value that occurs in it), its rows, and per axis their moment.
 Every distance is a sum over sets of values of weight * |share in the class - share in the release|: the sets are prefixes of
-a line or subtrees of a tree, always runs `first..last`. A box that lies inside a set or outside it has no say in it; of any
+a line or subtrees of a tree, always runs `first..last`. A box inside or outside a set contributes nothing to it; of any
 other box all rows may fall into the set (`up` counts those that are not there yet) or none (`down` those that are).
 """
 
@@ -20,9 +20,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 PRINTED, BEST = 0, 1
-ENDS = 2  # cuts that are tried beside those at even shares
-SAME = 1e-12  # keys that are nearer count as equal, so that no rounding chooses
-WORK = 500_000_000  # looks at groups and sets in one search
+ENDS = 2  # cuts that are tried in addition to those at even shares
+SAME = 1e-12  # closer keys count as equal, so that rounding decides nothing
+WORK = 500_000_000  # visits of groups and sets in one search
 
 
 class Axes(NamedTuple):
@@ -40,7 +40,7 @@ class Axes(NamedTuple):
 
 
 class State(NamedTuple):
-    """Cells of fragment f: `order[begin[f]:end[f]]`. `follow` links fragments so that parts of one stand together."""
+    """Cells of fragment f: `order[begin[f]:end[f]]`. `follow` links fragments so that parts of one are neighbours."""
 
     cells: Ints  # [cells, axes]
     counts: Ints
@@ -54,7 +54,7 @@ class State(NamedTuple):
     up: Ints
     down: Ints
     follow: Ints
-    used: Ints  # how many fragments there are; work done
+    used: Ints  # the number of fragments; work done
     cuts: Ints  # [fragments, axes] how many cuts of a fragment along an axis are tried
     cut_at: Ints  # [fragments, axes, cuts] the last value below the cut
     cut_rows: Ints  # [fragments, axes, cuts, 2] rows below the cut and above it
@@ -64,7 +64,7 @@ class State(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """What stands below some cuts of a fragment along one axis (side 0), and above them (side 1)."""
+    """Both sides of some cuts of a fragment along one axis: below (0) and above (1)."""
 
     rows: Ints  # [cuts, 2]
     lo: Ints  # [cuts, 2, axes]
@@ -74,7 +74,7 @@ class Sides(NamedTuple):
 
 @kernel
 def delta(axes: Axes, i: int, lo: int, hi: int, mass: int, moment: int) -> int:
-    """What choices inside a box can cost: all its rows at its far end; in a tree all of them across its top."""
+    """The largest distance that rows inside a box can cause: all at its far end; in a tree all across its top."""
     start = axes.values[i]
     if axes.on_line[i]:
         return max(moment - axes.place[start + lo] * mass, axes.place[start + hi] * mass - moment)
@@ -88,7 +88,7 @@ def delta(axes: Axes, i: int, lo: int, hi: int, mass: int, moment: int) -> int:
 
 @kernel
 def _measure(state: State, axes: Axes, f: int) -> None:
-    """Box, rows and moments of a fragment from its cells."""
+    """Compute box, rows and moments of a fragment from its cells."""
     state.mass[f] = 0
     for i in range(state.cells.shape[1]):
         state.lo[f, i], state.hi[f, i], state.moment[f, i] = axes.values[i + 1], -1, 0
@@ -130,7 +130,7 @@ def _sides(state: State, axes: Axes, f: int, d: int) -> Any:
 
 @kernel
 def _choose_cuts(sides: Sides, seen: NDArray[np.bool_], mass: int, d: int, cuts: int) -> Any:
-    """Places of the cuts to try: all, or where they are too many those at even shares, and either end."""
+    """Choose the cuts to try: all, or if they are too many those at even shares and at either end."""
     offered, share = seen.copy(), 0
     offered[-1] = False
     if offered.sum() > cuts:
@@ -144,7 +144,7 @@ def _choose_cuts(sides: Sides, seen: NDArray[np.bool_], mass: int, d: int, cuts:
 
 @kernel
 def _enter(state: State, axes: Axes, f: int) -> None:
-    """A new fragment: its measures, and the cuts of it that will be tried, with both sides of each."""
+    """Add a fragment: its measures and its candidate cuts, with both sides of each."""
     _measure(state, axes, f)
     for d in range(state.cells.shape[1]):
         state.cuts[f, d] = 0
@@ -160,7 +160,7 @@ def _enter(state: State, axes: Axes, f: int) -> None:
 
 @kernel
 def whole(state: State, axes: Axes) -> None:
-    """One fragment of all cells."""
+    """Start with one fragment of all cells."""
     state.used[0], state.begin[0], state.end[0], state.follow[0] = 1, 0, len(state.counts), -1
     _enter(state, axes, number(0))
     for i in range(state.cells.shape[1]):
@@ -175,7 +175,7 @@ def whole(state: State, axes: Axes) -> None:
 
 @kernel
 def _groups(state: State) -> Any:
-    """Per axis, fragments with the same interval added up: lo, hi, rows, moment; and how many groups there are."""
+    """Sum fragments with the same interval per axis: lo, hi, rows, moment; and the number of groups."""
     groups = np.zeros((state.cells.shape[1], state.used[0], 4), np.int64)
     many = np.zeros(state.cells.shape[1], np.int64)
     for i in range(len(many)):
@@ -235,7 +235,7 @@ def _open_sets(state: State, axes: Axes, f: int) -> Any:
 
 
 @kernel
-def _printed_change(state: State, axes: Axes, f: int, i: int, sides: Sides, u: int) -> int:
+def _change_as_printed(state: State, axes: Axes, f: int, i: int, sides: Sides, u: int) -> int:
     change = -delta(axes, i, state.lo[f, i], state.hi[f, i], state.mass[f], state.moment[f, i])
     for side in range(2):
         rows, moment = sides.rows[u, side], sides.moment[u, side, i]
@@ -244,8 +244,8 @@ def _printed_change(state: State, axes: Axes, f: int, i: int, sides: Sides, u: i
 
 
 @kernel
-def _grouped_change(state: State, axes: Axes, f: int, i: int, sides: Sides, u: int, groups: Ints, many: int) -> int:
-    """The fragment leaves its group, and either part joins the one of its own interval."""
+def _change_by_group(state: State, axes: Axes, f: int, i: int, sides: Sides, u: int, groups: Ints, many: int) -> int:
+    """Remove the fragment from its group, and add either part to the group of its own interval."""
     moves = np.zeros((3, 4), np.int64)
     moves[2, 0], moves[2, 1], moves[2, 2], moves[2, 3] = state.lo[f, i], state.hi[f, i], -state.mass[f], -state.moment[f, i]
     for side in range(2):
@@ -269,7 +269,7 @@ def _grouped_change(state: State, axes: Axes, f: int, i: int, sides: Sides, u: i
 
 @kernel
 def _per_set_change(state: State, axes: Axes, i: int, sides: Sides, u: int, sets: Ints) -> int:
-    """Rows of a part that now lies inside or outside a set cannot be chosen any more."""
+    """Subtract rows of a part that now lies inside or outside a set: they cannot be chosen any more."""
     change = 0
     if sides.lo[u, 0, i] == sides.lo[u, 1, i] and sides.hi[u, 0, i] == sides.hi[u, 1, i]:
         return 0  # both parts have the interval of the whole
@@ -287,7 +287,7 @@ def _per_set_change(state: State, axes: Axes, i: int, sides: Sides, u: int, sets
 
 @kernel
 def _split(state: State, axes: Axes, f: int, d: int, v: int) -> None:
-    """Values up to v on axis d stay in fragment f, the others become a new one right behind it."""
+    """Split fragment f: values up to v on axis d stay in it, the others become a new fragment after it."""
     new = state.used[0]
     cells = state.order[state.begin[f] : state.end[f]].copy()
     below = state.cells[cells, d] <= v
@@ -311,7 +311,7 @@ def _split(state: State, axes: Axes, f: int, d: int, v: int) -> None:
 
 @kernel
 def _best_cut(state: State, axes: Axes, limits: Floats, how: int, groups: Ints, many: Ints, bounds: Ints) -> Any:
-    """Fragment, axis and value of the split after which least is above the limits, and then the bounds are least."""
+    """Find the split (fragment, axis, value) with the least excess over the limits, then with the least bounds."""
     best, excess, total = (-1, -1, -1), np.inf, np.inf
     for f in range(state.used[0]):
         opened, starts = _open_sets(state, axes, f)
@@ -323,9 +323,9 @@ def _best_cut(state: State, axes: Axes, limits: Floats, how: int, groups: Ints, 
                 over, after = 0.0, 0.0
                 for i in range(len(many)):
                     if how == PRINTED:
-                        bound = bounds[i, 0] + _printed_change(state, axes, f, i, sides, u)
+                        bound = bounds[i, 0] + _change_as_printed(state, axes, f, i, sides, u)
                     else:
-                        grouped = _grouped_change(state, axes, f, i, sides, u, groups[i], many[i])
+                        grouped = _change_by_group(state, axes, f, i, sides, u, groups[i], many[i])
                         per_set = _per_set_change(state, axes, i, sides, u, opened[starts[i] : starts[i + 1]])
                         bound = min(bounds[i, 0] + grouped, bounds[i, 1] + per_set)
                     level = bound / axes.whole[i]
@@ -337,7 +337,7 @@ def _best_cut(state: State, axes: Axes, limits: Floats, how: int, groups: Ints, 
 
 @kernel
 def descend(state: State, axes: Axes, room: Ints, limits: Floats, how: int, most: int, work: int) -> bool:
-    """Split until every bound is within its room; False where `most` fragments or the work came first."""
+    """Split until every bound is within its limit; False if `most` fragments or the work limit are reached first."""
     bounds = np.zeros((len(room), 2), np.int64)
     while True:
         groups, many = _groups(state)

@@ -1,9 +1,9 @@
-"""Careful cuts: a class is cut in two such that both sides lose less and keep every guarantee.
+"""Careful cuts: cut a class in two such that both sides have less loss and meet every guarantee.
 
 Rows of a class are sorted by one column; a *run* of that order (its first or last rows, or all rows under one child of the
-class's node) goes to one side. Where a guarantee vetoes that, the run is trimmed: of every bucket, a set of rows with the same
-secrets, at most the share `f` goes, for the largest `f` that is allowed. So the side keeps shares like those of the whole, and
-the rest does.
+class's node) goes to one side. Where a guarantee is not met, the run is trimmed: of every bucket, a set of rows with the same
+sensitive values, at most the share `f` goes, for the largest `f` that is allowed. So both sides have shares like those of the
+class.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from closeknit.kernels.geometry.ranges import Costs, range_cost
 
 GAIN = 1e-9
 PARTS = 8  # a column is cut near each eighth of its rows
-LARGE = 4096  # rows of a class from which on it is cut near quarters, and of a hundred times as many near the middle
-CHILDREN = 8  # and around its children, the first so many
-COUNTED = 4096  # codes of a class up to which it is sorted by counting
+LARGE = 4096  # from so many rows on a class is cut near quarters, from a hundred times as many near the middle
+CHILDREN = 8  # and around its first children, so many
+COUNTED = 4096  # up to so many codes a class is sorted by counting
 STEPS = 6  # halvings of the search for a share
 
 
 class Buckets(NamedTuple):
-    """Rows with the same secrets, in an order in which neighbours are near."""
+    """Rows with the same sensitive values, in an order in which neighbours are similar."""
 
     of: Codes  # [n]
-    sample: Codes  # [buckets] a row of each
+    sample: Codes  # [buckets] one row of each
 
 
 class Scratch(NamedTuple):
     """Scratch, so that nothing is allocated while cutting."""
 
     order: Ints  # [n] rows of the class sorted by a column
-    side: Codes  # [n] of each place: 1 goes
+    side: Codes  # [n] of each position: 1 goes
     best: Codes  # [n] rows of the class, those that go first
-    active: Ints  # [buckets] that the class has rows of, ascending; the first `used[0]`
+    active: Ints  # [buckets] buckets with rows of the class, ascending; the first `used[0]`
     used: Ints  # [1]
     have: Ints  # [buckets] rows of the class
     run: Ints  # [buckets] rows of the run
     goes: Ints  # [buckets]
     left: Codes  # [1, nodes] under every node, of the side that goes
-    whole: Codes  # [2, nodes] of nobody, and of the class
-    codes: Ints  # [codes] where the rows of a code begin
+    whole: Codes  # [2, nodes] zeros, and counts of the class
+    codes: Ints  # [codes] start of the rows of a code
     lo: Codes  # [3, d] boxes: of the side that stays, of the one that goes, of the class
     hi: Codes
 
@@ -54,9 +54,9 @@ class Scratch(NamedTuple):
 @kernel
 def cut_classes(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes, starts: Ints, enough: int
             ) -> tuple[Codes, int]:  # fmt: skip
-    """Class of each place of `rows` (class by class from `starts` on) after all cuts that pay, and how many classes there are.
+    """Class of each position of `rows` (by class, from `starts` on) after all cuts that reduce the loss, and their number.
 
-    Classes of at most `enough` rows are cut no further. `rows` is reordered in place: the rows of a class stand together.
+    Classes of at most `enough` rows are not cut. `rows` is sorted by class in place.
 
     >>> from closeknit.kernels.geometry.boxes import flat_scales
     >>> from closeknit.kernels.exchange.knit_guard import one_cap
@@ -95,7 +95,7 @@ def cut_classes(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows
 
 @bare
 def _cut(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes, room: Scratch) -> int:
-    """Reorders the rows such that the side that goes stands first; how many go, 0 where no cut pays."""
+    """Reorder the rows such that the side that goes is first; return its size, 0 if no cut reduces the loss."""
     s, d = len(rows), quasi.shape[1]
     if s < 2 * guard.k or s < 2:
         return 0
@@ -117,7 +117,7 @@ def _cut(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes
 
 @bare
 def _measure_box(quasi: Codes, rows: Codes, room: Scratch) -> None:
-    """The box of the class."""
+    """Compute the box of the class."""
     for j in range(quasi.shape[1]):
         lo, hi = np.iinfo(np.int32).max, -1
         for x in range(len(rows)):
@@ -127,7 +127,7 @@ def _measure_box(quasi: Codes, rows: Codes, room: Scratch) -> None:
 
 @bare
 def _count(guard: Guard, buckets: Buckets, rows: Codes, room: Scratch) -> None:
-    """Which buckets the class has rows of, how many, and how many stand under every node."""
+    """Count the rows of the class in each bucket and under every node."""
     for i in range(room.used[0]):
         b = room.active[i]
         room.have[b], room.run[b], room.goes[b] = 0, 0, 0
@@ -148,7 +148,7 @@ def _count(guard: Guard, buckets: Buckets, rows: Codes, room: Scratch) -> None:
 @bare
 def _column(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Codes, j: int, lo: int, hi: int, best: float,
             goes: int, room: Scratch) -> tuple[float, int]:  # fmt: skip
-    """The best of all runs of one column, if better than what was found before."""
+    """Find the best run of one column, if better than the best so far."""
     s = len(rows)
     if hi - lo < min(2 * s, len(room.codes) - 1):
         _sort_rows(quasi, rows, j, lo, hi, room)
@@ -177,7 +177,7 @@ def _column(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows: Co
 
 @bare
 def _sort_rows(quasi: Codes, rows: Codes, j: int, lo: int, hi: int, room: Scratch) -> None:
-    """The rows in the order of their codes, by counting these."""
+    """Sort the rows by code, by counting."""
     room.codes[: hi - lo + 2] = 0
     for x in range(len(rows)):
         room.codes[quasi[rows[x], j] - lo + 1] += 1
@@ -192,7 +192,7 @@ def _sort_rows(quasi: Codes, rows: Codes, j: int, lo: int, hi: int, room: Scratc
 @bare
 def _children(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, j: int, lo: int, hi: int, best: float,
               goes: int, room: Scratch) -> tuple[float, int]:  # fmt: skip
-    """Rows under each child of the node over the class, against all others."""
+    """Try the rows under each child of the class's node against all others."""
     scales = costs.scales
     first, place, found = scales.leaf_start[j], whole(0), 0
     while place < s and found < CHILDREN:
@@ -221,7 +221,7 @@ def _over(node_lo: Codes, node_hi: Codes, node: int, lo: int, hi: int) -> bool:
 @bare
 def _run(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float,
          goes: int, room: Scratch) -> tuple[float, int]:  # fmt: skip
-    """The places a..z as they are, or else trimmed as little as the guarantees ask for."""
+    """Try the positions a..z, trimmed as little as the guarantees require."""
     if z - a < guard.k:
         return best, goes
     for b in room.active[: room.used[0]]:
@@ -249,7 +249,7 @@ def _run(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, a: 
 @bare
 def _trim_run(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int, share: float, best: float, goes: int,
              room: Scratch) -> tuple[float, int]:  # fmt: skip
-    """A fixed share of every bucket."""
+    """Try a fixed share of every bucket."""
     for b in room.active[: room.used[0]]:
         room.run[b] = room.have[b]
     size = _share_buckets(room, share)
@@ -260,14 +260,14 @@ def _trim_run(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, s: int
 
 @bare
 def _share_buckets(room: Scratch, share: float) -> int:
-    """At most this share of every bucket goes; rounding is carried over to the next bucket. How many rows go."""
+    """Choose at most this share of every bucket, carrying rounding over to the next; return the number of rows."""
     carried, size = 0.5, 0
     for b in room.active[: room.used[0]]:
         carried += share * room.have[b]
         most = int(carried)
         if most > room.run[b]:
             room.goes[b] = room.run[b]
-            carried -= min(share * room.have[b], most)  # what is not there is not asked of others
+            carried -= min(share * room.have[b], most)  # missing rows are not taken from other buckets
         else:
             room.goes[b] = most
             carried -= most
@@ -278,7 +278,7 @@ def _share_buckets(room: Scratch, share: float) -> int:
 
 @bare
 def _is_allowed(guard: Guard, buckets: Buckets, size: int, s: int, room: Scratch) -> bool:
-    """Whether both sides keep the guarantees, `room.goes` of every bucket on one of them."""
+    """Whether both sides meet the guarantees, with `room.goes` of every bucket on one of them."""
     if size < guard.k or s - size < guard.k or size == 0 or size == s:
         return False
     room.left[:] = 0
@@ -293,7 +293,7 @@ def _is_allowed(guard: Guard, buckets: Buckets, size: int, s: int, room: Scratch
 @bare
 def _measure_loss(costs: Costs, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float,
                   room: Scratch) -> tuple[float, int]:  # fmt: skip
-    """Which rows go, `room.goes` of every bucket; what both sides lose, as far as that is less than `best`; how many go."""
+    """Choose the rows that go, `room.goes` per bucket; return the loss of both sides, if below `best`, and their number."""
     room.side[:s] = 0
     for b in room.active[: room.used[0]]:
         room.run[b] = room.goes[b]
@@ -315,7 +315,7 @@ def _measure_loss(costs: Costs, buckets: Buckets, quasi: Codes, s: int, a: int, 
 @bare
 def _keep_better(costs: Costs, buckets: Buckets, quasi: Codes, s: int, a: int, z: int, backwards: bool, best: float,
               goes: int, room: Scratch) -> tuple[float, int]:  # fmt: skip
-    """Whether both sides lose less than after the best cut so far; if so it is written down."""
+    """Whether both sides have less loss than after the best cut so far; if so, record the cut."""
     lost, size = _measure_loss(costs, buckets, quasi, s, a, z, backwards, best, room)
     if lost >= best:
         return best, goes
@@ -332,7 +332,7 @@ def _keep_better(costs: Costs, buckets: Buckets, quasi: Codes, s: int, a: int, z
 
 @bare
 def _sides(costs: Costs, quasi: Codes, s: int, size: int, j: int, room: Scratch) -> float:
-    """What both sides lose in one column."""
+    """Loss of both sides in one column."""
     if room.lo[2, j] == room.hi[2, j]:
         return 0.0
     for side in range(2):

@@ -1,9 +1,9 @@
-"""Order the rows of all rounds side by side, so that rows of equal rank in different rounds are alike.
+"""Order the rows of all rounds together, so that rows of equal rank in different rounds are similar.
 
 Each class takes one row of each round. Sorting every round along one fixed curve and matching ranks drifts wherever
-the rounds hold different shares of, say, men and women. Here the cuts are chosen for all rounds at once: a cut of
+the rounds have different shares of, say, men and women. Here the cuts are chosen for all rounds at once: a cut of
 one column at code x sends the classes that *every* round can fill from below x to the left, those that every round
-can fill from above to the right, and the rest, the unavoidable mixtures, to a segment between them. The cut with
+can fill from above to the right, and the remaining, unavoidable mixtures to a segment between them. The cut with
 the largest fall in loss is taken, then each segment is cut again.
 """
 
@@ -25,7 +25,7 @@ def _bin(code: int, lo: int, hi: int, bins: int) -> int:
 @kernel
 def _shares(codes: Codes, e: int, a: int, b: int, j: int, lo: int, hi: int, bins: int,
             least: Ints, most: Ints) -> None:  # fmt: skip
-    """Per cut of column j the least and the largest number of rows below it that a full round has in the segment."""
+    """Least and largest number of rows below each cut of column j, over the full rounds of the segment."""
     counts = np.zeros(bins, np.int64)
     least[:bins], most[:bins] = b - a, 0
     for r in range(codes.shape[0] // e):
@@ -94,7 +94,7 @@ def _sort_segment(rows: Codes, codes: Codes, a: int, b: int, j: int, lo: int, hi
 
 @kernel
 def align(dealt: Codes, e: int, quasi: Codes, scales: Scales) -> Codes:
-    """The rows of each round (e consecutive entries of `dealt`) in an order that makes equal ranks alike.
+    """Order the rows of each round (e consecutive entries of `dealt`) so that rows of equal rank are similar.
 
     >>> from closeknit.kernels.geometry.boxes import flat_scales
     >>> align(np.array([0, 1, 2, 3], np.int32), 2, np.array([[0], [4], [4], [1]], np.int32), flat_scales([5])).tolist()
@@ -115,7 +115,7 @@ def align(dealt: Codes, e: int, quasi: Codes, scales: Scales) -> Codes:
             continue
         for r in range(full):
             _sort_segment(rows, codes, r * e + a, r * e + b, j, lo, hi, bins, rows_copy, codes_copy)
-        rest, first = n - full * e, full * e  # the last, shorter round follows in proportion
+        rest, first = n - full * e, full * e  # the last, shorter round is ordered in proportion
         _sort_segment(rows, codes, first + a * rest // e, first + b * rest // e, j, lo, hi, bins, rows_copy, codes_copy)
         todo.append((a, a + left))
         todo.append((a + left, a + middle))

@@ -48,7 +48,7 @@ def _two_cheapest(cost: Reals, price: Reals, i: int) -> tuple[int, float, float]
 @kernel
 def _reduce_rows(cost: Reals, price: Reals, column_of: Codes,
                  row_of: Codes) -> None:  # fmt: skip
-    """A few auction steps per free row: bounded, as with ties it may circle; wherever it ends is a valid start."""
+    """Run a few auction steps per free row: bounded, because ties can cycle; every end state is a valid start."""
     n = cost.shape[0]
     for _ in range(2):
         for start in range(n):
@@ -72,7 +72,7 @@ def _reduce_rows(cost: Reals, price: Reals, column_of: Codes,
 
 @kernel
 def _nearest(distance: Reals, row_of: Codes) -> int:
-    """The open column of least distance; among equals a free one, which ends the search (categories tie often)."""
+    """Find the open column of least distance; ties go to a free one, which ends the search (categories tie often)."""
     least = np.inf
     for j in range(len(distance)):
         least = min(least, distance[j])
@@ -89,9 +89,9 @@ def _nearest(distance: Reals, row_of: Codes) -> int:
 @kernel
 def _augment(cost: Reals, price: Reals, column_of: Codes, row_of: Codes,
              free: int, work: tuple[Reals, Reals, Codes]) -> None:  # fmt: skip
-    """Cheapest alternating path from the free row to a free column, prices updated along it."""
+    """Find the cheapest alternating path from the free row to a free column, and update prices along it."""
     n = cost.shape[0]
-    distance, settled, previous = work  # a settled column is open no more: distance inf, settled its final distance
+    distance, settled, previous = work  # a settled column is closed: distance inf, settled its final distance
     for j in range(n):
         distance[j] = cost[free, j] - price[j]
         settled[j] = np.inf

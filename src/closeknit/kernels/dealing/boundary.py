@@ -1,6 +1,6 @@
-"""The boundary rule of dealing in rounds: what keeps the counts of each value within one.
+"""The boundary rule of dealing in rounds: it keeps the counts of each value within one.
 
-It looks at one class at a time: where value v begins in one round and ends in another, a class may have it in at most one
+It applies to one class at a time: where value v begins in one round and ends in another, a class may have it in at most one
 of the two (`cover` false) or must have it in at least one.
 """
 
@@ -18,7 +18,7 @@ HEAD, TAIL = 0, 1
 
 
 class Rules(NamedTuple):
-    """Per round j the value that begins (line HEAD) or ends (TAIL) in it and the round where it ends or began."""
+    """Per round j the value that begins (row HEAD) or ends (TAIL) in it, and the round of its other end."""
 
     value: Ints  # [2, rounds]
     partner: Ints  # [2, rounds] the other round; -1: no rule
@@ -26,7 +26,7 @@ class Rules(NamedTuple):
 
     @classmethod
     def none(cls, rounds: int) -> Rules:
-        """Everything is allowed."""
+        """Rules that allow everything."""
         return cls(np.full((2, rounds), -1), np.full((2, rounds), -1), np.full((2, rounds), False))
 
     @classmethod
@@ -50,7 +50,7 @@ class Rules(NamedTuple):
 
 @kernel
 def forbid(cost: Reals, rows: Codes, partner: Codes, value_of: Codes, value: int, cover: bool, forbidden: float) -> None:
-    """cost[i, x] of the rows x that class i may not take; `partner[i]`: its row in the round the value is bound to."""
+    """Raise cost[i, x] of rows x that class i may not take; `partner[i]`: its row in the value's other round."""
     for i in range(len(rows)):
         has = partner[i] >= 0 and value_of[partner[i]] == value
         for x in range(len(rows)):

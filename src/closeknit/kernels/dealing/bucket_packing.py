@@ -12,9 +12,9 @@ Int64 = NDArray[np.int64]
 
 @kernel
 def fewest_groups(rows: Int64, most: Int64) -> Int64:
-    """Group of each value, as few groups as possible: a group whose first value is `i` may hold `most[i]` rows.
+    """Assign each value to a group, with as few groups as possible: a group whose first value is `i` has at most `most[i]` rows.
 
-    Values ascend, so the lowest bit of a set is its rarest value. That one must be in some group, so 3^(m-1) pairs are tried.
+    Values ascend, so the lowest bit of a set is its rarest value. That value must be in some group, so 3^(m-1) pairs are tried.
 
     >>> rows = np.array([10, 11, 11, 11, 13, 28])
     >>> fewest_groups(rows, np.array([31, 33, 33, 33, 37, 58])).tolist()

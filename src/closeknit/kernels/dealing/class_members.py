@@ -1,4 +1,4 @@
-"""Who holds what: the rows of each class in places, of which those of one kind may exchange their rows."""
+"""Class members: each class has slots for rows, and slots of one kind may exchange their rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from closeknit.kernels.geometry.boxes import Codes, Ints
 
 
 class ClassMembers(NamedTuple):
-    """Class c has the places start[c] .. start[c + 1]; `member` is changed in place, the rest stays."""
+    """Class c has the slots start[c] .. start[c + 1]; only `member` changes, in place."""
 
-    member: Codes  # [places] the row there; -1: none, in the last place of a class only
+    member: Codes  # [slots] the row there; -1: none, in the last slot of a class only
     start: Ints  # [classes + 1]
-    kind: Codes  # [places] ascending within a class
+    kind: Codes  # [slots] ascending within a class
     quasi: Codes  # [rows, columns]
-    value: Codes  # [rows] rows of one value and class are as good in each other's place, and stand side by side
+    value: Codes  # [rows] rows of one value and class are interchangeable, and neighbours
 
 
 def class_of(held: ClassMembers) -> Codes:
@@ -51,7 +51,7 @@ def _sort(codes: Codes, size: int) -> None:
 def corners(held: ClassMembers, classes: Ints, which: Ints) -> Codes:
     """Per class and column j its lowest (which[j] = 0), highest (1) or (lower) median code (2); zeros if it has no rows.
 
-    The median says where a class belongs, as one stray row does not move it; the ends say where its strays belong.
+    The median locates a class, because one outlier does not move it; the ends locate its outliers.
 
     >>> quasi, value = np.array([[4, 4], [0, 0], [5, 5]], np.int32), np.zeros(3, np.int32)
     >>> held = ClassMembers(np.arange(3, dtype=np.int32), np.array([0, 3]), value, quasi, value)
@@ -83,7 +83,7 @@ def corners(held: ClassMembers, classes: Ints, which: Ints) -> Codes:
 
 @kernel
 def rotate(held: ClassMembers) -> None:
-    """Rows of one value in one class move on by one place, to meet other rows in the next sweep."""
+    """Rotate rows of one value in one class by one slot, so that they meet other rows in the next sweep."""
     member, value = held.member, held.value
     for c in range(len(held.start) - 1):
         a, end = held.start[c], held.start[c + 1]

@@ -1,7 +1,7 @@
-"""Hand out the rows of a window of classes anew so that their boxes shrink: exact descent, one layer at a time.
+"""Reassign the rows of a window of classes so that their boxes shrink: exact descent, one layer at a time.
 
-A layer is one place of each class that has one left, all of one kind. Its rows are handed out by the minimum-cost assignment
-to the boxes of the other rows. What a class has now is one of the choices, so the loss never gets larger (with `pull` = 0).
+A layer is one slot of each class that has one left, all of one kind. Its rows are reassigned by the minimum-cost assignment
+to the boxes of the other rows. The current assignment is one of the choices, so the loss never grows (with `pull` = 0).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from closeknit.kernels.geometry.ranges import Costs, range_cost
 
 
 class Window(NamedTuple):
-    """A copy of what the classes of a window hold, and what is known of it while it is handed out anew."""
+    """A copy of the members of a window's classes, with their boxes during the reassignment."""
 
-    at: Ints  # [classes + 1] as `start` of a holding
-    mine: Codes  # [places]
-    codes: Codes  # [places, columns]; zeros, never used, where there is no row
-    here: Ints  # [classes] the first place not handed out yet
+    at: Ints  # [classes + 1] as `start` of the members
+    mine: Codes  # [slots]
+    codes: Codes  # [slots, columns]; zeros, never used, where there is no row
+    here: Ints  # [classes] the first slot not reassigned yet
     size: Ints  # [classes] rows
     middle: Codes  # [classes, columns] medians, if there is a pull
-    box: Codes  # [classes, 2, columns] lowest and highest codes of the rows handed out so far
-    after: Codes  # [places + classes, 2, columns] of the places x, x + 1, .. of class i in entry x + i
+    box: Codes  # [classes, 2, columns] lowest and highest codes of the rows reassigned so far
+    after: Codes  # [slots + classes, 2, columns] box of the slots x, x + 1, .. of class i in entry x + i
 
 
 @kernel
 def _open(classes: Ints, held: ClassMembers, pull: float) -> Window:
-    """Element by element: an assignment of slices takes seconds to compile."""
+    """Copy element by element: an assignment of slices takes seconds to compile."""
     w, d = len(classes), held.quasi.shape[1]
     at = np.zeros(w + 1, np.int64)
     for i in range(w):
@@ -58,7 +58,7 @@ def _open(classes: Ints, held: ClassMembers, pull: float) -> Window:
 
 @kernel
 def _next_layer(win: Window, classes: Ints, held: ClassMembers) -> tuple[Ints, int]:
-    """The classes that have a place left of the first kind of which any has, and this kind; no class at the end."""
+    """Find the first kind with remaining slots, and the classes that have one; no class at the end."""
     kind, layer, g = -1, np.empty(len(classes), np.int64), 0
     for i in range(len(classes)):
         if win.here[i] < win.at[i + 1]:
@@ -97,7 +97,7 @@ def _add_computed(price: Costs, rest: Codes, cells: Codes, j: int, sizes: Ints, 
 
 @kernel
 def _costs(price: Costs, rest: Codes, rows: Codes, cells: Codes, sizes: Ints, pull: float) -> Reals:
-    """cost[i, x]: size times loss of class i's box with row x in it, plus `pull` times x's way to its median.
+    """cost[i, x]: size times loss of class i's box with row x in it, plus `pull` times x's distance to its median.
 
     `rest[i]` = lowest and highest codes of the other rows of class i, and its median; `sizes[i]` = their number and one.
     """
@@ -109,7 +109,7 @@ def _costs(price: Costs, rest: Codes, rows: Codes, cells: Codes, sizes: Ints, pu
         else:
             _add_computed(price, rest, cells, j, sizes, pull, cost)
     for x in range(g):
-        if rows[x] < 0:  # whoever gets no row keeps its box, for one row less
+        if rows[x] < 0:  # a class without a row keeps its box, for one row less
             for i in range(g):
                 cost[i, x] = 0.0
                 for j in range(cells.shape[1] if sizes[i] > 1 else 0):
@@ -150,9 +150,9 @@ def _deal_layer(win: Window, layer: Ints, kind: int, value: Codes, rules: Rules,
 
 @kernel
 def deal_windows(edges: Ints, order: Ints, held: ClassMembers, rules: Rules, price: Costs, pull: float) -> None:
-    """Hand out rows anew among the classes order[edges[x] : edges[x + 1]], for every x; changes `held.member` in place.
+    """Reassign rows among the classes order[edges[x] : edges[x + 1]], for every x; changes `held.member` in place.
 
-    Where there are rules, each class must have one place of each kind 0, 1, ..
+    With rules, each class must have one slot of each kind 0, 1, ..
     """
     for window in range(len(edges) - 1):
         classes = order[edges[window] : edges[window + 1]]

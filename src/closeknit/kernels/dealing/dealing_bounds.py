@@ -1,4 +1,4 @@
-"""How far from the table a dealt class can be, known beforehand: exact bounds on the ordered earth mover's distance.
+"""Exact a-priori bounds on the ordered earth mover's distance between a dealt class and the table.
 
 Only for stacks in value order. With n = q*e + r every class has s = q or q + 1 rows, and after F stack positions a
 class of s rows holds c of them: its cumulative distribution differs from the table's by |c/s - F/n| there. The
@@ -6,8 +6,7 @@ distance is the mean of these differences over the m - 1 cuts between the m valu
 occur count: two cuts then have the same F).
 
 `rounds_bound` takes the worst cut for all of them and needs no frequencies. A certificate takes at every cut the
-worst count c that the dealing admits, for each of the two sizes. Both hold for any partition with these counts,
-whoever made it.
+worst count c that the dealing admits, for each of the two sizes. Both hold for any partition with these counts.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def rounds_certificate(freqs: Sequence[int] | NDArray[np.integer], e: int) -> Fr
 
 
 def super_round_certificate(freqs: Sequence[int] | NDArray[np.integer], e: int, g: int) -> Fraction:
-    """The same where each class takes g rows of each g*e stack positions, and of the last, shorter ones what it lacks.
+    """The same where each class takes g rows of each g*e stack positions, and what is missing from the last, shorter block.
 
     >>> super_round_certificate([2, 2], 2, 1), super_round_certificate([2, 2], 2, 2)
     (Fraction(0, 1), Fraction(1, 2))

@@ -1,7 +1,7 @@
-"""Which rows a class takes: from a seed on, those nearest along the Hilbert curve, or those that cost its box least.
+"""Choose the rows of a class, starting with a seed: the nearest along the Hilbert curve, or those that cost its box least.
 
-Both respect the allotments exactly, whatever the rows. Along the curve rows that are taken are passed over by union-find:
-O(n log n + classes * buckets * log n). By cost each row is found in a tree of boxes: about n log n as well, at worst n^2.
+Both respect the allotments exactly, whatever the rows. Along the curve taken rows are skipped by union-find:
+O(n log n + classes * buckets * log n). By cost each row is found in a tree of boxes: about n log n, at worst n^2.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from closeknit.kernels.geometry.boxes import Codes, Ints, Scales
 from closeknit.kernels.geometry.ranges import Costs, build_tables
 from closeknit.kernels.geometry.sorted_buckets import Keys, SortedBuckets
 
-PULL = 0.1  # a box has plateaus: a mixed column costs the same for any row; the way to the seed decides there
+PULL = 0.1  # a box has plateaus: a mixed column costs the same for any row; the distance to the seed decides there
 
 
 @kernel
@@ -28,7 +28,7 @@ def _root(link: Codes, x: int) -> int:
 
 @kernel
 def _place_of(keys: Keys, lo: int, hi: int, seed: int) -> int:
-    """First place in lo..hi whose key is not smaller than the one at place `seed`."""
+    """Find the first position in lo..hi whose key is not smaller than the one at position `seed`."""
     while lo < hi:
         middle = (lo + hi) >> 1
         if before(keys, middle, seed):
@@ -51,7 +51,7 @@ def _above_is_nearer(keys: Keys, above: int, seed: int, below: int) -> bool:
 
 @kernel
 def nearest_keys(shelf: SortedBuckets, allotments: Ints, quasi: Codes, scales: Scales, seeds: Seeds) -> Codes:
-    """Every class takes from each shelf the free rows whose keys are nearest to its seed's; of two equally near the larger."""
+    """Give every class the free rows of each bucket with keys nearest to its seed's; ties go to the larger key."""
     n = len(shelf.rows)
     class_of = np.empty(n, np.int32)
     far = seeds.how == FARTHEST
@@ -59,7 +59,7 @@ def nearest_keys(shelf: SortedBuckets, allotments: Ints, quasi: Codes, scales: S
     right, left = (
         np.arange(n + 1, dtype=np.int32),
         np.arange(n + 1, dtype=np.int32),
-    )  # next free place from x on; one after the last free place before x
+    )  # next free position from x on; one after the last free position before x
     for c in range(allotments.shape[0]):
         own, seed = next_seed(seeds, forest, shelf, scales, allotments[c], c)
         for i in range(allotments.shape[1]):
@@ -79,7 +79,7 @@ def nearest_keys(shelf: SortedBuckets, allotments: Ints, quasi: Codes, scales: S
 
 @kernel
 def nearest_rows(shelf: SortedBuckets, allotments: Ints, quasi: Codes, scales: Scales, seeds: Seeds, euclid: bool) -> Codes:
-    """Every class takes one row after the other, bucket by bucket from its seed's on: the cheapest for its box so far.
+    """Give every class one row after the other, bucket by bucket from its seed's on: the cheapest for its box so far.
 
     With `euclid` the rows nearest to the seed.
     """

@@ -1,13 +1,13 @@
-"""Recursive halving: every prefix of two orders of the rows is shared within one by each cut in two.
+"""Recursive halving: each cut in two splits every prefix of two orders of the rows evenly, within one row.
 
 Rows are joined in pairs, by the one order and by the other; each row has one partner at most in either, so the pairs form
 paths and even cycles, which two colours can paint. Both halves get one row of every pair: of any prefix, all pairs inside it
-are shared evenly, and one row at most has its partner beyond. After any number of cuts a group of share 1/g has of a prefix of
+are split evenly, and at most one row has its partner beyond. After any number of cuts a group of share 1/g has of a prefix of
 F rows less than one row more or less than F/g.
 
-What the proof leaves free is used for near quasi-identifiers. Rows that are equal in both secrets are joined first, in both
-orders at once, those of the lower half along the curve with those of the upper half; only what is left over, one row a cell at
-most, is joined by its neighbours. Each path or cycle is turned so that its rows low on the curve go to the first half.
+The remaining freedom is used for similar quasi-identifiers. Rows that are equal in both sensitive attributes are joined first,
+in both orders at once, those of the lower half along the curve with those of the upper half; only the remaining rows, at most
+one per cell, are joined with their neighbours. Each path or cycle is turned so that its rows low on the curve go to the first half.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def halve_groups(one: Ints, other: Ints, place: Ints, k: int) -> Codes:
 
 
 def _scores(group: Ints, size: Ints) -> Ints:
-    """How far each row stands from the middle of its group, along the curve: below it negative."""
+    """Distance of each row from the middle of its group along the curve, negative below it."""
     order = np.argsort(group, kind="stable")
     start = np.cumsum(size) - size
     rank = np.empty(len(group), np.int64)
@@ -78,7 +78,7 @@ def _pair_rows(group: Ints, one: Ints, other: Ints, place: Ints, rows: Ints) -> 
 
 
 def _riffle_places(group: Ints, secret: Ints, place: Ints, rows: Ints) -> Ints:
-    """Places among rows of one secret such that neighbours come from both ends of the curve."""
+    """Positions among rows of one sensitive value such that neighbours come from both ends of the curve."""
     order = np.lexsort((place[rows], secret[rows], group[rows]))
     rank, length = _runs(group[rows[order]], secret[rows[order]])
     low = (length + 1) // 2
@@ -89,7 +89,7 @@ def _riffle_places(group: Ints, secret: Ints, place: Ints, rows: Ints) -> Ints:
 
 @kernel
 def _colours(rows: Ints, first: Ints, second: Ints, score: Ints) -> Ints:
-    """0 or 1 for each of these rows, other than its partners'; of every path or cycle the lower scores get 0."""
+    """Colour rows 0 or 1, unlike their partners; in every path or cycle the lower scores get 0."""
     side = np.full(len(first), -1, np.int64)
     found = np.empty(len(rows), np.int64)
     for start in rows:

@@ -1,13 +1,13 @@
 """Dealing a stack of rows to e classes: literally, in rounds, in super-rounds.
 
-The stack holds all rows so that equal secrets stand together. A *round* is e consecutive stack positions; each
-class takes one of its rows. So sizes are floor or ceil of n/e (P1), and any prefix of the stack is shared within
+The stack is the list of all rows, sorted so that equal sensitive values are neighbours. A *round* is e consecutive stack positions; each
+class takes one of its rows. So sizes are floor or ceil of n/e (P1), and any prefix of the stack is divided evenly, within
 one round. Which row goes where is free as long as each value's count stays floor or ceil of f/e in every class
 (P2): the boundary rule of `boundary.Rules`.
 
-Different from the source, which deals row z to class z mod e: rounds choose rows with near quasi-identifiers. Steps
-of `rounds`: rows of one value are spread over the rounds it reaches (`_interleave`); all rounds are ordered side by
-side (`align`) and ranks matched (`_first_deal`); then sweeps of minimum-cost assignments in windows of neighbouring
+Different from the source, which deals row z to class z mod e: rounds choose rows with similar quasi-identifiers. Steps
+of `rounds`: rows of one value are spread over the rounds it reaches (`_interleave`); all rounds are ordered
+together (`align`) and ranks matched (`_first_deal`); then sweeps of minimum-cost assignments in windows of neighbouring
 classes, along another Hilbert curve each time, lower the loss (`run_sweeps`). Cost: O(n log n + sweeps * n *
 width^2 at worst).
 """
@@ -25,7 +25,7 @@ from closeknit.kernels.dealing.sweeps import WIDTH, default_sweeps, run_sweeps
 from closeknit.kernels.geometry.boxes import Codes, Ints, Scales, partition_loss, positions
 from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
 
-EXACT = 64  # up to so many classes one window holds them all: the exact assignment of each round
+EXACT = 64  # up to so many classes one window has them all: the exact assignment of each round
 
 
 def literal(n: int, e: int) -> Codes:
@@ -39,10 +39,10 @@ def literal(n: int, e: int) -> Codes:
 
 def rounds(stack: NDArray[np.integer], value: NDArray[np.integer], e: int, quasi: Codes, scales: Scales,
            keys: NDArray[np.uint64] | None = None, sweeps: int = 0) -> Codes:  # fmt: skip
-    """Class of each row; `stack` = row ids, `value[z]` = secret at position z, `keys` = Hilbert keys if at hand.
+    """Class of each row; `stack` = row ids, `value[z]` = sensitive value at position z, `keys` = Hilbert keys if known.
 
     `sweeps` = 0: as many as the size of the table allows for about the same work (`default_sweeps`).
-    Keeps P1, P2 and the prefix bound; never loses more than literal dealing.
+    Satisfies P1, P2 and the prefix bound; the loss is never larger than after literal dealing.
 
     >>> from closeknit.kernels.geometry.boxes import flat_scales
     >>> quasi = np.array([[0], [9], [8], [1]], np.int32)
@@ -71,7 +71,7 @@ def super_rounds(stack: NDArray[np.integer], e: int, g: int, quasi: Codes, scale
                  keys: NDArray[np.uint64] | None = None, sweeps: int = 0) -> Codes:  # fmt: skip
     """Class of each row, where every class takes g rows of each g*e stack positions (of the last ones: floor or ceil).
 
-    Rows of a super-round are as exchangeable as rows of one value: it is dealt as if it were one. Keeps P1.
+    Rows of a super-round are as exchangeable as rows of one value: it is dealt as if it were one. Satisfies P1.
 
     >>> from closeknit.kernels.geometry.boxes import flat_scales
     >>> super_rounds(np.arange(4), 2, 2, np.array([[0], [1], [9], [8]], np.int32), flat_scales([10])).tolist()
@@ -81,7 +81,7 @@ def super_rounds(stack: NDArray[np.integer], e: int, g: int, quasi: Codes, scale
 
 
 def _interleave(stack: Codes, run: Ints, e: int, keys: NDArray[np.uint64]) -> Codes:
-    """The stack with each value's rows spread evenly over the rounds it reaches, each round along the curve."""
+    """Spread each value's rows evenly over the rounds it reaches, each round along the curve."""
     n = len(stack)
     position = np.arange(n)
     round_of = position // e
@@ -95,7 +95,7 @@ def _interleave(stack: Codes, run: Ints, e: int, keys: NDArray[np.uint64]) -> Co
 
 @kernel
 def _spread(wanted: Ints, slots: Ints) -> Ints:
-    """A slot of its own for each wanted place, in the same order and near to it (both ascending, enough slots)."""
+    """Assign each wanted position its own slot, in the same order and near to it (both ascending, enough slots)."""
     taken = np.empty_like(wanted)
     at = -1
     for i in range(len(wanted)):
@@ -107,9 +107,9 @@ def _spread(wanted: Ints, slots: Ints) -> Ints:
 
 
 @kernel
-def _bound_rows(rows: Codes, before: Codes, run_of: Codes, value: int, cover: bool,
+def _move_rows(rows: Codes, before: Codes, run_of: Codes, value: int, cover: bool,
                 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """Which rows (by rank) go to which classes outside the head; `before` = the row of each class in that round."""
+    """Choose rows (by rank) and classes outside the head for them; `before` = the row of each class in that round."""
     e, size = len(before), len(rows)
     mine = np.flatnonzero(run_of[rows] == value)
     outside = np.flatnonzero(run_of[before] != value)
@@ -120,7 +120,7 @@ def _bound_rows(rows: Codes, before: Codes, run_of: Codes, value: int, cover: bo
 
 @kernel
 def _first_deal(dealt: Codes, run_of: Codes, rules: Rules, e: int) -> Codes:
-    """Row of rank i to class i in every round, moved as little as the boundary rule asks."""
+    """Deal the row of rank i to class i in every round, moved as little as the boundary rule requires."""
     n = len(dealt)
     member = np.full((e, (n + e - 1) // e), -1, np.int32)
     for j in range(member.shape[1]):
@@ -128,7 +128,7 @@ def _first_deal(dealt: Codes, run_of: Codes, rules: Rules, e: int) -> Codes:
         free, left = np.ones(e, np.bool_), np.ones(len(rows), np.bool_)
         if rules.partner[TAIL, j] >= 0:
             before = member[:, rules.partner[TAIL, j]].copy()
-            ranks, classes = _bound_rows(rows, before, run_of, rules.value[TAIL, j], rules.cover[TAIL, j])
+            ranks, classes = _move_rows(rows, before, run_of, rules.value[TAIL, j], rules.cover[TAIL, j])
             for x in range(len(ranks)):
                 member[classes[x], j] = rows[ranks[x]]
                 free[classes[x]] = left[ranks[x]] = False

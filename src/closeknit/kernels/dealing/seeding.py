@@ -1,4 +1,4 @@
-"""Which free row a class begins with: the next along the curve, any, or the one farthest from the mean of what is left."""
+"""Choose the seed of a class: the next free row along the curve, a random one, or the farthest from the mean of free rows."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ HILBERT, RANDOM, FARTHEST = range(3)
 
 
 class Seeds(NamedTuple):
-    """How seeds are chosen, and the rows of each shelf in the order in which they are asked to be one."""
+    """How seeds are chosen, and the rows of each bucket in the order in which they become seeds."""
 
     how: int
-    order: Ints  # [n] places
-    next: Ints  # [buckets] where in `order` the search for a free row of the bucket goes on
-    chance: Reals  # [classes] in [0, 1): which bucket
+    order: Ints  # [n] positions
+    next: Ints  # [buckets] where in `order` the search for a free row of the bucket continues
+    chance: Reals  # [classes] in [0, 1): selects the bucket
 
 
 def seeds_of(how: str, shelf: SortedBuckets, classes: int, seed: int) -> Seeds:
-    """The seeds of all classes, from one number; `how` is one of `ORDERS`."""
+    """Prepare the seeds of all classes from one random seed; `how` is one of `ORDERS`."""
     n = len(shelf.rows)
     order, chance = np.arange(n), np.zeros(classes)
     if how == "random":
@@ -48,7 +48,7 @@ def before(keys: Keys, a: int, b: int) -> bool:
 
 @kernel
 def next_seed(seeds: Seeds, forest: Trees, shelf: SortedBuckets, scales: Scales, allotment: Ints, c: int) -> tuple[int, int]:
-    """Bucket and place of a free row for class c, in a bucket it takes from; -1 if it takes nothing."""
+    """Find bucket and position of a free row for class c, in a bucket with an allotment; -1 if there is none."""
     bucket, place, beyond, left, free = -1, -1, -1.0, 0, 0
     for i in range(len(allotment)):
         free += forest.free[forest.first[i] + 1]

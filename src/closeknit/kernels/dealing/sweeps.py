@@ -1,6 +1,6 @@
-"""Sweeps over windows of neighbouring classes, along another Hilbert curve each time, while the loss falls.
+"""Sweeps over windows of neighbouring classes, each along another Hilbert curve, while the loss falls.
 
-Sweeps follow curves through other corners of the classes, so that other classes become neighbours. A window touches its own
+The curves pass through different corners of the classes, so that different classes become neighbours. A window touches its own
 classes only: windows run in threads, and the result does not depend on how many there are.
 """
 
@@ -20,11 +20,13 @@ from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
 from closeknit.kernels.geometry.ranges import Costs, costs
 
 WIDTH = 32  # classes in a window: at 64 a sweep gains a quarter more and takes twice the time
-PULL = 1.0  # a box alone has plateaus: a mixed column costs the same for any row; the way to the median leads off them
+PULL = (
+    1.0  # a box alone has plateaus: a mixed column costs the same for any row; the distance to the median leads away from them
+)
 
 
 def default_sweeps(n: int) -> int:
-    """Small tables are swept until little is left to gain, large ones four times.
+    """Number of sweeps: small tables until the gain is small, large ones four.
 
     >>> default_sweeps(1_000), default_sweeps(50_000), default_sweeps(1_000_000)
     (32, 20, 4)
@@ -33,7 +35,7 @@ def default_sweeps(n: int) -> int:
 
 
 def _dice(seed: int, sweep: int, d: int, sides: int) -> Ints:
-    """Numbers below `sides`, one per column: fixed scrambling (splitmix64), the same on every machine and version."""
+    """Hash to numbers below `sides`, one per column (splitmix64), equal on every machine and version."""
     x = (np.arange(d, dtype=np.uint64) + np.uint64(64 * sweep + 1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed % 2**64)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -41,7 +43,7 @@ def _dice(seed: int, sweep: int, d: int, sides: int) -> Ints:
 
 
 def _class_order(held: ClassMembers, scales: Scales, sweep: int, seed: int) -> Ints:
-    """Classes along a Hilbert curve through another corner of their boxes, with other axes first, in every sweep."""
+    """Sort classes along a Hilbert curve, in every sweep through another corner of their boxes and with other axes first."""
     d, classes = held.quasi.shape[1], np.arange(len(held.start) - 1)
     which = np.array([0, 1, 2, 2])[_dice(seed, 3 * sweep, d, 4)]
     points = positions(scales, corners(held, classes, which)) / 2.0 ** _dice(seed, 3 * sweep + 1, d, 3)
@@ -50,7 +52,7 @@ def _class_order(held: ClassMembers, scales: Scales, sweep: int, seed: int) -> I
 
 
 def one_sweep(order: Ints, width: int, held: ClassMembers, rules: Rules, price: Costs, pull: float) -> None:
-    """Deal anew in windows of `width` classes along `order`, the first half as long; changes `held.member`."""
+    """Reassign rows in windows of `width` classes along `order`, the first half as long; changes `held.member`."""
     e = len(order)
     edges = np.unique(np.concatenate(([0, e], np.arange(width // 2 if e > width else 0, e, width))))
     threads = min(config.NUMBA_NUM_THREADS, len(edges) - 1)  # type: ignore[attr-defined]
@@ -64,7 +66,7 @@ def one_sweep(order: Ints, width: int, held: ClassMembers, rules: Rules, price: 
 def run_sweeps(
     held: ClassMembers, rules: Rules, scales: Scales, sweeps: int, seed: int = 0, width: int = WIDTH
 ) -> tuple[float, Codes]:
-    """Least loss of all sweeps, the state before them included, and its class of each row; the last goes by loss alone."""
+    """Run sweeps; return the least loss, the initial one included, and its class of each row. The last has no pull."""
     price, e = costs(scales), len(held.start) - 1
     kept = class_of(held)
     best = partition_loss(scales, held.quasi, kept, e)

@@ -108,7 +108,7 @@ def test_coverings_equal_a_look_at_each_cell(rows: list[Any], others: list[Any],
     assert found.rows_over_points()[found.point_of].tolist() == naive.sum(axis=1).tolist()
 
 
-def test_everybody_is_covered_by_the_own_release() -> None:
+def test_every_person_is_covered_by_the_own_release() -> None:
     table, schema = ck.datasets.hospital(400), ck.datasets.hospital_schema()
     for method in METHODS:
         release = ck.anonymize(table, schema, [ck.KAnonymity(4)], method, seed=SEED)
@@ -116,7 +116,7 @@ def test_everybody_is_covered_by_the_own_release() -> None:
         assert found.rows_over_points().min() >= 4 and found.people_in_boxes.min() >= 4
 
 
-def test_a_cell_of_which_nobody_has_a_value_covers_nobody() -> None:
+def test_a_cell_of_which_no_one_has_a_value_covers_no_one() -> None:
     schema = ck.Schema(quasi={"zip": ck.prefix(), "sex": ck.flat()}, sensitive={"ill": ck.flat()})
     written = Columns.of({"zip": ["4***", "5***", "47605", "*"], "sex": ["f", "f", "x", "*"]})
     people = Columns.of({"zip": ["4711", None], "sex": ["f", "m"]})
@@ -164,7 +164,7 @@ def test_presence_where_the_population_is_the_table_adds_nothing() -> None:
     assert (found.number, found.risk) == (1.0, 0.0)
 
 
-def test_somebody_alone_in_the_population_is_known_to_be_there() -> None:
+def test_a_person_unique_in_the_population_is_known_to_be_there() -> None:
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})
     release = ck.anonymize(Columns.of({"age": [30, 31, 60, 61], "ill": list("abab")}), schema, [ck.KAnonymity(2)], seed=SEED)
     people = Columns.of({"age": [30, 31, 60, 61, 61, 61, 90]})
@@ -184,7 +184,7 @@ def test_a_population_that_lacks_columns_is_used_as_far_as_it_goes() -> None:
         delta_presence(release, Columns.of({"age": []}), SCHEMA)
 
 
-def test_a_certificate_alone_tells_flat_values_masks_and_dates() -> None:
+def test_a_certificate_alone_reveals_flat_values_masks_and_dates() -> None:
     table = ck.datasets.hospital(300)
     people = ck.datasets.hospital(800, seed=4)
     schema = ck.datasets.hospital_schema()
@@ -239,7 +239,7 @@ def test_intersection_of_two_releases_equals_sets(one: list[Any], other: list[An
     assert found.details["mean_values"] == pytest.approx(sum(map(len, left)) / len(left))
 
 
-def test_two_diverse_releases_give_away_what_neither_does() -> None:
+def test_two_diverse_releases_disclose_what_neither_does() -> None:
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"ill": ck.flat()})
     diverse = [ck.KAnonymity(2), ck.LDiversity("ill", 2)]
     early = ck.anonymize(Columns.of({"age": [30, 31], "ill": ["hiv", "flu"]}), schema, diverse, seed=SEED)
@@ -299,7 +299,7 @@ def test_victims_beyond_the_bound_are_drawn() -> None:
     assert found[0] == found[1] and found[0].details["victims"] == 10 and found[0].details["drawn_from"] == 40
 
 
-def test_a_perturbed_secret_is_not_told_by_sets() -> None:
+def test_a_perturbed_secret_is_not_disclosed_by_sets() -> None:
     table = table_of([(20 + i % 7, "47605", "a1", ["flu", "gout", "ulcer"][i % 3]) for i in range(30)])
     declared = ck.Hierarchy.from_nested({"cold": ["flu", "SARS"], "other": ["gout", "ulcer"]})
     schema = ck.Schema(quasi=SCHEMA.quasi, sensitive={"ill": declared})
@@ -339,7 +339,7 @@ def test_buckets_of_columns_that_stand_alone_hide_who_is_there() -> None:
             attack(clear, table, schema)
 
 
-def test_all_that_can_be_tried_at_home() -> None:
+def test_all_attacks_with_the_original_table() -> None:
     table, schema = ck.datasets.hospital(120), ck.datasets.hospital_schema()
     models: list[Any] = [ck.KAnonymity(4)]
     release = ck.anonymize(table, schema, models, ck.Mondrian(), seed=SEED)
