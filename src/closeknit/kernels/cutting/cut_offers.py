@@ -194,7 +194,7 @@ def _between_values(ranked: Codes, j: int, place: int, k: int, sides: int, found
 
 @bare
 def _through_ties(ranked: Codes, j: int, place: int, k: int, anywhere: bool, found: Codes, count: int) -> int:
-    """Cut so that exactly `place` rows go left; ties are divided. `anywhere`: also between values."""
+    """Cut so that exactly `place` rows go left; ties are divided. `anywhere`: also if no tie is divided."""
     s = len(ranked)
     if not k <= place <= s - k:
         return count

@@ -1,9 +1,9 @@
 """Dealing a stack of rows to e classes: literally, in rounds, in super-rounds.
 
-The stack is the list of all rows, sorted so that equal sensitive values are neighbours. A *round* is e consecutive stack positions; each
-class takes one of its rows. So sizes are floor or ceil of n/e (P1), and any prefix of the stack is divided evenly, within
-one round. Which row goes where is free as long as each value's count stays floor or ceil of f/e in every class
-(P2): the boundary rule of `boundary.Rules`.
+The stack is the list of all rows, sorted so that equal sensitive values are neighbours. A *round* is e consecutive
+stack positions; each class takes one of its rows. So sizes are floor or ceil of n/e (P1), and any prefix of the stack is
+divided evenly, within one round. Rows are assigned freely as long as each value's count is floor or ceil of f/e in every
+class (P2): the boundary rule of `boundary.Rules`.
 
 Different from the source, which deals row z to class z mod e: rounds choose rows with similar quasi-identifiers. Steps
 of `rounds`: rows of one value are spread over the rounds it reaches (`_interleave`); all rounds are ordered

@@ -1,10 +1,10 @@
-"""Boxes of leaf codes and what they lose: the geometry that all kernels share.
+"""Boxes of leaf codes and their information loss: the geometry that all kernels share.
 
 A quasi table is `int32[n, d]`. Column j has the leaves `0 .. size[j]-1` in depth-first (or numeric) order and one
 more leaf, the missing one, with code `size[j]`. Every node of a tree and every numeric interval is a range of
 codes, so a class is a box `lo[d], hi[d]`.
 
-`Scales` says what a range costs. Per leaf arrays hold `size[j] + 1` entries of column j from `leaf_start[j]` on,
+`Scales` defines the loss of a range. Per leaf arrays hold `size[j] + 1` entries of column j from `leaf_start[j]` on,
 the last one being the missing leaf. Loss is variant A of the General Loss Metric.
 """
 
@@ -31,7 +31,7 @@ class Scales(NamedTuple):
 
     numeric: NDArray[np.bool_]  # [d] by value on an axis, or by a tree
     size: Ints  # [d] leaves, the missing one not counted
-    leaf_start: Ints  # [d] where column j begins in `position` and `leaf_node`
+    leaf_start: Ints  # [d] start of column j in `position` and `leaf_node`
     position: Reals  # [leaves] in [0, 1]: value scaled to the bounds, or preorder index / (size - 1)
     leaf_node: Codes  # [leaves] node of a tree leaf; -1 in numeric columns
     node_parent: Codes  # [nodes] -1 at a root
@@ -50,7 +50,7 @@ def flat_scales(sizes: list[int], numeric: bool = True) -> Scales:
     leaves = np.array(sizes, np.int64) + 1
     start = np.concatenate(([0], np.cumsum(leaves)[:-1])).astype(np.int64)
     position = np.concatenate([np.minimum(np.arange(n) / max(n - 2, 1), 1.0) for n in leaves])
-    root = (start + np.arange(len(sizes)) + leaves).astype(np.int32)  # a column's leaves come before its root
+    root = (start + np.arange(len(sizes)) + leaves).astype(np.int32)  # a column's leaves precede its root
     leaf_node = np.concatenate([np.arange(r - n, r) for r, n in zip(root, leaves, strict=True)])
     leaf = np.concatenate([np.append(np.arange(n), -1) for n in leaves])
     parent = np.concatenate([np.append(np.full(n, r), -1) for n, r in zip(leaves, root, strict=True)])

@@ -1,7 +1,7 @@
-"""Boxes of rows that arrive one after the other: what a range of one column costs when its domain is declared beforehand.
+"""Boxes of rows that arrive one by one: the loss of a range of one column whose domain is declared beforehand.
 
-A row is `float64[d]`: a number as itself, a leaf of a tree as its code, a value of a column without a tree as a number that no
-other value has. Two more positions beyond all values stand for a missing cell and for one that the domain does not know. A box
+A row is `float64[d]`: a number as itself, a leaf of a tree as its code, a value of a column without a tree as a unique number.
+Two more positions beyond all values represent a missing cell and one outside the domain. A box
 is `lo[d], hi[d]`, so adding a row is a minimum and a maximum. Loss is variant A of the General Loss Metric.
 """
 
@@ -22,11 +22,11 @@ NUMBER, TREE, EQUAL = 0, 1, 2
 class Axes(NamedTuple):
     """Flat arrays that describe all quasi columns; dtypes are fixed so that each kernel is compiled once."""
 
-    kind: Ints  # [d] NUMBER, TREE or EQUAL: values that are the same or not
+    kind: Ints  # [d] NUMBER, TREE or EQUAL: values without an order or a tree
     span: Reals  # [d] declared width of a number
     missing: Reals  # [d] position of the missing cell: above all values
     unknown: Reals  # [d] position of a value outside the domain: above that
-    leaf_start: Ints  # [d] where the leaves of column j begin
+    leaf_start: Ints  # [d] first leaf of column j
     leaf_node: Ints  # [leaves] node of each leaf
     node_parent: Ints  # [nodes]
     node_hi: Ints  # [nodes] last leaf under the node
