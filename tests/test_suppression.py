@@ -22,12 +22,13 @@ from closeknit.core.columns import Columns
 from closeknit.core.geometry import scales
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
-from closeknit.kernels.geometry.boxes import flat_scales, partition_loss
+from closeknit.kernels.geometry.boxes import partition_loss
 from closeknit.kernels.geometry.outliers import savings
 from closeknit.methods import REGISTRY
 from closeknit.release import LocalRelease
 from closeknit.search.suppression import without_outliers
 from conftest import examples
+from kernel_inputs import flat_scales
 
 SEED = 2**99
 SCHEMA = ck.Schema(quasi={"age": ck.numeric(0, 1000), "sex": ck.flat()}, sensitive={"wage": ck.numeric()})

@@ -118,7 +118,7 @@ def exchange_rows(
 ) -> Codes:
     """Class of each row after at most so many passes; no value exceeds `limit[c]` rows in class c unless it did before.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> from kernel_inputs import flat_scales
     >>> quasi, value = np.array([[0], [9], [8], [1]], np.int32), np.array([0, 1, 2, 3], np.int32)
     >>> groups = exchange_rows(np.array([0, 0, 1, 1], np.int32), value, np.array([1, 1]), quasi, flat_scales([10]), 4, seed=0)
     >>> bool(groups[0] == groups[3]), bool(groups[1] == groups[2])

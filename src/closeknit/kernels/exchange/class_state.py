@@ -33,9 +33,8 @@ class State(NamedTuple):
 def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes: int) -> State:
     """Build the state from rows; rows of class -1 are in no class.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
-    >>> from closeknit.kernels.exchange.knit_guard import one_cap
     >>> from closeknit.kernels.geometry.ranges import costs
+    >>> from kernel_inputs import flat_scales, one_cap
     >>> quasi, classes = np.array([[0], [4], [1]], np.int32), np.array([0, 0, 1], np.int32)
     >>> state = state_of(costs(flat_scales([5])), one_cap(np.array([0, 1, 1], np.int32), 1), quasi, classes, 2)
     >>> state.size.tolist(), state.loss.tolist(), state.under.tolist()
@@ -126,9 +125,8 @@ def _loss(costs: Costs, state: State, c: int) -> float:
 def take(costs: Costs, guard: Guard, state: State, row: int, to: int) -> None:
     """Move row `row` to another class.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
-    >>> from closeknit.kernels.exchange.knit_guard import one_cap
     >>> from closeknit.kernels.geometry.ranges import costs
+    >>> from kernel_inputs import flat_scales, one_cap
     >>> quasi, price, guard = np.array([[0], [4], [1]], np.int32), costs(flat_scales([5])), one_cap(np.zeros(3, np.int32), 1)
     >>> state = state_of(price, guard, quasi, np.array([0, 0, 1], np.int32), 2)
     >>> take(price, guard, state, 0, 1)

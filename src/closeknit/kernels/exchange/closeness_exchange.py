@@ -40,17 +40,6 @@ def no_secrets(n: int) -> Secrets:
     return Secrets(np.empty((n, 0), np.int32), np.zeros(1, np.int64), none, real, real, np.empty(0, np.bool_), real)
 
 
-def two_values(t: float) -> Secrets:
-    """Two rows of one value and two of another, for examples.
-
-    >>> two_values(0.1).share.tolist()
-    [1.0, 0.5, 0.5]
-    """
-    node = np.array([[1], [1], [2], [2]], np.int32)
-    parent, line = np.zeros(3, np.int64), np.zeros(1, np.bool_)
-    return Secrets(node, np.array([0, 3]), parent, np.array([0, 0.5, 0.5]), np.array([1, 0.5, 0.5]), line, np.array([t]))
-
-
 class Survey(NamedTuple):
     """Distances of a class, and the change by adding or removing a row of each leaf, summed from the root down."""
 
@@ -84,6 +73,7 @@ def _survey(secrets: Secrets, members: Codes) -> Survey:
 def excess(secrets: Secrets, members: Codes) -> float:
     """Excess of the worst sensitive attribute over its t; never below 0.
 
+    >>> from kernel_inputs import two_values
     >>> excess(two_values(t=0.25), np.array([0, 1], np.int32))
     0.25
     """
@@ -122,6 +112,7 @@ def _excess_with(secrets: Secrets, found: Survey, z: int, y: int) -> float:
 def exchange_members(secrets: Secrets, members: Codes, near: Codes) -> Codes:
     """Exchange each nearby row in turn for the member with the largest gain (ties: the farthest); return the class.
 
+    >>> from kernel_inputs import two_values
     >>> exchange_members(two_values(t=0.25), np.array([0, 1], np.int32), np.array([2, 3], np.int32)).tolist()
     [0, 2]
     """

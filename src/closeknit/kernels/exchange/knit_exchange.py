@@ -47,10 +47,9 @@ def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, 
 
     Returns the number of changes.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
-    >>> from closeknit.kernels.exchange.knit_guard import one_cap
     >>> from closeknit.kernels.geometry.ranges import costs
     >>> from closeknit.kernels.exchange.class_state import state_of
+    >>> from kernel_inputs import flat_scales, one_cap
     >>> quasi, price = np.array([[0], [9], [8], [1]], np.int32), costs(flat_scales([10]))
     >>> guard, rows = one_cap(np.array([0, 0, 1, 1], np.int32), 2), np.arange(4, dtype=np.int32)
     >>> state = state_of(price, guard, quasi, np.array([0, 1, 0, 1], np.int32), 2)

@@ -43,26 +43,11 @@ class Guard(NamedTuple):
     entropy: Reals  # [views]
 
 
-def one_cap(secret: Codes, k: int) -> Guard:
-    """No value may have more than half of a class: the simplest guard, for examples.
-
-    >>> one_cap(np.array([0, 1, 1], np.int32), 2).rows.tolist()
-    [3, 1, 2]
-    """
-    m, n = int(secret.max()) + 1, len(secret)
-    zeros, ones = np.zeros(m + 1, np.int64), np.ones(m + 1, np.int64)
-    half = np.append(1, ones[1:] * 2)
-    return Guard(
-        k, (secret + 1).reshape(n, 1).astype(np.int32), np.array([0, m + 1]), np.array([CAPS]), zeros, np.append(0, ones[1:]),
-        zeros, np.append(n, np.bincount(secret)), np.zeros((1, n + 1), np.int64), ones, half, zeros, ones, zeros[:1],
-        np.zeros(1),
-    )  # fmt: skip
-
-
 @bare
 def count_row(guard: Guard, under: Codes, c: int, row: int, by: int) -> None:
     """Add `by` rows like this one to the counts of class c, at its leaf and all ancestors.
 
+    >>> from kernel_inputs import one_cap
     >>> under = np.zeros((1, 3), np.int32)
     >>> count_row(one_cap(np.array([0, 1], np.int32), 1), under, 0, 1, 5)
     >>> under.tolist()
@@ -80,6 +65,7 @@ def count_row(guard: Guard, under: Codes, c: int, row: int, by: int) -> None:
 def is_allowed(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size: int) -> bool:
     """Whether a class of `size` rows, `under[c] + sign * shift` of them under every node, meets all guarantees.
 
+    >>> from kernel_inputs import one_cap
     >>> guard, zeros = one_cap(np.array([0, 1], np.int32), 2), np.zeros(3, np.int32)
     >>> [is_allowed(guard, np.array([[a + b, a, b]], np.int32), 0, zeros, 1, a + b) for a, b in ((2, 2), (2, 1), (1, 0))]
     [True, False, False]
@@ -120,6 +106,7 @@ def _diverse(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size: 
 def is_allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in_: int, shift: Codes) -> bool:
     """Whether class c may lose row `out` and gain row `in_` (-1: none); `shift` is scratch, 0 before and after.
 
+    >>> from kernel_inputs import one_cap
     >>> guard, under = one_cap(np.array([0, 1], np.int32), 2), np.array([[3, 1, 2]], np.int32)
     >>> [is_allowed_after(guard, under, 0, 3, *change, np.zeros(3, np.int32)) for change in ((1, -1), (-1, 0), (1, 0))]
     [True, True, False]
@@ -151,6 +138,7 @@ def _shift(guard: Guard, shift: Codes, row: int, by: int) -> None:
 def alike(guard: Guard, one: int, other: int) -> bool:
     """Whether two rows have the same leaf in every view: exchanging them changes no count.
 
+    >>> from kernel_inputs import one_cap
     >>> guard = one_cap(np.array([0, 1, 1], np.int32), 1)
     >>> alike(guard, 0, 1), alike(guard, 1, 2)
     (False, True)

@@ -34,25 +34,11 @@ class Axes(NamedTuple):
     weight: Reals  # [d] importance, summing to 1
 
 
-def number_axes(spans: list[float]) -> Axes:
-    """Columns of numbers of equal importance: the simplest geometry, for examples.
-
-    >>> float(range_cost(number_axes([10.0]), 0, 2.0, 7.0))
-    0.5
-    """
-    d = len(spans)
-    none, reals = np.zeros(0, np.int64), np.zeros(0)
-    far = np.full(d, 1e300)
-    return Axes(
-        np.zeros(d, np.int64), np.array(spans, np.float64), far, 2 * far, np.zeros(d, np.int64), none, none, none, reals,
-        np.full(d, 1 / max(d, 1)),
-    )  # fmt: skip
-
-
 @kernel
 def range_cost(axes: Axes, j: int, lo: float, hi: float) -> float:
     """Loss of publishing everything between two positions of column j as one cell.
 
+    >>> from kernel_inputs import number_axes
     >>> axes = number_axes([10.0])
     >>> float(range_cost(axes, 0, 3.0, 1e300)), float(range_cost(axes, 0, 1e300, 1e300))  # mixed with missing; missing alone
     (1.0, 0.0)
@@ -76,6 +62,7 @@ def range_cost(axes: Axes, j: int, lo: float, hi: float) -> float:
 def box_cost(axes: Axes, lo: Reals, hi: Reals) -> float:
     """Loss of one box: the weighted mean over its columns.
 
+    >>> from kernel_inputs import number_axes
     >>> float(box_cost(number_axes([10.0, 4.0]), np.array([0.0, 1.0]), np.array([5.0, 1.0])))
     0.25
     """
@@ -89,6 +76,7 @@ def box_cost(axes: Axes, lo: Reals, hi: Reals) -> float:
 def box_costs(axes: Axes, lo: Reals, hi: Reals) -> Reals:
     """Loss of each of many boxes.
 
+    >>> from kernel_inputs import number_axes
     >>> box_costs(number_axes([10.0]), np.array([[0.0], [2.0]]), np.array([[5.0], [2.0]])).tolist()
     [0.5, 0.0]
     """
@@ -102,6 +90,7 @@ def box_costs(axes: Axes, lo: Reals, hi: Reals) -> Reals:
 def range_costs(axes: Axes, lo: Reals, hi: Reals) -> Reals:
     """Loss of every column of each of many boxes.
 
+    >>> from kernel_inputs import number_axes
     >>> range_costs(number_axes([10.0, 4.0]), np.array([[0.0, 1.0]]), np.array([[5.0, 2.0]])).tolist()
     [[0.5, 0.25]]
     """
@@ -116,6 +105,7 @@ def range_costs(axes: Axes, lo: Reals, hi: Reals) -> Reals:
 def joint_cost(axes: Axes, lo: Reals, hi: Reals, more_lo: Reals, more_hi: Reals) -> float:
     """Loss of the box over two boxes.
 
+    >>> from kernel_inputs import number_axes
     >>> one, other = np.array([1.0]), np.array([6.0])
     >>> float(joint_cost(number_axes([10.0]), one, one, other, other))
     0.5

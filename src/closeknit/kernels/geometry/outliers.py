@@ -36,7 +36,7 @@ def _inner(quasi: Codes, class_of: Codes, n_classes: int) -> tuple[Codes, Codes,
 def savings(quasi: Codes, scales: Scales, class_of: Codes, sizes: Ints) -> Reals:
     """Reduction of the table's loss, summed over rows, if only this row is suppressed and counts 1.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> from kernel_inputs import flat_scales
     >>> quasi, class_of = np.array([[0], [1], [0], [100]], np.int32), np.zeros(4, np.int32)
     >>> savings(quasi, flat_scales([101]), class_of, np.array([4])).round(2).tolist()
     [0.0, 0.0, 0.0, 2.97]

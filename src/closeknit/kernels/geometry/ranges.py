@@ -32,7 +32,7 @@ def _compute_cost(scales: Scales, squares: bool, j: int, lo: int, hi: int) -> fl
 def costs(scales: Scales, squares: bool = False) -> Costs:
     """Build tables for small columns; costs in the others are computed on demand.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> from kernel_inputs import flat_scales
     >>> costs(flat_scales([2])).table.tolist()
     [0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     """

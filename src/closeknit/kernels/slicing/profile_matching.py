@@ -1,7 +1,7 @@
 """The buckets of a sliced release that a profile fits into, and the probability of each sensitive value for it.
 
-A profile is what an adversary knows about a row: one code per column group, -1 for a code that the release does
-not have. It fits into a bucket that has each of its codes. There it represents `weight * count` rows with a sensitive value, where
+A profile is what an adversary knows about a row: one code per column group, -1 for a code that the release does not
+have. It fits into a bucket that has each of its codes. There it represents `weight * count` rows with a sensitive value, where
 `weight = prod (share of the code in the bucket)` over the groups other than the secret's; as printed in the source, divided
 once more by the size of the bucket. Sums below `TINY` and decisions close to the limit are left to rationals.
 """

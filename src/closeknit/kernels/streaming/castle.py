@@ -215,7 +215,7 @@ def rehash_counts(clusters: OpenClusters, who_id: Ints, who: Ints, times: Ints) 
 def merging_order(axes: Axes, lo: Reals, hi: Reals, c: int) -> Ints:
     """Cluster c and the others, each time the one that enlarges the merged box least.
 
-    >>> from closeknit.kernels.geometry.declared_axes import number_axes
+    >>> from kernel_inputs import number_axes
     >>> ages = np.array([[30.0], [80.0], [34.0]])
     >>> merging_order(number_axes([100.0]), ages, ages, 0).tolist()
     [0, 2, 1]
@@ -241,7 +241,7 @@ def merging_order(axes: Axes, lo: Reals, hi: Reals, c: int) -> Ints:
 def covers_row(axes: Axes, lo: Reals, hi: Reals, row: Reals) -> bool:
     """Whether the written box covers a row: a node covers all its leaves, a star everything.
 
-    >>> from closeknit.kernels.geometry.declared_axes import number_axes
+    >>> from kernel_inputs import number_axes
     >>> box = np.array([30.0]), np.array([40.0])
     >>> [bool(covers_row(number_axes([100.0]), *box, np.array([x]))) for x in (35.0, 41.0)]
     [True, False]
@@ -289,7 +289,7 @@ def inside(axes: Axes, lo: Reals, hi: Reals, rows: Reals) -> NDArray[np.bool_]:
 def distances(axes: Axes, columns: Reals, x: Reals) -> Reals:
     """Loss of each row written together with x; `columns` has a row for each column, for contiguous access.
 
-    >>> from closeknit.kernels.geometry.declared_axes import number_axes
+    >>> from kernel_inputs import number_axes
     >>> distances(number_axes([10.0]), np.array([[1.0, 6.0]]), np.array([1.0])).tolist()
     [0.0, 0.5]
     """

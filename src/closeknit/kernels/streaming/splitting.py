@@ -15,7 +15,7 @@ SHORT = 64  # scanning so few rows takes no time
 def split_persons(axes: Axes, rows: Reals, person_of: Ints, order: Ints, k: int) -> tuple[Ints, int]:
     """Part of each person, all with k or more, and their number. `order`: random order in which persons start a part.
 
-    >>> from closeknit.kernels.geometry.declared_axes import number_axes
+    >>> from kernel_inputs import number_axes
     >>> ages = np.array([[30.0], [70.0], [31.0], [72.0], [45.0]])
     >>> split_persons(number_axes([100.0]), ages, np.arange(5), np.array([1, 0, 2, 3, 4]), 2)[0].tolist()
     [1, 0, 1, 0, 1]
@@ -136,7 +136,7 @@ def split_values(axes: Axes, rows: Reals, value_of: Ints, values: int, order: In
 
     A `fair` part has a share of every remaining value; else the nearest rows of l values, and then the nearest rows.
 
-    >>> from closeknit.kernels.geometry.declared_axes import number_axes
+    >>> from kernel_inputs import number_axes
     >>> ages, ills = np.array([[20.0], [70.0], [21.0], [71.0]]), np.array([0, 0, 1, 1])
     >>> [split_values(number_axes([100.0]), ages, ills, 2, np.arange(4), 2, 2, fair)[0].tolist() for fair in (True, False)]
     [[0, 1, 0, 1], [0, 1, 0, 1]]
