@@ -176,13 +176,13 @@ def test_persons_are_counted_once_where_the_reading_knows_them(rows: list[tuple[
     for attack in (A.skewness, A.similarity):  # closeness is judged on rows
         assert attack(reading, "disease") == attack(ck.generalized().read(cells, schema), "disease")
     carriers: dict[int, dict[int, set[Any]]] = defaultdict(lambda: defaultdict(set))
-    everybody: dict[int, set[int]] = defaultdict(set)
+    everyone: dict[int, set[int]] = defaultdict(set)
     for sex, person, value in rows:
-        everybody[sex].add(person)
+        everyone[sex].add(person)
         if value != "*":
             carriers[sex][person].add(value)
-    assert A.record_linkage(reading).number == max(1 / len(group) for group in everybody.values())
-    if any(len(group) != len(everybody[sex]) for sex, group in carriers.items()):
+    assert A.record_linkage(reading).number == max(1 / len(group) for group in everyone.values())
+    if any(len(group) != len(everyone[sex]) for sex, group in carriers.items()):
         return  # a class in which some show nothing: counted among all of it, unless values are fewer
     shares = [
         Fraction(sum(value in has for has in group.values()), len(group))

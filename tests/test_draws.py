@@ -254,8 +254,8 @@ def test_unions_are_judged_again() -> None:
     literal = Partition(union[table.rows], 2)
     assert find_broken_classes(table, literal, models).all()
     assert [models[0].exact_level(table.count_classes(literal), c) for c in range(2)] == [Fraction(3, 16)] * 2
-    mended = repair_partition(table, partition, models)
-    assert not find_broken_classes(table, mended, models).any() and 1 <= mended.count < 4
+    repaired = repair_partition(table, partition, models)
+    assert not find_broken_classes(table, repaired, models).any() and 1 <= repaired.count < 4
 
 
 @pytest.mark.parametrize("method", BOTH)

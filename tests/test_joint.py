@@ -227,9 +227,9 @@ def test_merging_counts_as_counting_again(rows: list[Any], into: list[int]) -> N
     classes, partition = counted(rows)
     goes = np.unique(np.array(into)[: len(classes)], return_inverse=True)[1]
     merged = classes.merge(goes).histograms[NAMES]
-    anew = counted([(int(goes[c]), *row[1:]) for c, row in zip(partition.class_of, rows, strict=True)])[0].histograms[NAMES]
+    again = counted([(int(goes[c]), *row[1:]) for c, row in zip(partition.class_of, rows, strict=True)])[0].histograms[NAMES]
     for part in ("starts", "values", "counts", "reference"):
-        assert getattr(merged, part).tolist() == getattr(anew, part).tolist()
+        assert getattr(merged, part).tolist() == getattr(again, part).tolist()
 
 
 @settings(max_examples=examples(40))

@@ -39,7 +39,7 @@ from conftest import examples
 SEED = 271828182845904523536028747135266249775
 TABLES = [*edge_tables(), *random_tables(examples(8), seed=3)]
 IDS = [table.name for table in TABLES]
-STRANGER = """
+RECIPIENT = """
 import json, sys
 from pathlib import Path
 import closeknit as ck
@@ -87,7 +87,7 @@ def test_a_recipient_recomputes_the_certificate(folders: Path, tmp_path: Path) -
         shutil.copytree(folders / f"{number:03}", tmp_path / f"{number:03}")
     source = str(Path(closeknit.__file__).resolve().parents[1])
     bare = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": source, "HOME": str(tmp_path.parent)}
-    done = subprocess.run([sys.executable, "-c", STRANGER], cwd=tmp_path, env=bare, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", RECIPIENT], cwd=tmp_path, env=bare, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == len(TABLES)
@@ -168,14 +168,14 @@ def test_certificate_discloses_no_cell_that_is_not_written(folders: Path, number
     certificate = json.loads((public / "certificate.json").read_text("utf-8"))
     for name, kind in table.schema.quasi.items():
         written = {text_of(cell) for cell in release[name].cells()}
-        told = certificate["columns"]["quasi"][name]
+        reported = certificate["columns"]["quasi"][name]
         if getattr(kind, "from_data", False):
-            assert set(told) == {"written"}, name
-            assert set(told["written"]["nodes"]) <= written, name
-            assert set(told["written"]["nodes"].values()) <= {"value", "group", "all"}, name
+            assert set(reported) == {"written"}, name
+            assert set(reported["written"]["nodes"]) <= written, name
+            assert set(reported["written"]["nodes"].values()) <= {"value", "group", "all"}, name
         else:
             snapped = [kind_form(replace(kind, snap=True))] if isinstance(kind, Numeric) else []  # ranges of decimals
-            assert told in [kind_form(kind), *snapped], name
+            assert reported in [kind_form(kind), *snapped], name
         for guarantee in certificate["guarantees"]:
             if guarantee["worst"]:
                 assert (guarantee["worst"]["cells"][name] or None) in written

@@ -231,10 +231,10 @@ def test_nothing_private_is_disclosed() -> None:
     cells["name"] = [f"Person-{i % 40}" for i in range(100)]
     stream = ck.Castle(schema(person="name"), k=3, delta=20, seed=918273645)
     stream.push_many(Columns.of(cells))
-    told = stream.certificate.to_json()
-    assert "Person-" not in told and "918273645" not in told and stream.secret.hex() not in told
-    assert json.loads(told)["guarantees"][0]["measured"] is None
-    assert "name" not in json.loads(told)["columns"].get("person", "")
+    reported = stream.certificate.to_json()
+    assert "Person-" not in reported and "918273645" not in reported and stream.secret.hex() not in reported
+    assert json.loads(reported)["guarantees"][0]["measured"] is None
+    assert "name" not in json.loads(reported)["columns"].get("person", "")
 
 
 def test_a_class_that_breaks_a_guarantee_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

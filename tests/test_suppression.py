@@ -125,12 +125,12 @@ def test_secrets_of_suppressed_rows_change_nothing(shift: int) -> None:
     suppressed = release.partition < 0
     assert suppressed.any()
     moved = [(wage + shift) % 5 if out else wage for wage, out in zip(made["wage"], suppressed, strict=True)]
-    told = []
+    reported = []
     for wages in (made["wage"], moved):
         table = SCHEMA.encode(Columns.of(made | {"wage": wages}))
         columns, certificate = publish_table(table, Partition.of(release.partition[table.rows]), models, ck.generalized())
-        told.append((certificate.to_json(), {name: column.cells() for name, column in columns.items()}))
-    assert told[0] == told[1]
+        reported.append((certificate.to_json(), {name: column.cells() for name, column in columns.items()}))
+    assert reported[0] == reported[1]
     careless = [Fraction(sum(wage == w for wage in wages), len(wages)) for wages in (made["wage"], moved) for w in range(5)]
     assert careless[:5] != careless[5:]  # what a reference of all rows would have told
 
@@ -192,12 +192,12 @@ def test_starred_rows_are_judged_as_a_class_with_themselves_in_the_reference() -
 
 def test_secrets_of_hidden_rows_change_nothing() -> None:
     made = cells(60, 0)
-    told = []
+    reported = []
     for shift in range(3):
         moved = [(wage + shift) % 5 if row < 6 else wage for row, wage in enumerate(made["wage"])]
         columns, certificate = starred("hidden", [ck.KAnonymity(5)], made | {"wage": moved})
-        told.append((certificate.to_json(), {name: column.cells() for name, column in columns.items()}))
-    assert told[0] == told[1] == told[2]
+        reported.append((certificate.to_json(), {name: column.cells() for name, column in columns.items()}))
+    assert reported[0] == reported[1] == reported[2]
 
 
 def test_a_whole_run_with_stars() -> None:

@@ -99,8 +99,8 @@ def test_slow_clients_are_cut_off_and_others_are_answered(tmp_path: Path, monkey
         for line, half in zip(lines, (start, start + form, b""), strict=True):
             line.sendall(half)
         assert httpx.get(f"{address}/api/jobs", headers=ANN).json() == []
-        told = [line.recv(65536) for line in lines]
-        assert told[0] == told[2] == b"" and told[1].startswith(b"HTTP/1.1 408")
+        reported = [line.recv(65536) for line in lines]
+        assert reported[0] == reported[2] == b"" and reported[1].startswith(b"HTTP/1.1 408")
         for line in lines:
             line.close()
         assert list((tmp_path / "home").iterdir()) == []

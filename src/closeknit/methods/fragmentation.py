@@ -114,7 +114,7 @@ class Fragmentation(Method):
             yield largest(self._plan(fragments, nominal, k) for fineness, fragments in finer if fineness <= factor)
 
     def _plan(self, fragments: Fragments, t: list[Fraction], k: int) -> Plan:
-        bounds = [fragments.bound(i, self.bound) for i in range(len(t))]
+        bounds = [fragments.distance_bound(i, self.bound) for i in range(len(t))]
         limits = [limit if bound <= limit else limit + bound for limit, bound in zip(t, bounds, strict=True)]
         return fragment_plan(fragments, limits, k, self.sizing, self.bound)
 

@@ -40,6 +40,8 @@ def range_cost(axes: Axes, j: int, lo: float, hi: float) -> float:
 
     >>> from kernel_inputs import number_axes
     >>> axes = number_axes([10.0])
+    >>> float(range_cost(axes, 0, 2.0, 7.0))
+    0.5
     >>> float(range_cost(axes, 0, 3.0, 1e300)), float(range_cost(axes, 0, 1e300, 1e300))  # mixed with missing; missing alone
     (1.0, 0.0)
     """

@@ -24,8 +24,8 @@ STEP = np.uint64(0x9E3779B97F4A7C15)
 def read_cells(data: Bytes, first: int, end: int, delimiter: int, place: Ints, rows: int) -> tuple[int, Codes, Ints]:
     """Codes `[read columns, rows]` of the lines in `data[first:end]`, -1 for an empty cell, and every distinct cell.
 
-    Column j is read as `place[j]`, and skipped where that is -1. A distinct cell is a row of its column, code, start and end. The
-    first number is the number of rows; it is -1 if a line does not have as many cells as the others.
+    Column j is read as `place[j]`, and skipped where that is -1. A distinct cell is a row of its column, code, start and end.
+    The first number is the number of rows; it is -1 if a line does not have as many cells as the others.
 
     >>> data = np.frombuffer(b"a,x\\nb,\\na,x\\n", np.uint8)
     >>> count, codes, distinct = read_cells(data, 0, len(data), ord(","), np.array([0, 1]), 3)
