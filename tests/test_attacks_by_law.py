@@ -171,7 +171,7 @@ def test_a_law_that_keeps_nothing_discloses_nothing() -> None:
 def test_persons_are_counted_once_where_the_reading_knows_them(rows: list[tuple[int, int, Any]]) -> None:
     schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"disease": ck.Hierarchy(TREE)})
     cells = Columns.of({"sex": [f"s{sex}" for sex, _, _ in rows], "disease": [value for _, _, value in rows]})
-    people = np.array([10 * sex + person for sex, person, _ in rows])  # nobody is in two classes
+    people = np.array([10 * sex + person for sex, person, _ in rows])  # no person is in two classes
     reading = ck.generalized().read(cells, schema, {"sex": people, "disease": people})
     for attack in (A.skewness, A.similarity):  # closeness is judged on rows
         assert attack(reading, "disease") == attack(ck.generalized().read(cells, schema), "disease")

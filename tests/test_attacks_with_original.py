@@ -1,4 +1,4 @@
-"""Attacks that need more than the release: each equals an enumeration on tiny tables, and reports what is known about examples."""
+"""Attacks that need more than the release: each equals an enumeration on tiny tables, and finds what is known of examples."""
 
 from __future__ import annotations
 

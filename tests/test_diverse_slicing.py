@@ -147,7 +147,7 @@ def test_a_unique_value_next_to_the_secret_discloses_it(buckets: list[list[int]]
 
 
 def test_columns_of_the_clustering_disclose_everything() -> None:
-    """Correlation puts age, zip code and disease together: everybody's disease is then told."""
+    """Correlation puts age, zip code and disease together: everyone's disease is then disclosed."""
     columns = list(TABLE_1["pam2"]["columns"].values())
     reported = Example(NAMES, TABLE_1["records"], columns, [list(range(8))])
     assert reported.worst("size") == Fraction(TABLE_1["pam2"]["worst_with_these_columns_one_bucket"])
@@ -185,7 +185,7 @@ def worst_counted(slices: Slices, weight: str) -> Fraction:
 
 
 def alone(slices: Slices) -> Fraction:
-    """The largest share of a value in a bucket, beside one known part."""
+    """The largest share of a value in a bucket, given one known part."""
     cells = zip(slices.bucket_of.tolist(), slices.known[:, slices.place].tolist(), slices.secret.tolist(), strict=True)
     seen: dict[tuple[int, int], list[int]] = {}
     for bucket, part, value in cells:
@@ -213,7 +213,7 @@ def test_printed_weights_are_right_for_equal_buckets(slices: Slices) -> None:
 @given(releases(), st.sampled_from(["size", "paper"]), st.sampled_from([0, 1, -1]))
 @settings(max_examples=examples(100))
 def test_decisions_are_exact(slices: Slices, weight: str, off: int) -> None:
-    """Also a quadrillionth beside the limit, where a float says the same of both."""
+    """Also a quadrillionth from the limit, where a float says the same of both."""
     worst = worst_counted(slices, weight)
     level, row, value = worst_disclosure(slices, slices.known, weight)
     assert abs(level - float(worst)) < 1e-12
@@ -287,7 +287,7 @@ def test_what_does_not_occur_fits_nowhere() -> None:
 
 
 def test_products_that_vanish_in_a_float_are_left_to_rationals() -> None:
-    """Seventy groups of values that are all different: 5000^-69 is no float, and still p(t,s) is told."""
+    """Seventy groups of values that are all different: 5000^-69 is no float, and still p(t,s) is computed."""
     n, width = 5000, 70
     known = np.repeat(np.arange(n, dtype=np.int32)[:, None], width, axis=1)
     known[:, 0] = 0
@@ -307,7 +307,7 @@ def test_most_alike_is_exact_for_long_fractions() -> None:
     assert most_alike(6, Fraction(3)).tolist() == [0, 0, 0, 1, 1, 1, 2]
 
 
-# The model: who can tell -----------------------------------------------------------------------------------------------------
+# The model: who can check --------------------------------------------------------------------------------------------------
 
 
 def written(records: Sequence[Sequence[Any]], names: Sequence[str], columns: Any, buckets: Any) -> tuple[Reading, np.ndarray]:
@@ -371,7 +371,7 @@ def test_a_recipient_bounds_what_they_can() -> None:
 
 
 def test_profiles_that_no_one_has_can_mislead_an_adversary() -> None:
-    """(0, 1) fits into the last bucket alone, where it would be certain; no row is (0, 1), so the data owner finds the guarantee met."""
+    """(0, 1) fits into the last bucket alone, where it would be certain; no row is (0, 1), so the guarantee is met."""
     records = [(0, 0, "a"), (0, 0, "b"), (1, 1, "a"), (1, 1, "b"), (0, 0, "a"), (1, 1, "a")]
     reading, originals = written(records, ("A", "B", "S"), (("A",), ("B",), ("S",)), [[0, 1], [2, 3], [4, 5]])
     for weight in ("size", "paper"):

@@ -113,7 +113,7 @@ def test_seed_and_row_order(method: Any) -> None:
 
 
 def test_several_secrets_are_what_it_is_for() -> None:
-    """Planned for one secret, the other is mended by merging; grouped by both, a strict t on both costs less."""
+    """Planned for one secret, the other is repaired by merging; grouped by both, a strict t on both costs less."""
     models = [ck.KAnonymity(10), ck.TCloseness("disease", 0.12), ck.TCloseness("charge", 0.08)]
     made = two_secrets(6, 900, models)
     by_both, by_none = (run_case(method, made).loss for method in (ck.FcmDraw(), ck.FcmDraw(groups=1)))
@@ -276,7 +276,7 @@ def test_classes_of_numbers_and_trees_have_a_middle() -> None:
 
 @pytest.mark.parametrize("method", BOTH)
 def test_one_secret_may_disclose_the_other_unless_their_pairs_are_guaranteed(method: Any) -> None:
-    """E-M7: both marginals are exact in {xu, xu, yv, yv}, {xv, xv, yu, yu}, and one secret tells the other."""
+    """E-M7: both marginals are exact in {xu, xu, yv, yv}, {xv, xv, yu, yu}, and one secret discloses the other."""
     pairs = ["xu", "xu", "yv", "yv", "xv", "xv", "yu", "yu"]
     columns = Columns.of({"q": [0] * 4 + [1] * 4, "a": [p[0] for p in pairs], "b": [p[1] for p in pairs]})
     schema = ck.Schema(quasi={"q": ck.numeric()}, sensitive={"a": ck.flat(), "b": ck.flat()})

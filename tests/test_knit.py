@@ -338,7 +338,7 @@ def test_rows_of_a_person_stay_together_or_count_once() -> None:
 
 @dataclass(frozen=True)
 class EvenSizes(Model):
-    """A guarantee that nobody has heard of, and that every single move breaks: only exchanges are left."""
+    """An unknown guarantee that every single move breaks: only exchanges are left."""
 
     name = "even_sizes"
     needs = frozenset({"sizes"})

@@ -1,4 +1,4 @@
-"""What leaves tells nothing but what was guaranteed: a stranger's test, and searches for anything private in `out/`."""
+"""Public files disclose nothing but what was guaranteed: a recipient's test, and searches for anything private in `out/`."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def format_of(number: int) -> str:
 
 
 def has_pages(number: int) -> bool:
-    """Every third has reports beside it: they take longer than all the rest."""
+    """Every third has reports: they take longer than everything else."""
     return number % 3 == 0
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every table through a file with a telling name, saved under its number."""
+    """Every table through a file with a revealing name, saved under its number."""
     base = tmp_path_factory.mktemp("at-home-4711")
     for number, table in enumerate(TABLES):
         file = base / f"patients-of-dr-quill-{number}.csv"
@@ -182,7 +182,7 @@ def test_certificate_discloses_no_cell_that_is_not_written(folders: Path, number
 
 
 def test_decimals_generalized_away_occur_nowhere(tmp_path: Path) -> None:
-    """Numbers that nobody could meet by chance: those that are no end of a written range stand in no byte that leaves."""
+    """Numbers that do not occur by chance: those that are no end of a written range are in no public byte."""
     rng = np.random.default_rng(8)
     income = [f"{x:.5f}" for x in rng.uniform(1000, 9000, 60)]
     towns = [f"Town{number}" for number in rng.integers(1000, 9000, 60)]

@@ -61,7 +61,7 @@ def record(out: Path) -> dict[str, Any]:
 
 
 def certify_again(out: Path, change: Callable[[dict[str, Any]], None] = lambda _: None) -> None:
-    """What somebody does who made a release otherwise and wants it to pass: all hashes fit again."""
+    """Forge a certificate for a changed release: all hashes fit again."""
     reported = record(out)
     change(reported)
     for file in reported["files"]:

@@ -1,4 +1,4 @@
-"""A table replayed as a stream is a release like any other; and the rolling certificate that stands beside it."""
+"""A table replayed as a stream is a release like any other; and the rolling certificate next to it."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_it_speaks_of_rows_that_left_alone() -> None:
     before = stream.certificate
     assert before.ok and before.rows == 0 and all(guarantee.measured is None for guarantee in before.guarantees)
     rows = people(9)
-    rows["age"] = [999] * 9  # waits, and is not told of
+    rows["age"] = [999] * 9  # waits, and is not reported
     stream.push_many(pl.DataFrame(rows))
     assert stream.counters.unknown == 9 and stream.certificate == before
     stream.flush()

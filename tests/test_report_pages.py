@@ -1,4 +1,4 @@
-"""The pages of a release: hostile cells, what a browser makes of them, and the command that makes them anew."""
+"""The pages of a release: hostile cells, what a browser shows of them, and the command that renders them again."""
 
 from __future__ import annotations
 
@@ -99,9 +99,7 @@ def test_attacks_that_run_the_method_again_are_in_the_private_report(tmp_path: P
         ON_RELEASE
     )
     page = (tmp_path / "out.private" / "report.html").read_text("utf-8")
-    assert (
-        all(" ".join(each.sentence.split()) in Page(page).said for each in record.findings) and "closeknit attack" not in page
-    )
+    assert all(" ".join(each.sentence.split()) in Page(page).said for each in saved.findings) and "closeknit attack" not in page
 
 
 def test_the_command_says_what_is_wrong(release: ck.Release, tmp_path: Path) -> None:

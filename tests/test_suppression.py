@@ -1,4 +1,4 @@
-"""Rows may be suppressed: never more than allowed, only where the loss falls, and nothing of them is told."""
+"""Rows may be suppressed: never more than allowed, only where the loss falls, and nothing of them is disclosed."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_secrets_of_suppressed_rows_change_nothing(shift: int) -> None:
         reported.append((certificate.to_json(), {name: column.cells() for name, column in columns.items()}))
     assert reported[0] == reported[1]
     careless = [Fraction(sum(wage == w for wage in wages), len(wages)) for wages in (made["wage"], moved) for w in range(5)]
-    assert careless[:5] != careless[5:]  # what a reference of all rows would have told
+    assert careless[:5] != careless[5:]  # what a reference of all rows would have disclosed
 
 
 def test_the_rest_alone_may_not_keep_what_the_whole_can() -> None:

@@ -1,4 +1,4 @@
-"""Who comes in: nobody without a token or a cookie, nobody from another site, and to nothing that is another's."""
+"""Access: only with a token or a cookie, not from another site, and never to another user's work."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_login_with_a_token_and_out_again(tmp_path: Path) -> None:
 
 
 def test_jobs_are_their_owners(client: TestClient) -> None:
-    """Another user is told the same as of a job that never was, by every route."""
+    """Another user gets the same answer as for a job that never existed, by every route."""
     id = client.post("/api/jobs", files=job_files()).json()["id"]
     assert [job["id"] for job in client.get("/api/jobs").json()] == [id]
     assert client.get("/api/jobs", headers=BOB).json() == []
@@ -199,7 +199,7 @@ def test_faults_are_logged_without_cells(
         ("../x: " + "a" * 24, 0o600, "this is not a line"),
         (f"ann: {'a' * 24}\nann: {'b' * 24}", 0o600, "row 2: this is not a line"),
         (f"ann: {'a' * 24}\nbob: {'a' * 24}", 0o600, "the token of another user"),
-        ("# nobody\n\n", 0o600, "there is no token in it"),
+        ("# no user\n\n", 0o600, "there is no token in it"),
     ],
 )
 def test_token_files_that_are_refused(tmp_path: Path, text: str, mode: int, sentence: str) -> None:

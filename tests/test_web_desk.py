@@ -266,12 +266,12 @@ def test_every_guarantee_is_described_as_it_is() -> None:
         column = {"column": "disease"} if "column" in listed else {}
         base = {**column, **{f.name: f.default for f in listed.values() if f.needed and f.name != "column"}}
         for field in listed.values():
-            beside = {} if field.only is None else {field.only[0]: field.only[1][0]}
+            required = {} if field.only is None else {field.only[0]: field.only[1][0]}
             for end, taken, out in ((field.least, 0, -1), (field.above, 1, 0), (field.most, 0, 1)):
                 if end is not None:
-                    models_from([{name: {**base, **beside, field.name: end + taken}}])
+                    models_from([{name: {**base, **required, field.name: end + taken}}])
                     with pytest.raises(BadInput):
-                        models_from([{name: {**base, **beside, field.name: end + out}}])
+                        models_from([{name: {**base, **required, field.name: end + out}}])
             for value in field.choices:
                 needs = {f.name: f.least or 1 for f in listed.values() if f.only == (field.name, (value,)) and f.type != "yes"}
                 assert guarantees.guarantee_form(name, {**base, field.name: value, **needs})[name][field.name] == value
