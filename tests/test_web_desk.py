@@ -233,7 +233,7 @@ def test_faults_are_those_of_the_library() -> None:
     with pytest.raises(BadInput) as caught:
         Schema(quasi={"age": "numeric"}).encode(cells)
     assert found["age"] == str(caught.value)
-    repaired = roles.with_missing(roles.with_unique(recipe, "ward", True), ["old"])
+    repaired = roles.with_missing(roles.with_unique(form, "ward", True), ["old"])
     assert set(roles.column_faults(cells, repaired)) == {"pid", "gone"}
 
 
