@@ -186,10 +186,10 @@ def test_a_column_may_be_known_and_secret_and_each_is_the_secret_in_turn() -> No
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        ([["age", "zip", "sex", "job", "disease"]], "in clear"),
+        ([["age", "zip", "sex", "job", "disease"]], "the table itself"),
         ([["age", "zip", "disease"], ["sex", "job", "disease"]], "two groups"),
         ([["age", "zip"], ["sex", "disease"]], "'job': is in no group"),
-        ([["age", "zip", "wage"], ["sex", "job", "disease"]], "'wage': stands in a group"),
+        ([["age", "zip", "wage"], ["sex", "job", "disease"]], "'wage': is in a group but not published"),
     ],
 )
 def test_groups_that_cannot_be_meant_are_refused(columns: list[list[str]], says: str) -> None:
