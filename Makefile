@@ -50,7 +50,7 @@ java:            ## a Java for the tests of Spark, where it is missing and may b
 chromium:        ## a Chromium for the tests of the page, where it is missing and may be installed
 	@$(call from_debian,chromium,chromium)
 
-bench: .venv/ready   ## speed, memory and loss beside the floor and the rivals
+bench: .venv/ready   ## speed, memory and loss compared with the floor and the rivals
 	@$(MAKE) --no-print-directory rivals || echo "The benchmarks go on without the rivals."
 	@$(BIN)/python benchmarks/run.py
 

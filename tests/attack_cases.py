@@ -31,8 +31,8 @@ class Case:
     rows: list[dict[str, Any]]
 
 
-def case(form: Any, cells: dict[str, list[Any]], class_of: list[int], sensitive: dict[str, Any], beside: Any = None) -> Case:
-    """`beside`: per secret the columns that tell its class; none: the quasi columns."""
+def case(form: Any, cells: dict[str, list[Any]], class_of: list[int], sensitive: dict[str, Any], known_by: Any = None) -> Case:
+    """`known_by`: per secret the columns that identify its class; none: the quasi columns."""
     schema = ck.Schema(quasi=QUASI, sensitive=sensitive)
     table = schema.encode(Columns.of({name: cells[name] for name in schema.published}))
     written = form.write(table, Partition.of(np.array(class_of, dtype=np.int32)[table.rows]), 5).columns
@@ -40,7 +40,7 @@ def case(form: Any, cells: dict[str, list[Any]], class_of: list[int], sensitive:
     rows = [dict(zip(named, row, strict=True)) for row in zip(*named.values(), strict=True)]
     seen: dict[str, dict[tuple[Any, ...], list[Any]]] = {}
     for secret in sensitive:
-        known = tuple(QUASI) if beside is None else beside[secret]
+        known = tuple(QUASI) if known_by is None else known_by[secret]
         found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
         for row in rows:
             if row[secret] != "*":

@@ -34,7 +34,7 @@ SOAK = os.environ.get("CLOSEKNIT_SOAK") == "1"
 SOAK_SEED = int(os.environ.setdefault("CLOSEKNIT_SOAK_SEED", str(secrets.randbelow(2**32))))  # all processes of a run share it
 
 BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # most of what Spark costs in small tests is compiling itself
-BRIEF_SPARK = {  # so is Java that Spark writes and compiles for each query, and planning anew what is planned on a few rows
+BRIEF_SPARK = {  # so is Java that Spark writes and compiles for each query, and planning again what is planned on a few rows
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -90,9 +90,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The folder of public tables: $CLOSEKNIT_DATA, or `shared/data` beside the project."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(os.environ.get("CLOSEKNIT_DATA", beside))
+    """The folder of public tables: $CLOSEKNIT_DATA, or `shared/data` next to the project."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("CLOSEKNIT_DATA", default))
     if not folder.is_dir():
         pytest.skip(NO_TABLES)
     return folder

@@ -110,7 +110,7 @@ SECRETS: dict[str, tuple[Any, list[Any]]] = {
 
 
 def holds(model: Model, rows: list[Row], every: list[Row]) -> bool:
-    """The oracle's word on some rows beside all published ones."""
+    """The oracle's decision on some rows together with all published ones."""
     if isinstance(model, Narrow):
         return len(rows) <= model.most
     params = {key: value for key, value in vars(model).items() if key not in ("column", "distance") and value is not None}

@@ -223,7 +223,7 @@ def test_persons(person_rows: str, l: int) -> None:
 
 
 def test_persons_whose_first_rows_alone_are_not_diverse() -> None:
-    """Everybody has a first row with the same secret, yet all rows as one group keep the guarantee."""
+    """Every person has a first row with the same secret, yet all rows as one group keep the guarantee."""
     ills = ["a flu"] * 10 + [f"rare {i}" for i in range(10)]
     people: dict[str, list[Any]] = {"age": [1] * 20, "town": ["a"] * 20, "patient": [f"p{i}" for i in range(10)] * 2}
     columns = Columns.of({**people, "ill": ills})

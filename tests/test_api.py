@@ -47,7 +47,7 @@ FRAMES = [*(("mondrian", of) for of in ROWS_OF), *((name, ROWS_OF[i % 3]) for i,
 
 @pytest.mark.parametrize(("name", "of"), [(name, of) for name, of in FRAMES if fit_to_method(METHODS[name](), TABLES[of])])
 def test_frame_index_is_irrelevant(name: str, of: str) -> None:
-    """A shuffled or duplicated index is no position, and no position is told."""
+    """A shuffled or duplicated index is no position, and no position is reported."""
     method = METHODS[name]
     table = fit_to_method(method(), TABLES[of])
     assert table is not None
@@ -260,10 +260,10 @@ def test_loss_is_that_of_the_certificate_and_known_by_hand() -> None:
 
 
 def test_progress_is_reported_and_ends() -> None:
-    told: list[tuple[str, float]] = []
-    ck.anonymize(SMALL, PLAIN, [ck.KAnonymity(2)], seed=SEED, progress=lambda what, share: told.append((what, share)))
-    shares = [share for _, share in told]
-    assert told[-1] == ("done", 1.0) and shares == sorted(shares)
+    reported: list[tuple[str, float]] = []
+    ck.anonymize(SMALL, PLAIN, [ck.KAnonymity(2)], seed=SEED, progress=lambda what, share: reported.append((what, share)))
+    shares = [share for _, share in reported]
+    assert reported[-1] == ("done", 1.0) and shares == sorted(shares)
 
 
 def test_release_of_numbers_written_in_many_ways() -> None:

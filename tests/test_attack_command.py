@@ -21,7 +21,7 @@ from closeknit.datasets import hospital, hospital_recipe
 from closeknit.io.files import write_csv
 
 SEED = 2**64
-STRANGER = {"record_linkage", "range_ends", "homogeneity", "skewness", "similarity", "background", "insider", "joint_secrets"}
+RECIPIENT = {"record_linkage", "range_ends", "homogeneity", "skewness", "similarity", "background", "insider", "joint_secrets"}
 
 
 def closeknit(*words: object) -> Any:
@@ -58,7 +58,7 @@ def attacks(record: dict[str, Any]) -> set[str]:
 
 def test_a_recipient_needs_the_release_alone(folder: Path) -> None:
     record = said(folder / "out" / "release.csv")
-    assert attacks(record) == STRANGER
+    assert attacks(record) == RECIPIENT
     risks = [found["risk"] for found in record["findings"]]
     assert risks == sorted(risks, reverse=True)
     needs = [reason for reason in record["untried"] if " needs " in reason]
@@ -76,10 +76,10 @@ def test_a_recipient_needs_the_release_alone(folder: Path) -> None:
 def test_each_thing_known_adds_its_attacks(folder: Path) -> None:
     release, recipe = folder / "out" / "release.csv", folder / "out.private" / "recipe.yaml"
     people, other = folder / "people.csv", folder / "half" / "release.csv"
-    assert attacks(said(release, "--population", people)) - STRANGER == {"delta_presence", "population_linkage"}
-    assert attacks(said(release, "--other", other)) - STRANGER == {"row_join"}
+    assert attacks(said(release, "--population", people)) - RECIPIENT == {"delta_presence", "population_linkage"}
+    assert attacks(said(release, "--other", other)) - RECIPIENT == {"row_join"}
     record = said(release, "--recipe", recipe, "--runs", 20)
-    assert attacks(record) - STRANGER == {"candidate_rows", "singling_out", "minimality"}
+    assert attacks(record) - RECIPIENT == {"candidate_rows", "singling_out", "minimality"}
     assert [reason.split(" needs ")[0] for reason in record["untried"] if " needs " in reason] == [
         "population linkage",
         "delta presence",
@@ -87,7 +87,7 @@ def test_each_thing_known_adds_its_attacks(folder: Path) -> None:
         "row join",
     ]
     every = said(release, "--recipe", recipe, "--population", people, "--other", other, "--runs", 20)
-    assert attacks(every) - STRANGER == {
+    assert attacks(every) - RECIPIENT == {
         "candidate_rows",
         "singling_out",
         "minimality",

@@ -171,18 +171,18 @@ def test_a_law_that_keeps_nothing_discloses_nothing() -> None:
 def test_persons_are_counted_once_where_the_reading_knows_them(rows: list[tuple[int, int, Any]]) -> None:
     schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"disease": ck.Hierarchy(TREE)})
     cells = Columns.of({"sex": [f"s{sex}" for sex, _, _ in rows], "disease": [value for _, _, value in rows]})
-    people = np.array([10 * sex + person for sex, person, _ in rows])  # nobody is in two classes
+    people = np.array([10 * sex + person for sex, person, _ in rows])  # no person is in two classes
     reading = ck.generalized().read(cells, schema, {"sex": people, "disease": people})
     for attack in (A.skewness, A.similarity):  # closeness is judged on rows
         assert attack(reading, "disease") == attack(ck.generalized().read(cells, schema), "disease")
     carriers: dict[int, dict[int, set[Any]]] = defaultdict(lambda: defaultdict(set))
-    everybody: dict[int, set[int]] = defaultdict(set)
+    everyone: dict[int, set[int]] = defaultdict(set)
     for sex, person, value in rows:
-        everybody[sex].add(person)
+        everyone[sex].add(person)
         if value != "*":
             carriers[sex][person].add(value)
-    assert A.record_linkage(reading).number == max(1 / len(group) for group in everybody.values())
-    if any(len(group) != len(everybody[sex]) for sex, group in carriers.items()):
+    assert A.record_linkage(reading).number == max(1 / len(group) for group in everyone.values())
+    if any(len(group) != len(everyone[sex]) for sex, group in carriers.items()):
         return  # a class in which some show nothing: counted among all of it, unless values are fewer
     shares = [
         Fraction(sum(value in has for has in group.values()), len(group))

@@ -1,4 +1,4 @@
-"""Attacks that once succeeded: recipes that ended in a traceback, forged certificates that passed, cells that told too much."""
+"""Attacks that once succeeded: recipes that ended in a traceback, forged certificates, cells that disclosed too much."""
 
 from __future__ import annotations
 

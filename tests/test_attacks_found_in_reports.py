@@ -112,7 +112,7 @@ def test_a_level_that_is_attested_cannot_be_matched() -> None:
 
 
 def test_a_class_before_and_after_is_looked_for_once_in_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no class is found (secrets were changed), the release was read anew for each class that was tried."""
+    """Where no class is found (secrets were changed), the release was read again for each class that was tried."""
     table = Columns.of({"age": list(range(60)), "ill": [f"v{i}" for i in range(60)]})
     release = ck.anonymize(table, SCHEMA, [ck.KAnonymity(1)], ck.Mondrian(), seed=SEED)
     other = Columns.of({"age": table["age"].cells(), "ill": ["other"] * 60})

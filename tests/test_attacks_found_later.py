@@ -95,13 +95,13 @@ def test_type_discloses_nothing_of_a_suppressed_secret(tmp_path):
 
 
 def test_masks_disclose_nothing_of_a_suppressed_code():
-    told = []
+    reported = []
     for code in ("987", "9876543"):
         table = pa.table({"zip": ["123", "124", "125", "126"] * 3 + [code], "ill": ["a", "b"] * 6 + ["a"]})
         schema = ck.Schema(quasi={"zip": ck.prefix()}, sensitive={"ill": ck.flat()})
         release = ck.anonymize(table, schema, [ck.KAnonymity(4)], ck.Incognito(), suppress=0.1, seed=SEED)
-        told.append((release.certificate.suppressed, release.certificate.form, sorted(set(release.columns["zip"].cells()))))
-    assert told[0] == told[1]
+        reported.append((release.certificate.suppressed, release.certificate.form, sorted(set(release.columns["zip"].cells()))))
+    assert reported[0] == reported[1]
 
 
 def test_level_of_a_column_that_is_all_stars_discloses_nothing_of_its_codes():
@@ -132,10 +132,10 @@ def test_audit_of_a_certificate_whose_joint_record_names_no_column():
     table = Columns.of({"age": [1, 2, 3, 4], "a": list("xxyy"), "b": list("uvuv")})
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"a": ck.flat(), "b": ck.flat()})
     release = ck.anonymize(table, schema, [ck.KAnonymity(2)], seed=SEED)
-    told = json.loads(release.certificate.to_json())
-    told["joint"]["columns"] = []
+    reported = json.loads(release.certificate.to_json())
+    reported["joint"]["columns"] = []
     with pytest.raises(ck.BadInput):
-        ck.audit(release.columns, certificate=Certificate.from_json(json.dumps(told)))
+        ck.audit(release.columns, certificate=Certificate.from_json(json.dumps(reported)))
 
 
 @pytest.mark.parametrize("junk", ["2024-13-45", "!!int x"])
@@ -208,10 +208,10 @@ def test_least_of_the_joint_line_is_for_the_rows_that_it_names():
     schema = ck.Schema(quasi={"z": ck.flat()}, sensitive={"s": ck.flat(), "u": ck.flat()})
     coded, class_of = schema.encode(table), np.array([0, 0, 0, 0, 1, 1, 1, 1, -1, -1, -1, -1])
     form = ck.generalized(suppressed="hidden")
-    columns, told = publish_table(coded, Partition.of(class_of[coded.rows]), [ck.KAnonymity(4)], form)
-    reading = form.read(columns, Schema.from_forms(told.columns), None, [("s", "u")])
+    columns, reported = publish_table(coded, Partition.of(class_of[coded.rows]), [ck.KAnonymity(4)], form)
+    reading = form.read(columns, Schema.from_forms(reported.columns), None, [("s", "u")])
     reference = reading.classes.histograms["s", "u"].reference
-    assert told.joint.least == float(least_distance(reference, told.joint.counted))
+    assert reported.joint.least == float(least_distance(reference, reported.joint.counted))
 
 
 def test_what_the_user_says_of_levels_is_not_dropped_in_silence():
@@ -238,12 +238,12 @@ def test_a_partition_that_keeps_frequency_diversity_of_persons_counted_once_is_f
 
 
 def test_a_suppressed_longer_code_does_not_lift_the_level_of_the_others():
-    told = []
+    reported = []
     for code in ("98765", "12345"):  # the second one raises the tree under 12
         codes = [f"1{a}{b}" for a in (1, 2) for b in range(8)]
         table = pa.table({"zip": [*codes * 2, code], "sex": ["f", "m"] * 16 + ["x"], "ill": list("aabb") * 8 + ["a"]})
         schema = ck.Schema(quasi={"zip": ck.prefix(), "sex": ck.flat()}, sensitive={"ill": ck.flat()})
         release = ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.Incognito(), suppress=0.05, seed=SEED)
         assert release.certificate.suppressed == 1
-        told.append(release.certificate)
-    assert told[0] == told[1]
+        reported.append(release.certificate)
+    assert reported[0] == reported[1]

@@ -117,11 +117,11 @@ def test_joint_secrets_are_counted_pair_by_pair(one: Case) -> None:
         return
     best = []
     for a, b in ((0, 1), (1, 0)):
-        beside: dict[Any, list[Any]] = defaultdict(list)
+        partners: dict[Any, list[Any]] = defaultdict(list)
         for key, pairs in classes.items():
             for pair in pairs:
-                beside[key, pair[a]].append(pair[b])
-        peaks = [(max(believed(values).values()), len(values)) for values in beside.values()]
+                partners[key, pair[a]].append(pair[b])
+        peaks = [(max(believed(values).values()), len(values)) for values in partners.values()]
         best.append((max(q for q, _ in peaks), sum(size for q, size in peaks if q == 1)))
     assert (found.number, found.details["plain"]) == (pytest.approx(float(max(best)[0])), max(best)[1])
     apart = max(

@@ -32,7 +32,7 @@ DIVERSE = [ck.LDiversity("ill", 2, "frequency")]
 
 
 def lined_up(release: Any) -> pl.DataFrame:
-    """The same buckets with everybody's own secret in everybody's row: the table in clear."""
+    """The same buckets with each person's own secret in their row: the table in clear."""
     people: dict[int, list[tuple[int, str, str]]] = defaultdict(list)
     for person, bucket in zip(PEOPLE.rows(), release.partition.tolist(), strict=True):
         people[bucket].append(person)
@@ -64,8 +64,8 @@ def test_cells_next_to_the_secret_cannot_be_declared_in_another_group() -> None:
     cells = {"bucket": ["1"] * 4, "age": ["1", "2", "3", "4"], "zip": ["a", "b", "c", "d"], "ill": ["x", "y", "x", "y"]}
     truly = ck.audit(pl.DataFrame(cells), ILLS, DIVERSE, form=ck.sliced([["age"], ["zip", "ill"]]))
     assert truly.guarantees[0].status == "not met"
-    told = ck.audit(pl.DataFrame(cells), ILLS, DIVERSE, form=ck.sliced([["age"], ["zip"], ["ill"]]))
-    assert told.findings == ("bucket 1: the cells of ill are not sorted, so rows may line up with others",)
+    reported = ck.audit(pl.DataFrame(cells), ILLS, DIVERSE, form=ck.sliced([["age"], ["zip"], ["ill"]]))
+    assert reported.findings == ("bucket 1: the cells of ill are not sorted, so rows may line up with others",)
 
 
 @pytest.mark.parametrize("cells", [[1.0, 2.0], [True, False], [1e15, 2e15], [0.5, 3.0]], ids=str)

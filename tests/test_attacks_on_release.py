@@ -166,8 +166,8 @@ def test_similarity_in_a_tree_counts_branches(one: Case) -> None:
 def test_a_window_is_a_share_of_the_declared_range() -> None:
     schema = ck.Schema(quasi={"sex": ck.flat()}, sensitive={"wage": ck.numeric(-5, 20)})
     reading = ck.generalized().read(Columns.of({"sex": ["f", "f", "m"], "wage": [0, 10, 20]}), schema)
-    told = {eps: A.similarity(reading, "wage", eps).details["within"] for eps in ("0.39", "0.4")}
-    assert told == {"0.39": 1, "0.4": 3}  # 10 of 25
+    reported = {eps: A.similarity(reading, "wage", eps).details["within"] for eps in ("0.39", "0.4")}
+    assert reported == {"0.39": 1, "0.4": 3}  # 10 of 25
     assert A.similarity(reading, "wage").details["mean_width"] == pytest.approx(0.4 * 2 / 3)
 
 

@@ -113,8 +113,8 @@ def test_shards_without_a_value_are_published_with_the_others(cells: list[Any], 
     """A column of which one shard knows nothing has the type of the others' cells; dates are such a type."""
     secret = ck.numeric() if type_ == "bigint" else ck.flat()
     schema = ck.Schema(quasi={"age": ck.numeric(0, 9)}, sensitive={"ill": secret}, plain=["tag"], allow_unique=["tag"])
-    told = [None if i % 2 else cells[i // 2 % 2] for i in range(40)]
-    block = pa.table({"age": [8 if i % 2 else 1 for i in range(40)], "ill": pa.array(told, kind), "tag": pa.array(told, kind)})
+    cell = [None if i % 2 else cells[i // 2 % 2] for i in range(40)]
+    block = pa.table({"age": [8 if i % 2 else 1 for i in range(40)], "ill": pa.array(cell, kind), "tag": pa.array(cell, kind)})
     shown = pa.schema({"age": pa.string(), "ill": kind, "tag": kind})
     shards = Shards.of(schema, "age", 2)
     types = {"age": "string", "ill": type_, "tag": type_}

@@ -55,10 +55,10 @@ def test_a_class_without_a_known_value_discloses_none(nothing: Any) -> None:
     assert [row["ill"] for row in stream.flush()] == [None, None]
 
 
-@pytest.mark.parametrize("nobody", NOTHING)
-def test_an_empty_name_is_not_a_person(nobody: Any) -> None:
+@pytest.mark.parametrize("no_one", NOTHING)
+def test_an_empty_name_is_not_a_person(no_one: Any) -> None:
     with pytest.raises(BadInput, match="a row has no person"):
-        castle().push({**ROW, "name": nobody})
+        castle().push({**ROW, "name": no_one})
 
 
 @pytest.mark.parametrize("nothing", NOTHING)

@@ -1,4 +1,4 @@
-"""What a stranger, another user or a malicious file could do to the server: each of these once went through."""
+"""What an unknown visitor, another user or a malicious file could do to the server: each of these once went through."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, str]]:
 
 
 def never() -> Iterator[bytes]:
-    raise AssertionError("nobody should ask for it")
+    raise AssertionError("it should never be read")
     yield b""
 
 
@@ -53,10 +53,10 @@ FORM, TEXT = "multipart/form-data; boundary=x", "application/x-www-form-urlencod
 
 @pytest.mark.parametrize("kind", [FORM, TEXT])
 def test_an_unknown_visitor_sends_no_more_than_a_token(tmp_path: Path, kind: str) -> None:
-    """The form for the token is open to everybody: a gigabyte in it would stand on the disk, or in memory."""
+    """The form for the token is open to everyone: a gigabyte in it would fill the disk, or in memory."""
     with client_of(team(tmp_path / "home", at_once=0), {"origin": HERE}) as client:
-        told = {"content-type": kind, "content-length": str(ANONYMOUS + 1)}
-        assert client.post("/login", content=never(), headers=told).status_code == 413
+        reported = {"content-type": kind, "content-length": str(ANONYMOUS + 1)}
+        assert client.post("/login", content=never(), headers=reported).status_code == 413
         assert (
             client.post("/login", content=iter([b"token=" + b"x" * ANONYMOUS]), headers={"content-type": kind}).status_code
             == 413
@@ -67,12 +67,12 @@ def test_an_unknown_visitor_sends_no_more_than_a_token(tmp_path: Path, kind: str
 def test_only_files_may_be_large(tmp_path: Path, kind: str) -> None:
     """Everything but the files of a form is held in memory, and JSON takes many times its length there."""
     with client_of(team(tmp_path / "home", at_once=0)) as client:
-        told = {"content-type": kind, "content-length": "2000000"}
-        assert client.post("/api/jobs/x/attack", content=never(), headers=told).status_code == 413
+        reported = {"content-type": kind, "content-length": "2000000"}
+        assert client.post("/api/jobs/x/attack", content=never(), headers=reported).status_code == 413
 
 
 def test_a_client_that_takes_nothing_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stranger asks for many answers and reads none: his connection, one of those that all share, is closed."""
+    """A visitor requests many answers and reads none: the connection, one of those that all share, is closed."""
     cut_off, lost = threading.Event(), http_server.PatientProtocol.connection_lost
     monkeypatch.setattr(http_server, "PATIENCE_WITH_READERS", 0.3)
     monkeypatch.setattr(http_server.PatientProtocol, "connection_lost", lambda *given: (lost(*given), cut_off.set()))
@@ -92,7 +92,7 @@ def test_a_client_that_takes_nothing_is_cut_off(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_page_that_takes_long_stands_in_nobodys_way(desk: tuple[Any, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forms of any fields are worked on beside the loop in which all others are answered."""
+    """Forms of any fields are parsed outside the loop in which all others are answered."""
     client, at = desk
     seen: list[threading.Thread] = []
 
@@ -113,7 +113,7 @@ def test_one_user_cannot_take_every_thread(tmp_path: Path) -> None:
     """More requests of one owner than he has turns wait, and another is answered meanwhile."""
     app = team(tmp_path / "home", at_once=0, turns=2)
     hold, inside = threading.Event(), threading.Semaphore(0)
-    in_vain = threading.Timer(100, hold.set)  # only somebody who is never answered waits for it
+    in_vain = threading.Timer(100, hold.set)  # only a client that is never answered waits for it
 
     @app.get("/api/hold")
     def held() -> None:

@@ -1,4 +1,4 @@
-"""Attacks that need more than the release: each equals an enumeration on tiny tables, and tells what is known of examples."""
+"""Attacks that need more than the release: each equals an enumeration on tiny tables, and finds what is known of examples."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def table_of(rows: list[tuple[Any, ...]]) -> Columns:
 
 
 def covers(name: str, cell: object, value: object) -> bool:
-    """What a written cell means, told by its text alone."""
+    """What a written cell means, by its text alone."""
     if cell == "*":
         return True
     if cell is None or value is None:
@@ -189,8 +189,8 @@ def test_a_certificate_alone_reveals_flat_values_masks_and_dates() -> None:
     people = ck.datasets.hospital(800, seed=4)
     schema = ck.datasets.hospital_schema()
     release = ck.anonymize(table, schema, [ck.KAnonymity(3)], seed=SEED)
-    told = [attack(release, people, None) for attack in (delta_presence, population_linkage)]
-    assert told == [attack(release, people, schema) for attack in (delta_presence, population_linkage)]
+    reported = [attack(release, people, None) for attack in (delta_presence, population_linkage)]
+    assert reported == [attack(release, people, schema) for attack in (delta_presence, population_linkage)]
 
 
 def test_nodes_that_a_certificate_does_not_explain_are_refused() -> None:
@@ -248,8 +248,8 @@ def test_two_diverse_releases_disclose_what_neither_does() -> None:
     assert (found.number, found.risk, found.details["alone"]) == (1.0, 1.0, 0)
     wrong = intersection(early, late, Columns.of({"age": [30], "ill": ["flu"]}), schema)
     assert wrong.number == 0.0  # a single value is left, and it is not the victim's
-    nobody = intersection(early, late, Columns.of({"age": [99], "ill": ["flu"]}), schema)
-    assert (nobody.number, nobody.risk, nobody.details["nothing_left"]) == (None, 0.0, 1)
+    no_one = intersection(early, late, Columns.of({"age": [99], "ill": ["flu"]}), schema)
+    assert (no_one.number, no_one.risk, no_one.details["nothing_left"]) == (None, 0.0, 1)
 
 
 STREAM = ck.Schema(quasi={"age": ck.numeric(0, 100)}, sensitive={"ill": ck.flat()}, person="name")

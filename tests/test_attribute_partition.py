@@ -297,7 +297,7 @@ def test_more_columns_than_attributes_are_refused() -> None:
 
 
 def made(quasi: str, sensitive: str, seed: int = 0, rows: int = 300) -> Table:
-    """Columns a..f in pairs that say much of each other (ab, cd, ef), a number r of its own, i that tells rows apart."""
+    """Columns a..f in pairs that say much of each other (ab, cd, ef), a number r of its own, i that identifies rows."""
     rng = np.random.default_rng(seed)
     cells: dict[str, Any] = {}
     for pair in ("ab", "cd", "ef"):
@@ -409,5 +409,5 @@ def test_three_of_the_five_printed_columns_of_occ_15(how: str, adult: dict[str, 
     found = choose_columns(encoded(adult, list(adult), []), 5, 0, how)
     for column in (["marital-status", "occupation", "relationship", "sex"], ["race", "native-country"], ["fnlwgt"]):
         assert column in found
-    assert ["education", "education-num"] in found, "printed beside the salary, though one says all of the other"
+    assert ["education", "education-num"] in found, "printed next to the salary, though one says all of the other"
     assert len(choose_columns(encoded(adult, [n for n in adult if n != "occupation"], ["occupation"]))) == 5

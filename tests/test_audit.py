@@ -1,4 +1,4 @@
-"""An audit says what is wrong: one changed cell, row or number of a certificate, files of strangers, guarantees in persons."""
+"""An audit says what is wrong: one changed cell, row or number of a certificate, untrusted files, guarantees in persons."""
 
 from __future__ import annotations
 
@@ -330,7 +330,7 @@ def test_star_rows_are_judged_as_a_class() -> None:
 
 
 def test_suppressed_secrets_count_nowhere() -> None:
-    """A secret written as `*` tells nothing: it is in no histogram and not in the reference."""
+    """A secret written as `*` discloses nothing: it is in no histogram and not in the reference."""
     cells = {"age": ["30"] * 4 + ["*"] * 2, "disease": ["a", "a", "b", "b", "*", "*"]}
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()})
     found = ck.audit(Columns.of(cells), schema, [ck.KAnonymity(2), ck.TCloseness("disease", 0), ck.LDiversity("disease", 2)])

@@ -30,7 +30,7 @@ def test_page_has_every_section_once(tmp_path: Path) -> None:
     assert text.count("is generated (300 rows") == 1, "a stand-in is never silent"
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
     apart = {line[0]: float(line[3]) for line in lines if len(line) == 9 and line[1] == "300"}
-    assert len(apart) == 5 and apart["Anatomy, bucketized"] < apart["Stack & Deal, literal"], "exact cells tell more"
+    assert len(apart) == 5 and apart["Anatomy, bucketized"] < apart["Stack & Deal, literal"], "exact cells disclose more"
     assert [line[0] for line in lines if len(line) == 5][2:] == ["1", "2", "3"], "levels of the lattice"
     assert "Not measured: the rivals' environment is absent" in text
     assert str(tmp_path) not in text, "a page names no place"

@@ -57,7 +57,7 @@ def test_guarantee_is_kept_at_the_hospital(beta: float) -> None:
     ids=["semantic", "range", "relative"],
 )
 def test_extended_likeness_by_merging(column: str, more: dict[str, Any], beta: float) -> None:
-    """Alone, and beside the enhanced one that it does not include."""
+    """Alone, and together with the enhanced one that it does not include."""
     extended = ck.BetaLikeness(column, beta, **more)
     for seed in (1, 2):
         guarantee_met(ck.Burel(), small([extended], seed))

@@ -100,7 +100,7 @@ def test_weights_decide() -> None:
 
 
 def test_not_scaled_one_of_the_smallest_is_chosen() -> None:
-    """Of an ordered secret: its distances are small beside the loss."""
+    """Of an ordered secret: its distances are small compared with the loss."""
     both = [choose_k(hospital(120), hospital_schema(), column="stay", scaled=scaled, seed=SEED) for scaled in (True, False)]
     assert both[1].k <= 3 < both[0].k and "not scaled" in str(both[1])
     assert [(c.k, c.t, c.loss) for c in both[0].candidates] == [(c.k, c.t, c.loss) for c in both[1].candidates]

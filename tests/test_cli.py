@@ -160,7 +160,7 @@ BAD_RECIPES: dict[str, tuple[dict[str, Any], int, list[str]]] = {
     "k of five": ({"models": [{"k_anonymity": {"k": "five"}}]}, 2, ["'five'", "whole number"]),
     "t above 1": ({"models": [{"t_closeness": {"column": "disease", "t": 1.5}}]}, 2, ["t=1.5", "at most 1"]),
     "t not a number": ({"models": [{"t_closeness": {"column": "disease", "t": float("nan")}}]}, 2, ["nan", "t must be"]),
-    "model of a stranger": ({"models": [{"t_closeness": {"column": "age", "t": 0.5}}]}, 2, ["'age'", "not sensitive"]),
+    "model of another column": ({"models": [{"t_closeness": {"column": "age", "t": 0.5}}]}, 2, ["'age'", "not sensitive"]),
     "no models": ({"models": []}, 2, ["model"]),
     "category not in the hierarchy": (
         {"schema": {**QUASI, "sensitive": {"disease": {"tree": {"a": ["flu"], "b": ["acne"]}}}}},

@@ -1,4 +1,4 @@
-"""Methods beside each other: sorted, measured, refusals as rows with their sentence, and a private folder or nothing."""
+"""Methods compared: sorted, measured, refusals as rows with their sentence, and a private folder or nothing."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_peak_that_is_gone_again_is_seen() -> None:
     with Meter() as small:
         sum(range(10))
     if large.megabytes is None or small.megabytes is None:
-        pytest.skip("this system does not tell the peak of its memory")
+        pytest.skip("this system does not report the peak of its memory")
     assert 35 < large.megabytes < 80 and small.megabytes < 20
 
 
@@ -197,11 +197,11 @@ def test_a_name_alone_an_instance_and_a_form_are_one_method() -> None:
 def test_warnings_are_printed_once() -> None:
     table = type(hospital(1)).of({"age": [30, 31, 40, 44] * 5, "disease": ["flu"] * 20})
     schema = ck.Schema(quasi={"age": ck.numeric()}, sensitive={"disease": ck.flat()})
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as reported:
         warnings.simplefilter("always")
         ck.compare(table, schema, [ck.KAnonymity(2)], ["stack_and_deal", "mondrian"], seed=5)
-    assert sorted(str(warning.message)[:11] for warning in told) == ["column 'dis", "the seed is"]
-    assert {Path(warning.filename).name for warning in told} == {Path(__file__).name}
+    assert sorted(str(warning.message)[:11] for warning in reported) == ["column 'dis", "the seed is"]
+    assert {Path(warning.filename).name for warning in reported} == {Path(__file__).name}
 
 
 def test_progress_goes_from_0_to_1() -> None:

@@ -34,7 +34,7 @@ def test_columns_of_a_power_law_do_not_depend_on_each_other() -> None:
 def test_baskets_have_the_length_asked_for(mean_length: int) -> None:
     table = ck.datasets.baskets(persons=4000, mean_length=mean_length)
     lengths = Counter(table["pid"].cells())
-    assert set(lengths) == set(range(1, 4001)), "everybody buys something"
+    assert set(lengths) == set(range(1, 4001)), "everyone buys something"
     usual = mean_length + np.exp(-mean_length)  # an empty basket gets one item
     assert abs(np.mean(list(lengths.values())) - usual) < 6 * np.sqrt(mean_length / 4000)
     assert table["pid"].cells() == sorted(table["pid"].cells()), "a basket is not torn"

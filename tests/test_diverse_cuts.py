@@ -1,4 +1,4 @@
-"""Buckets that are diverse together: kept sums against counting anew, decisions against a naive search, and refusals."""
+"""Buckets that are diverse together: kept sums against counting again, decisions against a naive search, and refusals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Sliceable:
         quasi: Sequence[Sequence[int]],
         secret: Sequence[Any],
         column_groups: Sequence[Sequence[int]],
-        beside: Sequence[int] = (),
+        attached: Sequence[int] = (),
         coarse: int = 1,
     ):
         names = [f"q{j}" for j in range(len(quasi[0]))]
@@ -54,7 +54,7 @@ class Sliceable:
         self.secret, domain = self.table.secret("s")
         self.values, self.geometry, self.place = domain.size + 1, scales(self.table), len(column_groups)
         codes = self.table.quasi // coarse
-        known = [groups([(codes[:, j], 1 << 20) for j in group], len(codes))[0] for group in (*column_groups, beside)]
+        known = [groups([(codes[:, j], 1 << 20) for j in group], len(codes))[0] for group in (*column_groups, attached)]
         self.known = np.stack(known, axis=1)
 
     def cut(self, l: Fraction, weight: str, relaxed: bool, least: int) -> Partition:
@@ -68,14 +68,14 @@ class Sliceable:
 
 @st.composite
 def tables(draw: st.DrawFn) -> Sliceable:
-    """Up to 24 rows with many ties; groups of columns, the last one perhaps beside the secret; sometimes written coarser."""
+    """Up to 24 rows with many ties; groups of columns, the last one perhaps with the secret; sometimes written coarser."""
     n, d = draw(st.integers(1, 24)), draw(st.integers(1, 3))
     quasi = draw(st.lists(st.tuples(*[st.integers(0, 3)] * d), min_size=n, max_size=n))
     secret = draw(st.lists(st.sampled_from("abc"), min_size=n, max_size=n))
     divided = draw(st.integers(0, d - 1))
     ways = [[list(range(d))], [[j] for j in range(d)], [list(range(divided + 1)), list(range(divided + 1, d))]]
-    beside = draw(st.sampled_from([[], [], [d - 1]]))
-    return Sliceable(quasi, list(secret), draw(st.sampled_from(ways)), beside, draw(st.sampled_from([1, 1, 2])))
+    attached = draw(st.sampled_from([[], [], [d - 1]]))
+    return Sliceable(quasi, list(secret), draw(st.sampled_from(ways)), attached, draw(st.sampled_from([1, 1, 2])))
 
 
 LIMITS = st.sampled_from([Fraction(1), Fraction(3, 2), Fraction(2), Fraction(7, 4)])
@@ -83,7 +83,7 @@ WEIGHTS = st.sampled_from(["size", "paper"])
 
 
 def naive(given_: Sliceable, l: Fraction, weight: str, relaxed: bool, least: int) -> np.ndarray | None:
-    """Line by line as in the source, everything counted anew for each cut; None where the root is refused."""
+    """Line by line as in the source, everything counted again for each cut; None where the root is refused."""
     bucket_of = np.zeros(len(given_.table), np.int64)
     if not keeps_diverse(given_.slices(bucket_of), given_.known, l, weight):
         return None
@@ -122,7 +122,7 @@ def test_every_decision_is_that_of_the_full_test(t: Sliceable, l: Fraction, weig
 
 
 def states(t: Sliceable, l: Fraction, weight: str, relaxed: bool, least: int) -> Any:
-    """What is kept after each bucket, beside the rows it is kept of."""
+    """What is kept after each bucket, and the rows it is kept of."""
     rows = diverse_cuts._rows(t.table.quasi, t.known, t.place, t.secret, t.values)
     rule = Rule(float(1 / l), most_alike(len(t.table), l), weight == "size", least, relaxed)
     for standing, _ in diverse_cuts._cut_buckets(rows, rule, t.geometry, t.secret, l, weight, 1):
@@ -218,7 +218,7 @@ def test_table_1_is_cut_as_printed() -> None:
     """Shares of exactly 1/2 are allowed for l = 2: the printed test would refuse its own table, and cut nothing."""
     records = GOLDEN["slicing_table1"]["records"]
     quasi = [(age, "FM".index(sex), zip_) for age, sex, zip_, _ in records]
-    t = Sliceable(quasi, [record[-1] for record in records], [[0, 1]], beside=[2])
+    t = Sliceable(quasi, [record[-1] for record in records], [[0, 1]], attached=[2])
     cut = t.cut(Fraction(2), "size", False, 4)
     buckets = {frozenset(t.table.rows[cut.class_of == b].tolist()) for b in range(cut.count)}
     assert buckets == {frozenset(bucket) for bucket in GOLDEN["slicing_table1"]["buckets"]}
@@ -234,26 +234,26 @@ def test_four_rows_of_one_disease_are_refused() -> None:
 
 def test_a_unique_value_next_to_the_secret_is_refused() -> None:
     records = GOLDEN["slicing_counterexample_unique_qi_with_s"]["records"]
-    t = Sliceable([row[:2] for row in records], [row[2] for row in records], [[0]], beside=[1])
+    t = Sliceable([row[:2] for row in records], [row[2] for row in records], [[0]], attached=[1])
     with pytest.raises(Unsatisfiable, match="reaches 1;"):
         t.cut(Fraction(2), "size", False, 2)
 
 
 def test_printed_weights_end_in_buckets_that_disclose_too_much() -> None:
-    """As printed, small buckets weigh as much as large ones: the cuts end where b has 11/21 for somebody, not 1/2 at most."""
+    """As printed, small buckets weigh as much as large ones: the cuts end where b has 11/21 for someone, not 1/2 at most."""
     t = Sliceable([(0,)] * 7 + [(1,), (1,), (2,)], list("abbbbcccca"), [[0]])
-    told = {weight: t.slices(t.cut(Fraction(2), weight, True, 1).class_of) for weight in ("paper", "size")}
-    assert keeps_diverse(told["paper"], t.known, Fraction(2), "paper")
-    assert not keeps_diverse(told["paper"], t.known, Fraction(2), "size")
-    assert worst_disclosure(told["paper"], t.known, "size")[0] == pytest.approx(11 / 21)
-    assert keeps_diverse(told["size"], t.known, Fraction(2), "size")
+    reported = {weight: t.slices(t.cut(Fraction(2), weight, True, 1).class_of) for weight in ("paper", "size")}
+    assert keeps_diverse(reported["paper"], t.known, Fraction(2), "paper")
+    assert not keeps_diverse(reported["paper"], t.known, Fraction(2), "size")
+    assert worst_disclosure(reported["paper"], t.known, "size")[0] == pytest.approx(11 / 21)
+    assert keeps_diverse(reported["size"], t.known, Fraction(2), "size")
 
 
 # Ways that are rarely gone ----------------------------------------------------------------------------------------------------
 
 
 def test_rationals_decide_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two buckets with 3/4 and 1/4 of one value are worth 1/2 together, which a float cannot tell from a little more."""
+    """Two buckets with 3/4 and 1/4 of one value are worth 1/2 together, which a float cannot distinguish from a little more."""
     requested: list[bool] = []
     decide = diverse_cuts._allows_cut
 
@@ -310,14 +310,14 @@ def test_many_buckets_for_few_profiles() -> None:
 
 
 def test_progress_is_reported_and_pauses_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    t, told = generated(400), []
+    t, reported = generated(400), []
     cut = t.cut(Fraction(2), "size", True, 2)
     monkeypatch.setattr(diverse_cuts, "PAUSE", 7)
     again = diverse_partition(
-        t.table, t.known, t.place, t.secret, t.values, t.geometry, Fraction(2), "size", True, 2, lambda *said: told.append(said)
+        t.table, t.known, t.place, t.secret, t.values, t.geometry, Fraction(2), "size", True, 2, lambda *x: reported.append(x)
     )
     assert (again.class_of == cut.class_of).all()
-    assert len(told) > 10 and told[-1][1] == pytest.approx(0.8) and all(0.2 <= share <= 0.8 for _, share in told)
+    assert len(reported) > 10 and reported[-1][1] == pytest.approx(0.8) and all(0.2 <= share <= 0.8 for _, share in reported)
 
 
 def test_too_many_values_to_weigh_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

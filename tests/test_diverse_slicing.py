@@ -45,7 +45,7 @@ GROUPS = {
 }
 
 
-class Told:
+class Example:
     """Records in buckets, sliced: as `Slices`, and as lists for the counting of worlds. The last attribute is the secret."""
 
     def __init__(self, names: Sequence[str], records: Sequence[Sequence[Any]], columns: Any, buckets: Sequence[Sequence[int]]):
@@ -88,69 +88,69 @@ def fractions(shares: dict[str, str]) -> dict[str, Fraction]:
     return {value: Fraction(share) for value, share in shares.items()}
 
 
-def table_1(which: str) -> Told:
-    return Told(NAMES, TABLE_1["records"], GROUPS[which], TABLE_1["buckets"])
+def table_1(which: str) -> Example:
+    return Example(NAMES, TABLE_1["records"], GROUPS[which], TABLE_1["buckets"])
 
 
 # The source's tables and the counterexamples ----------------------------------------------------------------------------------
 
 
 def test_table_1f_tuple_by_tuple() -> None:
-    told, golden = table_1("1f"), TABLE_1["1f"]
+    reported, golden = table_1("1f"), TABLE_1["1f"]
     for row, shares in enumerate(golden["p_ts"]):
-        assert told.shares(row, "size") == told.shares(row, "paper") == told.worlds(row) == fractions(shares)
-    assert told.shares(0, "size") == fractions(golden["D_t1_B1"])  # p(t_1, B_1) = 1, so p(t_1, s) is D(t_1, B_1)
-    assert [told.worlds(0)] * 2 == [fractions(shares) for shares in TABLE_1["worlds_t1"]]
+        assert reported.shares(row, "size") == reported.shares(row, "paper") == reported.worlds(row) == fractions(shares)
+    assert reported.shares(0, "size") == fractions(golden["D_t1_B1"])  # p(t_1, B_1) = 1, so p(t_1, s) is D(t_1, B_1)
+    assert [reported.worlds(0)] * 2 == [fractions(shares) for shares in TABLE_1["worlds_t1"]]
 
 
 def test_table_1f_shares_in_buckets() -> None:
     """f_1 = 1/4 and f_2 = 1/2 of t_1 in its bucket: of all ways to put it together, 1/8 of the rows look like t_1."""
-    told, golden = table_1("1f"), TABLE_1["1f"]
-    known, sizes = told.slices.known, told.slices.sizes
+    reported, golden = table_1("1f"), TABLE_1["1f"]
+    known, sizes = reported.slices.known, reported.slices.sizes
     for bucket, (f1, f2) in enumerate([("f1_t1_B1", "f2_t1_B1"), ("f1_t1_B2", "f2_t1_B2")]):
-        here = known[told.slices.bucket_of == bucket]
-        shares = [Fraction(int((here[:, i] == told.known[0, i]).sum()), int(sizes[bucket])) for i in range(2)]
+        here = known[reported.slices.bucket_of == bucket]
+        shares = [Fraction(int((here[:, i] == reported.known[0, i]).sum()), int(sizes[bucket])) for i in range(2)]
         assert shares == [Fraction(golden[f1]), Fraction(golden[f2])]
-    every = [row for rows in worlds(told.buckets[0]) for row in rows]
-    like = [row for row in every if (row[0], row[1][0]) == told.profiles[0]]
+    every = [row for rows in worlds(reported.buckets[0]) for row in rows]
+    like = [row for row in every if (row[0], row[1][0]) == reported.profiles[0]]
     assert Fraction(len(like), len(every)) == Fraction(golden["f_t1_B1"])
-    assert matching_buckets(told.slices, told.known).tolist() == [1] * 8
+    assert matching_buckets(reported.slices, reported.known).tolist() == [1] * 8
     assert [i for i, p in enumerate(golden["p_t1_B"]) if p != "0"] == golden["matching_buckets_t1"]
 
 
 @pytest.mark.parametrize("which", GROUPS)
 def test_worst_of_table_1(which: str) -> None:
     """p = 1/2 exactly: 2-diverse by definition, although the printed test refuses it (`>=` against `>`), and no more."""
-    told = table_1(which)
+    reported = table_1(which)
     for weight in ("size", "paper"):
-        assert told.worst(weight) == Fraction(TABLE_1[which]["worst"])
-        assert keeps_diverse(told.slices, told.known, Fraction(2), weight)
-        assert not keeps_diverse(told.slices, told.known, Fraction(2) + Fraction(1, 10**15), weight)
+        assert reported.worst(weight) == Fraction(TABLE_1[which]["worst"])
+        assert keeps_diverse(reported.slices, reported.known, Fraction(2), weight)
+        assert not keeps_diverse(reported.slices, reported.known, Fraction(2) + Fraction(1, 10**15), weight)
 
 
 def test_printed_weights_accept_what_all_worlds_refuse() -> None:
     golden = GOLDEN["slicing_counterexample_weights"]
-    told = Told(("A", "B", "S"), golden["records"], golden["columns"], golden["partition"])
-    assert told.worst("paper") == Fraction(golden["worst_paper"]) == Fraction(1, 2)
-    assert told.worst("size") == Fraction(golden["worst_size"]) == Fraction(3, 5)
-    assert keeps_diverse(told.slices, told.known, Fraction(golden["l"]), "paper")
-    assert not keeps_diverse(told.slices, told.known, Fraction(golden["l"]), "size")
-    assert told.worlds(0) == told.shares(0, "size") == fractions(golden["worlds"][0])
-    assert told.worlds(0) != told.shares(0, "paper")
+    reported = Example(("A", "B", "S"), golden["records"], golden["columns"], golden["partition"])
+    assert reported.worst("paper") == Fraction(golden["worst_paper"]) == Fraction(1, 2)
+    assert reported.worst("size") == Fraction(golden["worst_size"]) == Fraction(3, 5)
+    assert keeps_diverse(reported.slices, reported.known, Fraction(golden["l"]), "paper")
+    assert not keeps_diverse(reported.slices, reported.known, Fraction(golden["l"]), "size")
+    assert reported.worlds(0) == reported.shares(0, "size") == fractions(golden["worlds"][0])
+    assert reported.worlds(0) != reported.shares(0, "paper")
 
 
 @pytest.mark.parametrize("buckets", [[[0, 1, 2, 3]], [[0, 1], [2, 3]], [[0, 3], [1, 2]]])
 def test_a_unique_value_next_to_the_secret_discloses_it(buckets: list[list[int]]) -> None:
     golden = GOLDEN["slicing_counterexample_unique_qi_with_s"]
-    told = Told(("A", "Z", "S"), golden["records"], [["A"], ["Z", "S"]], buckets)
-    assert told.worst("size") == told.worst("paper") == Fraction(golden["worst"]) == 1
+    reported = Example(("A", "Z", "S"), golden["records"], [["A"], ["Z", "S"]], buckets)
+    assert reported.worst("size") == reported.worst("paper") == Fraction(golden["worst"]) == 1
 
 
 def test_columns_of_the_clustering_disclose_everything() -> None:
-    """Correlation puts age, zip code and disease together: everybody's disease is then told."""
+    """Correlation puts age, zip code and disease together: everyone's disease is then disclosed."""
     columns = list(TABLE_1["pam2"]["columns"].values())
-    told = Told(NAMES, TABLE_1["records"], columns, [list(range(8))])
-    assert told.worst("size") == Fraction(TABLE_1["pam2"]["worst_with_these_columns_one_bucket"])
+    reported = Example(NAMES, TABLE_1["records"], columns, [list(range(8))])
+    assert reported.worst("size") == Fraction(TABLE_1["pam2"]["worst_with_these_columns_one_bucket"])
 
 
 # Generated releases --------------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def worst_counted(slices: Slices, weight: str) -> Fraction:
 
 
 def alone(slices: Slices) -> Fraction:
-    """The largest share of a value in a bucket, beside one known part."""
+    """The largest share of a value in a bucket, given one known part."""
     cells = zip(slices.bucket_of.tolist(), slices.known[:, slices.place].tolist(), slices.secret.tolist(), strict=True)
     seen: dict[tuple[int, int], list[int]] = {}
     for bucket, part, value in cells:
@@ -213,7 +213,7 @@ def test_printed_weights_are_right_for_equal_buckets(slices: Slices) -> None:
 @given(releases(), st.sampled_from(["size", "paper"]), st.sampled_from([0, 1, -1]))
 @settings(max_examples=examples(100))
 def test_decisions_are_exact(slices: Slices, weight: str, off: int) -> None:
-    """Also a quadrillionth beside the limit, where a float says the same of both."""
+    """Also a quadrillionth from the limit, where a float says the same of both."""
     worst = worst_counted(slices, weight)
     level, row, value = worst_disclosure(slices, slices.known, weight)
     assert abs(level - float(worst)) < 1e-12
@@ -281,13 +281,13 @@ def test_suppressed_secrets_are_no_candidates(slices: Slices, row: int) -> None:
 
 
 def test_what_does_not_occur_fits_nowhere() -> None:
-    told = table_1("1f")
-    assert exact_disclosure(told.slices, np.array([99, 0], np.int32), "size") == {}
-    assert worst_disclosure(told.slices, np.array([[99, 0]], np.int32), "size") == (0.0, -1, -1)
+    reported = table_1("1f")
+    assert exact_disclosure(reported.slices, np.array([99, 0], np.int32), "size") == {}
+    assert worst_disclosure(reported.slices, np.array([[99, 0]], np.int32), "size") == (0.0, -1, -1)
 
 
 def test_products_that_vanish_in_a_float_are_left_to_rationals() -> None:
-    """Seventy groups of values that are all different: 5000^-69 is no float, and still p(t,s) is told."""
+    """Seventy groups of values that are all different: 5000^-69 is no float, and still p(t,s) is computed."""
     n, width = 5000, 70
     known = np.repeat(np.arange(n, dtype=np.int32)[:, None], width, axis=1)
     known[:, 0] = 0
@@ -307,7 +307,7 @@ def test_most_alike_is_exact_for_long_fractions() -> None:
     assert most_alike(6, Fraction(3)).tolist() == [0, 0, 0, 1, 1, 1, 2]
 
 
-# The model: who can tell -----------------------------------------------------------------------------------------------------
+# The model: who can check --------------------------------------------------------------------------------------------------
 
 
 def written(records: Sequence[Sequence[Any]], names: Sequence[str], columns: Any, buckets: Any) -> tuple[Reading, np.ndarray]:
@@ -320,7 +320,7 @@ def written(records: Sequence[Sequence[Any]], names: Sequence[str], columns: Any
         bucket_of[list(rows)] = number
     form = Sliced(columns)
     reading = form.read(form.write(table, Partition.of(bucket_of[table.rows])).columns, schema)
-    slices, told = reading.slices(names[-1]), []
+    slices, reported = reading.slices(names[-1]), []
     for record in records:
         parts = []
         for i, group in enumerate(columns):
@@ -328,8 +328,8 @@ def written(records: Sequence[Sequence[Any]], names: Sequence[str], columns: Any
             for name in (name for name in group if name != names[-1]):
                 same &= np.array([str(cell) for cell in reading.columns[name].cells()]) == str(record[names.index(name)])
             parts.append(slices.known[np.argmax(same), i])
-        told.append(parts)
-    return reading, np.array(told, np.int32)
+        reported.append(parts)
+    return reading, np.array(reported, np.int32)
 
 
 def weights_example() -> tuple[Reading, np.ndarray]:
@@ -371,7 +371,7 @@ def test_a_recipient_bounds_what_they_can() -> None:
 
 
 def test_profiles_that_no_one_has_can_mislead_an_adversary() -> None:
-    """(0, 1) fits into the last bucket alone, where it would be certain; nobody is (0, 1), so at home the guarantee is kept."""
+    """(0, 1) fits into the last bucket alone, where it would be certain; no row is (0, 1), so the guarantee is met."""
     records = [(0, 0, "a"), (0, 0, "b"), (1, 1, "a"), (1, 1, "b"), (0, 0, "a"), (1, 1, "a")]
     reading, originals = written(records, ("A", "B", "S"), (("A",), ("B",), ("S",)), [[0, 1], [2, 3], [4, 5]])
     for weight in ("size", "paper"):

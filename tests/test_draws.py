@@ -113,7 +113,7 @@ def test_seed_and_row_order(method: Any) -> None:
 
 
 def test_several_secrets_are_what_it_is_for() -> None:
-    """Planned for one secret, the other is mended by merging; grouped by both, a strict t on both costs less."""
+    """Planned for one secret, the other is repaired by merging; grouped by both, a strict t on both costs less."""
     models = [ck.KAnonymity(10), ck.TCloseness("disease", 0.12), ck.TCloseness("charge", 0.08)]
     made = two_secrets(6, 900, models)
     by_both, by_none = (run_case(method, made).loss for method in (ck.FcmDraw(), ck.FcmDraw(groups=1)))
@@ -254,8 +254,8 @@ def test_unions_are_judged_again() -> None:
     literal = Partition(union[table.rows], 2)
     assert find_broken_classes(table, literal, models).all()
     assert [models[0].exact_level(table.count_classes(literal), c) for c in range(2)] == [Fraction(3, 16)] * 2
-    mended = repair_partition(table, partition, models)
-    assert not find_broken_classes(table, mended, models).any() and 1 <= mended.count < 4
+    repaired = repair_partition(table, partition, models)
+    assert not find_broken_classes(table, repaired, models).any() and 1 <= repaired.count < 4
 
 
 @pytest.mark.parametrize("method", BOTH)
@@ -276,7 +276,7 @@ def test_classes_of_numbers_and_trees_have_a_middle() -> None:
 
 @pytest.mark.parametrize("method", BOTH)
 def test_one_secret_may_disclose_the_other_unless_their_pairs_are_guaranteed(method: Any) -> None:
-    """E-M7: both marginals are exact in {xu, xu, yv, yv}, {xv, xv, yu, yu}, and one secret tells the other."""
+    """E-M7: both marginals are exact in {xu, xu, yv, yv}, {xv, xv, yu, yu}, and one secret discloses the other."""
     pairs = ["xu", "xu", "yv", "yv", "xv", "xv", "yu", "yu"]
     columns = Columns.of({"q": [0] * 4 + [1] * 4, "a": [p[0] for p in pairs], "b": [p[1] for p in pairs]})
     schema = ck.Schema(quasi={"q": ck.numeric()}, sensitive={"a": ck.flat(), "b": ck.flat()})

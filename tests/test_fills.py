@@ -15,9 +15,10 @@ from closeknit.fills.hilbert import Hilbert
 from closeknit.fills.knn import Knn
 from closeknit.fills.sweep import Sweep
 from closeknit.kernels.dealing.seeding import ORDERS
-from closeknit.kernels.geometry.boxes import Scales, box_losses, boxes, flat_scales, partition_loss, positions
+from closeknit.kernels.geometry.boxes import Scales, box_losses, boxes, partition_loss, positions
 from closeknit.kernels.geometry.hilbert_curve import hilbert_keys, hilbert_words
 from closeknit.kernels.geometry.sorted_buckets import curve, sort_buckets
+from kernel_inputs import flat_scales
 
 FILLS: list[Fill] = [
     Sweep(),

@@ -15,7 +15,8 @@ from numba.core import config
 from numba.core.errors import TypingError
 
 from closeknit.kernels import caching, compiling
-from closeknit.kernels.geometry.boxes import flat_scales, range_loss
+from closeknit.kernels.geometry.boxes import range_loss
+from kernel_inputs import flat_scales
 
 UNITS = 90  # functions that are compiled for a first release of the generated table
 

@@ -76,7 +76,7 @@ def test_numbers_lie_by_value_and_missing_is_far_from_all() -> None:
     assert np.allclose(points[:3, 0], [0, 0.1, 1]) and (points[:3, 1] == 0).all()
     away = np.linalg.norm(points[:3] - points[3], axis=1)
     assert away.min() > 0.86 and away.max() <= 1 + 1e-12
-    assert embed_codes(codes[:, None], [domain])[0].shape == (3, 1)  # nobody is missing: no axis for it
+    assert embed_codes(codes[:, None], [domain])[0].shape == (3, 1)  # no value is missing: no axis for it
 
 
 def coded(cells: dict[str, list[Any]], **kinds: Any) -> Any:
@@ -98,7 +98,7 @@ def test_every_secret_has_the_same_say() -> None:
 
 
 def test_one_hot_columns_leave_the_tree_no_say() -> None:
-    """E-M6: a number from 1 to 16 beside columns of zeros and ones is the first component; scaled it is not."""
+    """E-M6: a number from 1 to 16 next to columns of zeros and ones is the first component; scaled it is not."""
     rng = np.random.default_rng(2)
     table = coded(
         {"job": rng.choice(list("abcdefghijklmn"), 2000).tolist(), "school": rng.integers(1, 17, 2000).tolist()},

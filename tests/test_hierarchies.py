@@ -1,4 +1,4 @@
-"""`Hierarchy`: its file, its builders, what it refuses, and what a tree made from data may tell."""
+"""`Hierarchy`: its file, its builders, what it refuses, and what a tree derived from data may disclose."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def agree(
         assert outcome is None
         return
     assert outcome is not None and isinstance(outcome.form, Generalized) and outcome.form.levels is not None
-    tops = [top_level(domain) for domain in table.quasi_domains]  # `*` is the last level: its number would tell of the tree
+    tops = [top_level(domain) for domain in table.quasi_domains]  # `*` is the last level: its number would disclose the tree
     written = zip(outcome.form.levels.values(), tops, strict=True)
     assert tuple(top if level == "*" else level for level, top in written) == found.vector
     assert all(level != top for level, top in zip(outcome.form.levels.values(), tops, strict=True))

@@ -1,4 +1,4 @@
-"""Several secrets: each keeps its own guarantee under every method; what they tell together is measured and can be
+"""Several secrets: each keeps its own guarantee under every method; what they disclose together is measured and can be
 guaranteed.
 """
 
@@ -74,7 +74,7 @@ def test_perfect_marginals_do_not_hide_that_one_secret_discloses_the_other() -> 
     assert any(note.endswith("one value may disclose another") for note in certificate.notes)
     assert certificate.joint.least == 0
     assert "disease and salary together: total variation 0.5 (worst class; least for 4 rows: 0)" in str(certificate)
-    # knowing the disease of somebody of the first class, an attacker knows the salary for certain
+    # knowing the disease of a person of the first class, an attacker knows the salary for certain
     first = group_rows(columns, ["age"])[("20",)]
     assert {rows_of(columns, ["salary"])[row] for row in first if rows_of(columns, ["disease"])[row] == ("x",)} == {("u",)}
 
@@ -218,7 +218,7 @@ def test_levels_equal_the_naive_definition_and_bound_each_secret(rows: list[Any]
             for known in {value[0] for value in values}:
                 here, there = ([pair[1:] for pair in pairs if pair[0] == known] for pairs in (values, everyone))
                 most = max(Fraction(len(here), len(values)), Fraction(len(there), len(everyone)))
-                assert joint_distance(here, there) <= exact / most  # what the first secret tells of the others
+                assert joint_distance(here, there) <= exact / most  # what the first secret discloses of the others
 
 
 @settings(max_examples=examples(40))
@@ -227,9 +227,9 @@ def test_merging_counts_as_counting_again(rows: list[Any], into: list[int]) -> N
     classes, partition = counted(rows)
     goes = np.unique(np.array(into)[: len(classes)], return_inverse=True)[1]
     merged = classes.merge(goes).histograms[NAMES]
-    anew = counted([(int(goes[c]), *row[1:]) for c, row in zip(partition.class_of, rows, strict=True)])[0].histograms[NAMES]
+    again = counted([(int(goes[c]), *row[1:]) for c, row in zip(partition.class_of, rows, strict=True)])[0].histograms[NAMES]
     for part in ("starts", "values", "counts", "reference"):
-        assert getattr(merged, part).tolist() == getattr(anew, part).tolist()
+        assert getattr(merged, part).tolist() == getattr(again, part).tolist()
 
 
 @settings(max_examples=examples(40))

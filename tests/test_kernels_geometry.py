@@ -12,8 +12,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 
 from closeknit.kernels.dealing.assignment import assign
-from closeknit.kernels.geometry.boxes import Scales, box_losses, boxes, flat_scales, partition_loss, positions, range_loss
+from closeknit.kernels.geometry.boxes import Scales, box_losses, boxes, partition_loss, positions, range_loss
 from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
+from kernel_inputs import flat_scales
 
 
 @pytest.mark.parametrize(("d", "bits"), [(1, 5), (2, 1), (2, 4), (3, 3), (4, 2), (6, 2), (10, 1)])

@@ -67,13 +67,13 @@ GUARANTEES: list[Model] = [
 
 def _allowed(guard: Guard, rows: np.ndarray) -> bool:
     """What the guard says of a class of these rows, and of the same class after each row was exchanged for itself."""
-    under, nobody = np.zeros((1, len(guard.parent)), dtype=np.int32), np.zeros(len(guard.parent), dtype=np.int32)
+    under, no_one = np.zeros((1, len(guard.parent)), dtype=np.int32), np.zeros(len(guard.parent), dtype=np.int32)
     for row in rows:
         count_row(guard, under, 0, row, 1)
-    said = bool(is_allowed(guard, under, 0, nobody, 1, len(rows)))
-    assert said == bool(is_allowed_after(guard, under, 0, len(rows), int(rows[0]), int(rows[0]), nobody)) and not nobody.any()
+    said = bool(is_allowed(guard, under, 0, no_one, 1, len(rows)))
+    assert said == bool(is_allowed_after(guard, under, 0, len(rows), int(rows[0]), int(rows[0]), no_one)) and not no_one.any()
     count_row(guard, under, 0, rows[-1], -1)
-    assert said == bool(is_allowed_after(guard, under, 0, len(rows) - 1, -1, int(rows[-1]), nobody)) and not nobody.any()
+    assert said == bool(is_allowed_after(guard, under, 0, len(rows) - 1, -1, int(rows[-1]), no_one)) and not no_one.any()
     return said
 
 
@@ -320,9 +320,9 @@ def test_shards_are_knit_against_the_shares_of_the_whole(monkeypatch: pytest.Mon
 
 def test_shards_report_their_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(knit, "SHARD", 300)
-    told: list[float] = []
-    QUICK.run(hospital(1200), REQUESTED["both"], 1, lambda what, share: told.append(share))
-    assert len(set(told)) > 8 and told[0] >= 0.2 and told == sorted(told) and told[-1] <= 0.8
+    reported: list[float] = []
+    QUICK.run(hospital(1200), REQUESTED["both"], 1, lambda what, share: reported.append(share))
+    assert len(set(reported)) > 8 and reported[0] >= 0.2 and reported == sorted(reported) and reported[-1] <= 0.8
 
 
 def test_rows_of_a_person_stay_together_or_count_once() -> None:
@@ -338,7 +338,7 @@ def test_rows_of_a_person_stay_together_or_count_once() -> None:
 
 @dataclass(frozen=True)
 class EvenSizes(Model):
-    """A guarantee that nobody has heard of, and that every single move breaks: only exchanges are left."""
+    """An unknown guarantee that every single move breaks: only exchanges are left."""
 
     name = "even_sizes"
     needs = frozenset({"sizes"})

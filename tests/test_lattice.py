@@ -1,4 +1,4 @@
-"""KL-divergence over the lattice: equal to dictionaries and rationals in every form, 0 for exact releases, lost rows told."""
+"""KL-divergence over the lattice: equal to dictionaries and rationals in every form, 0 for exact ones, lost rows reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves tells nothing but what was guaranteed: a stranger's test, and searches for anything private in `out/`."""
+"""Public files disclose nothing but what was guaranteed: a recipient's test, and searches for anything private in `out/`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from conftest import examples
 SEED = 271828182845904523536028747135266249775
 TABLES = [*edge_tables(), *random_tables(examples(8), seed=3)]
 IDS = [table.name for table in TABLES]
-STRANGER = """
+RECIPIENT = """
 import json, sys
 from pathlib import Path
 import closeknit as ck
@@ -63,13 +63,13 @@ def format_of(number: int) -> str:
 
 
 def has_pages(number: int) -> bool:
-    """Every third has reports beside it: they take longer than all the rest."""
+    """Every third has reports: they take longer than everything else."""
     return number % 3 == 0
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every table through a file with a telling name, saved under its number."""
+    """Every table through a file with a revealing name, saved under its number."""
     base = tmp_path_factory.mktemp("at-home-4711")
     for number, table in enumerate(TABLES):
         file = base / f"patients-of-dr-quill-{number}.csv"
@@ -87,7 +87,7 @@ def test_a_recipient_recomputes_the_certificate(folders: Path, tmp_path: Path) -
         shutil.copytree(folders / f"{number:03}", tmp_path / f"{number:03}")
     source = str(Path(closeknit.__file__).resolve().parents[1])
     bare = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": source, "HOME": str(tmp_path.parent)}
-    done = subprocess.run([sys.executable, "-c", STRANGER], cwd=tmp_path, env=bare, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", RECIPIENT], cwd=tmp_path, env=bare, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == len(TABLES)
@@ -168,21 +168,21 @@ def test_certificate_discloses_no_cell_that_is_not_written(folders: Path, number
     certificate = json.loads((public / "certificate.json").read_text("utf-8"))
     for name, kind in table.schema.quasi.items():
         written = {text_of(cell) for cell in release[name].cells()}
-        told = certificate["columns"]["quasi"][name]
+        reported = certificate["columns"]["quasi"][name]
         if getattr(kind, "from_data", False):
-            assert set(told) == {"written"}, name
-            assert set(told["written"]["nodes"]) <= written, name
-            assert set(told["written"]["nodes"].values()) <= {"value", "group", "all"}, name
+            assert set(reported) == {"written"}, name
+            assert set(reported["written"]["nodes"]) <= written, name
+            assert set(reported["written"]["nodes"].values()) <= {"value", "group", "all"}, name
         else:
             snapped = [kind_form(replace(kind, snap=True))] if isinstance(kind, Numeric) else []  # ranges of decimals
-            assert told in [kind_form(kind), *snapped], name
+            assert reported in [kind_form(kind), *snapped], name
         for guarantee in certificate["guarantees"]:
             if guarantee["worst"]:
                 assert (guarantee["worst"]["cells"][name] or None) in written
 
 
 def test_decimals_generalized_away_occur_nowhere(tmp_path: Path) -> None:
-    """Numbers that nobody could meet by chance: those that are no end of a written range stand in no byte that leaves."""
+    """Numbers that do not occur by chance: those that are no end of a written range are in no public byte."""
     rng = np.random.default_rng(8)
     income = [f"{x:.5f}" for x in rng.uniform(1000, 9000, 60)]
     towns = [f"Town{number}" for number in rng.integers(1000, 9000, 60)]

@@ -70,14 +70,14 @@ def test_levels_are_those_of_the_worst_class(name: str, rows: list[Row], secret:
     for distance, ground in grounds.items():
         worst = max(oracle_level("t_closeness", values, everyone, t=1, ground=ground) for values in classes)
         assert found.t[distance].exact == str(worst)
-    for kind, told in (("basic", found.beta_basic), ("enhanced", found.beta_enhanced)):
+    for kind, reported in (("basic", found.beta_basic), ("enhanced", found.beta_enhanced)):
         worst = max(float(oracle_level("beta_likeness", values, everyone, beta=1, kind=kind)) for values in classes)
-        assert level(told) == pytest.approx(worst)
+        assert level(reported) == pytest.approx(worst)
     worst = max(float(oracle_level("delta_disclosure", values, everyone, delta=1)) for values in classes)
     assert level(found.delta) == pytest.approx(worst)
-    for kind, told in (("distinct", found.l_distinct), ("entropy", found.l_entropy), ("frequency", found.l_frequency)):
+    for kind, reported in (("distinct", found.l_distinct), ("entropy", found.l_entropy), ("frequency", found.l_frequency)):
         least = min(float(oracle_level("l_diversity", values, everyone, l=1, kind=kind)) for values in classes)
-        assert level(told) == pytest.approx(least)
+        assert level(reported) == pytest.approx(least)
     k = measure_levels(reading).k
     assert (k is None) == (name != "generalized")
     if k is not None and k.worst is not None:
@@ -100,10 +100,10 @@ def test_distances_are_those_of_their_definitions(name: str, rows: list[Row], se
         naive["js"].append((bits(shares, mean) + bits(own, mean)) / 2)
         naive["variation"].append(float(sum(abs(shares[v] - own[v]) for v in shares) / 2))
         sizes.append(len(values))
-    arrays, told = distances_by_class(reading, secret), class_distances(reading, secret)
+    arrays, reported = distances_by_class(reading, secret), class_distances(reading, secret)
     for what, levels in naive.items():
         assert sorted(arrays[what].tolist()) == pytest.approx(sorted(levels), abs=1e-9)
-        spread = getattr(told, what)
+        spread = getattr(reported, what)
         assert (math.inf if spread.worst is None else spread.worst) == pytest.approx(max(levels), abs=1e-9)
         by_row = sorted(x for x, size in zip(levels, sizes, strict=True) for _ in range(size))
         mean_ = statistics.fmean(by_row)
@@ -111,7 +111,7 @@ def test_distances_are_those_of_their_definitions(name: str, rows: list[Row], se
         middle = by_row[(len(by_row) - 1) // 2]
         assert (math.inf if spread.median is None else spread.median) == pytest.approx(middle, abs=1e-9)
         assert spread.unlimited == pytest.approx(sum(map(math.isinf, by_row)) / len(by_row))
-    assert told.t is not None and told.t.worst == pytest.approx(level(measure_levels(reading).secrets[secret].own_t))
+    assert reported.t is not None and reported.t.worst == pytest.approx(level(measure_levels(reading).secrets[secret].own_t))
 
 
 def bits(p: dict[Any, Fraction], q: dict[Any, Fraction]) -> float:

@@ -1,4 +1,4 @@
-"""Membership: fakes, matching buckets and what they tell, against dictionaries and sets; and buckets that spread values."""
+"""Membership: fakes, matching buckets and what they disclose, against dictionaries and sets; and buckets that spread values."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_bucketization_hides_no_quasi_identifiers_and_says_so() -> None:
 
 
 def released(form: str, outside: list[list[Any]] | None = None, last: int = 1) -> Membership:
-    """Table 1 as the form writes it, read as a stranger reads it, and attacked with what is known at home."""
+    """Table 1 as the form writes it, read as a recipient reads it, and attacked with what the data owner knows."""
 
     def columns(records: list[list[Any]]) -> Columns:
         return Columns.of({name: [record[i] for record in records] for i, name in enumerate(TABLE_1["attributes"])})
@@ -108,7 +108,7 @@ def test_suppressed_rows_are_no_originals_of_a_release() -> None:
 
 
 def test_people_outside_are_found_by_their_cells() -> None:
-    """One as in a row, one that the first bucket admits, one from two buckets, one with a value that nobody has."""
+    """One as in a row, one that the first bucket admits, one from two buckets, one with a value that no row has."""
     outside = [[22, "M", 47906, "Dyspepsia"], [22, "M", 47906, "Flu"], [22, "M", 47302, "Flu"], [99, "M", 47906, "Flu"]]
     found = released("1f", outside)
     assert found.outsiders is not None and (found.outsiders.count, found.admitted) == (3, 1)

@@ -277,8 +277,8 @@ def test_large_tables_are_cut_into_runs(first: str, monkeypatch: pytest.MonkeyPa
     method, table = Microaggregation(first), case(models, 5, 300)
     whole = run_case(method, table)
     monkeypatch.setattr(microaggregation, "TOGETHER", 64)
-    told = method.run(SCHEMA.encode(Columns.of(cells(5, 300))), models, 0, lambda what, share: None).notes
-    assert told == ("rows were cut into 5 runs along the Hilbert curve",)
+    reported = method.run(SCHEMA.encode(Columns.of(cells(5, 300))), models, 0, lambda what, share: None).notes
+    assert reported == ("rows were cut into 5 runs along the Hilbert curve",)
     guarantee_met(method, table)
     release = run_once(method, table)
     assert min(Counter(release.partition.tolist()).values()) >= 4

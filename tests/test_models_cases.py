@@ -322,7 +322,7 @@ def test_limits_of_any_size_and_precision(model: Model) -> None:
 
 
 def two_values(p: tuple[int, int], q: tuple[int, int]) -> Classes:
-    """A class with the counts `q` of two numbers beside a reference with the counts `p`."""
+    """A class with the counts `q` of two numbers and a reference with the counts `p`."""
     domain, _ = numeric().bind(np.array([1, 2]))
     values, starts = np.array([0, 1], dtype=np.int32), np.array([0, 2], dtype=np.int64)
     histogram = Histogram(starts, values, np.array(q, dtype=np.int64), np.array([*p, 0], dtype=np.int64), domain)

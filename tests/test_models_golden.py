@@ -29,7 +29,7 @@ def counts_of(shares: list[str]) -> np.ndarray:
 
 
 def one_class(p: np.ndarray, q: np.ndarray, domain: Domain) -> Classes:
-    """A class with the counts `q` beside a reference with the counts `p`."""
+    """A class with the counts `q` and a reference with the counts `p`."""
     values = np.flatnonzero(q).astype(np.int32)
     reference = np.append(p, 0)
     histogram = Histogram(np.array([0, len(values)]), values, q[values], reference, domain)

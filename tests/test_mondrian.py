@@ -38,7 +38,7 @@ def two_halves(secrets: str, ages: Sequence[int], models: list[Model], **more: A
 
 @pytest.mark.parametrize("options", OPTIONS, ids="-".join)
 def test_a_cut_is_vetoed_exactly_beyond_the_limit(options: tuple[str, str, str]) -> None:
-    """Each side is 1/4 from the whole: allowed at 1/4, and not a billionth below, where a float could not tell."""
+    """Each side is 1/4 from the whole: allowed at 1/4, and not a billionth below, which a float could not distinguish."""
     split, cut, dims = options
     for t, classes in ((Fraction(1, 4), 2), (Fraction(1, 4) - Fraction(1, 10**12), 1)):
         release = two_halves(
@@ -53,7 +53,7 @@ def test_a_cut_is_vetoed_exactly_beyond_the_limit(options: tuple[str, str, str])
 
 
 def test_ties_are_dealt_evenly_by_secret() -> None:
-    """Rows equal in every quasi column are not parted by their secrets: both sides of a divided tie get some of each."""
+    """Rows equal in every quasi column are not split by their secrets: both sides of a divided tie get some of each."""
     ages = [1] * 2 + [2] * 8 + [3] * 2
     release = two_halves("ab" + "aaaabbbb" + "ab", ages, [ck.KAnonymity(6)], cut="median", dims="widest")
     assert release.certificate.classes.count == 2

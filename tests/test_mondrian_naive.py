@@ -84,7 +84,7 @@ def paths_of(nested: dict[str, Any]) -> dict[str, tuple[str, ...]]:
 
 @dataclass
 class Naive:
-    """The rule as the page on Mondrian tells it."""
+    """The rule as the page on Mondrian describes it."""
 
     axes: list[Axis]
     holds: Callable[[list[int]], bool]

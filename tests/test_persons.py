@@ -70,10 +70,10 @@ def test_count_once_may_part_a_person() -> None:
     """Otherwise the two settings would be one: a person with many rows stands in several classes."""
     cells = {"patient": ["p"] * 20 + [f"q{i}" for i in range(20)], "age": list(range(40)), "disease": ["flu", "gout"] * 20}
     roles: dict[str, Any] = {"quasi": {"age": ck.numeric()}, "sensitive": {"disease": ck.flat()}, "person": "patient"}
-    for person_rows, parted in (("together", False), ("count-once", True)):
+    for person_rows, split_up in (("together", False), ("count-once", True)):
         columns = Columns.of(cells)
         release = ck.anonymize(columns, ck.Schema(**roles, person_rows=person_rows), [ck.KAnonymity(3)], seed=SEED)
-        assert (len(set(release.partition[:20].tolist())) > 1) is parted
+        assert (len(set(release.partition[:20].tolist())) > 1) is split_up
 
 
 @pytest.mark.parametrize("person_rows", ["together", "count-once"])

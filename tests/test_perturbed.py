@@ -106,7 +106,7 @@ class Peeking(ck.Mondrian):
 
 
 def test_a_method_sees_no_true_secret() -> None:
-    """Else its classes would tell: Stack & Deal, say, puts a row elsewhere for its secret alone."""
+    """Else its classes would disclose it: Stack & Deal, say, puts a row elsewhere for its secret alone."""
     cells = people()
     made = release(cells, method=Peeking())
     written = sorted(VALUES.index(cell) for cell in made.columns["disease"].cells())

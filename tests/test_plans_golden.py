@@ -214,8 +214,8 @@ def test_one_value_and_no_value() -> None:
     for distance in ("ordered", "equal"):
         plan = sabre_plan(with_missing([8]), domain, distance, 0, k=2)
         assert plan.allotments.tolist() == [[2]] * 4
-        nobody = sabre_plan(with_missing([0]), domain, distance, 0, k=2)
-        assert nobody.allotments.shape == (0, 0) and nobody.bucket_of.tolist() == [-1, -1]
+        no_one = sabre_plan(with_missing([0]), domain, distance, 0, k=2)
+        assert no_one.allotments.shape == (0, 0) and no_one.bucket_of.tolist() == [-1, -1]
     assert burel_plan(with_missing([8]), domain, 1, k=3).allotments.tolist() == [[4], [4]]
     assert burel_plan(with_missing([0]), domain, 1).allotments.shape == (0, 0)
 

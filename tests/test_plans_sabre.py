@@ -197,7 +197,7 @@ def fills(buckets: list[np.ndarray], a: np.ndarray, available: np.ndarray) -> It
 
 
 def classes_of(fillings: list[np.ndarray], secret: Secret) -> Classes:
-    """Each filling as a class beside the whole table."""
+    """Each filling as a class next to the whole table."""
     dense = np.array(fillings)
     owner, codes = np.nonzero(dense)
     starts = np.searchsorted(owner, np.arange(len(dense) + 1))

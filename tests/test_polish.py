@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from closeknit.core.errors import BadInput
 from closeknit.kernels.dealing import sweeps
-from closeknit.kernels.geometry.boxes import Scales, flat_scales, partition_loss
+from closeknit.kernels.geometry.boxes import Scales, partition_loss
 from closeknit.search.polish import Polish
+from kernel_inputs import flat_scales
 
 SIZES = [30, 2, 300, 12]
 

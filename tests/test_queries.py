@@ -299,8 +299,8 @@ def test_queries_without_an_answer_are_left_out_and_counted() -> None:
     answered = int((actual_counts(table, workload) > 0).sum())
     found = workload_error(written(ck.generalized(), rows), table, workload)
     assert 0 < answered < 200 and found.skipped == 200 - answered and found.median == 0
-    nobody = Columns.of({name: [None if name in ("age", "job", "height") else rows[0][name]] for name in SCHEMA.published})
-    none = workload_error(written(ck.generalized(), rows), nobody, workload)
+    no_one = Columns.of({name: [None if name in ("age", "job", "height") else rows[0][name]] for name in SCHEMA.published})
+    none = workload_error(written(ck.generalized(), rows), no_one, workload)
     assert none.median is None and none.skipped == 200 and "None of 200" in str(none)
 
 

@@ -171,9 +171,9 @@ def test_attack_and_both_reports_measure_range_ends() -> None:
     assert "range_ends" in {found.attack for found in public.findings}
     assert "singling_out" in {found.attack for found in private.findings}
     assert "singling_out" not in {found.attack for found in public.findings}  # it compares with the original
-    alone, told = ck.attack(release), ck.attack(release, original=table, schema=schema)
+    alone, reported = ck.attack(release), ck.attack(release, original=table, schema=schema)
     assert any(reason.startswith("singling out needs the original rows") for reason in alone.untried)
-    assert {"range_ends", "singling_out"} <= {found.attack for found in told.findings}
+    assert {"range_ends", "singling_out"} <= {found.attack for found in reported.findings}
 
 
 def test_a_third_of_the_range_ends_of_adult_single_one_row_out(data_folder: Path) -> None:

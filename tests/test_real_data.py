@@ -24,7 +24,7 @@ Row = tuple[str, ...]
 
 
 def saved_rows(release: ck.Release, folder: Path) -> list[dict[str, str]]:
-    """What a stranger reads in the saved file, by Python's own reader."""
+    """What a recipient reads in the saved file, by Python's own reader."""
     release.save(folder, report=False)
     with open(folder / "release.csv", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

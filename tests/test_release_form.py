@@ -61,15 +61,15 @@ def record(out: Path) -> dict[str, Any]:
 
 
 def certify_again(out: Path, change: Callable[[dict[str, Any]], None] = lambda _: None) -> None:
-    """What somebody does who made a release otherwise and wants it to pass: all hashes fit again."""
-    told = record(out)
-    change(told)
-    for file in told["files"]:
+    """Forge a certificate for a changed release: all hashes fit again."""
+    reported = record(out)
+    change(reported)
+    for file in reported["files"]:
         file["sha256"] = hashlib.sha256((out / file["name"]).read_bytes()).hexdigest()
     from closeknit.io.canonical import content_hash
 
-    told["content_sha256"] = content_hash(read_written(out / "release.csv"))
-    (out / "certificate.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    reported["content_sha256"] = content_hash(read_written(out / "release.csv"))
+    (out / "certificate.json").write_text(json.dumps(reported, indent=2, ensure_ascii=False) + "\n", "utf-8")
     for report in ("report.html", "report.json"):
         (out / report).unlink(missing_ok=True)
 
@@ -115,7 +115,7 @@ def test_buckets_in_another_order_are_found_though_all_hashes_fit(out: Path) -> 
     write_lines(out, [header, *sorted(changed, key=lambda row: int(row.split(",")[0]))])
     for part in ("quasi.csv", "sensitive.csv"):
         (out / part).unlink()
-    certify_again(out, lambda told: told.update(files=told["files"][:1]))
+    certify_again(out, lambda reported: reported.update(files=reported["files"][:1]))
     assert "must count from 1 in the order of the buckets' contents" in findings(out)
 
 
@@ -159,7 +159,7 @@ def test_a_foreign_file_in_the_folder_is_found(out: Path, name: str) -> None:
     (out / name).parent.mkdir(exist_ok=True)
     (out / name).write_text("x", "utf-8")
     assert f"{name.split('/')[0]} is not part of the release" in findings(out)
-    certify_again(out, lambda told: told["files"].append({**told["files"][0], "name": name}))
+    certify_again(out, lambda reported: reported["files"].append({**reported["files"][0], "name": name}))
     assert "is not part of the release" in findings(out), "a certificate does not choose what belongs to a release"
 
 
@@ -194,7 +194,7 @@ def test_each_deleted_note_is_found(out: Path) -> None:
 
 
 def test_the_joint_distance_must_be_there_with_several_sensitive_attributes(out: Path) -> None:
-    certify_again(out, lambda told: told.update(joint=None))
+    certify_again(out, lambda reported: reported.update(joint=None))
     assert "the certificate does not have the joint distance of disease and wage" in findings(out)
 
 
@@ -231,9 +231,9 @@ def test_json_in_another_spelling_is_found(out: Path, name: str) -> None:
 
 
 def test_a_report_that_contradicts_the_certificate_is_found(out: Path) -> None:
-    told = json.loads((out / "report.json").read_text("utf-8"))
-    told["loss"]["a"], told["guarantees"][0]["guarantee"]["measured"] = 0.75, 60.0
-    (out / "report.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    reported = json.loads((out / "report.json").read_text("utf-8"))
+    reported["loss"]["a"], reported["guarantees"][0]["guarantee"]["measured"] = 0.75, 60.0
+    (out / "report.json").write_text(json.dumps(reported, indent=2, ensure_ascii=False) + "\n", "utf-8")
     assert "report.json, loss: differs from" in findings(out)
     assert "report.json, guarantees: differs from" in findings(out)
 
@@ -305,19 +305,19 @@ def tamper_quotes(out: Path, draw: random.Random) -> None:
 
 def tamper_json(out: Path, draw: random.Random) -> None:
     file = out / draw.choice(["certificate.json", "certificate.json", "report.json"])
-    told = json.loads(file.read_text("utf-8"))
+    reported = json.loads(file.read_text("utf-8"))
     if draw.random() < 0.3:
-        key = draw.choice([key for key in told if key not in ("closeknit", "format")])
-        told[f"{key}x"] = told.pop(key)
+        key = draw.choice([key for key in reported if key not in ("closeknit", "format")])
+        reported[f"{key}x"] = reported.pop(key)
     else:
         keys = ["rows", "suppressed", "form", "notes", "classes", "loss", "joint", "content_sha256"]
         key = draw.choice(keys)
-        old = told[key]
-        told[key] = old + 1 if isinstance(old, int) else old[:-1] if isinstance(old, str | list) else None
+        old = reported[key]
+        reported[key] = old + 1 if isinstance(old, int) else old[:-1] if isinstance(old, str | list) else None
         if key in ("classes", "loss"):
             inner = draw.choice(list(old))
-            told[key] = {**old, inner: 7 if not isinstance(old[inner], dict) else {}}
-    file.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
+            reported[key] = {**old, inner: 7 if not isinstance(old[inner], dict) else {}}
+    file.write_text(json.dumps(reported, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
 def test_any_tampering_is_noticed(out: Path, kept: Path) -> None:

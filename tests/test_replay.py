@@ -1,4 +1,4 @@
-"""A table replayed as a stream is a release like any other; and the rolling certificate that stands beside it."""
+"""A table replayed as a stream is a release like any other; and the rolling certificate next to it."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_it_speaks_of_rows_that_left_alone() -> None:
     before = stream.certificate
     assert before.ok and before.rows == 0 and all(guarantee.measured is None for guarantee in before.guarantees)
     rows = people(9)
-    rows["age"] = [999] * 9  # waits, and is not told of
+    rows["age"] = [999] * 9  # waits, and is not reported
     stream.push_many(pl.DataFrame(rows))
     assert stream.counters.unknown == 9 and stream.certificate == before
     stream.flush()
@@ -231,10 +231,10 @@ def test_nothing_private_is_disclosed() -> None:
     cells["name"] = [f"Person-{i % 40}" for i in range(100)]
     stream = ck.Castle(schema(person="name"), k=3, delta=20, seed=918273645)
     stream.push_many(Columns.of(cells))
-    told = stream.certificate.to_json()
-    assert "Person-" not in told and "918273645" not in told and stream.secret.hex() not in told
-    assert json.loads(told)["guarantees"][0]["measured"] is None
-    assert "name" not in json.loads(told)["columns"].get("person", "")
+    reported = stream.certificate.to_json()
+    assert "Person-" not in reported and "918273645" not in reported and stream.secret.hex() not in reported
+    assert json.loads(reported)["guarantees"][0]["measured"] is None
+    assert "name" not in json.loads(reported)["columns"].get("person", "")
 
 
 def test_a_class_that_breaks_a_guarantee_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

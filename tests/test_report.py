@@ -68,7 +68,7 @@ FORMS: dict[str, Any] = {
     "multiset": "multiset",
     "sliced": {"sliced": {"columns": [["age", "sex"], ["zip", "job", "admission"], ["disease"], ["stay"], ["charge"]]}},
 }
-STRANGER = """
+RECIPIENT = """
 import sys
 from pathlib import Path
 from closeknit.api.reporting import load_release
@@ -94,7 +94,7 @@ def test_a_recipient_renders_the_same_page(tmp_path: Path) -> None:
         shutil.copytree(home / name, public / name, ignore=shutil.ignore_patterns("report.*"))
     shutil.move(home, tmp_path / "gone")
     bare = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(Path(closeknit.__file__).resolve().parents[1])}
-    done = subprocess.run([sys.executable, "-c", STRANGER], cwd=public, env=bare, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", RECIPIENT], cwd=public, env=bare, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for name in made:
         for kind in ("html", "json"):
@@ -145,8 +145,8 @@ def test_every_form_has_both_pages(form: Any) -> None:
 def test_attested_guarantees_disclose_only_that_they_hold() -> None:
     made = persons()
     record, home = made.public_record(), made.private_record()
-    assert [told.guarantee.status for told in record.guarantees] == ["attested", "attested"]
-    assert [told.guarantee.measured for told in record.guarantees] == [None, None]
+    assert [reported.guarantee.status for reported in record.guarantees] == ["attested", "attested"]
+    assert [reported.guarantee.measured for reported in record.guarantees] == [None, None]
     assert "not disclosed" in Page(made.report()).said and "at least 3 people" in record.guarantees[0].means
     assert [level.requested for level in home.levels] == [">= 3", ">= 2"]
     assert home.levels[0].measured == home.levels[0].persons >= 3 and home.levels[0].rows == 2 * home.levels[0].persons

@@ -1,4 +1,4 @@
-"""The pages of a release: hostile cells, what a browser makes of them, and the command that makes them anew."""
+"""The pages of a release: hostile cells, what a browser shows of them, and the command that renders them again."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_the_command_renders_both_pages_again(tmp_path: Path) -> None:
     (out / "report.html").write_text("other", encoding="utf-8")
     assert command(out).exit_code == 2 and (out / "report.html").read_text("utf-8") == "other"
     assert command(out, "--force").exit_code == 0 and (out / "report.html").read_bytes() == then[out / "report.html"]
-    told = command(out, "--json")
-    assert PublicReport.from_json(told.stdout).to_json().encode() == then[out / "report.json"]
+    record = command(out, "--json")
+    assert PublicReport.from_json(record.stdout).to_json().encode() == then[out / "report.json"]
     (tmp_path / "elsewhere").mkdir()
     assert command(out, "-o", tmp_path / "elsewhere").exit_code == 0
     assert (tmp_path / "elsewhere" / "report.html").read_bytes() == then[out / "report.html"]
@@ -93,13 +93,13 @@ def test_attacks_that_run_the_method_again_are_in_the_private_report(tmp_path: P
     found = ck.attack(out / "release.csv", recipe=recipe, runs=24)
     attacks.write_text(found.to_json(), encoding="utf-8")
     assert command(out, "--private", recipe, "--attacks", attacks, "--force").exit_code == 0
-    told = PrivateReport.from_json((tmp_path / "out.private" / "report.json").read_text("utf-8"))
-    assert "minimality" in {each.attack for each in told.findings}
-    assert all(each in found.findings for each in told.findings) and not {each.attack for each in told.findings} & set(
+    saved = PrivateReport.from_json((tmp_path / "out.private" / "report.json").read_text("utf-8"))
+    assert "minimality" in {each.attack for each in saved.findings}
+    assert all(each in found.findings for each in saved.findings) and not {each.attack for each in saved.findings} & set(
         ON_RELEASE
     )
     page = (tmp_path / "out.private" / "report.html").read_text("utf-8")
-    assert all(" ".join(each.sentence.split()) in Page(page).said for each in told.findings) and "closeknit attack" not in page
+    assert all(" ".join(each.sentence.split()) in Page(page).said for each in saved.findings) and "closeknit attack" not in page
 
 
 def test_the_command_says_what_is_wrong(release: ck.Release, tmp_path: Path) -> None:

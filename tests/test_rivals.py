@@ -98,7 +98,7 @@ def test_the_certificate_says_what_pycanon_measures(rivals: Path, tmp_path: Path
 
 
 def test_faults_that_closeknit_does_not_share(rivals: Path, tmp_path: Path) -> None:
-    """Each is a fact about the pinned version; a failure here means that it was mended and can be compared again."""
+    """Each is a fact about the pinned version; a failure here means that it was repaired and can be compared again."""
     raw = table(rows=80, seed=9, number=False, gaps=0.2)
     gaps = Columns.of({"job": ["cook", "cook", None, "smith", "smith"], "secret": [*"abcab"]})
     only_job = ck.Schema(quasi={"job": ck.flat()}, sensitive={"secret": ck.flat()})

@@ -138,11 +138,11 @@ def test_a_second_release_is_joined_by_attack_with_and_without_the_original(
         ck.anonymize(table, schema, [ck.KAnonymity(5)], ck.Mondrian(mode), seed=SEED) for mode in ("relaxed", "strict")
     )
     late.save(tmp_path / "late", report=False)
-    told = ck.attack(early, original=table, schema=schema, other=tmp_path / "late" / "release.csv")
+    reported = ck.attack(early, original=table, schema=schema, other=tmp_path / "late" / "release.csv")
     alone = ck.attack(early, other=late)
     people = ck.attack(early, other=late, population=table)
     (private,), (public,), (listed,) = (
-        [each for each in of.findings if each.attack == "row_join"] for of in (told, alone, people)
+        [each for each in of.findings if each.attack == "row_join"] for of in (reported, alone, people)
     )
     assert private.measure.endswith("one person left") and public.measure.endswith("one row left")
     assert private == listed

@@ -29,7 +29,7 @@ def table_of(rows: list[tuple], names: list[str]) -> Columns:
 
 
 def buckets_of(columns: Columns, groups: list[list[str]]) -> dict[int, list[list[tuple]]]:
-    """Per bucket the cells of each column group: all that the file tells."""
+    """Per bucket the cells of each column group: all that the file discloses."""
     cells = {name: column.cells() for name, column in columns.items()}
     buckets: dict[int, list[list[tuple]]] = defaultdict(lambda: [[] for _ in groups])
     for row, number in enumerate(cells["bucket"]):
@@ -39,7 +39,7 @@ def buckets_of(columns: Columns, groups: list[list[str]]) -> dict[int, list[list
 
 
 def worst_share(columns: Columns, groups: list[list[str]], secret: str, hidden: set[str]) -> Fraction:
-    """The largest share of a value among the rows of one bucket with the same known cells beside it."""
+    """The largest share of a value among the rows of one bucket with the same known cells."""
     place = next(i for i, group in enumerate(groups) if secret in group)
     known = [j for j, name in enumerate(groups[place]) if name not in hidden and name != secret]
     at = groups[place].index(secret)

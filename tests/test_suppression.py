@@ -1,4 +1,4 @@
-"""Rows may be suppressed: never more than allowed, only where the loss falls, and nothing of them is told."""
+"""Rows may be suppressed: never more than allowed, only where the loss falls, and nothing of them is disclosed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from closeknit.core.columns import Columns
 from closeknit.core.geometry import scales
 from closeknit.core.model import Model
 from closeknit.core.table import Partition, Table
-from closeknit.kernels.geometry.boxes import flat_scales, partition_loss
+from closeknit.kernels.geometry.boxes import partition_loss
 from closeknit.kernels.geometry.outliers import savings
 from closeknit.methods import REGISTRY
 from closeknit.release import LocalRelease
 from closeknit.search.suppression import without_outliers
 from conftest import examples
+from kernel_inputs import flat_scales
 
 SEED = 2**99
 SCHEMA = ck.Schema(quasi={"age": ck.numeric(0, 1000), "sex": ck.flat()}, sensitive={"wage": ck.numeric()})
@@ -124,14 +125,14 @@ def test_secrets_of_suppressed_rows_change_nothing(shift: int) -> None:
     suppressed = release.partition < 0
     assert suppressed.any()
     moved = [(wage + shift) % 5 if out else wage for wage, out in zip(made["wage"], suppressed, strict=True)]
-    told = []
+    reported = []
     for wages in (made["wage"], moved):
         table = SCHEMA.encode(Columns.of(made | {"wage": wages}))
         columns, certificate = publish_table(table, Partition.of(release.partition[table.rows]), models, ck.generalized())
-        told.append((certificate.to_json(), {name: column.cells() for name, column in columns.items()}))
-    assert told[0] == told[1]
+        reported.append((certificate.to_json(), {name: column.cells() for name, column in columns.items()}))
+    assert reported[0] == reported[1]
     careless = [Fraction(sum(wage == w for wage in wages), len(wages)) for wages in (made["wage"], moved) for w in range(5)]
-    assert careless[:5] != careless[5:]  # what a reference of all rows would have told
+    assert careless[:5] != careless[5:]  # what a reference of all rows would have disclosed
 
 
 def test_the_rest_alone_may_not_keep_what_the_whole_can() -> None:
@@ -191,12 +192,12 @@ def test_starred_rows_are_judged_as_a_class_with_themselves_in_the_reference() -
 
 def test_secrets_of_hidden_rows_change_nothing() -> None:
     made = cells(60, 0)
-    told = []
+    reported = []
     for shift in range(3):
         moved = [(wage + shift) % 5 if row < 6 else wage for row, wage in enumerate(made["wage"])]
         columns, certificate = starred("hidden", [ck.KAnonymity(5)], made | {"wage": moved})
-        told.append((certificate.to_json(), {name: column.cells() for name, column in columns.items()}))
-    assert told[0] == told[1] == told[2]
+        reported.append((certificate.to_json(), {name: column.cells() for name, column in columns.items()}))
+    assert reported[0] == reported[1] == reported[2]
 
 
 def test_a_whole_run_with_stars() -> None:

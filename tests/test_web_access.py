@@ -1,4 +1,4 @@
-"""Who comes in: nobody without a token or a cookie, nobody from another site, and to nothing that is another's."""
+"""Access: only with a token or a cookie, not from another site, and never to another user's work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from closeknit.web.access import OPEN
 from closeknit.web.tokens import read_tokens
 from web_runs import ANN, BOB, HERE, ROWS, TOKENS, client_of, job_files, team
 
-NOBODY: dict[str, str] = {}
+NO_ONE: dict[str, str] = {}
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_other_sites_are_refused(client: TestClient, given: dict[str, str]) -> N
 def test_a_cookie_alone_changes_nothing(tmp_path: Path) -> None:
     """A form of another site brings the cookie at most; a browser always says where a form comes from."""
     app = team(tmp_path)
-    with client_of(app, NOBODY) as client:
+    with client_of(app, NO_ONE) as client:
         client.get(f"/enter?code={app.state.logins.code()}")
         assert client.get("/api/jobs").status_code == 200
         assert client.post("/api/jobs", files=job_files()).status_code == 403
@@ -110,7 +110,7 @@ def test_a_cookie_alone_changes_nothing(tmp_path: Path) -> None:
 def test_code_is_good_once_and_for_a_while(tmp_path: Path) -> None:
     app = team(tmp_path)
     code = app.state.logins.code()
-    with client_of(app, NOBODY) as client:
+    with client_of(app, NO_ONE) as client:
         assert client.get(f"/enter?code={code}", headers={"sec-purpose": "prefetch"}).status_code == 503
         answer = client.get(f"/enter?code={code}")
         assert answer.status_code == 303 and answer.headers["location"] == "/"
@@ -121,12 +121,12 @@ def test_code_is_good_once_and_for_a_while(tmp_path: Path) -> None:
         assert client.get(f"/enter?code={code}").status_code == 401
         assert client.get("/").status_code == 401
     late = team(tmp_path, code=-1.0)
-    with client_of(late, NOBODY) as client:
+    with client_of(late, NO_ONE) as client:
         assert client.get(f"/enter?code={late.state.logins.code()}").status_code == 401
 
 
 def test_login_with_a_token_and_out_again(tmp_path: Path) -> None:
-    with client_of(team(tmp_path, secure=True, at_once=0), NOBODY) as client:
+    with client_of(team(tmp_path, secure=True, at_once=0), NO_ONE) as client:
         client.base_url = HERE.replace("http", "https")
         origin = {"origin": "https://127.0.0.1:8000"}
         answer = client.post("/login", data={"token": TOKENS["bob"]}, headers=origin)
@@ -141,7 +141,7 @@ def test_login_with_a_token_and_out_again(tmp_path: Path) -> None:
 
 
 def test_jobs_are_their_owners(client: TestClient) -> None:
-    """Another user is told the same as of a job that never was, by every route."""
+    """Another user gets the same answer as for a job that never existed, by every route."""
     id = client.post("/api/jobs", files=job_files()).json()["id"]
     assert [job["id"] for job in client.get("/api/jobs").json()] == [id]
     assert client.get("/api/jobs", headers=BOB).json() == []
@@ -199,7 +199,7 @@ def test_faults_are_logged_without_cells(
         ("../x: " + "a" * 24, 0o600, "this is not a line"),
         (f"ann: {'a' * 24}\nann: {'b' * 24}", 0o600, "row 2: this is not a line"),
         (f"ann: {'a' * 24}\nbob: {'a' * 24}", 0o600, "the token of another user"),
-        ("# nobody\n\n", 0o600, "there is no token in it"),
+        ("# no user\n\n", 0o600, "there is no token in it"),
     ],
 )
 def test_token_files_that_are_refused(tmp_path: Path, text: str, mode: int, sentence: str) -> None:

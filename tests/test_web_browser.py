@@ -80,7 +80,7 @@ def role(page: Any, column: str, chosen: str) -> None:
 
 
 def dropped(page: Any, file: Path) -> None:
-    """Drop a file on the form, as from a folder beside the browser."""
+    """Drop a file on the form, as from a folder next to the browser."""
     cells = base64.b64encode(file.read_bytes()).decode()
     held = page.evaluate_handle(
         """([name, text]) => {

@@ -71,8 +71,8 @@ def test_a_confined_draft_reads_no_other_file(form: object, role: str) -> None:
         draft.confine_paths({"schema": {role: {"job": form}}}, "table.csv")
     with pytest.raises(BadInput, match="'job'"):
         roles.with_kind(DRAFT, "job", form)
-    told = draft.confine_paths({"data": {"path": "/etc/passwd", "encoding": "latin-1"}, "schema": {}}, "table.csv")
-    assert told["data"] == {"path": "table.csv", "encoding": "latin-1"}
+    reported = draft.confine_paths({"data": {"path": "/etc/passwd", "encoding": "latin-1"}, "schema": {}}, "table.csv")
+    assert reported["data"] == {"path": "table.csv", "encoding": "latin-1"}
     assert draft.confine_paths({"data": ["/etc/passwd"]}, "table.csv")["data"] == "table.csv"
 
 
@@ -134,8 +134,8 @@ def test_looking_at_a_file_gives_a_draft_that_runs(tmp_path: Path) -> None:
     guess = ck.suggest(path)
     recipe = draft.recipe_of(draft.start_draft(guess, path.name, form), tmp_path)
     assert (recipe.schema, recipe.data_path) == (guess.schema, path)
-    told = json.loads(json.dumps(roles.list_suggestions(cells, guess)))
-    rows = roles.role_rows(cells, draft.start_draft(guess, path.name), told)
+    reported = json.loads(json.dumps(roles.list_suggestions(cells, guess)))
+    rows = roles.role_rows(cells, draft.start_draft(guess, path.name), reported)
     assert [row.role for row in rows] == [row.suggested for row in rows] and all(row.reason for row in rows)
     assert all(row.fault is None for row in rows) and json.dumps(asdict(table_preview.preview_table(cells)))
 
@@ -221,20 +221,20 @@ def test_a_guarantee_that_excludes_nothing_is_refused_when_it_is_added_unless_th
 
 
 def test_sensitive_column_without_values_is_a_fault() -> None:
-    told = {"schema": {"sensitive": {"note": "flat"}, "missing": ["?"]}}
-    assert "is sensitive and has no values" in roles.column_faults(Columns.of({"note": ["?", None]}), told)["note"]
+    reported = {"schema": {"sensitive": {"note": "flat"}, "missing": ["?"]}}
+    assert "is sensitive and has no values" in roles.column_faults(Columns.of({"note": ["?", None]}), reported)["note"]
 
 
 def test_faults_are_those_of_the_library() -> None:
     cells = Columns.of({"age": ["41", "old", "30"], "ward": ["A", "B", "B"], "pid": ["1", None, "2"], "zip": ["1", "2", "2"]})
-    told = {"schema": {"quasi": {"age": "numeric", "gone": "flat"}, "plain": ["ward"], "person": "pid", "identifier": ["zip"]}}
-    found = roles.column_faults(cells, told)
+    form = {"schema": {"quasi": {"age": "numeric", "gone": "flat"}, "plain": ["ward"], "person": "pid", "identifier": ["zip"]}}
+    found = roles.column_faults(cells, form)
     assert set(found) == {"age", "ward", "pid", "gone"}
     with pytest.raises(BadInput) as caught:
         Schema(quasi={"age": "numeric"}).encode(cells)
     assert found["age"] == str(caught.value)
-    mended = roles.with_missing(roles.with_unique(told, "ward", True), ["old"])
-    assert set(roles.column_faults(cells, mended)) == {"pid", "gone"}
+    repaired = roles.with_missing(roles.with_unique(form, "ward", True), ["old"])
+    assert set(roles.column_faults(cells, repaired)) == {"pid", "gone"}
 
 
 def test_an_identifier_that_repeats_is_a_fault_until_it_is_declared() -> None:
@@ -266,12 +266,12 @@ def test_every_guarantee_is_described_as_it_is() -> None:
         column = {"column": "disease"} if "column" in listed else {}
         base = {**column, **{f.name: f.default for f in listed.values() if f.needed and f.name != "column"}}
         for field in listed.values():
-            beside = {} if field.only is None else {field.only[0]: field.only[1][0]}
+            required = {} if field.only is None else {field.only[0]: field.only[1][0]}
             for end, taken, out in ((field.least, 0, -1), (field.above, 1, 0), (field.most, 0, 1)):
                 if end is not None:
-                    models_from([{name: {**base, **beside, field.name: end + taken}}])
+                    models_from([{name: {**base, **required, field.name: end + taken}}])
                     with pytest.raises(BadInput):
-                        models_from([{name: {**base, **beside, field.name: end + out}}])
+                        models_from([{name: {**base, **required, field.name: end + out}}])
             for value in field.choices:
                 needs = {f.name: f.least or 1 for f in listed.values() if f.only == (field.name, (value,)) and f.type != "yes"}
                 assert guarantees.guarantee_form(name, {**base, field.name: value, **needs})[name][field.name] == value
@@ -291,8 +291,8 @@ def test_todays_levels_are_those_of_an_audit_of_the_raw_table() -> None:
     for offered in found.offered:
         model = guarantees.build_default(offered.model, offered.column)
         if "generalized" in offered.forms and not offered.refused.get(""):
-            (told,) = ck.audit(cells, schema, [model]).guarantees
-            assert offered.today.level == told.measured
+            (reported,) = ck.audit(cells, schema, [model]).guarantees
+            assert offered.today.level == reported.measured
             checked += 1
     assert checked == 1 + 4 * 2
     record = json.loads(json.dumps(asdict(found)))
@@ -367,8 +367,8 @@ def test_methods_that_cannot_serve_say_what_they_miss() -> None:
 def test_a_point_of_a_curve_brings_its_guarantee() -> None:
     found = choices.vary_guarantee(DRAFT, columns=HOSPITAL, rows=200, names=["mondrian"], vary={"t": [0.3, 0.6]})
     assert (found.rows, found.of, found.level) == (200, 300, "t of disease")
-    told = choices.choose_point(DRAFT, found.points[1])
-    assert told["models"] == [{"k_anonymity": {"k": 6}}, {"t_closeness": {"column": "disease", "t": 0.6}}]
+    reported = choices.choose_point(DRAFT, found.points[1])
+    assert reported["models"] == [{"k_anonymity": {"k": 6}}, {"t_closeness": {"column": "disease", "t": 0.6}}]
 
 
 def test_a_sample_takes_whole_persons_and_the_same_rows_again() -> None:

@@ -238,7 +238,7 @@ def test_only_the_newest_tasks_of_a_kind_are_remembered(tmp_path: Path) -> None:
 
 
 def test_work_continues_after_a_fault_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk must not end the thread that looks after everybody's work."""
+    """A full disk must not end the thread that runs everyone's jobs."""
     with client_of(team(tmp_path)) as client:
         tasks = client.app.state.tasks  # type: ignore[attr-defined]
         usual, failing = tasks._save, [True]

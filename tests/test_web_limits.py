@@ -42,7 +42,7 @@ def left(client: TestClient) -> list[Path]:
 
 def test_declared_body_over_the_limit_is_refused_unread(client: TestClient) -> None:
     def body() -> Iterator[bytes]:
-        raise AssertionError("nobody should ask for it")
+        raise AssertionError("it should never be read")
         yield b""
 
     headers = {"content-length": "50001", "content-type": "multipart/form-data"}
@@ -250,7 +250,7 @@ def test_recipes_that_are_refused(tmp_path: Path, recipe: Any, sentence: str) ->
 
 
 def test_certificate_that_names_a_file_is_refused(tmp_path: Path) -> None:
-    """An audited certificate is a stranger's: it must not make the server read anything."""
+    """An audited certificate is untrusted: it must not make the server read anything."""
     schema = ck.Schema(quasi={"age": ck.numeric(), "sex": ck.flat()})
     release = ck.anonymize(Columns.of({"age": [30, 30], "sex": ["f", "f"]}), schema, [ck.KAnonymity(2)])
     forged = json.loads(release.certificate.to_json())

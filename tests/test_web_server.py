@@ -39,7 +39,7 @@ def table(folder: Path, rows: int) -> bytes:
 
 
 def sent(server: Server, *parts: bytes) -> bytes:
-    """What a client is told that sends these and then waits."""
+    """What a client receives that sends these and then waits."""
     with socket.create_connection(("127.0.0.1", server.port)) as line:
         for part in parts:
             line.sendall(part)
@@ -89,7 +89,7 @@ def test_broken_requests(server: Server, head: bytes) -> None:
 
 
 def test_slow_clients_are_cut_off_and_others_are_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sends half a head, one half a body; both are closed, and somebody else is answered meanwhile."""
+    """One sends half a head, one half a body; both are closed, and another client is answered meanwhile."""
     monkeypatch.setattr(http_server, "PATIENCE_WITH_HEADS", 1.0)
     with answering(tmp_path / "home", patience=1.0, slowest=1000, at_once=0) as (address, _):
         port = int(address.rpartition(":")[2])
@@ -99,8 +99,8 @@ def test_slow_clients_are_cut_off_and_others_are_answered(tmp_path: Path, monkey
         for line, half in zip(lines, (start, start + form, b""), strict=True):
             line.sendall(half)
         assert httpx.get(f"{address}/api/jobs", headers=ANN).json() == []
-        told = [line.recv(65536) for line in lines]
-        assert told[0] == told[2] == b"" and told[1].startswith(b"HTTP/1.1 408")
+        reported = [line.recv(65536) for line in lines]
+        assert reported[0] == reported[2] == b"" and reported[1].startswith(b"HTTP/1.1 408")
         for line in lines:
             line.close()
         assert list((tmp_path / "home").iterdir()) == []
@@ -162,7 +162,7 @@ def test_page_on_ones_own_machine(tmp_path: Path) -> None:
 
 
 def not_loopback() -> str:
-    """Another address of this machine; one that nobody has where it has no other."""
+    """Another address of this machine; an unused one where it has no other."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         try:
             line.connect(("192.0.2.1", 9))

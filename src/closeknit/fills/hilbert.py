@@ -27,7 +27,7 @@ from closeknit.kernels.geometry.sorted_buckets import curve, sort_buckets
 class Hilbert:
     """Neighbours along the curve are together.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> from kernel_inputs import flat_scales
     >>> quasi, points = np.array([[0], [4], [1], [3]], np.int32), np.array([[0.0], [1.0], [0.25], [0.75]])
     >>> one_of_each = np.array([[1, 1], [1, 1]])
     >>> found = Hilbert().fill(quasi, flat_scales([5]), points, np.array([0, 0, 1, 1], np.int32), one_of_each, seed=0)

@@ -24,7 +24,7 @@ from closeknit.kernels.geometry.boxes import Scales
 class Polish:
     """Exchanges within a budget of proposals; `None`: `default_sweeps(n)` sweeps of n * 32 proposals each.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> from kernel_inputs import flat_scales
     >>> quasi, bucket = np.array([[0], [9], [8], [1]], np.int32), np.array([0, 0, 1, 1], np.int32)
     >>> better = Polish().polish(quasi, flat_scales([10]), bucket, np.array([0, 1, 0, 1], np.int32), seed=0)
     >>> bool(better[0] == better[3]), bool(better[1] == better[2])

@@ -33,7 +33,7 @@ class Clusters:
         eta: the most clusters.
         by_person: whether persons are counted rather than rows.
 
-    >>> from closeknit.kernels.geometry.declared_axes import number_axes
+    >>> from kernel_inputs import number_axes
     >>> rows = Arrivals(np.array([[30.0], [80.0], [30.0]]), np.array([7, 8, 7]), np.zeros((3, 0), np.int64), {})
     >>> clusters = Clusters(number_axes([100.0]), 1, eta=5, by_person=True)
     >>> clusters.add(rows, first=0, span=(0, 3), tau=0.0)

@@ -21,7 +21,7 @@ from closeknit.streams.arrivals import Ints, Reals
 def split_k(axes: Axes, quasi: Reals, persons: Ints, k: int, draw: np.random.Generator) -> tuple[Ints, int]:
     """The part of each row, and the number of parts; each has at least k persons.
 
-    >>> from closeknit.kernels.geometry.declared_axes import number_axes
+    >>> from kernel_inputs import number_axes
     >>> ages = np.array([[30.0], [70.0], [31.0], [72.0], [33.0]])
     >>> part_of, parts = split_k(number_axes([100.0]), ages, np.array([7, 8, 9, 5, 7]), 2, np.random.default_rng(1))
     >>> len(set(part_of[[0, 2, 4]].tolist())), len(set(part_of[[1, 3]].tolist())), parts
@@ -37,7 +37,7 @@ def split_l(
 ) -> list[tuple[Ints, int]]:
     """As `split_k`, and each part has l values of l different persons: two splits, the one with less loss first.
 
-    >>> from closeknit.kernels.geometry.declared_axes import number_axes
+    >>> from kernel_inputs import number_axes
     >>> ages = np.array([[20.0], [70.0], [21.0], [71.0]])
     >>> splits = split_l(number_axes([100.0]), ages, np.arange(4), np.array([5, 5, 6, 6]), 2, 2, np.random.default_rng(1))
     >>> [(len(set(part_of[[0, 2]].tolist())), parts) for part_of, parts in splits]

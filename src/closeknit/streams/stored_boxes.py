@@ -33,7 +33,7 @@ class Omega:
         most: the most boxes.
         age: the greatest age of a box, in positions or seconds.
 
-    >>> from closeknit.kernels.geometry.declared_axes import number_axes
+    >>> from kernel_inputs import number_axes
     >>> omega = Omega(number_axes([100.0]), most=2, age=10)
     >>> for age in (20.0, 30.0, 40.0):
     ...     omega.store(StoredBox(np.array([age]), np.array([age + 15]), age, np.arange(2), np.zeros((2, 0), np.int64)), now=40)

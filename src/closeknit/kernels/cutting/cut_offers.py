@@ -60,7 +60,7 @@ def offers(scales: Scales, quasi: Codes, starts: Ints, k: int, relaxed: bool, be
     With `try_all` the cuts of all columns are sorted by the loss of both sides; else column by column, the widest first, and
     inside a column by loss (`best`) or as found (the middle of the rows first).
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> from kernel_inputs import flat_scales
     >>> rows = np.array([[0], [0], [0], [1], [4]], np.int32)
     >>> at, cuts = offers(flat_scales([5]), rows, np.array([0, 5]), 1, False, False, False)
     >>> at.tolist(), cuts.tolist()
@@ -194,7 +194,7 @@ def _between_values(ranked: Codes, j: int, place: int, k: int, sides: int, found
 
 @bare
 def _through_ties(ranked: Codes, j: int, place: int, k: int, anywhere: bool, found: Codes, count: int) -> int:
-    """Cut so that exactly `place` rows go left; ties are divided. `anywhere`: also between values."""
+    """Cut so that exactly `place` rows go left; ties are divided. `anywhere`: also if no tie is divided."""
     s = len(ranked)
     if not k <= place <= s - k:
         return count

@@ -3,9 +3,9 @@
 A cut is one row of five numbers. In column COLUMN the rows with codes from FIRST up to (not with) BEFORE go left; of the
 GROUP rows with the code BEFORE itself, TIES go left too, spread evenly over their order.
 
-Rows are sorted by class: class `c` has the positions `starts[c]` to `starts[c + 1]`. A histogram is sparse as in `core.classes`:
-`counts` of the ascending `values`, class by class from `h_starts` on. The right side is the class minus the left one, so only
-rows that go left are counted.
+Rows are sorted by class: class `c` has the positions `starts[c]` to `starts[c + 1]`. A histogram is sparse as in
+`core.classes`: `counts` of the ascending `values`, class by class from `h_starts` on. The right side is the class minus the
+left one, so only rows that go left are counted.
 """
 
 from __future__ import annotations

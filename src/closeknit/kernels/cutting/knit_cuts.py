@@ -58,9 +58,8 @@ def cut_classes(costs: Costs, guard: Guard, buckets: Buckets, quasi: Codes, rows
 
     Classes of at most `enough` rows are not cut. `rows` is sorted by class in place.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
-    >>> from closeknit.kernels.exchange.knit_guard import one_cap
     >>> from closeknit.kernels.geometry.ranges import costs
+    >>> from kernel_inputs import flat_scales, one_cap
     >>> secret, quasi = np.array([0, 0, 1, 0, 1, 1], np.int32), np.arange(6, dtype=np.int32).reshape(6, 1)
     >>> price, rows = costs(flat_scales([6])), np.arange(6, dtype=np.int32)
     >>> pairs = Buckets(secret, np.array([0, 2], np.int32))

@@ -96,7 +96,7 @@ def _sort_segment(rows: Codes, codes: Codes, a: int, b: int, j: int, lo: int, hi
 def align(dealt: Codes, e: int, quasi: Codes, scales: Scales) -> Codes:
     """Order the rows of each round (e consecutive entries of `dealt`) so that rows of equal rank are similar.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> from kernel_inputs import flat_scales
     >>> align(np.array([0, 1, 2, 3], np.int32), 2, np.array([[0], [4], [4], [1]], np.int32), flat_scales([5])).tolist()
     [0, 1, 3, 2]
     """

@@ -12,7 +12,7 @@ Int64 = NDArray[np.int64]
 
 @kernel
 def fewest_groups(rows: Int64, most: Int64) -> Int64:
-    """Assign each value to a group, with as few groups as possible: a group whose first value is `i` has at most `most[i]` rows.
+    """Assign each value to a group, as few groups as possible: a group whose first value is `i` has at most `most[i]` rows.
 
     Values ascend, so the lowest bit of a set is its rarest value. That value must be in some group, so 3^(m-1) pairs are tried.
 

@@ -7,7 +7,8 @@ F rows less than one row more or less than F/g.
 
 The remaining freedom is used for similar quasi-identifiers. Rows that are equal in both sensitive attributes are joined first,
 in both orders at once, those of the lower half along the curve with those of the upper half; only the remaining rows, at most
-one per cell, are joined with their neighbours. Each path or cycle is turned so that its rows low on the curve go to the first half.
+one per cell, are joined with their neighbours. Each path or cycle is oriented so that its rows low on the curve go to
+the first half.
 """
 
 from __future__ import annotations

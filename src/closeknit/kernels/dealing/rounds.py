@@ -1,9 +1,9 @@
 """Dealing a stack of rows to e classes: literally, in rounds, in super-rounds.
 
-The stack is the list of all rows, sorted so that equal sensitive values are neighbours. A *round* is e consecutive stack positions; each
-class takes one of its rows. So sizes are floor or ceil of n/e (P1), and any prefix of the stack is divided evenly, within
-one round. Which row goes where is free as long as each value's count stays floor or ceil of f/e in every class
-(P2): the boundary rule of `boundary.Rules`.
+The stack is the list of all rows, sorted so that equal sensitive values are neighbours. A *round* is e consecutive
+stack positions; each class takes one of its rows. So sizes are floor or ceil of n/e (P1), and any prefix of the stack is
+divided evenly, within one round. Rows are assigned freely as long as each value's count is floor or ceil of f/e in every
+class (P2): the boundary rule of `boundary.Rules`.
 
 Different from the source, which deals row z to class z mod e: rounds choose rows with similar quasi-identifiers. Steps
 of `rounds`: rows of one value are spread over the rounds it reaches (`_interleave`); all rounds are ordered
@@ -44,7 +44,7 @@ def rounds(stack: NDArray[np.integer], value: NDArray[np.integer], e: int, quasi
     `sweeps` = 0: as many as the size of the table allows for about the same work (`default_sweeps`).
     Satisfies P1, P2 and the prefix bound; the loss is never larger than after literal dealing.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> from kernel_inputs import flat_scales
     >>> quasi = np.array([[0], [9], [8], [1]], np.int32)
     >>> rounds(np.arange(4), np.array([0, 0, 1, 1]), 2, quasi, flat_scales([10])).tolist()
     [0, 1, 1, 0]
@@ -73,7 +73,7 @@ def super_rounds(stack: NDArray[np.integer], e: int, g: int, quasi: Codes, scale
 
     Rows of a super-round are as exchangeable as rows of one value: it is dealt as if it were one. Satisfies P1.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> from kernel_inputs import flat_scales
     >>> super_rounds(np.arange(4), 2, 2, np.array([[0], [1], [9], [8]], np.int32), flat_scales([10])).tolist()
     [0, 0, 1, 1]
     """

@@ -20,9 +20,7 @@ from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
 from closeknit.kernels.geometry.ranges import Costs, costs
 
 WIDTH = 32  # classes in a window: at 64 a sweep gains a quarter more and takes twice the time
-PULL = (
-    1.0  # a box alone has plateaus: a mixed column costs the same for any row; the distance to the median leads away from them
-)
+PULL = 1.0  # a box alone has plateaus: a mixed column costs the same for any row; the distance to the median decides there
 
 
 def default_sweeps(n: int) -> int:

@@ -1,7 +1,7 @@
 """Exchanges of rows between neighbouring groups while the loss falls and no value becomes too frequent in either.
 
-Wider than exchanging rows of one value: two rows of different values may change places wherever both groups still hold each
-value at most as often as they may. Sizes stay, so that limit stays as well.
+More general than exchanging rows of one value: two rows of different values may be exchanged if no value exceeds its limit in
+either group. Group sizes do not change, so neither do the limits.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from closeknit.kernels.geometry.boxes import Codes, Ints, Reals, Scales, positio
 from closeknit.kernels.geometry.hilbert_curve import hilbert_keys
 from closeknit.kernels.geometry.ranges import Costs, costs, range_cost
 
-REACH = 16  # groups along the curve with which each one tries to exchange: 32 gain little more and take twice the time
-WORK = 1 << 28  # pairs of rows that are compared in all passes: large groups have many, so they look less far
+REACH = 16  # following groups along the curve with which each one tries to exchange: 32 gain little and take twice the time
+WORK = 1 << 28  # pairs of rows that are compared in all passes: large groups have many, so they try fewer groups
 FAR = 2**31 - 1  # above every code
 LEAST = 1e-12  # a gain that is not a rounding error
 
 
 class Remainders(NamedTuple):
-    """Per place what the other rows of its group are: their box, and what a group of that size would cost with it."""
+    """Per position the box of the other rows of its group, and what a group of that size costs with this box."""
 
-    box: Codes  # [places, 2, columns] lowest and highest codes
-    cost: Reals  # [places] no row in that place makes the group cheaper
+    box: Codes  # [positions, 2, columns] lowest and highest codes
+    cost: Reals  # [positions] a lower bound of the cost with any row there
 
 
 @kernel
 def _renew(rests: Remainders, held: ClassMembers, price: Costs, c: int) -> None:
-    """Look at the rows of one group anew; a row that stands alone leaves nothing behind, which costs nothing."""
+    """Recompute the boxes of one group; without its only row a group is empty and costs nothing."""
     begin, end = held.start[c], held.start[c + 1]
     rests.cost[begin:end] = 0.0
     for j in range(held.quasi.shape[1]):
@@ -50,7 +50,7 @@ def _renew(rests: Remainders, held: ClassMembers, price: Costs, c: int) -> None:
 
 @kernel
 def _cost_with(box: Codes, x: int, row: int, quasi: Codes, price: Costs, size: int, most: float) -> float:
-    """What a group of this size costs with this row in place x; not exact any more once it is above `most`."""
+    """Cost of a group of this size with this row at position x; inexact once above `most`."""
     total = 0.0
     for j in range(quasi.shape[1]):
         total += size * range_cost(price, j, min(box[x, 0, j], quasi[row, j]), max(box[x, 1, j], quasi[row, j]))
@@ -61,7 +61,7 @@ def _cost_with(box: Codes, x: int, row: int, quasi: Codes, price: Costs, size: i
 
 @kernel
 def _fits(rows: Codes, leaving: int, coming: int, value: Codes, limit: int) -> bool:
-    """Whether a group may hold the value of the row that comes, once the other one has left."""
+    """Whether the incoming row's value stays within its limit after the outgoing row is removed."""
     count = 1
     for row in rows:
         count += row != leaving and value[row] == value[coming]
@@ -70,7 +70,7 @@ def _fits(rows: Codes, leaving: int, coming: int, value: Codes, limit: int) -> b
 
 @kernel
 def _exchange(a: int, b: int, held: ClassMembers, rests: Remainders, limit: Ints, price: Costs) -> bool:
-    """Make the best exchange between two groups, if any gains."""
+    """Make the best exchange between two groups, if one reduces the cost."""
     member, start, value, quasi = held.member, held.start, held.value, held.quasi
     one, other = member[start[a] : start[a + 1]], member[start[b] : start[b + 1]]
     best = _cost_with(rests.box, start[a], one[0], quasi, price, len(one), np.inf)
@@ -105,7 +105,7 @@ def _build_remainders(held: ClassMembers, price: Costs) -> Remainders:
 
 @kernel
 def _exchange_along(order: Ints, reach: int, held: ClassMembers, rests: Remainders, limit: Ints, price: Costs) -> int:
-    """Exchanges made between groups that stand near one another in this order."""
+    """Exchange rows between groups near one another in this order; return the number of exchanges."""
     made = 0
     for i in range(len(order)):
         for j in range(i + 1, min(i + 1 + reach, len(order))):
@@ -116,9 +116,9 @@ def _exchange_along(order: Ints, reach: int, held: ClassMembers, rests: Remainde
 def exchange_rows(
     class_of_row: Codes, value: Codes, limit: Ints, quasi: Codes, scales: Scales, passes: int, seed: int
 ) -> Codes:
-    """Class of each row after at most so many passes; class c holds no value more than `limit[c]` times, if it did not before.
+    """Class of each row after at most so many passes; no value exceeds `limit[c]` rows in class c unless it did before.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> from kernel_inputs import flat_scales
     >>> quasi, value = np.array([[0], [9], [8], [1]], np.int32), np.array([0, 1, 2, 3], np.int32)
     >>> groups = exchange_rows(np.array([0, 0, 1, 1], np.int32), value, np.array([1, 1]), quasi, flat_scales([10]), 4, seed=0)
     >>> bool(groups[0] == groups[3]), bool(groups[1] == groups[2])
@@ -140,14 +140,14 @@ def exchange_rows(
 
 
 def _effort(sizes: Ints, passes: int) -> tuple[int, int]:
-    """Passes that are made and how many groups each looks ahead: as asked for, as long as it is no more than `WORK`."""
-    pairs = int((sizes**2).sum())  # of rows, when every group looks at one other
+    """Number of passes and of following groups that each tries: as requested, limited by `WORK`."""
+    pairs = int((sizes**2).sum())  # pairs of rows when every group tries one other
     reach = int(np.clip(WORK // (pairs * max(passes, 1)), 1, REACH))
     return min(passes, WORK // (pairs * reach)), reach
 
 
 def _locate_groups(held: ClassMembers, scales: Scales, rng: np.random.Generator) -> Reals:
-    """Groups as points, another corner or the middle of their boxes in each pass: other groups become neighbours."""
+    """Groups as points: in each pass another corner or the middle of their boxes, so that other groups become neighbours."""
     d = held.quasi.shape[1]
     which, stretch, axes = rng.choice([0, 1, 2, 2], d), rng.integers(0, 3, d), rng.permutation(d)
     points = positions(scales, corners(held, np.arange(len(held.start) - 1), which)) / 2.0**stretch

@@ -1,7 +1,7 @@
-"""Classes that rows may leave and enter: members in lists, boxes that know what they shrink to, counts under every node.
+"""Mutable classes: linked lists of members, boxes with their second-lowest and second-highest codes, counts under every node.
 
-Per class and column the smallest code, how many rows have it, and the next larger one; the same from above. So what a box costs
-without one of its rows is known without looking at the others.
+Per class and column: the smallest code, the number of its rows, and the next larger code; the same from above. So the cost of a
+box without one of its rows is known without visiting the others.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ class State(NamedTuple):
 
 
 def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes: int) -> State:
-    """Counted from rows; rows of class -1 stand nowhere.
+    """Build the state from rows; rows of class -1 are in no class.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
-    >>> from closeknit.kernels.exchange.knit_guard import one_cap
     >>> from closeknit.kernels.geometry.ranges import costs
+    >>> from kernel_inputs import flat_scales, one_cap
     >>> quasi, classes = np.array([[0], [4], [1]], np.int32), np.array([0, 0, 1], np.int32)
     >>> state = state_of(costs(flat_scales([5])), one_cap(np.array([0, 1, 1], np.int32), 1), quasi, classes, 2)
     >>> state.size.tolist(), state.loss.tolist(), state.under.tolist()
@@ -53,7 +52,7 @@ def state_of(costs: Costs, guard: Guard, quasi: Codes, class_of: Codes, classes:
 
 @kernel
 def _take_all(costs: Costs, guard: Guard, state: State) -> None:
-    """All rows into their classes."""
+    """Add all rows to their classes."""
     for r in range(len(state.class_of) - 1, -1, -1):
         c = whole(state.class_of[r])
         if c >= 0:
@@ -90,7 +89,7 @@ def _unlink(state: State, row: int) -> None:
 
 @bare
 def _survey(state: State, c: int, j: int) -> None:
-    """Both ends of one column, from all members."""
+    """Recompute both ends of one column from all members."""
     end = state.ends[c, j]
     far = np.iinfo(np.int32).max
     lo, lo_rows, lo_next, hi, hi_rows, hi_next = far, 0, far, -1, 0, -1
@@ -124,11 +123,10 @@ def _loss(costs: Costs, state: State, c: int) -> float:
 
 @bare
 def take(costs: Costs, guard: Guard, state: State, row: int, to: int) -> None:
-    """Row `row` leaves its class for another one.
+    """Move row `row` to another class.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
-    >>> from closeknit.kernels.exchange.knit_guard import one_cap
     >>> from closeknit.kernels.geometry.ranges import costs
+    >>> from kernel_inputs import flat_scales, one_cap
     >>> quasi, price, guard = np.array([[0], [4], [1]], np.int32), costs(flat_scales([5])), one_cap(np.zeros(3, np.int32), 1)
     >>> state = state_of(price, guard, quasi, np.array([0, 0, 1], np.int32), 2)
     >>> take(price, guard, state, 0, 1)
@@ -148,7 +146,7 @@ def take(costs: Costs, guard: Guard, state: State, row: int, to: int) -> None:
 
 @bare
 def _shrink(state: State, c: int, j: int, q: int) -> None:
-    """One row with code q less; all members are looked at only where an end or the code next to it may be gone."""
+    """Remove a row with code q; all members are visited only if an end or the code next to it may be gone."""
     low, high = q == state.ends[c, j, 0], q == state.ends[c, j, 3]
     gone = (low and state.ends[c, j, 1] == 1) or (high and state.ends[c, j, 4] == 1)
     next_to = not low and not high and (q == state.ends[c, j, 2] or q == state.ends[c, j, 5])
@@ -161,7 +159,7 @@ def _shrink(state: State, c: int, j: int, q: int) -> None:
 
 @bare
 def _stretch(state: State, c: int, j: int, q: int) -> None:
-    """One more row with code q."""
+    """Add a row with code q."""
     ends = state.ends
     if q < ends[c, j, 0]:
         ends[c, j, 2], ends[c, j, 0], ends[c, j, 1] = ends[c, j, 0], q, 1
@@ -179,7 +177,7 @@ def _stretch(state: State, c: int, j: int, q: int) -> None:
 
 @kernel
 def total_loss(state: State) -> float:
-    """Sum over all rows of what their classes lose."""
+    """Sum of the class losses over all rows."""
     total = 0.0
     for c in range(len(state.size)):
         total += state.size[c] * state.loss[c]

@@ -1,8 +1,8 @@
-"""Exchanges between a class and the rows near it, such that its secrets come nearer to those of all rows.
+"""Exchanges between a class and nearby rows that bring its sensitive values closer to the distribution in all rows.
 
 Every ground distance used here is a tree with weights: the earth mover's distance is the sum over its nodes of weight *
-|share of the class under the node - share of all rows|. A line is a tree of one branch. What an exchange changes is then a
-difference of two sums along paths to the top, kept for every node and renewed when a class changes, not for each trial.
+|share of the class under the node - share of all rows|. A line is a tree of one branch. The change by an exchange is then a
+difference of two sums along paths to the root, stored for every node and updated when a class changes, not for each trial.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from numpy.typing import NDArray
 from closeknit.kernels.compiling import kernel
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
 
-CLOSE = 1e-12  # what sums of floats may be off by; guarantees are decided elsewhere, exactly
+CLOSE = 1e-12  # rounding error of float sums; guarantees are decided elsewhere, exactly
 
 
 class Secrets(NamedTuple):
-    """The trees of all secrets side by side; a node stands after its parent, a top is its own parent."""
+    """The trees of all sensitive attributes, concatenated; a node follows its parent, a root is its own parent."""
 
     node: Codes  # [n, secrets] of each row
-    start: Ints  # [secrets + 1] where the nodes of a secret begin
+    start: Ints  # [secrets + 1] first node of each attribute
     parent: Ints  # [nodes]
-    weight: Reals  # [nodes] 0 at a top
+    weight: Reals  # [nodes] 0 at a root
     share: Reals  # [nodes] of all rows under the node
     line: NDArray[np.bool_]  # [secrets] a tree of one branch
-    t: Reals  # [secrets] what is asked
+    t: Reals  # [secrets] the requested t
 
 
 def no_secrets(n: int) -> Secrets:
-    """Nothing that an exchange could look at.
+    """No sensitive attributes.
 
     >>> no_secrets(3).node.shape
     (3, 0)
@@ -40,19 +40,8 @@ def no_secrets(n: int) -> Secrets:
     return Secrets(np.empty((n, 0), np.int32), np.zeros(1, np.int64), none, real, real, np.empty(0, np.bool_), real)
 
 
-def two_values(t: float) -> Secrets:
-    """Two rows of one value and two of another, for examples.
-
-    >>> two_values(0.1).share.tolist()
-    [1.0, 0.5, 0.5]
-    """
-    node = np.array([[1], [1], [2], [2]], np.int32)
-    parent, line = np.zeros(3, np.int64), np.zeros(1, np.bool_)
-    return Secrets(node, np.array([0, 3]), parent, np.array([0, 0.5, 0.5]), np.array([1, 0.5, 0.5]), line, np.array([t]))
-
-
 class Survey(NamedTuple):
-    """A class as its secrets see it, and what one row more or less of a leaf would change, summed from the top down."""
+    """Distances of a class, and the change by adding or removing a row of each leaf, summed from the root down."""
 
     distance: Reals  # [secrets]
     more: Reals  # [nodes]
@@ -82,8 +71,9 @@ def _survey(secrets: Secrets, members: Codes) -> Survey:
 
 @kernel
 def excess(secrets: Secrets, members: Codes) -> float:
-    """How far the worst secret is above its t; never below 0.
+    """Excess of the worst sensitive attribute over its t; never below 0.
 
+    >>> from kernel_inputs import two_values
     >>> excess(two_values(t=0.25), np.array([0, 1], np.int32))
     0.25
     """
@@ -95,7 +85,7 @@ def excess(secrets: Secrets, members: Codes) -> float:
 
 @kernel
 def _common(secrets: Secrets, s: int, a: int, b: int) -> int:
-    """The lowest node above both."""
+    """Find the lowest common ancestor."""
     if secrets.line[s]:
         return min(a, b)
     while a != b:
@@ -108,7 +98,7 @@ def _common(secrets: Secrets, s: int, a: int, b: int) -> int:
 
 @kernel
 def _excess_with(secrets: Secrets, found: Survey, z: int, y: int) -> float:
-    """Excess of the class if row y stood in the place of row z."""
+    """Excess of the class with row y instead of row z."""
     worst = -np.inf
     for s in range(len(secrets.t)):
         a, b = secrets.node[z, s], secrets.node[y, s]
@@ -120,8 +110,9 @@ def _excess_with(secrets: Secrets, found: Survey, z: int, y: int) -> float:
 
 @kernel
 def exchange_members(secrets: Secrets, members: Codes, near: Codes) -> Codes:
-    """The class after exchanges: every near row in turn for the member that gains most, the farthest of equals.
+    """Exchange each nearby row in turn for the member with the largest gain (ties: the farthest); return the class.
 
+    >>> from kernel_inputs import two_values
     >>> exchange_members(two_values(t=0.25), np.array([0, 1], np.int32), np.array([2, 3], np.int32)).tolist()
     [0, 2]
     """

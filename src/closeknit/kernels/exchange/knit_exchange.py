@@ -1,11 +1,10 @@
-"""Exchange: rows move to near classes, or change places with a row there, while the loss falls and every guarantee is kept.
+"""Exchange: move rows to nearby classes, or swap them with rows there, while the loss falls and every guarantee is met.
 
-Rows are visited in turn. Each looks at the classes of its neighbours along an order of all rows. It moves where both classes
-together lose less then; else, if it alone stretches the box of its class, it changes places with the best row there. `heat`
-lets changes pass that lose a little more, the rarer the more they lose: so a search leaves places from where every single step
-is a loss. With `once` every class is changed at most once, so that whoever judges the classes afterwards can undo each change.
-Classes are parted into groups; rows stay in the group of their class, so groups can be swept in threads: whatever another
-group does meanwhile is not looked at.
+Rows are visited in turn. Each tries the classes of its neighbours along an order of all rows. It moves if that reduces the loss
+of both classes together; else, if it alone stretches the box of its class, it is swapped with the best row there. `heat`
+accepts changes that increase the loss a little, with falling probability: so the search can escape local minima. With `once`
+every class is changed at most once, so that a later check of the classes can undo each change. Classes are divided into
+groups; rows stay in the group of their class, so groups can be swept in independent threads.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from closeknit.kernels.exchange.knit_guard import Guard, alike, is_allowed_after
 from closeknit.kernels.geometry.boxes import Codes, Ints
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 
-WIDTH = 16  # neighbours of a row on either side whose classes it is offered, as a rule
-GAIN = 1e-9  # rounding of sums is no gain
+WIDTH = 16  # default number of neighbours on either side whose classes a row tries
+GAIN = 1e-9  # smaller gains may be rounding errors
 NO_ROW = whole(-1)
 
 
@@ -44,14 +43,13 @@ class Search(NamedTuple):
 @kernel
 def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, group: Codes, mine: int, width: int,
           heat: float, once: bool, seed: int) -> int:  # fmt: skip
-    """Offers the rows of group `mine`, in the order of `visit`, the classes of their neighbours along `order`.
+    """Try to move rows of group `mine`, in the order of `visit`, to the classes of their neighbours along `order`.
 
-    How many changes were made.
+    Returns the number of changes.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
-    >>> from closeknit.kernels.exchange.knit_guard import one_cap
     >>> from closeknit.kernels.geometry.ranges import costs
     >>> from closeknit.kernels.exchange.class_state import state_of
+    >>> from kernel_inputs import flat_scales, one_cap
     >>> quasi, price = np.array([[0], [9], [8], [1]], np.int32), costs(flat_scales([10]))
     >>> guard, rows = one_cap(np.array([0, 0, 1, 1], np.int32), 2), np.arange(4, dtype=np.int32)
     >>> state = state_of(price, guard, quasi, np.array([0, 1, 0, 1], np.int32), 2)
@@ -81,8 +79,8 @@ def sweep(costs: Costs, guard: Guard, state: State, order: Codes, visit: Codes, 
 @bare
 def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, order: Codes, place: int, row: int, seen: Ints,
              turn: int) -> bool:  # fmt: skip
-    """The classes of the neighbours, the nearest first, until one of them takes the row."""
-    c, may_leave = whole(state.class_of[row]), -1  # not known yet
+    """Try the classes of the neighbours, nearest first, until a change is made."""
+    c, may_lose = whole(state.class_of[row]), -1  # not known yet
     size, worse = state.size[c], _draw_tolerance(search)
     shrink = state.loss[c] - _without(costs, state, search, c, row)
     moved, swapped = state.loss[c] + (size - 1) * shrink + worse, size * shrink + worse if shrink > 0.0 else 0.0
@@ -93,15 +91,15 @@ def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, order: 
             continue
         seen[to] = turn
         there = state.size[to]
-        may_move = (moved - state.loss[to]) / (there + 1) if may_leave != 0 else 0.0
+        may_move = (moved - state.loss[to]) / (there + 1) if may_lose != 0 else 0.0
         most = max(may_move, swapped / there)
         if most <= 0.0:
             continue
         more = _measure_stretch(costs, state, to, row, most)
         if more < may_move:
-            if may_leave < 0:
-                may_leave = 1 if is_allowed_after(guard, state.under, c, size, row, NO_ROW, search.counts) else 0
-            if may_leave == 1 and is_allowed_after(guard, state.under, to, there, NO_ROW, row, search.counts):
+            if may_lose < 0:
+                may_lose = 1 if is_allowed_after(guard, state.under, c, size, row, NO_ROW, search.counts) else 0
+            if may_lose == 1 and is_allowed_after(guard, state.under, to, there, NO_ROW, row, search.counts):
                 take(costs, guard, state, row, to)
                 search.touched[c] = search.touched[to] = True
                 return True
@@ -117,7 +115,7 @@ def _offer_row(costs: Costs, guard: Guard, state: State, search: Search, order: 
 
 @bare
 def _without(costs: Costs, state: State, search: Search, c: int, row: int) -> float:
-    """Loss of class c without one of its rows; the box it has then is written down."""
+    """Loss of class c without one of its rows; stores the box without it."""
     total = 0.0
     for j in range(state.quasi.shape[1]):
         q, lo, hi = state.quasi[row, j], state.ends[c, j, 0], state.ends[c, j, 3]
@@ -132,7 +130,7 @@ def _without(costs: Costs, state: State, search: Search, c: int, row: int) -> fl
 
 @bare
 def _measure_stretch(costs: Costs, state: State, c: int, row: int, most: float) -> float:
-    """What a row of class c loses more if one row is added; it is not counted further than `most`."""
+    """Increase of the loss per row of class c if a row is added; inexact above `most`."""
     more = 0.0
     for j in range(state.quasi.shape[1]):
         more += _wider(costs, j, state.quasi[row, j], state.ends[c, j, 0], state.ends[c, j, 3])
@@ -143,7 +141,7 @@ def _measure_stretch(costs: Costs, state: State, c: int, row: int, most: float) 
 
 @bare
 def _wider(costs: Costs, j: int, q: int, lo: int, hi: int) -> float:
-    """What the range from lo to hi in column j costs more when it takes in the code q."""
+    """Increase of the cost of the range lo..hi in column j when it includes the code q."""
     if q < lo:
         return range_cost(costs, j, q, hi) - range_cost(costs, j, lo, hi)
     if q > hi:
@@ -153,7 +151,7 @@ def _wider(costs: Costs, j: int, q: int, lo: int, hi: int) -> float:
 
 @bare
 def _partner(costs: Costs, guard: Guard, state: State, search: Search, row: int, to: int, room: float) -> int:
-    """The row of class `to` that stretches what is left of the class of `row` least, -1 where none is allowed."""
+    """Find the row of class `to` that stretches the class of `row` without `row` least; -1 if none is allowed."""
     found, size, y = NO_ROW, state.size[state.class_of[row]], whole(state.first[to])
     most = room / size
     while y >= 0:
@@ -181,7 +179,7 @@ def _may_change(guard: Guard, state: State, search: Search, row: int, other: int
 
 @bare
 def _draw_tolerance(search: Search) -> float:
-    """How much worse the next change may be: exponential with mean `heat` (xorshift); a gain where it is 0."""
+    """Draw the accepted increase of the loss: exponential with mean `heat` (xorshift); with 0 only gains are accepted."""
     x = search.random_state[0]
     x ^= x << np.uint64(13)
     x ^= x >> np.uint64(7)

@@ -1,12 +1,13 @@
-"""A guard: guarantees about classes in whole numbers, so that a loop over rows can ask them of every change it tries.
+"""A guard: guarantees about classes in integers, so that a loop over rows can check them for every change it tries.
 
-Each guarantee is a *view* of one secret: a tree whose leaves are the values, with the rows of a class counted under every
-node. A class of `s` rows with `u` of them under a node of `rows` among `n` in all is allowed if
+Each guarantee is a *view* of one sensitive attribute: a tree whose leaves are the values, with the rows of a class counted
+under every node. A class of `s` rows with `u` of them under a node of `rows` among `n` in all is allowed if
 - it has at least `k` rows,
 - closeness: the sum over nodes of `weight * |n * u - s * rows|` is at most `most[view, s]`,
-- caps: `u * cap_den <= s * cap_num` for every node, and `u * low_den >= s * low_num` where a node must not be rarer either,
+- caps: `u * cap_den <= s * cap_num` for every node, and `u * low_den >= s * low_num` where a node has a lower limit too,
 - values: at least `values` leaves have rows, and their entropy is at least `entropy`.
-Whatever the guard allows the model allows: numbers are exact, or rounded to the safe side. It may refuse a little more.
+The model allows everything that the guard allows: numbers are exact, or rounded to the safe side. The guard may refuse a little
+more.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from closeknit.kernels.compiling import bare, whole
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
 
 CLOSENESS, CAPS, VALUES, ENTROPY = range(4)
-ENOUGH = 1e-9  # what a sum of logarithms may be off by, and more
+ENOUGH = 1e-9  # more than the rounding error of a sum of logarithms
 
 
 class Guard(NamedTuple):
-    """All views side by side; a node stands after its parent, a top is its own parent."""
+    """All views, concatenated; a node follows its parent, a root is its own parent."""
 
     k: int
     node: Codes  # [n, views] leaf of each row
-    start: Ints  # [views + 1] where the nodes of a view begin
+    start: Ints  # [views + 1] first node of each view
     kind: Ints  # [views]
     parent: Ints  # [nodes]
     leaf: Ints  # [nodes] 1 where it is one
@@ -42,26 +43,11 @@ class Guard(NamedTuple):
     entropy: Reals  # [views]
 
 
-def one_cap(secret: Codes, k: int) -> Guard:
-    """No value may have more than half of a class: the simplest guard, for examples.
-
-    >>> one_cap(np.array([0, 1, 1], np.int32), 2).rows.tolist()
-    [3, 1, 2]
-    """
-    m, n = int(secret.max()) + 1, len(secret)
-    zeros, ones = np.zeros(m + 1, np.int64), np.ones(m + 1, np.int64)
-    half = np.append(1, ones[1:] * 2)
-    return Guard(
-        k, (secret + 1).reshape(n, 1).astype(np.int32), np.array([0, m + 1]), np.array([CAPS]), zeros, np.append(0, ones[1:]),
-        zeros, np.append(n, np.bincount(secret)), np.zeros((1, n + 1), np.int64), ones, half, zeros, ones, zeros[:1],
-        np.zeros(1),
-    )  # fmt: skip
-
-
 @bare
 def count_row(guard: Guard, under: Codes, c: int, row: int, by: int) -> None:
-    """`by` more rows like this one in line c, under all nodes above it.
+    """Add `by` rows like this one to the counts of class c, at its leaf and all ancestors.
 
+    >>> from kernel_inputs import one_cap
     >>> under = np.zeros((1, 3), np.int32)
     >>> count_row(one_cap(np.array([0, 1], np.int32), 1), under, 0, 1, 5)
     >>> under.tolist()
@@ -77,10 +63,11 @@ def count_row(guard: Guard, under: Codes, c: int, row: int, by: int) -> None:
 
 @bare
 def is_allowed(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size: int) -> bool:
-    """Whether a class of `size` rows, `under[c] + sign * shift` of them under every node, keeps all guarantees.
+    """Whether a class of `size` rows, `under[c] + sign * shift` of them under every node, meets all guarantees.
 
-    >>> guard, nobody = one_cap(np.array([0, 1], np.int32), 2), np.zeros(3, np.int32)
-    >>> [is_allowed(guard, np.array([[a + b, a, b]], np.int32), 0, nobody, 1, a + b) for a, b in ((2, 2), (2, 1), (1, 0))]
+    >>> from kernel_inputs import one_cap
+    >>> guard, zeros = one_cap(np.array([0, 1], np.int32), 2), np.zeros(3, np.int32)
+    >>> [is_allowed(guard, np.array([[a + b, a, b]], np.int32), 0, zeros, 1, a + b) for a, b in ((2, 2), (2, 1), (1, 0))]
     [True, False, False]
     """
     if size < guard.k:
@@ -119,6 +106,7 @@ def _diverse(guard: Guard, under: Codes, c: int, shift: Codes, sign: int, size: 
 def is_allowed_after(guard: Guard, under: Codes, c: int, size: int, out: int, in_: int, shift: Codes) -> bool:
     """Whether class c may lose row `out` and gain row `in_` (-1: none); `shift` is scratch, 0 before and after.
 
+    >>> from kernel_inputs import one_cap
     >>> guard, under = one_cap(np.array([0, 1], np.int32), 2), np.array([[3, 1, 2]], np.int32)
     >>> [is_allowed_after(guard, under, 0, 3, *change, np.zeros(3, np.int32)) for change in ((1, -1), (-1, 0), (1, 0))]
     [True, True, False]
@@ -148,8 +136,9 @@ def _shift(guard: Guard, shift: Codes, row: int, by: int) -> None:
 
 @bare
 def alike(guard: Guard, one: int, other: int) -> bool:
-    """Whether two rows have the same place in every view: exchanged, they change no count.
+    """Whether two rows have the same leaf in every view: exchanging them changes no count.
 
+    >>> from kernel_inputs import one_cap
     >>> guard = one_cap(np.array([0, 1, 1], np.int32), 1)
     >>> alike(guard, 0, 1), alike(guard, 1, 2)
     (False, True)

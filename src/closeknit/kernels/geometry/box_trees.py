@@ -1,6 +1,6 @@
-"""The nearest and the farthest free row of a bucket, exactly: a tree of boxes over each shelf.
+"""Exact search for the nearest and the farthest free row of a bucket: a tree of boxes per bucket.
 
-What a row costs a class is a sum over columns of the cost of a range of codes: that of the class's box with the row in it.
+The cost of a row for a class is a sum over columns of the cost of a range of codes: that of the class's box with the row in it.
 A range never becomes cheaper by growing, so the near side of a node's box bounds the cost of every row under it. Range costs
 may be losses, or squares of differences: then a box of one row gives the Euclidean distance to it.
 """
@@ -17,19 +17,19 @@ from closeknit.kernels.geometry.boxes import Codes, Ints, Reals, Scales
 from closeknit.kernels.geometry.ranges import Costs, range_cost
 from closeknit.kernels.geometry.sorted_buckets import SortedBuckets
 
-BLOCK = 8  # rows under a leaf where rows are looked for
-DEEP = 128  # places on the way down: two a level, and no tree has 64 levels
+BLOCK = 8  # rows under a leaf of a tree that is searched
+DEEP = 128  # stack entries: two per level, and no tree has 64 levels
 
 
 class Trees(NamedTuple):
-    """One binary tree per bucket; its node x (the root is 1, its children 2x and 2x + 1) stands at `first[bucket] + x`."""
+    """One binary tree per bucket; its node x (the root is 1, its children 2x and 2x + 1) has the index `first[bucket] + x`."""
 
     block: int  # rows under a leaf
-    codes: Codes  # [n, d] of the rows by their place on the shelves
+    codes: Codes  # [n, d] of the rows, sorted by bucket
     taken: NDArray[np.bool_]  # [n]
     first: Ints  # [buckets]
     leaves: Ints  # [buckets] a power of two
-    free: Ints  # [nodes] rows under the node that nobody took
+    free: Ints  # [nodes] free rows under the node
     lo: Codes  # [nodes, d]
     hi: Codes  # [nodes, d]
     sums: Reals  # [d] of the positions of all free rows
@@ -37,7 +37,7 @@ class Trees(NamedTuple):
 
 @kernel
 def trees(shelf: SortedBuckets, quasi: Codes, scales: Scales, block: int = BLOCK) -> Trees:
-    """Trees over all shelves, every row free. With a `block` of all rows they only count: taking a row is quick then."""
+    """Build the trees of all buckets, every row free. With a `block` of all rows they only count: taking a row is fast then."""
     n, d, b = len(shelf.rows), quasi.shape[1], len(shelf.start) - 1
     first, leaves = np.zeros(b + 1, np.int64), np.ones(b, np.int64)
     for i in range(b):
@@ -66,7 +66,7 @@ def trees(shelf: SortedBuckets, quasi: Codes, scales: Scales, block: int = BLOCK
 
 @kernel
 def take(forest: Trees, shelf: SortedBuckets, scales: Scales, i: int, at: int) -> None:
-    """The row at this place of shelf i is free no more."""
+    """Mark the row at this position of bucket i as taken."""
     forest.taken[at] = True
     x = forest.leaves[i] + (at - shelf.start[i]) // forest.block
     while x > 0:
@@ -96,9 +96,9 @@ def _measure_cost(
 
 @kernel
 def nearest(forest: Trees, shelf: SortedBuckets, costs: Costs, i: int, box: Codes, pull: float) -> int:
-    """Place of the cheapest free row of shelf i; among equals the one met first when the nearer half comes first.
+    """Position of the cheapest free row of bucket i; ties go to the first found when nearer halves are searched first.
 
-    `box` = lowest codes, highest codes and seed of a class in the making.
+    `box` = lowest codes, highest codes and seed of an incomplete class.
     """
     codes, lo, hi, table, start = forest.codes, forest.lo, forest.hi, costs.table, costs.table_start
     stack, bound = np.empty(DEEP, np.int64), np.empty(DEEP)
@@ -120,7 +120,7 @@ def nearest(forest: Trees, shelf: SortedBuckets, costs: Costs, i: int, box: Code
         one, two = forest.first[i] + 2 * x, forest.first[i] + 2 * x + 1
         to_one = _measure_cost(costs, table, start, box, lo, hi, one, pull) if forest.free[one] > 0 else np.inf
         to_two = _measure_cost(costs, table, start, box, lo, hi, two, pull) if forest.free[two] > 0 else np.inf
-        near = 0 if to_one <= to_two else 1  # what is put down last is looked at first
+        near = 0 if to_one <= to_two else 1  # the last pushed is visited first
         stack[depth], bound[depth] = 2 * x + 1 - near, max(to_one, to_two)
         stack[depth + 1], bound[depth + 1] = 2 * x + near, min(to_one, to_two)
         depth += 2
@@ -140,7 +140,7 @@ def _reach(scales: Scales, lo: Codes, hi: Codes, centre: Reals) -> float:
 
 @kernel
 def farthest(forest: Trees, shelf: SortedBuckets, scales: Scales, i: int, centre: Reals, beyond: float) -> tuple[int, float]:
-    """Place of the free row of shelf i farthest from a point, and its squared distance; -1 if none is `beyond`."""
+    """Position of the free row of bucket i farthest from a point, and its squared distance; -1 if none is `beyond`."""
     stack = np.empty(DEEP, np.int64)
     stack[0], depth = 1, 1
     found = -1

@@ -1,10 +1,10 @@
-"""Boxes of leaf codes and what they lose: the geometry that all kernels share.
+"""Boxes of leaf codes and their information loss: the geometry that all kernels share.
 
 A quasi table is `int32[n, d]`. Column j has the leaves `0 .. size[j]-1` in depth-first (or numeric) order and one
 more leaf, the missing one, with code `size[j]`. Every node of a tree and every numeric interval is a range of
 codes, so a class is a box `lo[d], hi[d]`.
 
-`Scales` says what a range costs. Per leaf arrays hold `size[j] + 1` entries of column j from `leaf_start[j]` on,
+`Scales` defines the loss of a range. Per leaf arrays hold `size[j] + 1` entries of column j from `leaf_start[j]` on,
 the last one being the missing leaf. Loss is variant A of the General Loss Metric.
 """
 
@@ -25,13 +25,14 @@ Ints = NDArray[np.int64]
 class Scales(NamedTuple):
     """Flat arrays that describe all quasi columns; dtypes are fixed so that each kernel is compiled once.
 
+    >>> from kernel_inputs import flat_scales
     >>> flat_scales([3, 2]).size.tolist()
     [3, 2]
     """
 
     numeric: NDArray[np.bool_]  # [d] by value on an axis, or by a tree
     size: Ints  # [d] leaves, the missing one not counted
-    leaf_start: Ints  # [d] where column j begins in `position` and `leaf_node`
+    leaf_start: Ints  # [d] start of column j in `position` and `leaf_node`
     position: Reals  # [leaves] in [0, 1]: value scaled to the bounds, or preorder index / (size - 1)
     leaf_node: Codes  # [leaves] node of a tree leaf; -1 in numeric columns
     node_parent: Codes  # [nodes] -1 at a root
@@ -41,31 +42,13 @@ class Scales(NamedTuple):
     weight: Reals  # [d] importance, summing to 1
 
 
-def flat_scales(sizes: list[int], numeric: bool = True) -> Scales:
-    """Evenly spaced numeric columns, or trees of one level: the simplest geometry, for examples and generated tables.
-
-    >>> float(range_loss(flat_scales([5]), 0, 1, 3)), float(range_loss(flat_scales([5], numeric=False), 0, 1, 3))
-    (0.5, 1.0)
-    """
-    leaves = np.array(sizes, np.int64) + 1
-    start = np.concatenate(([0], np.cumsum(leaves)[:-1])).astype(np.int64)
-    position = np.concatenate([np.minimum(np.arange(n) / max(n - 2, 1), 1.0) for n in leaves])
-    root = (start + np.arange(len(sizes)) + leaves).astype(np.int32)  # a column's leaves come before its root
-    leaf_node = np.concatenate([np.arange(r - n, r) for r, n in zip(root, leaves, strict=True)])
-    leaf = np.concatenate([np.append(np.arange(n), -1) for n in leaves])
-    parent = np.concatenate([np.append(np.full(n, r), -1) for n, r in zip(leaves, root, strict=True)])
-    hi = np.where(leaf >= 0, leaf, np.repeat(leaves - 1, leaves + 1))
-    return Scales(
-        np.full(len(sizes), numeric), leaves - 1, start, position, leaf_node.astype(np.int32), parent.astype(np.int32),
-        np.maximum(leaf, 0).astype(np.int32), hi.astype(np.int32), (leaf < 0).astype(np.float64),
-        np.full(len(sizes), 1 / max(len(sizes), 1)),
-    )  # fmt: skip
-
-
 @bare
 def range_loss(scales: Scales, j: int, lo: int, hi: int) -> float:
     """Loss of publishing the codes lo..hi of column j as one cell.
 
+    >>> from kernel_inputs import flat_scales
+    >>> float(range_loss(flat_scales([5]), 0, 1, 3)), float(range_loss(flat_scales([5], numeric=False), 0, 1, 3))
+    (0.5, 1.0)
     >>> float(range_loss(flat_scales([5]), 0, 4, 5))  # a mix with the missing leaf
     1.0
     """
@@ -84,6 +67,7 @@ def range_loss(scales: Scales, j: int, lo: int, hi: int) -> float:
 def box_losses(scales: Scales, lo: Codes, hi: Codes) -> Reals:
     """Weighted loss of each box; an empty box (lo > hi in its first column) loses 0.
 
+    >>> from kernel_inputs import flat_scales
     >>> box_losses(flat_scales([5, 3]), np.array([[0, 1]], np.int32), np.array([[2, 1]], np.int32)).tolist()
     [0.25]
     """
@@ -118,6 +102,7 @@ def boxes(quasi: Codes, class_of: Codes, n_classes: int) -> tuple[Codes, Codes]:
 def partition_loss(scales: Scales, quasi: Codes, class_of: Codes, e: int) -> float:
     """Mean over all rows of the loss of their class's box: sum |E| * loss(E) / n. Rows of class -1 count 0 here.
 
+    >>> from kernel_inputs import flat_scales
     >>> quasi = np.array([[0], [1], [4]], np.int32)
     >>> round(partition_loss(flat_scales([5]), quasi, np.array([0, 0, 1], np.int32), 2), 4)
     0.1667
@@ -137,6 +122,7 @@ def _total(losses: Reals, class_of: Codes) -> float:
 def positions(scales: Scales, quasi: Codes) -> Reals:
     """Rows as points of the unit cube, for curves and distances.
 
+    >>> from kernel_inputs import flat_scales
     >>> positions(flat_scales([5]), np.array([[1], [4]], np.int32)).tolist()
     [[0.25], [1.0]]
     """

@@ -1,7 +1,7 @@
-"""Boxes of rows that arrive one after the other: what a range of one column costs when its domain is declared beforehand.
+"""Boxes of rows that arrive one by one: the loss of a range of one column whose domain is declared beforehand.
 
-A row is `float64[d]`: a number as itself, a leaf of a tree as its code, a value of a column without a tree as a number that no
-other value has. Two more positions beyond all values stand for a missing cell and for one that the domain does not know. A box
+A row is `float64[d]`: a number as itself, a leaf of a tree as its code, a value of a column without a tree as a unique number.
+Two more positions beyond all values represent a missing cell and one outside the domain. A box
 is `lo[d], hi[d]`, so adding a row is a minimum and a maximum. Loss is variant A of the General Loss Metric.
 """
 
@@ -22,11 +22,11 @@ NUMBER, TREE, EQUAL = 0, 1, 2
 class Axes(NamedTuple):
     """Flat arrays that describe all quasi columns; dtypes are fixed so that each kernel is compiled once."""
 
-    kind: Ints  # [d] NUMBER, TREE or EQUAL: values that are the same or not
+    kind: Ints  # [d] NUMBER, TREE or EQUAL: values without an order or a tree
     span: Reals  # [d] declared width of a number
     missing: Reals  # [d] position of the missing cell: above all values
     unknown: Reals  # [d] position of a value outside the domain: above that
-    leaf_start: Ints  # [d] where the leaves of column j begin
+    leaf_start: Ints  # [d] first leaf of column j
     leaf_node: Ints  # [leaves] node of each leaf
     node_parent: Ints  # [nodes]
     node_hi: Ints  # [nodes] last leaf under the node
@@ -34,26 +34,14 @@ class Axes(NamedTuple):
     weight: Reals  # [d] importance, summing to 1
 
 
-def number_axes(spans: list[float]) -> Axes:
-    """Columns of numbers of equal importance: the simplest geometry, for examples.
-
-    >>> float(range_cost(number_axes([10.0]), 0, 2.0, 7.0))
-    0.5
-    """
-    d = len(spans)
-    none, reals = np.zeros(0, np.int64), np.zeros(0)
-    far = np.full(d, 1e300)
-    return Axes(
-        np.zeros(d, np.int64), np.array(spans, np.float64), far, 2 * far, np.zeros(d, np.int64), none, none, none, reals,
-        np.full(d, 1 / max(d, 1)),
-    )  # fmt: skip
-
-
 @kernel
 def range_cost(axes: Axes, j: int, lo: float, hi: float) -> float:
     """Loss of publishing everything between two positions of column j as one cell.
 
+    >>> from kernel_inputs import number_axes
     >>> axes = number_axes([10.0])
+    >>> float(range_cost(axes, 0, 2.0, 7.0))
+    0.5
     >>> float(range_cost(axes, 0, 3.0, 1e300)), float(range_cost(axes, 0, 1e300, 1e300))  # mixed with missing; missing alone
     (1.0, 0.0)
     """
@@ -76,6 +64,7 @@ def range_cost(axes: Axes, j: int, lo: float, hi: float) -> float:
 def box_cost(axes: Axes, lo: Reals, hi: Reals) -> float:
     """Loss of one box: the weighted mean over its columns.
 
+    >>> from kernel_inputs import number_axes
     >>> float(box_cost(number_axes([10.0, 4.0]), np.array([0.0, 1.0]), np.array([5.0, 1.0])))
     0.25
     """
@@ -89,6 +78,7 @@ def box_cost(axes: Axes, lo: Reals, hi: Reals) -> float:
 def box_costs(axes: Axes, lo: Reals, hi: Reals) -> Reals:
     """Loss of each of many boxes.
 
+    >>> from kernel_inputs import number_axes
     >>> box_costs(number_axes([10.0]), np.array([[0.0], [2.0]]), np.array([[5.0], [2.0]])).tolist()
     [0.5, 0.0]
     """
@@ -102,6 +92,7 @@ def box_costs(axes: Axes, lo: Reals, hi: Reals) -> Reals:
 def range_costs(axes: Axes, lo: Reals, hi: Reals) -> Reals:
     """Loss of every column of each of many boxes.
 
+    >>> from kernel_inputs import number_axes
     >>> range_costs(number_axes([10.0, 4.0]), np.array([[0.0, 1.0]]), np.array([[5.0, 2.0]])).tolist()
     [[0.5, 0.25]]
     """
@@ -116,6 +107,7 @@ def range_costs(axes: Axes, lo: Reals, hi: Reals) -> Reals:
 def joint_cost(axes: Axes, lo: Reals, hi: Reals, more_lo: Reals, more_hi: Reals) -> float:
     """Loss of the box over two boxes.
 
+    >>> from kernel_inputs import number_axes
     >>> one, other = np.array([1.0]), np.array([6.0])
     >>> float(joint_cost(number_axes([10.0]), one, one, other, other))
     0.5

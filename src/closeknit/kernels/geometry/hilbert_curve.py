@@ -2,7 +2,7 @@
 
 Skilling's transform (Programming the Hilbert curve, AIP Conf. Proc. 707, 2004): Gray code and axis exchanges, bit
 by bit, without tables, in any dimension. A key has d * bits <= 64 bits, a key of two words 128. Of more dimensions than
-that only the first enter the key: a curve of one bit per axis has nothing left to tell about the rest.
+that only the first enter the key: with one bit per axis there is no bit left for the others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from closeknit.kernels.compiling import bare, kernel
 
 @bare
 def _turn(cell: NDArray[np.uint32], bits: int) -> None:
-    """From coordinates to the key's bits, dealt to the axes one by one."""
+    """Transform coordinates into the bits of the key, interleaved over the axes."""
     d = len(cell)
     one = np.uint32(1)
     for b in range(bits - 1, 0, -1):  # undo excess work of the Gray code
@@ -50,7 +50,7 @@ def _key(cell: NDArray[np.uint32], bits: int) -> np.uint64:
 
 @bare
 def _equal(points: NDArray[np.float64], r: int) -> bool:
-    """Whether a point is the one before."""
+    """Whether a point equals the previous one."""
     j = 0
     while j < points.shape[1] and points[r, j] == points[r - 1, j]:
         j += 1
@@ -73,7 +73,7 @@ def hilbert_keys(points: NDArray[np.float64], bits: int = 0) -> NDArray[np.uint6
     side = 1 << bits
     cell = np.empty(d, np.uint32)
     for r in range(n):
-        if r > 0 and _equal(points, r):  # tables stand in the order of their rows
+        if r > 0 and _equal(points, r):  # equal rows are often neighbours
             keys[r] = keys[r - 1]
             continue
         for j in range(d):

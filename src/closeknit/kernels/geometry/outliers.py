@@ -1,4 +1,4 @@
-"""Rows that cost their class more than they are worth: without them its box would be far smaller."""
+"""Outliers: rows without which the box of their class would be far smaller."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def _inner(quasi: Codes, class_of: Codes, n_classes: int) -> tuple[Codes, Codes,
 
 @kernel
 def savings(quasi: Codes, scales: Scales, class_of: Codes, sizes: Ints) -> Reals:
-    """What the whole table's loss, summed over rows, falls by when this row alone is suppressed and counts 1.
+    """Reduction of the table's loss, summed over rows, if only this row is suppressed and counts 1.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> from kernel_inputs import flat_scales
     >>> quasi, class_of = np.array([[0], [1], [0], [100]], np.int32), np.zeros(4, np.int32)
     >>> savings(quasi, flat_scales([101]), class_of, np.array([4])).round(2).tolist()
     [0.0, 0.0, 0.0, 2.97]

@@ -1,8 +1,8 @@
-"""Which of many boxes of codes overlap a given one, without looking at each: a binary tree over the boxes.
+"""Search for boxes of codes that overlap a given one: a binary tree over the boxes.
 
-A point is a box of one code in every column. So the same walk finds the boxes that cover a point, and the points in a box. A
-node keeps the least and greatest of both ends under it: where none can overlap it is left out, and where all do its weight is
-taken as a whole.
+A point is a box of one code in every column. So the same search finds the boxes that cover a point, and the points in a box. A
+node stores the least and greatest of both ends under it: if no box can overlap the node is skipped, and if all do its total
+weight is added.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 BLOCK = 8  # boxes under a leaf
-DEEP = 130  # places on the way down: two a level, and no tree has 64 levels
+DEEP = 130  # stack entries: two per level, and no tree has 64 levels
 
 
 class BoxTree(NamedTuple):
@@ -36,7 +36,7 @@ class BoxTree(NamedTuple):
 
 @kernel
 def box_tree(lo: Codes, hi: Codes, weight: Reals) -> BoxTree:
-    """The tree over boxes `lo[b, d] .. hi[b, d]`; a box that is empty in some column overlaps nothing.
+    """Build the tree over boxes `lo[b, d] .. hi[b, d]`; a box that is empty in some column overlaps nothing.
 
     >>> one = np.array([[0], [3]], np.int32)
     >>> float(box_tree(one, one, np.ones(2)).total[1])
@@ -74,7 +74,7 @@ def _widen(ends: Codes, x: int, j: int, a: int, b: int, c: int, d: int) -> None:
 
 @kernel
 def _sort_by_halves(lo: Codes, hi: Codes, leaves: int) -> Ints:
-    """An order in which every half of a node's boxes lies on one side, in the column where their middles spread most."""
+    """Sort the boxes so that each node is halved in the column in which the middles of its boxes spread most."""
     b, d = lo.shape
     order = np.arange(b)
     middle = lo.astype(np.int64) + hi
@@ -101,7 +101,7 @@ def _sort_by_halves(lo: Codes, hi: Codes, leaves: int) -> Ints:
 
 @inlined
 def _relation(ends: Codes, x: int, lo: Codes, hi: Codes) -> int:
-    """0: no box under the node overlaps; 2: all do; 1: look further."""
+    """0: no box under the node overlaps; 2: all do; 1: some may."""
     every = True
     for j in range(len(lo)):
         if ends[x, 0, j] > hi[j] or ends[x, 3, j] < lo[j]:
@@ -120,7 +120,7 @@ def _overlap(tree: BoxTree, i: int, lo: Codes, hi: Codes) -> bool:
 
 @kernel
 def overlapping_weight(tree: BoxTree, lo: Codes, hi: Codes) -> Reals:
-    """For each asked box the weight of all boxes of the tree that overlap it.
+    """Weight of all boxes of the tree that overlap each query box.
 
     >>> tree = box_tree(np.array([[0], [2]], np.int32), np.array([[2], [5]], np.int32), np.array([10.0, 1.0]))
     >>> requested = np.array([[1], [2], [9]], np.int32)
@@ -152,7 +152,7 @@ def overlapping_weight(tree: BoxTree, lo: Codes, hi: Codes) -> Reals:
 
 @kernel
 def overlapping(tree: BoxTree, lo: Codes, hi: Codes, counts: Ints) -> Ints:
-    """The boxes of the tree that overlap each asked one, one asked box after the other, ascending; `counts[q]` of box q.
+    """Boxes of the tree that overlap each query box, ascending, concatenated over the queries; `counts[q]` for query q.
 
     >>> tree = box_tree(np.array([[0], [2]], np.int32), np.array([[2], [5]], np.int32), np.ones(2))
     >>> overlapping(tree, np.array([[2], [4]], np.int32), np.array([[2], [4]], np.int32), np.array([2, 1])).tolist()
@@ -184,10 +184,10 @@ def overlapping(tree: BoxTree, lo: Codes, hi: Codes, counts: Ints) -> Ints:
 
 @kernel
 def points_at_ends(tree: BoxTree, lo: Codes, hi: Codes, ends: Codes) -> tuple[Reals, Ints]:
-    """In each asked box: the weight of the points with code `ends[q, j, e]` in column j, and one of them (-1: there is none).
+    """For each query box: the weight of the points with code `ends[q, j, e]` in column j, and one of them (-1: none).
 
-    The tree is one of points. Weights of whole numbers are counted up to 2: more does not single a point out, and a box is left
-    as soon as all its ends have that many. A negative end is not looked for.
+    The tree contains points. Integer weights are counted up to 2: more does not single a point out, and the search ends as
+    soon as all ends have that many. A negative end is skipped.
 
     >>> points = np.array([[1, 7], [1, 8], [4, 8]], np.int32)
     >>> ends = np.array([[[1, 4], [-1, -1]]], np.int32)
@@ -219,7 +219,7 @@ def points_at_ends(tree: BoxTree, lo: Codes, hi: Codes, ends: Codes) -> tuple[Re
 
 @inlined
 def _add_at_ends(tree: BoxTree, i: int, ends: Codes, weight: Reals, found: Ints) -> int:
-    """Counts a point of the box where it lies at an end that has less than 2; how many ends overlapping 2 by it."""
+    """Count a point of the box at each end that has less than 2; return how many ends reach 2."""
     overlapping = 0
     for j in range(len(ends)):
         for e in range(2):

@@ -1,4 +1,4 @@
-"""What a range of codes costs, looked up: the inner step of filling and polishing."""
+"""Lookup tables for the cost of a range of codes: the inner step of filling and polishing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from closeknit.kernels.compiling import bare, kernel, whole
 from closeknit.kernels.geometry.boxes import Ints, Reals, Scales, range_loss
 
-TABLED = 256  # leaves of a column up to which the costs of all its ranges are looked up
+TABLED = 256  # up to so many leaves a column has a table of all its ranges
 
 
 class Costs(NamedTuple):
@@ -18,7 +18,7 @@ class Costs(NamedTuple):
     scales: Scales
     squares: bool
     table: Reals
-    table_start: Ints  # [d] where column j begins; -1: too large for a table
+    table_start: Ints  # [d] start of column j; -1: too large for a table
 
 
 @bare
@@ -30,9 +30,9 @@ def _compute_cost(scales: Scales, squares: bool, j: int, lo: int, hi: int) -> fl
 
 
 def costs(scales: Scales, squares: bool = False) -> Costs:
-    """Tables of the small columns; the others are computed when asked for.
+    """Build tables for small columns; costs in the others are computed on demand.
 
-    >>> from closeknit.kernels.geometry.boxes import flat_scales
+    >>> from kernel_inputs import flat_scales
     >>> costs(flat_scales([2])).table.tolist()
     [0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     """
@@ -41,7 +41,7 @@ def costs(scales: Scales, squares: bool = False) -> Costs:
 
 @kernel
 def build_tables(scales: Scales, squares: bool) -> tuple[Reals, Ints]:
-    """The costs of all ranges of the small columns, and where each column begins."""
+    """Compute the costs of all ranges of the small columns, and the start of each column."""
     d = len(scales.size)
     start = np.full(d, -1, np.int64)
     total = 0

@@ -1,6 +1,6 @@
-"""The rows of each bucket on a shelf of their own, in the order of their Hilbert keys; handing them out by rank.
+"""Rows sorted by bucket and Hilbert key, and their assignment to classes by rank.
 
-A plan says how many rows of each bucket a class takes: `allotments[class, bucket]`, column sums = bucket sizes.
+A plan defines how many rows of each bucket a class takes: `allotments[class, bucket]`, column sums = bucket sizes.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
 from closeknit.kernels.geometry.hilbert_curve import hilbert_keys, hilbert_words
 
-FEW = 8  # axes up to which a key of one word has 8 bits for each: more need two words
+FEW = 8  # up to so many axes a key of one word has 8 bits for each; more need two words
 
 Keys = NDArray[np.uint64]
 
 
 class SortedBuckets(NamedTuple):
-    """Rows sorted by bucket, then key, then row number; bucket i stands at the places `start[i] .. start[i + 1]`."""
+    """Rows sorted by bucket, then key, then row number; bucket i has the positions `start[i] .. start[i + 1]`."""
 
     rows: Codes  # [n]
     keys: Keys  # [n, words] of these rows, the highest word first
@@ -36,7 +36,7 @@ def curve(points: Reals) -> Keys:
 
 
 def sort_buckets(keys: Keys, bucket_of_row: Codes, buckets: int) -> SortedBuckets:
-    """Put rows on the shelves of their buckets.
+    """Sort rows by bucket, key and row number.
 
     >>> sort_buckets(np.array([[5], [3], [4]], np.uint64), np.array([1, 0, 1], np.int32), 2).rows.tolist()
     [1, 2, 0]
@@ -49,7 +49,7 @@ def sort_buckets(keys: Keys, bucket_of_row: Codes, buckets: int) -> SortedBucket
 
 
 def by_rank(shelf: SortedBuckets, allotments: Ints) -> Codes:
-    """Class of each row when class j takes the next `allotments[j, i]` rows of every shelf i.
+    """Class of each row when class j takes the next `allotments[j, i]` rows of every bucket i.
 
     >>> shelf = sort_buckets(np.array([[0], [9], [8], [1]], np.uint64), np.array([0, 0, 1, 1], np.int32), 2)
     >>> by_rank(shelf, np.array([[1, 1], [1, 1]])).tolist()

@@ -1,10 +1,10 @@
-"""Buckets of a sliced release are cut in two as long as no profile comes to know too much (`matching` says what it knows).
+"""Cut buckets of a sliced release in two while no profile learns too much (see `profile_matching`).
 
-Every profile keeps its `mass`: per value of the secret the sum of weight * count over the buckets that it fits into. A cut
-changes the masses of those profiles alone that fit into the bucket, and what fits into a side of it is among these: so every
-bucket carries its own list of them. Where no bucket fails alone a profile knows too little, and where it fits into a single one
-that bucket decides, both in whole numbers; otherwise the masses decide, or rationals where these are next to the limit or worn
-by rounding.
+Every profile has its `mass`: per sensitive value the sum of weight * count over the buckets that it fits into. A cut changes
+only the masses of profiles that fit into the bucket, and every profile that fits into a side is among these: so every bucket
+has its own list of them. If no bucket of a profile fails alone, the profile holds; if it fits into a single bucket, that bucket
+decides, both in integers; otherwise the masses decide, or rationals if these are close to the limit or rounding errors are
+large.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from closeknit.kernels.cutting.cut_sides import mark
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals, Scales
 from closeknit.kernels.slicing.profile_matching import TINY, position
 
-HOLDS, FAILS, UNDECIDED, CROWDED, PAUSED, DONE = range(6)  # what became of a cut; all but the first two end a search
+HOLDS, FAILS, UNDECIDED, CROWDED, PAUSED, DONE = range(6)  # results of a cut; all but the first two end a search
 NEAR = 1e-9
-ROUNDING = 1e-15  # of all that is added to or taken from a mass
-WORN = 1e-10  # of the total: what rounding may do before a profile is summed anew
+ROUNDING = 1e-15  # relative, of all that is added to or subtracted from a mass
+WORN = 1e-10  # of the total: larger rounding errors require summing a profile again
 
 
 class Rows(NamedTuple):
-    """What stays the same: rows, their distinct profiles, and the pairs (known part beside the secret, secret), ascending."""
+    """Constant input: rows, their distinct profiles, and the pairs (known part in the secret's group, secret), ascending."""
 
     quasi: Codes  # [n, d]
     known: Codes  # [n, groups] the codes of group i from base[i] on, without gaps over all groups
@@ -34,36 +34,36 @@ class Rows(NamedTuple):
     part: Codes  # [pairs] the known part of each, as in `known`
     profiles: Codes  # [m, groups]
     shift: Ints  # [m] what to add to a pair to find the profile's `mass` of it
-    starts: Ints  # [m + 1] where the `mass` of each profile begins
+    starts: Ints  # [m + 1] start of the `mass` of each profile
     place: int
 
 
 class Rule(NamedTuple):
-    """What every bucket, and the whole release, must keep."""
+    """The conditions on every bucket and on the whole release."""
 
     limit: float  # 1/l
-    allowed: Ints  # [n + 1] of so many rows, how many may have one value
+    allowed: Ints  # [n + 1] how many of so many rows may have one value
     by_size: bool
     least: int  # rows of a bucket
     relaxed: bool  # whether ties may be divided
 
 
 class CutState(NamedTuple):
-    """The buckets so far, dead ones left in their places, and what every profile knows by them."""
+    """The buckets so far, replaced ones included, and what every profile learns from them."""
 
     order: Codes  # [n] rows, bucket by bucket
     by_pair: Codes  # [n] the same, inside a bucket by pair
-    first: Ints  # [2n] where each bucket begins in both; 2n, because every cut makes two new ones
+    first: Ints  # [2n] start of each bucket in both; 2n, because every cut adds two buckets
     last: Ints
     alive: Codes  # [2n]
     fit_first: Ints  # [2n] the profiles that fit into a bucket, ascending: from here to there in `fits`
     fit_last: Ints
     fits: Codes
-    used: Ints  # [2] buckets, and places of `fits`
+    used: Ints  # [2] used buckets, and used entries of `fits`
     mass: Reals  # per profile and pair: sum of weight * count over the buckets
     total: Reals  # [m] sum of the masses
-    top: Reals  # [m] the largest of them, or infinity where nobody asked yet
-    rounding_error: Reals  # [m] what rounding may have done to any of them
+    top: Reals  # [m] the largest of them, or infinity if not computed yet
+    rounding_error: Reals  # [m] bound of the rounding error of each of them
     matches: Ints  # [m] buckets
     failing: Ints  # [m] of these, buckets that fail alone
 
@@ -73,21 +73,21 @@ class Scratch(NamedTuple):
 
     codes: Ints  # [2, codes]
     pairs: Ints  # [2, pairs]
-    fails: Ints  # [3, codes] per known part beside the secret: whether whole, left or right side fail alone
+    fails: Ints  # [3, codes] per known part in the secret's group: whether whole, left or right side fail alone
     here: Codes  # [n] pairs of the bucket, ascending
-    here_first: Ints  # [codes] where those of a known part begin
+    here_first: Ints  # [codes] start of those of a known part
     here_last: Ints
     left: Codes  # [n] per row: 0 goes left, 1 right
-    stale: Codes  # [m] profiles to be summed anew
+    stale: Codes  # [m] profiles to be summed again
 
 
 @kernel
 def search(scales: Scales, rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucket: int, turn: int, place: int,
            pause: int) -> tuple[int, int, int, int]:  # fmt: skip
-    """Cut buckets in the order of their numbers, each by the first cut after which no profile knows too much.
+    """Cut buckets in the order of their numbers, each by the first cut after which no profile learns too much.
 
-    Starts at cut number `turn` of a bucket, of which the first `place` profiles are judged. Returns why it stopped, and where:
-    a verdict that rationals must give, no room left in `fits`, or `pause` reached.
+    Starts at cut number `turn` of a bucket, of which the first `place` profiles are checked. Returns why it stopped, and where:
+    a decision that needs rationals, no space left in `fits`, or `pause` reached.
     """
     while bucket < min(standing.used[0], pause):
         quasi = rows.quasi[standing.order[standing.first[bucket] : standing.last[bucket]]]
@@ -105,7 +105,7 @@ def search(scales: Scales, rows: Rows, rule: Rule, standing: CutState, scratch: 
 @kernel
 def _try_cut(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucket: int, quasi: Codes, cut: Codes,
            place: int) -> tuple[int, int]:  # fmt: skip
-    """One cut of a bucket, which is taken if it holds; otherwise all is as it was."""
+    """Try one cut of a bucket: apply it if it holds, otherwise restore everything."""
     a, b = standing.first[bucket], standing.last[bucket]
     left = np.empty(b - a, np.bool_)
     size = mark(quasi, np.array([0, b - a]), np.zeros(1, np.int64), cut, left)[0]
@@ -124,7 +124,7 @@ def _try_cut(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucke
 
 @kernel
 def _tally(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucket: int) -> None:
-    """Count the codes and pairs of both sides, and see which known parts fail alone: in the whole, left and right."""
+    """Count the codes and pairs of both sides, and find known parts that fail alone: in the bucket, left and right."""
     count, part = 0, np.int32(-1)
     for x in range(standing.first[bucket], standing.last[bucket]):
         r = standing.by_pair[x]
@@ -151,7 +151,7 @@ def _tally(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucket:
 
 @kernel
 def _wipe(rows: Rows, standing: CutState, scratch: Scratch, a: int, b: int) -> None:
-    """Forget what `tally` counted of these places."""
+    """Reset what `tally` counted for these positions."""
     for x in range(a, b):
         r = standing.by_pair[x]
         scratch.pairs[:, rows.pair[r]] = 0
@@ -162,7 +162,7 @@ def _wipe(rows: Rows, standing: CutState, scratch: Scratch, a: int, b: int) -> N
 
 @kernel
 def _weights(rows: Rows, rule: Rule, codes: Ints, profile: Codes, lefts: int, rights: int) -> tuple[float, float, float]:
-    """The weight of each row beside a profile in a bucket, in its left and in its right side."""
+    """The weight per row that matches a profile, in a bucket and in its left and right side."""
     size = lefts + rights
     whole, one, other = (1.0, 1.0, 1.0) if rule.by_size else (1.0 / size, 1.0 / max(lefts, 1), 1.0 / max(rights, 1))
     for i in range(len(profile)):
@@ -185,7 +185,7 @@ def _fits(codes: Ints, profile: Codes) -> bool:
 @kernel
 def _judge(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucket: int, lefts: int,
            place: int) -> tuple[int, int]:  # fmt: skip
-    """Whether the profiles of a bucket, from one place on, may know what they would after the cut; and where it ends."""
+    """Whether the profiles of a bucket, from one index on, hold after the cut; and where the check ended."""
     rights = standing.last[bucket] - standing.first[bucket] - lefts
     fits = standing.fits[standing.fit_first[bucket] : standing.fit_last[bucket]]
     for x in range(place, len(fits)):
@@ -208,7 +208,7 @@ def _judge(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucket:
 @kernel
 def _compare_masses(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, q: int, lefts: int, rights: int, here: bool,
               there: bool) -> int:  # fmt: skip
-    """The verdict of the masses after a cut."""
+    """Decide by the masses after a cut."""
     profile = rows.profiles[q]
     part = profile[rows.place]
     whole, one, other = _weights(rows, rule, scratch.codes, profile, lefts, rights)
@@ -224,7 +224,7 @@ def _compare_masses(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch
         pair = scratch.here[x]
         n, m = scratch.pairs[0, pair], scratch.pairs[1, pair]
         top = max(top, standing.mass[rows.shift[q] + pair] - whole * (n + m) + one * n + other * m)
-    if standing.top[q] > (rule.limit - 2 * NEAR) * total:  # some value that is not in this bucket might be too much
+    if standing.top[q] > (rule.limit - 2 * NEAR) * total:  # a value outside this bucket might exceed the limit
         for at in range(rows.starts[q], rows.starts[q + 1]):
             pair = at - rows.shift[q]
             if scratch.pairs[0, pair] + scratch.pairs[1, pair] == 0:
@@ -237,7 +237,7 @@ def _compare_masses(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch
 
 @kernel
 def _take(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucket: int, lefts: int) -> None:
-    """Replace a bucket by the two sides of its cut: in `fits` the left side stands in its place, the right one at the end."""
+    """Replace a bucket by the two sides of its cut: in `fits` the left side replaces it, the right one is appended."""
     a, b, new = standing.first[bucket], standing.last[bucket], standing.used[0]
     first, last, end = standing.fit_first[bucket], standing.fit_last[bucket], standing.used[1]
     at, right, stale = first, end, 0
@@ -269,7 +269,7 @@ def _take(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, bucket: 
 
 @kernel
 def _divide(order: Codes, left: Codes, a: int, b: int, lefts: int) -> None:
-    """Rows of a bucket that go left before those that go right, both as they stood."""
+    """Partition the rows of a bucket stably: left rows before right rows."""
     was = order[a:b].copy()
     at, right = a, a + lefts
     for r in was:
@@ -284,7 +284,7 @@ def _divide(order: Codes, left: Codes, a: int, b: int, lefts: int) -> None:
 @kernel
 def _change(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch, q: int, lefts: int, rights: int, here: bool,
             there: bool) -> bool:  # fmt: skip
-    """Take the cut of a bucket into the masses of one profile; whether rounding has worn them."""
+    """Update the masses of one profile by the cut of a bucket; whether rounding errors are too large."""
     part = rows.profiles[q, rows.place]
     whole, one, other = _weights(rows, rule, scratch.codes, rows.profiles[q], lefts, rights)
     one, other = one if here else 0.0, other if there else 0.0
@@ -313,7 +313,7 @@ def _largest(numbers: Reals) -> float:
 
 @kernel
 def holders(standing: CutState, q: int) -> Ints:
-    """The buckets that a profile fits into."""
+    """Find the buckets that a profile fits into."""
     found, count = np.empty(standing.matches[q], np.int64), 0
     for bucket in range(standing.used[0]):
         if standing.alive[bucket]:
@@ -326,7 +326,7 @@ def holders(standing: CutState, q: int) -> Ints:
 
 @kernel
 def _recompute_mass(rows: Rows, rule: Rule, standing: CutState, q: int) -> None:
-    """The masses of one profile from its buckets, without what rounding left in them."""
+    """Recompute the masses of one profile from its buckets, without earlier rounding errors."""
     mass = standing.mass[rows.starts[q] : rows.starts[q + 1]]
     mass[:] = 0.0
     profile, counts = rows.profiles[q], np.zeros(rows.profiles.shape[1], np.int64)
@@ -354,7 +354,7 @@ def _recompute_mass(rows: Rows, rule: Rule, standing: CutState, q: int) -> None:
 
 @kernel
 def begin(rows: Rows, rule: Rule, standing: CutState, scratch: Scratch) -> None:
-    """All rows as the one bucket that every profile fits into; `left` is 0 everywhere."""
+    """Start with one bucket of all rows, into which every profile fits; `left` is 0 everywhere."""
     n = len(rows.known)
     _tally(rows, rule, standing, scratch, whole(0))
     for q in range(len(rows.profiles)):

@@ -1,11 +1,11 @@
-"""Which tuples a sliced release admits, and how many buckets each of them fits into.
+"""Tuples that a sliced release admits, and the number of buckets that each of them fits into.
 
 A bucket admits a tuple where every column group of it has the tuple's value among its own, so it admits the product of its
-distinct values. `Shelves` holds the distinct values of every bucket, and for every value the buckets that have it: as a list,
+distinct values. `BucketIndex` has the distinct values of every bucket, and for every value the buckets that have it: as a list,
 and as a row of bits where the list is longer than that row. So its memory is linear in the rows, however many buckets and
 values there are.
 
-A value is known by one number over all column groups: its code plus `first` of its group.
+A value has one number over all column groups: its code plus `first` of its group.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WORD = 64
 
 
 class BucketIndex(NamedTuple):
-    """The distinct values of each bucket and column group, and the way back from a value to its buckets.
+    """The distinct values of each bucket and column group, and an inverted index from a value to its buckets.
 
     >>> shelves = index_buckets(np.array([0, 0, 1], np.int32), np.array([[0, 1], [1, 1], [0, 0]], np.int32), np.array([2, 2]))
     >>> shelves.widths.tolist()
@@ -32,9 +32,9 @@ class BucketIndex(NamedTuple):
     """
 
     first: Int64  # [c + 1] number of the first value of each column group
-    starts: Int64  # [b * c + 1] where the values of a bucket's column group begin
+    starts: Int64  # [b * c + 1] start of the values of a bucket's column group
     values: Int32  # [entries] ascending inside each
-    posting_starts: Int64  # [values + 1] where the buckets of a value begin
+    posting_starts: Int64  # [values + 1] start of the buckets of a value
     homes: Int32  # [entries] ascending inside each
     line: Int32  # [values] row of `bits` of a value, -1 where its list is short
     bits: NDArray[np.uint64]  # [lines, words] bit i of word w: the value is in bucket 64 * w + i
@@ -89,7 +89,7 @@ def _bits(posting_starts: Int64, homes: Int32, line: Int32, lines: int, words: i
 
 @kernel
 def _ones(word: np.uint64) -> int:
-    """Bits that are set: sums of 2, 4 and 8 neighbours, then all bytes by one product."""
+    """Count the set bits: sums of 2, 4 and 8 neighbours, then all bytes by one product."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -113,7 +113,7 @@ def _in_bucket(shelves: BucketIndex, value: int, bucket: int) -> bool:
 
 @kernel
 def _fitting(shelves: BucketIndex, whole: Int64) -> int:
-    """Buckets that have all these values: bits where every value has them, else along the shortest list."""
+    """Count the buckets that have all these values: by bits if every value has them, else along the shortest list."""
     rarest = 0
     least = np.int64(1) << 62
     for j in range(len(whole)):
@@ -172,7 +172,7 @@ def _count_values(shelves: BucketIndex, j: int, part: Int32, count: Int64, seen:
 
 @kernel
 def _children(shelves: BucketIndex, j: int, part: Int32, count: Int64, seen: Int32, starts: Int64, into: Int32) -> int:
-    """The values of group j in these buckets, and for each the buckets that have it: where the walk goes on."""
+    """The values of group j in these buckets, and for each the buckets that have it: the next step of the search."""
     c = len(shelves.first) - 1
     values = _count_values(shelves, j, part, count, seen)
     starts[0] = 0
@@ -199,9 +199,9 @@ def _tally(shelves: BucketIndex, j: int, part: Int32, count: Int64, seen: Int32,
 
 @kernel
 def count_admitted(shelves: BucketIndex, order: Int64) -> Int64:
-    """Entry m: the number of different tuples that exactly m buckets admit. Each tuple is met once.
+    """Entry m: the number of different tuples that exactly m buckets admit. Each tuple is visited once.
 
-    The column groups are gone through in this order, value by value, with the buckets that admit the tuple so far. The work
+    The column groups are searched in this order, value by value, with the buckets that admit the tuple so far. The work
     is the sum over buckets of the product of their distinct values; the memory is linear in the rows.
 
     >>> shelves = index_buckets(np.array([0, 0, 1], np.int32), np.array([[0, 1], [1, 1], [0, 1]], np.int32), np.array([2, 2]))

@@ -1,9 +1,9 @@
-"""Which buckets of a sliced release a profile fits into, and how likely each value of the secret is for it.
+"""The buckets of a sliced release that a profile fits into, and the probability of each sensitive value for it.
 
-A profile is what is known of a row: one code per column group, -1 for a code that the release does not have. It fits into a
-bucket that has each of its codes. There it stands for `weight * count` rows with a value of the secret, where
-`weight = prod (share of the code in the bucket)` over the groups beside the secret's; as printed in the source, once more
-divided by the size of the bucket. Sums below `TINY` and verdicts next to the limit are left to rationals.
+A profile is what an adversary knows about a row: one code per column group, -1 for a code that the release does not
+have. It fits into a bucket that has each of its codes. There it represents `weight * count` rows with a sensitive value, where
+`weight = prod (share of the code in the bucket)` over the groups other than the secret's; as printed in the source, divided
+once more by the size of the bucket. Sums below `TINY` and decisions close to the limit are left to rationals.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 from closeknit.kernels.compiling import kernel
 from closeknit.kernels.geometry.boxes import Codes, Ints, Reals
 
-TINY = 1e-250  # a product of very many shares may vanish in a float
+TINY = 1e-250  # a product of many shares can underflow
 
 
 class Postings(NamedTuple):
-    """Buckets of every code, group by group: code x of group i stands in `buckets[starts[base[i] + x] : ... + 1]`, in order."""
+    """Buckets of every code, group by group: code x of group i is in `buckets[starts[base[i] + x] : ... + 1]`, in order."""
 
     sizes: Ints  # [b] rows of each bucket
     base: Ints  # [groups]
     starts: Ints
     buckets: Codes
     counts: Ints  # rows of the bucket with the code
-    value_starts: Ints  # for each posting the values beside it; none beside groups without the secret
+    value_starts: Ints  # for each posting the sensitive values with it; none in groups without the secret
     values: Codes
     value_counts: Ints
 
@@ -34,10 +34,10 @@ class Postings(NamedTuple):
 @kernel
 def disclosures(postings: Postings, place: int, profiles: Codes, by_size: bool, allowed: Ints,
                 width: int) -> tuple[Reals, Codes, Ints, Ints]:  # fmt: skip
-    """For each profile its likeliest value: how likely, and which; buckets that it fits into, and how many fail alone.
+    """For each profile the probability and the code of its likeliest value, its buckets, and how many of them fail alone.
 
-    A bucket fails alone if more than `allowed[rows]` rows with the known part beside the secret have one value. The first
-    number is -1 where a float cannot tell, and 0 where the profile fits nowhere.
+    A bucket fails alone if more than `allowed[rows]` rows with the known part in the secret's group have one value. The first
+    number is -1 where a float cannot decide, and 0 where the profile fits into no bucket.
 
     >>> one = np.zeros(1, np.int64)
     >>> bucket = Postings(np.array([3]), one, np.array([0, 1]), np.zeros(1, np.int32), np.array([3]),
@@ -81,7 +81,7 @@ def disclosures(postings: Postings, place: int, profiles: Codes, by_size: bool, 
 
 @kernel
 def _rarest(postings: Postings, profile: Codes) -> int:
-    """The group whose code stands in the fewest buckets; -1 if one is nowhere."""
+    """Find the group whose code is in the fewest buckets; -1 if one is in none."""
     rare, fewest = -1, np.int64(0)
     for i in range(len(profile)):
         if profile[i] < 0:
@@ -95,7 +95,7 @@ def _rarest(postings: Postings, profile: Codes) -> int:
 
 @kernel
 def _fit(postings: Postings, place: int, profile: Codes, bucket: int, by_size: bool) -> tuple[int, float]:
-    """Where the values beside the profile stand in this bucket, and the weight of each; -1 if it does not fit."""
+    """Index of the sensitive values for the profile in this bucket, and the weight of each; -1 if it does not fit."""
     size = postings.sizes[bucket]
     weight, at = 1.0 if by_size else 1.0 / size, -1
     for i in range(len(profile)):
@@ -112,7 +112,7 @@ def _fit(postings: Postings, place: int, profile: Codes, bucket: int, by_size: b
 
 @kernel
 def position(ascending: Codes, lo: int, hi: int, number: int) -> int:
-    """Place of a number between two places; -1 if it is not there.
+    """Index of a number in a range of indices; -1 if it is not there.
 
     >>> numbers = np.array([1, 3, 5], np.int32)
     >>> position(numbers, 0, 3, 3), position(numbers, 0, 3, 4)
@@ -130,7 +130,7 @@ def position(ascending: Codes, lo: int, hi: int, number: int) -> int:
 
 @kernel
 def list_admitted(codes: Codes, starts: Ints, total: int, groups: int) -> Codes:
-    """Every profile that some bucket admits: bucket b has the codes `codes[starts[b * groups + i] : ... + 1]` of group i.
+    """List every profile that some bucket admits: bucket b has the codes `codes[starts[b * groups + i] : ... + 1]` of group i.
 
     >>> list_admitted(np.array([0, 1, 5], np.int32), np.array([0, 2, 3]), 2, 2).tolist()
     [[0, 5], [1, 5]]

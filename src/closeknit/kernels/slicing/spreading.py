@@ -1,4 +1,4 @@
-"""Rows exchanged between buckets as long as the buckets come to hold more different values."""
+"""Exchanges of rows between buckets while the number of distinct values per bucket grows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from closeknit.kernels.compiling import kernel
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
-CLEARLY = 1.0 + 1e-12  # a gain that no rounding makes
+CLEARLY = 1.0 + 1e-12  # a gain that is not a rounding error
 
 
 @kernel
 def count_values(bucket_of: Int32, values: Int32, buckets: int, size: int) -> tuple[Int32, Int64]:
-    """Rows of each value in each bucket, and different values per bucket and column group; values are below `size`.
+    """Count rows per value and bucket, and distinct values per bucket and column group; values are below `size`.
 
     >>> count, width = count_values(np.array([0, 0], np.int32), np.array([[0, 2], [1, 2]], np.int32), 1, 3)
     >>> count.tolist(), width.tolist()
@@ -31,7 +31,7 @@ def count_values(bucket_of: Int32, values: Int32, buckets: int, size: int) -> tu
 
 @kernel
 def _gain(count: Int32, width: Int64, a: int, b: int, out: Int32, into: Int32) -> float:
-    """By what the product of all widths of both buckets grows if row `out` of a and row `into` of b change places."""
+    """Factor by which the product of all widths of both buckets grows if row `out` of a and row `into` of b are exchanged."""
     gain = 1.0
     for j in range(len(out)):
         if out[j] != into[j]:
@@ -52,7 +52,7 @@ def _move(count: Int32, width: Int64, a: int, b: int, row: Int32) -> None:
 
 @kernel
 def exchange_rows(bucket_of: Int32, values: Int32, count: Int32, width: Int64, partner: Int64) -> int:
-    """Try to exchange each row with its partner, in place; how many pairs did.
+    """Try to exchange each row with its partner, in place; return the number of exchanges.
 
     >>> bucket_of, values = np.array([0, 0, 1, 1], np.int32), np.array([[0], [0], [1], [1]], np.int32)
     >>> exchange_rows(bucket_of, values, *count_values(bucket_of, values, 2, 2), np.array([2, 0, 3, 1])), bucket_of.tolist()

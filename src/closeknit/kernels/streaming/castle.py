@@ -1,8 +1,8 @@
-"""Open clusters of a stream: the choice of one for each arriving row, what merging costs, and whom a stored box covers.
+"""Open clusters of a stream: the cluster of each arriving row, the cost of merging, and the rows that a stored box covers.
 
-Clusters stand in the order of their ids in the first `totals[0]` entries of flat arrays. Their rows are chained by position, in
-the order of arrival, through a ring of links. Who is in which cluster is counted in a table of (id, person) with open
-addresses, so that persons with several rows count once.
+Clusters are sorted by id in the first `totals[0]` entries of flat arrays. Their rows are linked by position, in the order of
+arrival, through a ring buffer. Persons of clusters are counted in an open-addressing hash table of (id, person), so that
+persons with several rows count once.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from numpy.typing import NDArray
 from closeknit.kernels.compiling import kernel
 from closeknit.kernels.geometry.declared_axes import EQUAL, NUMBER, TREE, Axes, Ints, Reals, joint_cost, range_cost
 
-ALL = 1 << 62  # stands in the table of persons for all clusters together
-NEAR = 1e-12  # losses that differ by less are the same: a mean of equal numbers may be rounded
+ALL = 1 << 62  # the id of all clusters together in the table of persons
+NEAR = 1e-12  # smaller differences of losses are rounding errors
 
 
 class OpenClusters(NamedTuple):
-    """All clusters; `links` and the table of persons are rings that their owner makes long enough."""
+    """All clusters; the owner allocates `links` and the table of persons long enough."""
 
     lo: Reals  # [eta, d]
     hi: Reals  # [eta, d]
     cost: Reals  # [eta, d] loss of each column
-    persons: Ints  # [eta] different ones
+    persons: Ints  # [eta] distinct persons
     rows: Ints  # [eta]
     ids: Ints  # [eta] ascending
     head: Ints  # [eta] position of the oldest row
     tail: Ints  # [eta] and of the youngest
-    totals: Ints  # [3] clusters now, and ever; persons in all of them
+    totals: Ints  # [3] clusters now, and in total; persons in all of them
     links: Ints  # [ring] position of the next row of the same cluster
-    who_id: Ints  # [table] -1 where the place is free; length 0 where every row is a person of its own
+    who_id: Ints  # [table] -1: free slot; length 0 if every row is its own person
     who: Ints  # [table] person
     times: Ints  # [table] rows of the person in the cluster
 
@@ -41,7 +41,7 @@ class OpenClusters(NamedTuple):
 def arrive(
     axes: Axes, clusters: OpenClusters, rows: Reals, persons: Ints, span: tuple[int, int], first: int, tau: float
 ) -> None:
-    """The rows `span` of a block join a cluster each, or open one; `first` is the position of the block's first row."""
+    """Assign each row of `span` of a block to a cluster, or open one; `first` is the position of the block's first row."""
     enlarged = np.empty(len(clusters.ids))
     for i in range(span[0], span[1]):
         c = choose(axes, clusters, rows[i], tau, enlarged)
@@ -59,7 +59,7 @@ def arrive(
 
 @kernel
 def choose(axes: Axes, clusters: OpenClusters, row: Reals, tau: float, enlarged: Reals) -> int:
-    """The cluster that grows least by this row, with the fewest persons; -1 where a new one has to be opened."""
+    """Find the cluster that grows least by this row, with the fewest persons; -1 if a new one must be opened."""
     best, n, d = np.inf, clusters.totals[0], len(row)
     for c in range(n):
         more = 0.0
@@ -108,7 +108,7 @@ def _join(axes: Axes, clusters: OpenClusters, c: int, row: Reals, person: int, p
 
 @kernel
 def _count(clusters: OpenClusters, cluster: int, person: int) -> int:
-    """One more row of a person; 1 where it is the first."""
+    """Add a row of a person; 1 if it is the first."""
     place = _place(clusters, cluster, person)
     if clusters.who_id[place] >= 0:
         clusters.times[place] += 1
@@ -119,7 +119,7 @@ def _count(clusters: OpenClusters, cluster: int, person: int) -> int:
 
 @kernel
 def _discount(clusters: OpenClusters, cluster: int, person: int) -> int:
-    """One row of a person less; 1 where it was the last."""
+    """Remove a row of a person; 1 if it was the last."""
     place = _place(clusters, cluster, person)
     clusters.times[place] -= 1
     if clusters.times[place] > 0:
@@ -130,7 +130,7 @@ def _discount(clusters: OpenClusters, cluster: int, person: int) -> int:
 
 @kernel
 def members(clusters: OpenClusters, c: int) -> Ints:
-    """Positions of the rows of a cluster, the oldest first."""
+    """List the positions of the rows of a cluster, oldest first."""
     found = np.empty(clusters.rows[c], np.int64)
     position = clusters.head[c]
     for i in range(len(found)):
@@ -141,7 +141,7 @@ def members(clusters: OpenClusters, c: int) -> Ints:
 
 @kernel
 def refill(axes: Axes, clusters: OpenClusters, c: int, rows: Reals, persons: Ints, positions: Ints) -> None:
-    """A cluster, its persons forgotten before, has these rows and no others."""
+    """Set the rows of a cluster whose persons were removed before."""
     clusters.rows[c] = clusters.persons[c] = 0
     shrink(axes, clusters, c, rows)
     for i in range(len(positions)):
@@ -150,7 +150,7 @@ def refill(axes: Axes, clusters: OpenClusters, c: int, rows: Reals, persons: Int
 
 @kernel
 def shrink(axes: Axes, clusters: OpenClusters, c: int, rows: Reals) -> None:
-    """The box of a cluster is that of these rows."""
+    """Set the box of a cluster to that of these rows."""
     for j in range(rows.shape[1]):
         lo = hi = rows[0, j]
         for i in range(1, len(rows)):
@@ -160,7 +160,7 @@ def shrink(axes: Axes, clusters: OpenClusters, c: int, rows: Reals) -> None:
 
 @kernel
 def forget(clusters: OpenClusters, c: int, persons: Ints) -> None:
-    """Rows of these persons are in the cluster no more (boxes and links are left to the caller)."""
+    """Remove rows of these persons from the counts of the cluster (the caller updates boxes and links)."""
     if len(clusters.who) == 0:
         clusters.persons[c] -= len(persons)
         clusters.totals[2] -= len(persons)
@@ -178,7 +178,7 @@ def _address(cluster: int, person: int, length: int) -> int:
 
 @kernel
 def _place(clusters: OpenClusters, cluster: int, person: int) -> int:
-    """Where a person of a cluster is counted, or the free place where it would be."""
+    """Find the slot of a person of a cluster, or the free slot for it."""
     mask = len(clusters.who) - 1
     i = _address(cluster, person, len(clusters.who))
     while clusters.who_id[i] >= 0 and not (clusters.who_id[i] == cluster and clusters.who[i] == person):
@@ -188,7 +188,7 @@ def _place(clusters: OpenClusters, cluster: int, person: int) -> int:
 
 @kernel
 def _free(clusters: OpenClusters, gap: int) -> None:
-    """Entries behind the gap move up, so that no search stops too early."""
+    """Shift entries back into a freed slot, so that no search stops too early."""
     mask, i = len(clusters.who) - 1, gap
     while True:
         i = (i + 1) & mask
@@ -213,9 +213,9 @@ def rehash_counts(clusters: OpenClusters, who_id: Ints, who: Ints, times: Ints) 
 
 @kernel
 def merging_order(axes: Axes, lo: Reals, hi: Reals, c: int) -> Ints:
-    """Cluster c and the others in the order in which they enlarge what is merged so far least.
+    """Cluster c and the others, each time the one that enlarges the merged box least.
 
-    >>> from closeknit.kernels.geometry.declared_axes import number_axes
+    >>> from kernel_inputs import number_axes
     >>> ages = np.array([[30.0], [80.0], [34.0]])
     >>> merging_order(number_axes([100.0]), ages, ages, 0).tolist()
     [0, 2, 1]
@@ -241,7 +241,7 @@ def merging_order(axes: Axes, lo: Reals, hi: Reals, c: int) -> Ints:
 def covers_row(axes: Axes, lo: Reals, hi: Reals, row: Reals) -> bool:
     """Whether the written box covers a row: a node covers all its leaves, a star everything.
 
-    >>> from closeknit.kernels.geometry.declared_axes import number_axes
+    >>> from kernel_inputs import number_axes
     >>> box = np.array([30.0]), np.array([40.0])
     >>> [bool(covers_row(number_axes([100.0]), *box, np.array([x]))) for x in (35.0, 41.0)]
     [True, False]
@@ -287,9 +287,9 @@ def inside(axes: Axes, lo: Reals, hi: Reals, rows: Reals) -> NDArray[np.bool_]:
 
 @kernel
 def distances(axes: Axes, columns: Reals, x: Reals) -> Reals:
-    """Loss of each row written together with x; `columns` has a row for each column, so that each is one straight run.
+    """Loss of each row written together with x; `columns` has a row for each column, for contiguous access.
 
-    >>> from closeknit.kernels.geometry.declared_axes import number_axes
+    >>> from kernel_inputs import number_axes
     >>> distances(number_axes([10.0]), np.array([[1.0, 6.0]]), np.array([1.0])).tolist()
     [0.0, 0.5]
     """
@@ -314,7 +314,7 @@ def _add_widths(far: Reals, column: Reals, x: float, scale: float, most: float, 
 
 @kernel
 def _losses_from(axes: Axes, j: int, x: float) -> Reals:
-    """What a cell with x and another leaf costs, for each leaf, missing and unknown: the leaves under each node above x."""
+    """Cost of a cell with x and another leaf, for each leaf, missing and unknown: by the leaves under each ancestor of x."""
     leaves = np.int64(axes.missing[j])
     losses, node, leaf = np.full(leaves + 2, axes.weight[j]), axes.leaf_node[axes.leaf_start[j] + np.int64(x)], np.int64(x)
     losses[leaf] = 0.0

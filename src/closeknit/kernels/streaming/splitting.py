@@ -1,4 +1,4 @@
-"""Splitting a cluster that leaves: parts around random rows, and what is left over to the part that grows least."""
+"""Split a cluster before it is published: parts around random rows; each remaining row joins the part that grows least."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from closeknit.kernels.compiling import kernel
 from closeknit.kernels.geometry.declared_axes import Axes, Ints, Reals, box_cost, boxes_of, joint_cost
 from closeknit.kernels.streaming.castle import distances
 
-SHORT = 64  # rows that are looked at in no time
+SHORT = 64  # scanning so few rows takes no time
 
 
 @kernel
 def split_persons(axes: Axes, rows: Reals, person_of: Ints, order: Ints, k: int) -> tuple[Ints, int]:
-    """Part of each person, all with k or more, and their number. `order`: persons as chance has them begin a part.
+    """Part of each person, all with k or more, and their number. `order`: random order in which persons start a part.
 
-    >>> from closeknit.kernels.geometry.declared_axes import number_axes
+    >>> from kernel_inputs import number_axes
     >>> ages = np.array([[30.0], [70.0], [31.0], [72.0], [45.0]])
     >>> split_persons(number_axes([100.0]), ages, np.arange(5), np.array([1, 0, 2, 3, 4]), 2)[0].tolist()
     [1, 0, 1, 0, 1]
@@ -33,7 +33,7 @@ def split_persons(axes: Axes, rows: Reals, person_of: Ints, order: Ints, k: int)
             break
         if part_of[seed] >= 0:
             continue
-        if len(here) > 2 * left and len(here) > SHORT:  # rows that are gone are looked at no more
+        if len(here) > 2 * left and len(here) > SHORT:  # remove assigned rows from the scan
             here = _free_rows(person_of, part_of)
             columns = _columns(rows, here)
         near.fill(np.inf)
@@ -52,7 +52,7 @@ def split_persons(axes: Axes, rows: Reals, person_of: Ints, order: Ints, k: int)
 
 @kernel
 def _take_nearest(near: Reals, part_of: Ints, part: int, k: int) -> None:
-    """The k nearest that are free; of equally near ones the first."""
+    """Find the k nearest free rows; ties go to the first."""
     limit, taken = _nth(near.copy(), k - 1), 0
     for p in range(len(near)):
         if near[p] < limit:
@@ -66,7 +66,7 @@ def _take_nearest(near: Reals, part_of: Ints, part: int, k: int) -> None:
 
 @kernel
 def _nth(numbers: Reals, n: int) -> float:
-    """The n-th smallest, counted from 0; the numbers are moved about."""
+    """Select the n-th smallest, counted from 0; reorders the numbers."""
     lo, hi = 0, len(numbers) - 1
     while lo < hi:
         pivot, i, j = numbers[(lo + hi) >> 1], lo, hi
@@ -89,7 +89,7 @@ def _nth(numbers: Reals, n: int) -> float:
 
 @kernel
 def _free_rows(person_of: Ints, part_of: Ints) -> Ints:
-    """Rows of persons in no part (loops: arrays of places take seconds to compile)."""
+    """List the rows of persons in no part (loops: index arrays take seconds to compile)."""
     free, count = np.empty(len(person_of), np.int64), 0
     for i in range(len(person_of)):
         if part_of[person_of[i]] < 0:
@@ -109,7 +109,7 @@ def _columns(rows: Reals, here: Ints) -> Reals:
 
 @kernel
 def _leftovers(axes: Axes, rows: Reals, person_of: Ints, part_of: Ints, parts: int) -> None:
-    """Whoever is in no part joins, with all rows, the one that grows least."""
+    """Add each remaining person, with all rows, to the part that grows least."""
     persons = len(part_of)
     class_of = np.empty(len(rows), np.int64)
     for i in range(len(rows)):
@@ -132,11 +132,11 @@ def _leftovers(axes: Axes, rows: Reals, person_of: Ints, part_of: Ints, parts: i
 @kernel
 def split_values(axes: Axes, rows: Reals, value_of: Ints, values: int, order: Ints, k: int, l: int,
                  fair: bool) -> tuple[Ints, int]:  # fmt: skip
-    """Part of each row, one row a person, and their number: every part has k rows and l values, or more.
+    """Part of each row, one row per person, and their number: every part has at least k rows and l values.
 
-    A `fair` part has a share of every value that is left; else the nearest rows of l values, and then the nearest rows.
+    A `fair` part has a share of every remaining value; else the nearest rows of l values, and then the nearest rows.
 
-    >>> from closeknit.kernels.geometry.declared_axes import number_axes
+    >>> from kernel_inputs import number_axes
     >>> ages, ills = np.array([[20.0], [70.0], [21.0], [71.0]]), np.array([0, 0, 1, 1])
     >>> [split_values(number_axes([100.0]), ages, ills, 2, np.arange(4), 2, 2, fair)[0].tolist() for fair in (True, False)]
     [[0, 1, 0, 1], [0, 1, 0, 1]]
@@ -171,7 +171,7 @@ def split_values(axes: Axes, rows: Reals, value_of: Ints, values: int, order: In
 
 @kernel
 def _count_present(size: Ints) -> int:
-    """Values that are left."""
+    """Count the remaining values."""
     count = 0
     for v in range(len(size)):
         count += size[v] > 0
@@ -189,7 +189,7 @@ def _shares(size: Ints, k: int, left: int) -> Ints:
 
 @kernel
 def _nearest_values(nearest: Ints, part_of: Ints, value_of: Ints, x: int, values: int, l: int) -> Ints:
-    """One of x's own value and of the l - 1 other values that come first."""
+    """One row of x's own value and of each of the first l - 1 other values."""
     wanted, found = np.zeros(values, np.int64), 1
     wanted[value_of[x]] = 1
     for i in nearest:
@@ -201,7 +201,7 @@ def _nearest_values(nearest: Ints, part_of: Ints, value_of: Ints, x: int, values
 
 @kernel
 def _take_values(nearest: Ints, part_of: Ints, value_of: Ints, x: int, part: int, wanted: Ints, size: Ints) -> int:
-    """x, and of each value the nearest rows, x among them, as many as are wanted."""
+    """Choose x and the nearest rows of each value, x among them, as many as wanted."""
     open_, taken = wanted.copy(), 1
     part_of[x] = part
     open_[value_of[x]] -= 1

@@ -1,7 +1,7 @@
-"""Cells of a plain text table, without any quotes: each column's distinct cells are numbered in the order they appear in.
+"""Cells of a plain text table, without any quotes: each column's distinct cells are numbered in order of appearance.
 
-One hash table serves all columns. The key of a short cell is the cell itself, with its length and column; longer ones are told
-apart byte by byte, whatever their keys say.
+One hash table serves all columns. The key of a short cell is the cell itself, with its length and column; longer ones are
+compared byte by byte if their keys are equal.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from closeknit.kernels.geometry.sorted_buckets import Keys
 from closeknit.kernels.lanes import Bytes
 
 NEWLINE = 10
-ROOM = 1 << 10  # distinct cells there is room for at first; of four slots one is used
-SHORT, LONG = 6, 15  # bytes of a short cell, and what stands for the length of any other
+ROOM = 1 << 10  # initial capacity in distinct cells; one of four slots is used
+SHORT, LONG = 6, 15  # bytes of a short cell, and the length code of any other
 MOST_COLUMNS = 1 << 12
 STEP = np.uint64(0x9E3779B97F4A7C15)
 
@@ -24,8 +24,8 @@ STEP = np.uint64(0x9E3779B97F4A7C15)
 def read_cells(data: Bytes, first: int, end: int, delimiter: int, place: Ints, rows: int) -> tuple[int, Codes, Ints]:
     """Codes `[read columns, rows]` of the lines in `data[first:end]`, -1 for an empty cell, and every distinct cell.
 
-    Column j is read as `place[j]`, and not at all where that is -1. A distinct cell is a line of its column, its code, where it
-    begins and where it ends. The first number counts the rows; it is -1 where a line has not as many cells as the others.
+    Column j is read as `place[j]`, and skipped where that is -1. A distinct cell is a row of its column, code, start and end.
+    The first number is the number of rows; it is -1 if a line does not have as many cells as the others.
 
     >>> data = np.frombuffer(b"a,x\\nb,\\na,x\\n", np.uint8)
     >>> count, codes, distinct = read_cells(data, 0, len(data), ord(","), np.array([0, 1]), 3)
@@ -38,7 +38,7 @@ def read_cells(data: Bytes, first: int, end: int, delimiter: int, place: Ints, r
     while room < 2 * len(place):
         room *= 2
     entries, keys, slots = np.empty((room, 4), np.int64), np.zeros(4 * room, np.uint64), np.zeros(4 * room, np.int32)
-    state = np.array([0, first, 0])  # rows, the place of the next one, distinct cells
+    state = np.array([0, first, 0])  # rows, the start of the next one, distinct cells
     while _read_rows(data, end, delimiter, place, codes, known, keys, slots, entries, state):
         keys, slots, entries = _roomier(keys, slots, entries, state[2])
     return state[0], codes, entries[: state[2]].copy()
@@ -47,7 +47,7 @@ def read_cells(data: Bytes, first: int, end: int, delimiter: int, place: Ints, r
 @bare
 def _read_rows(data: Bytes, end: int, delimiter: int, place: Ints, codes: Codes, known: Ints, keys: Keys, slots: Codes,
                entries: Ints, state: Ints) -> bool:  # fmt: skip
-    """Goes on with the rows until all are read or there may be no room for the cells of one more; whether that is so."""
+    """Read rows until all are read or the capacity may not suffice for one more; whether the latter is so."""
     width, row, at, count = len(place), state[0], state[1], state[2]
     while at < end and row >= 0 and count + width <= len(entries):
         if data[at] == NEWLINE and width > 1:  # an empty line
@@ -87,7 +87,7 @@ def _read_rows(data: Bytes, end: int, delimiter: int, place: Ints, codes: Codes,
 
 @bare
 def _key(cell: np.uint64, column: int, length: int) -> np.uint64:
-    """Of a short cell all that is to know; never 0, which marks a free slot."""
+    """The key of a cell; for a short cell its complete content. Never 0, which marks a free slot."""
     size = np.uint64(length if length <= SHORT else LONG)
     low = cell & np.uint64((1 << 8 * SHORT) - 1)
     return (size << np.uint64(60)) | (np.uint64(column) << np.uint64(8 * SHORT)) | low
@@ -95,7 +95,7 @@ def _key(cell: np.uint64, column: int, length: int) -> np.uint64:
 
 @bare
 def _slot(keys: Keys, slots: Codes, entries: Ints, data: Bytes, key: np.uint64, column: int, begin: int, end: int) -> int:
-    """Where the entry of a cell stands, or else the free slot where it belongs."""
+    """Find the slot of a cell, or the free slot for it."""
     slot = _first_slot(keys, key)
     while slots[slot] != 0:
         if keys[slot] == key and (end - begin <= SHORT or _same(data, entries, slots[slot] - 1, begin, end)):
@@ -119,7 +119,7 @@ def _first_slot(keys: Keys, key: np.uint64) -> int:
 
 @kernel
 def _roomier(keys: Keys, slots: Codes, entries: Ints, count: int) -> tuple[Keys, Codes, Ints]:
-    """Room for twice as many cells."""
+    """Double the capacity."""
     more, there = np.zeros(2 * len(keys), np.uint64), np.zeros(2 * len(keys), np.int32)
     lines = np.empty((2 * len(entries), 4), np.int64)
     lines[:count] = entries[:count]

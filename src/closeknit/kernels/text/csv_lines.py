@@ -1,6 +1,6 @@
-"""Lines of text put together from few distinct cells: bytes in, bytes out.
+"""Build lines of text from few distinct cells: bytes in, bytes out.
 
-Neighbouring lines of a sorted table begin with the same cells: what a line shares with the one before is copied as a whole.
+Neighbouring lines of a sorted table begin with the same cells: the common start with the previous line is copied at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from closeknit.kernels.compiling import bare, kernel, whole
 from closeknit.kernels.geometry.boxes import Codes, Ints
 from closeknit.kernels.lanes import Bytes, copy
 
-SPARE = 15  # bytes behind a text that copying may touch
+SPARE = 15  # bytes after a text that copying may touch
 
 
 @kernel
@@ -19,7 +19,7 @@ def lines(codes: Codes, places: Ints, starts: Ints, texts: Bytes) -> Bytes:
     """The text of all rows, cell after cell. `codes`: [columns, rows].
 
     Column j has the texts `places[j]` up to `places[j + 1]`, the last of them for the code -1; text x is
-    `texts[starts[x]:starts[x + 1]]`, and behind all of them there are fifteen bytes more.
+    `texts[starts[x]:starts[x + 1]]`, followed by fifteen spare bytes.
 
     >>> texts, starts = np.frombuffer(b"a,,b\\nc\\n\\n" + bytes(15), np.uint8), np.array([0, 2, 3, 5, 7, 8])
     >>> lines(np.array([[0, 0, -1], [0, 1, -1]], np.int32), np.array([0, 2, 5]), starts, texts).tobytes()
@@ -32,7 +32,7 @@ def lines(codes: Codes, places: Ints, starts: Ints, texts: Bytes) -> Bytes:
             text = _text(codes, places, j, r)
             total += starts[text + 1] - starts[text]
     out = np.empty(total + SPARE, np.uint8)
-    at = before = whole(0)  # where this line begins, and where the last one did
+    at = before = whole(0)  # start of this line, and of the previous one
     for r in range(rows):
         j, end = whole(0), at
         while r > 0 and j < columns and codes[j, r] == codes[j, r - 1]:
@@ -56,7 +56,7 @@ def _text(codes: Codes, places: Ints, j: int, r: int) -> int:
 
 @kernel
 def whole_numbers(values: Ints, end: Bytes) -> tuple[Ints, Bytes]:
-    """Whole numbers as decimal digits, each with the same end: where every text starts, and all of them.
+    """Whole numbers as decimal digits, each with the same suffix: the start of every text, and all texts.
 
     >>> starts, texts = whole_numbers(np.array([7, -120, 0]), np.frombuffer(b",", np.uint8))
     >>> starts.tolist(), texts.tobytes()
@@ -70,7 +70,7 @@ def whole_numbers(values: Ints, end: Bytes) -> tuple[Ints, Bytes]:
         if values[i] < 0:
             texts[at] = 45
             at += 1
-        rest, count = min(values[i], -values[i]), 0  # below 0: there is one more number than above
+        rest, count = min(values[i], -values[i]), 0  # negative, because the negative range has one more number
         while rest != 0 or count == 0:
             last = rest % -10
             digits[count] = 48 - last
