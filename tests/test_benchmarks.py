@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-
-
-def bench(page: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), *arguments, "--rows", "300", "--results", str(page)]
-    environment = {**os.environ, "CLOSEKNIT_RIVALS": str(page.with_name("absent"))}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+from bench_runs import ROOT, bench
 
 
 def test_page_has_every_section_once(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import closeknit as ck
+from bench_runs import bench
 from closeknit.core.columns import Columns
 from closeknit.core.table import Form, Partition
 from closeknit.forms.column_axes import axes_of
 from closeknit.metrics import learning_accuracy, split_train_test
 from closeknit.metrics.learning import draw_rows
-from test_benchmarks import bench
 
 COLOURS = {"warm": {"red": None, "orange": None}, "cold": {"blue": None, "green": None}}
 SCHEMA = ck.Schema(
