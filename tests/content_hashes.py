@@ -1,7 +1,7 @@
 """Content hashes of a fixed set of releases: a move or a rename keeps every one of them.
 
 `python tests/content_hashes.py` compares with `golden/content_hashes.json`; `--write` records what it finds. The commit that
-changes a hash says why. `test_content_hashes.py` compares a few of them in every run.
+changes a hash says why. `methods/test_content_hashes.py` compares a few of them in every run.
 """
 
 from __future__ import annotations
