@@ -4,7 +4,7 @@ Python examples are doctests of the pages themselves. Blocks of a page run in th
 begins with `# name.yaml` is saved there, and a `console` block is typed into a shell. A shown line must occur in the output,
 numbers apart; `...` stands for what is not shown; `$ echo $?` shows the status of the command before it. Numbers drift with
 every better search: `CLOSEKNIT_RENEW=1 pytest tests/project/test_docs.py` writes those of today into the pages. The tutorial
-and the decision page are typed literally, each command in a shell; other commands run in the process of the test where they can.
+and the decision page are typed literally, each command in a shell; other commands run in the test's process if they can.
 """
 
 from __future__ import annotations
