@@ -37,12 +37,12 @@ CONTENTS = {
     "models": "privacy models",
     "forms": "write and read back",
     "datasets": "generated tables",
-    "io": "files, frames, databases",
+    "io": "files and frames",
     "core": "nouns, certificate, loss, geometry",
     "kernels": "compiled loops",
 }
 FLOW = [
-    ("file, frame, database, Spark", "io reads"),
+    ("file, frame, Spark", "io reads"),
     ("Columns", "Schema.encode drops direct identifiers"),
     ("Table", "a method assigns rows to classes"),
     ("Partition", "a form writes the cells"),
