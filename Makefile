@@ -25,7 +25,7 @@ test: lint redis java chromium   ## lint, then all tests and doctests once
 
 soak: .venv/ready redis java chromium   ## the large randomised and fault tests; SUBJECT=stream selects them by name
 	@$(MAKE) --no-print-directory rivals || echo "The tests against other tools are skipped."
-	@CLOSEKNIT_SOAK=1 $(PYTEST) --hypothesis-profile=soak -m "soak or hypothesis" $(if $(SUBJECT),-k "$(SUBJECT)")
+	@CLOSEKNIT_SOAK=1 $(PYTEST) --hypothesis-profile=soak -m "soak or hypothesis or grows" $(if $(SUBJECT),-k "$(SUBJECT)")
 
 lint: .venv/ready   ## style, types, import layers
 	@$(BIN)/ruff check .

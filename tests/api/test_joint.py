@@ -144,6 +144,7 @@ def every_method() -> list[Any]:
     ]
 
 
+@pytest.mark.grows
 @pytest.mark.parametrize("method", every_method())
 @pytest.mark.parametrize("seed", range(20 if SOAK else 1))
 def test_every_method_keeps_a_mixture_of_guarantees(method: Any, seed: int) -> None:

@@ -109,6 +109,7 @@ def tampered(release: ck.Release, rng: random.Random) -> list[tuple[str, tuple[C
     return [*found, ("a note removed", (release.columns, {"certificate": without}))]
 
 
+@pytest.mark.grows
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.filterwarnings("ignore")
 def test_no_release_of_a_hostile_table_is_hollow(part: int) -> None:

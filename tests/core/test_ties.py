@@ -32,6 +32,7 @@ def share_of_equal_pairs(method: Any, diseases: list[str], seed: int) -> float |
     return None if len(pairs) == 66 else float(np.mean([diseases[a] == diseases[b] for a, b in pairs]))
 
 
+@pytest.mark.grows
 @pytest.mark.parametrize("name", BLIND)
 @pytest.mark.parametrize("diseases", [SORTED, ["cancer", "flu"] * 9], ids=["sorted", "replaced"])
 def test_equal_rows_share_classes_whatever_their_sensitive_values(name: str, diseases: list[str]) -> None:
@@ -45,6 +46,7 @@ def test_equal_rows_share_classes_whatever_their_sensitive_values(name: str, dis
     assert abs(np.mean(split) - expected) < math.sqrt(math.log(2 / FALSE_ALARM) / (2 * len(split)))
 
 
+@pytest.mark.grows
 def test_every_order_of_equal_rows_is_equally_likely() -> None:
     rounds = 60_000 if SOAK else 3000
     orders = [tuple(tie_order([(np.zeros(3, np.int32), 1)], 3, seed)) for seed in range(rounds)]

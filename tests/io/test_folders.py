@@ -276,6 +276,7 @@ def whole(folder: Path, sign: bytes, size: int) -> bool:
     return [file.read_bytes() for file in sorted(folder.iterdir())] == [sign * size] * 4
 
 
+@pytest.mark.grows
 def test_kill_at_any_moment(tmp_path: Path) -> None:
     draw, size, broken = random.Random(5), 20_000, 0
     for attempt in range(KILLS):

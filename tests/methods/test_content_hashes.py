@@ -14,6 +14,7 @@ RECORDED = json.loads(content_hashes.GOLDEN.read_text())
 MAKE = dict([*content_hashes.local_releases(), *content_hashes.streams()])
 
 
+@pytest.mark.grows
 @pytest.mark.parametrize("name", MAKE if SOAK else FEW)
 def test_releases_are_what_was_recorded(name: str) -> None:
     assert MAKE[name]() == RECORDED[name]
