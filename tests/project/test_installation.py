@@ -34,8 +34,11 @@ assert isinstance(ck.anonymize(frame, schema, [ck.KAnonymity(2)]).frame, pandas.
 import subprocess, sys, urllib.request
 words = [sys.executable, "-m", "closeknit", "ui", "--no-browser"]
 with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
-    assert urllib.request.urlopen(server.stdout.readline().strip(), timeout=60).status == 200
-    server.terminate()
+    try:
+        visitor = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())  # the single-use link sets a cookie
+        assert visitor.open(server.stdout.readline().strip(), timeout=60).status == 200
+    finally:
+        server.terminate()
 """,
     "spark": """
 import closeknit as ck, pathlib
