@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numba
 import pytest
 from numba import njit
 from numba.core import config
@@ -136,3 +137,16 @@ def test_change_of_a_called_kernel_makes_cached_code_stale(places: Path) -> None
     (here / "called.py").write_text("one = 2\n", encoding="utf-8")
     caching._stamp.cache_clear()
     assert caching._stamp(here / "calls.py") != before
+
+
+def test_cached_code_whose_types_have_moved_since_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index of another version may name a class of a module that no longer exists: it is not unpickled."""
+    monkeypatch.setattr(caching, "cache_folder", lambda: tmp_path)
+    old = caching.KernelCache(range_loss.py_func)._cache_file
+    current = caching.KernelCache(range_loss.py_func)._cache_file
+    monkeypatch.setattr(old, "_version", numba.__version__ + "0" * 64)
+    monkeypatch.setattr(old, "_dump", lambda _: b"cclosed_module\nGone\n.")  # a pickle that imports closed_module
+    old._save_index({})
+    with pytest.raises(ModuleNotFoundError):
+        old._load_index()
+    assert current._load_index() == {}

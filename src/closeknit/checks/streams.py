@@ -27,7 +27,6 @@ from closeknit.core.params import spec
 
 Make = Callable[[Any], Any]  # schema -> stream
 StreamCheck = Callable[[Make, StreamCase], None]
-
 SEED = 2**90 + 11
 
 

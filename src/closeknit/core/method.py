@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from threading import Lock
@@ -41,7 +42,7 @@ def share_progress(progress: Progress, parts: int, begin: float) -> list[Progres
     return [partial(report, part) for part in range(parts)]
 
 
-class Method:
+class Method(ABC):
     """Base class of all algorithms: a subclass is a frozen dataclass with `name` and `run`, and overrides what differs.
 
     A table may be a part of a larger one: plans are made for its own rows (`Table.count_values`), classes are judged against
@@ -68,6 +69,7 @@ class Method:
     else:
         by_rank = clocked = False
 
+    @abstractmethod
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """The partition of a table under these guarantees, or `Unsatisfiable`.
 
@@ -77,7 +79,6 @@ class Method:
             seed: makes all random choices reproducible.
             progress: is called with the name of the step and the share of all work that is done.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no `run`")
 
     def ranks(self, own: Callable[[Secret], Histogram], schema: Schema, models: Sequence[Model]) -> Any:
         """The plan as ranks (`plans.ranks.Ranks`), from histograms over all rows, for a method `by_rank`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -199,7 +200,7 @@ class WrittenTable:
         return rows
 
 
-class Form:
+class Form(ABC):
     """Base class of all forms: how a partition is written down.
 
     A subclass is a frozen dataclass with `name`, `write` and `read`, and overrides what differs. The certificate is computed
@@ -245,15 +246,15 @@ class Form:
         """The table as a method may see it: what a form does to sensitive values it does first."""
         return table
 
+    @abstractmethod
     def write(self, table: Table, partition: Partition, seed: int) -> WrittenTable:
         """The written cells, in an order that these cells alone give; only a form that perturbs uses the seed."""
-        raise NotImplementedError(f"{type(self).__name__} has no `write`")
 
+    @abstractmethod
     def read(
         self, columns: Columns, schema: Schema, persons: Persons | None = None, joints: Sequence[tuple[str, ...]] = ()
     ) -> Reading:
         """The classes that an adversary finds in the written cells; `joints`: attributes to be counted as one, too."""
-        raise NotImplementedError(f"{type(self).__name__} has no `read`")
 
     def notes(self, schema: Schema) -> list[str]:
         """What a reader of the certificate has to know about such cells, from what a certificate publishes of a schema."""

@@ -126,6 +126,11 @@ class KernelCache(FunctionCache):
 
     _impl_class = _Impl
 
+    def __init__(self, py_func: Any) -> None:
+        super().__init__(py_func)
+        # Numba unpickles an index before it compares sources, which fails where a kernel's types have moved since.
+        self._cache_file._version += self._cache_file._source_stamp.hex()
+
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save compiled code; a full disk is not an error."""
         with contextlib.suppress(OSError):

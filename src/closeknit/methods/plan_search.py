@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
@@ -106,6 +107,7 @@ class PlannedMethod(Method):
         choice("polish", self.polish, (True, False))
         choice("slack", self.slack, (True, False))
 
+    @abstractmethod
     def plans(self, secret: Histogram, model: Model, k: int) -> Iterator[Plan]:
         """The plan for the limit itself; with `slack` also those for nominal limits, the loosest first.
 
@@ -114,7 +116,6 @@ class PlannedMethod(Method):
             model: the guarantee to plan for.
             k: the fewest rows of a class.
         """
-        raise NotImplementedError
 
     def run(self, table: Table, models: Sequence[Model], seed: int, progress: Progress) -> Outcome:
         """Plan, fill, judge."""

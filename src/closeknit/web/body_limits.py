@@ -78,7 +78,7 @@ class BodyLimits:
     def _limit_body(self, receive: Any, most: int) -> Any:
         began, taken, over = time.monotonic(), 0, False
 
-        async def counted() -> Any:
+        async def receive_limited() -> Any:
             nonlocal taken, over
             if over:  # only the end of the connection remains, which may take any time
                 return await receive()
@@ -94,7 +94,7 @@ class BodyLimits:
                 raise HTTPException(408, "the upload is too slow; try again", CLOSE)
             return message
 
-        return counted
+        return receive_limited
 
 
 def _too_large(most: int) -> str:

@@ -63,7 +63,7 @@ def redirect_to(case: Case, *parts: object) -> Response:
     return RedirectResponse(address(case, *parts), 303)
 
 
-async def _started(case: OwnCase) -> Case:
+async def _require_started(case: OwnCase) -> Case:
     if case.gone is not None:
         raise Gone(case.gone)
     if not case.draft.is_file():
@@ -71,7 +71,7 @@ async def _started(case: OwnCase) -> Case:
     return case
 
 
-StartedCase = Annotated[Case, Depends(_started)]  # the case of a path, refused before its table is read
+StartedCase = Annotated[Case, Depends(_require_started)]  # the case of a path, refused before its table is read
 
 
 @dataclass(frozen=True)
