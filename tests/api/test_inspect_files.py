@@ -71,7 +71,7 @@ def test_an_existing_recipe_is_not_overwritten(folder: Path) -> None:
 def test_standard_output_that_is_a_file_gets_a_path_from_there(folder: Path) -> None:
     command = f"{shlex.quote(sys.executable)} -m closeknit inspect data/patients.csv"
     subprocess.run(f"{command} > recipes/r.yaml", shell=True, check=True, capture_output=True)
-    assert Recipe.read(folder / "recipes" / "r.yaml").data_path == Path("recipes/../data/patients.csv").absolute()
+    assert Recipe.read(folder / "recipes" / "r.yaml").data == Path("recipes/../data/patients.csv").absolute()
 
 
 def test_a_recipe_for_a_pipe_names_its_data_for_everywhere(folder: Path) -> None:
@@ -88,7 +88,7 @@ def test_options_win_over_what_is_detected(folder: Path) -> None:
     assert guessed.exit_code == 0, guessed.output
     recipe = Recipe.read(folder / "r.yaml")
     assert recipe.csv is not None and recipe.csv.encoding == "latin-1"
-    assert read(recipe.data_path, recipe.csv)["Größe"].cells() == ["1.80", "1.75", "1.62"]
+    assert read(recipe.data, recipe.csv)["Größe"].cells() == ["1.80", "1.75", "1.62"]
     assert yaml.safe_load(closeknit("inspect", "t.csv", "--delimiter", "|").stdout)["data"]["delimiter"] == "|"
 
 
@@ -98,4 +98,4 @@ def test_a_point_with_two_readings_is_refused_until_it_is_settled(folder: Path) 
     for sign, pay in ((".", ["53.281", "61.004"]), (",", ["53281", "61004"])):
         assert closeknit("inspect", "t.csv", "--decimal", sign, "-o", "r.yaml", "--force").exit_code == 0
         recipe = Recipe.read(folder / "r.yaml")
-        assert read(recipe.data_path, recipe.csv)["pay"].cells() == pay
+        assert read(recipe.data, recipe.csv)["pay"].cells() == pay

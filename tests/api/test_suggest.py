@@ -203,7 +203,7 @@ def test_recipe_of_the_hospital(tmp_path: Path) -> None:
     suggestion = suggest(hospital(500))
     recipe = round_trip(suggestion, tmp_path)
     assert recipe.schema == suggestion.schema
-    assert recipe.data_path == tmp_path / "t.csv"
+    assert recipe.data == tmp_path / "t.csv"
     assert [type(model).__name__ for model in recipe.models] == ["KAnonymity", *["TCloseness"] * 3]
     text = suggestion.to_recipe("t.csv")
     lines = {line.split(":")[0].strip(): line for line in text.splitlines()}
@@ -225,7 +225,7 @@ def test_recipe_says_how_the_file_is_written(tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text(suggestion.to_recipe("a b.txt", {"delimiter": ";", "decimal": ","}), encoding="utf-8")
     recipe = Recipe.read(tmp_path / "r.yaml")
     assert recipe.csv is not None and (recipe.csv.delimiter, recipe.csv.decimal) == (";", ",")
-    assert recipe.data_path == tmp_path / "a b.txt"
+    assert recipe.data == tmp_path / "a b.txt"
 
 
 def test_ordered_secret_with_missing_values_gets_another_distance(tmp_path: Path) -> None:

@@ -126,8 +126,8 @@ def test_python_and_the_record_in_a_file(folder: Path) -> None:
     found = ck.attack(release, recipe=recipe, population=folder / "people.csv", runs=20)
     again = AttackReport.from_json(found.to_json())
     assert again == found and found.risk == found.findings[0].risk
-    made = ck.anonymize(recipe.data_path, recipe.schema, recipe.models, recipe.method, seed=recipe.seed)
-    there = ck.attack(made, original=recipe.data_path, schema=recipe.schema, population=folder / "people.csv")
+    made = ck.anonymize(recipe.data, recipe.schema, recipe.models, recipe.method, seed=recipe.seed)
+    there = ck.attack(made, original=recipe.data, schema=recipe.schema, population=folder / "people.csv")
     assert {each.attack for each in there.findings} == {each.attack for each in found.findings} - {"minimality"}
     same = [each for each in found.findings if each.attack in ("candidate_rows", "delta_presence", "population_linkage")]
     assert [each for each in there.findings if each in same] == same

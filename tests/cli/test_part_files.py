@@ -81,7 +81,7 @@ def test_folders_that_are_no_table_are_refused(tmp_path: Path) -> None:
 
 def test_addresses_and_tables_stand_in_a_recipe_as_they_are(tmp_path: Path) -> None:
     def place(data: object) -> object:
-        return Recipe.of({"data": data, **KEYS}, tmp_path).data_path
+        return Recipe.of({"data": data, **KEYS}, tmp_path).data
 
     assert place("hdfs:///people") == "hdfs:///people"
     assert place({"table": "warehouse.people"}) == "warehouse.people"

@@ -133,7 +133,7 @@ def test_looking_at_a_file_gives_a_draft_that_runs(tmp_path: Path) -> None:
     cells, form = table_preview.open_table(path, "hospital.csv")
     guess = ck.suggest(path)
     recipe = draft.recipe_of(draft.start_draft(guess, path.name, form), tmp_path)
-    assert (recipe.schema, recipe.data_path) == (guess.schema, path)
+    assert (recipe.schema, recipe.data) == (guess.schema, path)
     reported = json.loads(json.dumps(roles.list_suggestions(cells, guess)))
     rows = roles.role_rows(cells, draft.start_draft(guess, path.name), reported)
     assert [row.role for row in rows] == [row.suggested for row in rows] and all(row.reason for row in rows)

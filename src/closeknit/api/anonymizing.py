@@ -45,6 +45,8 @@ from closeknit.forms import REGISTRY as FORMS
 from closeknit.io.csv import CsvFormat
 from closeknit.io.files import kind_of, part_files, read_with_format
 from closeknit.io.parquet import parquet_types
+from closeknit.io.source import Source
+from closeknit.io.sources import source_of
 from closeknit.release import LocalRelease, Origin, Release
 from closeknit.search.persons import must_keep_together, run_by_person
 from closeknit.search.repair import repair_partition
@@ -74,7 +76,7 @@ def anonymize(
     Models, method and form are instances, or written as in a recipe: `{"k_anonymity": {"k": 4}}`, `"mondrian"`.
 
     Args:
-        data: A frame (pandas, polars, Arrow, Spark), a mapping of columns, or the path of a file.
+        data: A frame (pandas, polars, Arrow, Spark), a mapping of columns, the path of a file, or a `Source`.
         schema: Role, kind and hierarchy of each column.
         models: The guarantees to meet.
         method: The algorithm that assigns rows to equivalence classes; default: the usual one of the form.
@@ -108,12 +110,13 @@ def anonymize(
         options = {"suppress": suppress, "allow_vacuous": allow_vacuous, "master": master, "csv": csv, "progress": progress}
         return _on_spark(data, schema, models, method, requested, seed, escape_formulas, options)
     progress("reading", 0.0)
+    data = source_of(data)
     columns, found = read_table(data, csv, schema)
     described = _data_form(data, False, found.form(csv) if found else {})
     progress("encoding", 0.1)
     table = replace(schema.encode(columns), allow_vacuous=allow_vacuous)
     done = release_table(table, models, method, suppress=suppress, form=requested, seed=seed, progress=progress)
-    parquet = described is not None and kind_of(data) == ".parquet"
+    parquet = described is not None and not isinstance(data, Source) and kind_of(data) == ".parquet"
     partition = _by_input_row(done.table, done.partition)
     flags = {"escape_formulas": escape_formulas, "allow_vacuous": allow_vacuous}
     return LocalRelease(
@@ -235,7 +238,7 @@ def suggest(data: Any, csv: CsvFormat | None = None) -> Suggestion:
     """Suggest role, kind and hierarchy of each column, with the reason.
 
     Args:
-        data: A frame, a mapping of columns, or the path of a file.
+        data: A frame, a mapping of columns, the path of a file, or a `Source`.
         csv: Format of a CSV file; what it leaves open is detected.
     >>> import closeknit as ck
     >>> ck.suggest(ck.datasets.hospital(500)).reasons["age"].kind
@@ -255,6 +258,8 @@ def _seed(seed: int | None) -> int:
 
 def _data_form(data: Any, on_spark: bool, csv: dict[str, Any]) -> dict[str, Any] | None:
     """Return the source of the table as in a recipe; None for a frame."""
+    if isinstance(data, Source):
+        return data.form()
     if not isinstance(data, str | PathLike):
         return None
     from closeknit.spark.session import is_table

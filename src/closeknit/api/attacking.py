@@ -31,8 +31,9 @@ from closeknit.forms.release_reading import Published, reading_of
 from closeknit.io.canonical import content_hash
 from closeknit.io.csv import CsvFormat
 from closeknit.io.files import read, read_written
+from closeknit.io.sources import place_of
 from closeknit.release.public import TextRelease
-from closeknit.release.release_paths import certificate_file, read_certificate, release_file
+from closeknit.release.release_paths import find_certificate, read_certificate, release_file
 
 NEEDS = {
     "candidate rows": "the original rows: give them, or the recipe that names them",
@@ -175,14 +176,13 @@ def load_published(release: Any, certificate: Any = None, csv: CsvFormat | None 
         published: Published = release
         return published
     release = release_file(release)
+    certificate = find_certificate(release) if certificate is None else certificate
     if certificate is None:
-        if not isinstance(release, str | PathLike):
-            raise BadInput(f"{type(release).__name__} is not a release", right="give a Release, or a file and its certificate")
-        certificate = certificate_file(release)
+        raise BadInput(f"{type(release).__name__} is not a release", right="give a Release, or a file and its certificate")
     claimed = read_certificate(certificate)
     columns = read_written(release, csv)
     if content_hash(columns) != claimed.content_sha256:
-        file = release if isinstance(release, str | PathLike) else None
+        file = place_of(release)
         right = "give the file that was certified; 'closeknit audit' reports what differs"
         raise BadInput("the content does not match its certificate", file=file, right=right)
     return TextRelease(unescape_columns(columns) if claimed.escape_formulas else columns, claimed)
@@ -205,11 +205,11 @@ def _original(
     shared: Sequence[str],
 ) -> Columns | None:
     """Return the columns of the schema and those that another release shares; a table of another release is refused."""
-    if original is None and (recipe is None or recipe.data_path is None):
+    if original is None and (recipe is None or recipe.data is None):
         return None
     if schema is None:
         raise BadInput("the original table comes without a schema", right="give the schema, or the recipe")
-    source, format = (original, csv) if original is not None else (recipe.data_path, recipe.csv)  # type: ignore[union-attr]
+    source, format = (original, csv) if original is not None else (recipe.data, recipe.csv)  # type: ignore[union-attr]
     needed = schema.list_needed
     columns = read(
         source, format, lambda names: [*needed(names), *(name for name in shared if name in schema.removed and name in names)]
@@ -217,7 +217,7 @@ def _original(
     rows = certificate.rows + certificate.suppressed
     if columns.rows != rows:
         what = f"the original table has {columns.rows:,} rows, but the release was computed from {rows:,}"
-        file = source if isinstance(source, str | PathLike) else None
+        file = place_of(source)
         raise BadInput(what, file=file, right="give the table of this release, or its recipe")
     return columns
 
@@ -229,7 +229,7 @@ def _population(population: Any, reading: Reading, schema: Schema | None, csv: C
         try:
             raw.encode_column(columns[name], name, raw.quasi[name])
         except BadInput as bad:
-            file = population if isinstance(population, str | PathLike) else "the population"
+            file = place_of(population) or "the population"
             raise BadInput(bad.what, file=file, column=bad.column, row=bad.row, right=bad.right) from None
     return columns
 

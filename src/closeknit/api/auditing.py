@@ -37,7 +37,7 @@ from closeknit.forms import generalized
 from closeknit.io.canonical import canonical_blocks, hash_of_blocks
 from closeknit.io.csv import CsvFormat
 from closeknit.io.files import read_written
-from closeknit.release.release_paths import certificate_file, read_certificate, release_file
+from closeknit.release.release_paths import find_certificate, read_certificate, release_file
 
 PUBLISHED = ("quasi", "sensitive", "plain", "importance")  # what a certificate has of its columns
 
@@ -77,8 +77,9 @@ def audit(
     True
     """
     data, in_folder = release_file(data), False
-    if certificate is None and schema is None and models is None and isinstance(data, str | PathLike):
-        certificate, in_folder = certificate_file(data), True
+    if certificate is None and schema is None and models is None:
+        certificate = find_certificate(data)
+        in_folder = isinstance(certificate, Path)
     claimed = None if certificate is None else read_certificate(certificate)
     if claimed is not None:
         schema = Schema.from_forms(claimed.columns) if schema is None else schema

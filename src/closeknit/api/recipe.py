@@ -20,6 +20,8 @@ from closeknit.core.strict_json import read_limited
 from closeknit.core.table import Form
 from closeknit.forms import REGISTRY as FORMS
 from closeknit.io.csv import CsvFormat
+from closeknit.io.source import Source
+from closeknit.io.sources import source_class
 from closeknit.methods import REGISTRY as METHODS
 from closeknit.methods import Knit, Mondrian
 from closeknit.models import REGISTRY as MODELS
@@ -66,8 +68,12 @@ class Recipe:
 
     def __init__(self, keys: RecipeKeys, base: Path | None, file: object) -> None:
         place = {"path": keys.data} if isinstance(keys.data, str) else dict(keys.data or {})
-        self.data_path = _data_path(place.pop("path", None), place.pop("table", None), base, file)
-        self.csv = build("data", CsvFormat, place) if place else None
+        self.data = _find_source(place, base)
+        if self.data is None:
+            self.data = _data_path(place.pop("path", None), place.pop("table", None), base, file)
+            self.csv = build("data", CsvFormat, place) if place else None
+        else:
+            self.csv = None
         self.schema = Schema.from_forms(keys.columns, base)
         self.models = models_from(keys.models)
         self.stream = None if keys.stream is None else StreamRequest.of(keys.stream)
@@ -94,11 +100,11 @@ class Recipe:
         return self._method
 
     @property
-    def source(self) -> Path | str:
-        """The path of the table; a recipe without one is refused."""
-        if self.data_path is None:
+    def source(self) -> Source | Path | str:
+        """The table as `anonymize` takes it; a recipe without one is refused."""
+        if self.data is None:
             raise BadInput("the recipe names no data", right="add the key data with the path of the table")
-        return self.data_path
+        return self.data
 
     @property
     def options(self) -> dict[str, Any]:
@@ -129,6 +135,16 @@ class Recipe:
         except UnicodeDecodeError:
             raise BadInput("is not UTF-8 text", file=file, right="name a recipe file") from None
         return cls.of(parse_forms(text, file), file.parent, file)
+
+
+def _find_source(place: Mapping[str, Any], base: Path | None) -> Source | Path | str | None:
+    """Return the registered source of the data, a file relative to the recipe; None for a plain file."""
+    named = str(place.get("url", place.get("path", "")))
+    found = source_class(named)
+    if found is None:
+        return None
+    given = {key: value for key, value in place.items() if key not in ("url", "path")}
+    return build("data", found, {found.where(): named if "://" in named else str((base or Path()) / named), **given})
 
 
 def _data_path(path: object, table: object, base: Path | None, file: object) -> Path | str | None:

@@ -58,9 +58,9 @@ def load_release(folder: str | PathLike[str], recipe: str | PathLike[str] | None
 def _load_private(recipe: Path) -> tuple[dict[str, object], Origin, NDArray[np.int32] | None]:
     """The recipe, the original that it names, and the class of each row where it was saved."""
     requested = Recipe.read(recipe)
-    if requested.data_path is None:
+    if requested.data is None:
         raise BadInput("the recipe names no data", file=recipe, right="add the key data with the path of the table")
-    columns = read(requested.data_path, requested.csv, requested.schema.list_needed)
+    columns = read(requested.data, requested.csv, requested.schema.list_needed)
     partition = _classes(recipe.with_name(CLASSES), columns.rows)
     counted = (
         None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from closeknit.core.table import Form, Table
 from closeknit.core.vacuity import vacuity_notes
 from closeknit.io.csv import CsvFormat
 from closeknit.io.files import read_with_format
+from closeknit.io.sources import place_of
 
 
 def check_request(table: Table, models: Sequence[Model], method: Method) -> None:
@@ -78,7 +78,7 @@ def read_table(data: Any, csv: CsvFormat | None, schema: Schema) -> tuple[Column
 
     Identifiers are read only for this check, and dropped here.
     """
-    file = data if isinstance(data, str | PathLike) else None
+    file = place_of(data)
     try:
         columns, format = read_with_format(data, csv, lambda names: [*schema.list_needed(names), *schema.unique])
     except BadInput as bad:

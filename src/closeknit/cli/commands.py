@@ -22,10 +22,10 @@ from closeknit.cli.options import (
     Force,
     Json,
     Master,
+    data_keys,
     folder_of_output,
     free_folder,
     methods_of,
-    path_from,
     print_json,
     print_utf8,
     read_recipe,
@@ -174,7 +174,7 @@ def _after_demo(folder: Path | None, table: Path | None) -> str:
 
 @app.command(short_help="Guess role and kind of each column; print a recipe.")
 def inspect(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV, TSV or Parquet file.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file, or the address of a database.")],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the recipe to this file instead of standard output.")
     ] = None,
@@ -198,15 +198,17 @@ def inspect(
     with handle_errors():
         from closeknit.api import suggest
         from closeknit.io.folders import write_whole
+        from closeknit.io.sources import source_of
 
         if output is not None:
             refuse_existing(output, force)
-        suggestion = suggest(file, csv_format(delimiter, encoding, decimal, thousands))
+        source = source_of(file, {})
+        suggestion = suggest(source, csv_format(delimiter, encoding, decimal, thousands))
         if as_json:
             guesses = {name: vars(guess) for name, guess in suggestion.reasons.items()}
             print_json({"columns": guesses, "missing": suggestion.schema.missing, "csv": dict(suggestion.csv)})
             return
-        recipe = suggestion.to_recipe(path_from(file, folder_of_output(output)))
+        recipe = suggestion.to_recipe(*data_keys(source, suggestion.csv, folder_of_output(output)))
         if output is None:
             print_utf8(recipe)
         else:

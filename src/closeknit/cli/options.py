@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,6 +88,21 @@ def path_from(file: Path, folder: str | None) -> str:
     """
     real = os.path.join(os.path.realpath(file.parent), file.name)
     return real if folder is None else os.path.relpath(real, folder)
+
+
+def data_keys(source: Any, csv: Mapping[str, Any], folder: str | None) -> tuple[str, Mapping[str, Any]]:
+    """Return path and further keys of `data` in a recipe that is written into `folder`.
+
+    >>> data_keys("/study/patients.csv", {"delimiter": ";"}, "/study")
+    ('patients.csv', {'delimiter': ';'})
+    """
+    from closeknit.io.source import Source
+
+    if not isinstance(source, Source):
+        return path_from(Path(source), folder), csv
+    keys = source.form()
+    place = keys.pop(source.where())
+    return place if "://" in place else path_from(Path(place), folder), keys
 
 
 def print_utf8(text: str) -> None:

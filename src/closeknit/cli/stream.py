@@ -133,7 +133,7 @@ def stream(
 
 def _origin(recipe: Recipe, input: str | None) -> Path | Address | None:
     """Where rows come from; None is standard input."""
-    named = str(recipe.data_path or STANDARD) if input is None else input
+    named = str(recipe.data or STANDARD) if input is None else input
     return None if named == str(STANDARD) else _place(named)
 
 

@@ -23,6 +23,8 @@ from closeknit.io.ipc import read_ipc
 from closeknit.io.names import Wanted, choose_columns
 from closeknit.io.ndjson import read_ndjson
 from closeknit.io.parquet import read_parquet, table_from_columns
+from closeknit.io.source import Source
+from closeknit.io.sources import REGISTRY, source_class, source_of
 
 _CSV = (".csv", ".tsv", ".tab", ".txt")
 _TAB = (".tsv", ".tab")
@@ -33,10 +35,11 @@ _SAME = {".pq": ".parquet", ".jsonl": ".ndjson", ".feather": ".arrow"}
 def read(source: Any, format: CsvFormat | None = None, columns: Wanted = None) -> Columns:
     r"""The table in a file (.csv, .tsv, .txt, .ndjson, each also with .gz; .parquet; .arrow) or in a frame.
 
-    A folder with such a suffix contains part files, as Spark writes them; they are read in the order of their names.
+    A folder with such a suffix contains part files, as Spark writes them; they are read in the order of their names. Other
+    places, such as databases and spreadsheets, are read by the registered sources (`io/sources.py`).
 
     Args:
-        source: path of a file, a frame, or `Columns`.
+        source: path of a file, address of a database, a `Source`, a frame, or `Columns`.
         format: how a CSV file is written; what it leaves open is detected.
         columns: the columns to read, in this order; all if left out.
 
@@ -66,6 +69,9 @@ def read_with_format(source: Any, format: CsvFormat | None = None, columns: Want
     """
     if isinstance(source, Columns):
         return Columns({name: source[name] for name in choose_columns(list(source), columns)}, source.rows), None
+    source = source_of(source)
+    if isinstance(source, Source):
+        return source.read(columns), None
     if not isinstance(source, str | PathLike):
         return from_frame(source, columns), None
     suffix, files = kind_of(source), part_files(source)
@@ -91,7 +97,7 @@ def read_written(source: Any, format: CsvFormat | None = None) -> Columns:
     ...     read_written(f"{folder}/out.csv")["cost"].cells()
     ['1.234,5']
     """
-    if isinstance(source, str | PathLike) and kind_of(source) in _CSV:
+    if isinstance(source, str | PathLike) and source_class(source) is None and kind_of(source) in _CSV:
         usual = PLAIN if kind_of(source) != ".txt" else replace(PLAIN, delimiter=None)
         format = _by_suffix(kind_of(source), format).fill_defaults(usual)
     return read(source, format)
@@ -129,12 +135,13 @@ def kind_of(path: str | PathLike[str]) -> str:
     file = Path(path)
     suffix = (file.with_suffix("") if file.suffix.lower() == ".gz" else file).suffix.lower()
     suffix = _SAME.get(suffix, suffix)
-    if suffix not in _CSV and suffix not in _READERS:
+    others = {other for source in REGISTRY for other in source.suffixes}
+    if suffix not in {*_CSV, *_READERS, *others}:
         if file.is_dir():
             right = "name a file in it; a folder of part files has the suffix of its files, such as people.parquet"
             raise BadInput("this is a folder, not a file", file=file, right=right)
-        known = ".csv, .tsv, .txt, .ndjson (also with .gz), .parquet or .arrow"
-        raise BadInput(f"the suffix '{suffix}' is unknown", file=file, right=f"use {known}")
+        known = ", ".join([".csv", ".tsv", ".txt", ".ndjson (also with .gz)", ".parquet", ".arrow", *sorted(others)])
+        raise BadInput(f"the suffix '{suffix}' is unknown", file=file, right=f"use one of {known}")
     return suffix
 
 

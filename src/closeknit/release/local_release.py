@@ -98,6 +98,9 @@ class LocalRelease(Release):
         """The cells as a file or frame has them."""
         return escape_columns(columns) if self._stated.escape_formulas else columns
 
+    def _escape_release(self) -> Columns:
+        return self._escape_cells(self._columns)
+
     def _write_release(self, folder: Path, format: str) -> tuple[ReleaseFile, ...]:
         listed = []
         for name, columns in {RELEASE: self._columns, **self._parts}.items():

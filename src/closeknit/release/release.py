@@ -20,6 +20,8 @@ from closeknit.core.grids import Summarized, Summary
 from closeknit.core.params import choice
 from closeknit.io.canonical import canonical_blocks
 from closeknit.io.folders import save_folders, write_inside
+from closeknit.io.source import Source
+from closeknit.io.sources import place_of, source_of
 from closeknit.release.origin import Origin
 from closeknit.release.release_paths import (
     CERTIFICATE,
@@ -93,6 +95,10 @@ class Release(Summarized, ABC):
         Args:
             path: the file, or on Spark the folder of part files.
         """
+
+    def _escape_release(self) -> Columns:
+        """The cells as a file has them."""
+        return self.columns
 
     @abstractmethod
     def _write_release(self, folder: Path, format: str) -> tuple[ReleaseFile, ...]:
@@ -181,11 +187,24 @@ class Release(Summarized, ABC):
             recipe = {**(self._recipe or {}), "output": {"format": format}}
             _write_files(place, {RECIPE: yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True), **pages[1]})
             if self._partition is not None:
-                count = int(self._partition.max(initial=-1)) + 1
-                classes = Columns({"class": Column(np.arange(count), self._partition)}, len(self._partition))
-                write_inside(place / CLASSES, canonical_blocks(classes))
+                write_inside(place / CLASSES, canonical_blocks(_class_column(self._partition)))
 
         save_folders(public, private_folder(public), write_public, write_private, force, is_own_file)
+
+    def write_to(self, target: Any, replace: bool = False) -> None:
+        """Write release, certificate and private files to a registered source, such as a database; all or nothing.
+
+        Args:
+            target: the source, or its address.
+            replace: whether to replace an earlier release there.
+        """
+        place = source_of(target)
+        if not isinstance(place, Source):
+            raise BadInput("a release cannot be written here", file=place_of(target), right="save it in a folder, with save")
+        private: dict[str, Any] = {RECIPE: yaml.safe_dump(self._recipe or {}, sort_keys=False, allow_unicode=True)}
+        if self._partition is not None:
+            private[CLASSES] = _class_column(self._partition)
+        place.write(self._escape_release(), self.certificate.to_json(), private, replace)
 
     def _pages(self, frontier: Frontier | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Files of the public and of the private report."""
@@ -214,6 +233,11 @@ def report_files(record: Document, page: str) -> dict[str, str]:
     ['report.html', 'report.json']
     """
     return {PAGE: page, REPORT: record.to_json()}
+
+
+def _class_column(partition: NDArray[np.int32]) -> Columns:
+    count = int(partition.max(initial=-1)) + 1
+    return Columns({"class": Column(np.arange(count), partition)}, len(partition))
 
 
 def _write_files(folder: Path, files: Mapping[str, str]) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 from closeknit.core.certificate import Certificate
 from closeknit.core.errors import BadInput
 from closeknit.core.strict_json import read_limited
+from closeknit.io.source import Source
+from closeknit.io.sources import source_of
 
 FORMATS = ("csv", "parquet")
 RELEASE, CERTIFICATE, README = "release", "certificate.json", "README.txt"
@@ -93,6 +95,21 @@ def certificate_file(file: str | PathLike[str]) -> Path:
         right = "name it with --certificate, or what to check with --recipe (in Python: certificate=, or schema and models)"
         raise BadInput(f"there is no {CERTIFICATE} {where}", file=file, right=right)
     return found
+
+
+def find_certificate(data: Any) -> Certificate | Path | None:
+    """The certificate with a release: next to its file, or where its source has it; None for a frame.
+
+    Args:
+        data: the file of the release, its address, a `Source`, or a frame.
+
+    >>> find_certificate({"age": [30]}) is None
+    True
+    """
+    source = source_of(data)
+    if isinstance(source, Source) and not (isinstance(data, str | PathLike) and (Path(data).parent / CERTIFICATE).exists()):
+        return Certificate.from_json(source.read_certificate(), source.place)
+    return certificate_file(data) if isinstance(data, str | PathLike) else None
 
 
 def read_certificate(given: Certificate | str | PathLike[str]) -> Certificate:

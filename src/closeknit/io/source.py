@@ -1,0 +1,76 @@
+"""`Source`: a table outside this process that needs more than a path: a sheet, a table of a database, a lake."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+from closeknit.core.columns import Columns
+from closeknit.core.errors import BadInput
+from closeknit.io.names import Wanted
+
+
+class Source(ABC):
+    """Base class of all sources: a subclass is a frozen dataclass, registered in `closeknit.io.sources`.
+
+    Its fields are the keys of `data` in a recipe. The first one says where the table is: `path`, or `url` for an address.
+    """
+
+    name: ClassVar[str]  # in the tables of the documentation
+    suffixes: ClassVar[tuple[str, ...]] = ()  # of files, in lower case
+    schemes: ClassVar[tuple[str, ...]] = ()  # of addresses, such as "postgresql"
+
+    @classmethod
+    def serves(cls, place: str) -> bool:
+        """Whether this source reads the table at a path or address: by scheme or suffix, unless a subclass looks closer.
+
+        Args:
+            place: the path or address.
+        """
+        scheme, mark, _ = place.partition("://")
+        return scheme.partition("+")[0].lower() in cls.schemes if mark else Path(place).suffix.lower() in cls.suffixes
+
+    @classmethod
+    def where(cls) -> str:
+        """The name of the first field, which says where the table is."""
+        return fields(cls)[0].name  # type: ignore[arg-type]
+
+    @property
+    def place(self) -> str:
+        """The path or address, as messages show it; a subclass with credentials leaves them out."""
+        return str(getattr(self, self.where()))
+
+    @abstractmethod
+    def read(self, columns: Wanted = None) -> Columns:
+        """The table.
+
+        Args:
+            columns: the columns to read, in this order; all if left out.
+        """
+
+    def form(self) -> dict[str, Any]:
+        """The keys of `data` in a recipe: what differs from the defaults, a path absolute, never a credential."""
+        _, *options = fields(self)  # type: ignore[arg-type]
+        place = self.place if "://" in self.place else str(Path(self.place).resolve())
+        given = {field.name: getattr(self, field.name) for field in options if getattr(self, field.name) != field.default}
+        return {self.where(): place, **given}
+
+    def read_certificate(self) -> str:
+        """The certificate that was written with a release, as JSON."""
+        right = "name it with --certificate, or what to check with --recipe (in Python: certificate=, or schema and models)"
+        raise BadInput("there is no certificate with this table", file=self.place, right=right)
+
+    def write(self, columns: Columns, certificate: str, private: Mapping[str, Any], replace: bool) -> None:
+        """Write a release with its certificate, both or neither.
+
+        Args:
+            columns: the written cells.
+            certificate: the certificate as JSON.
+            private: the private files by name: texts, and `Columns` for a table; a source without a private place refuses
+                nothing and drops them.
+            replace: whether an earlier release there is replaced.
+        """
+        raise BadInput("a release cannot be written here", file=self.place, right="save it in a folder")

@@ -1,0 +1,64 @@
+"""The registry of sources, and how a path, an address or the `data` of a recipe becomes one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+from typing import Any
+
+from closeknit.core.errors import BadInput
+from closeknit.core.params import build
+from closeknit.io.source import Source
+
+REGISTRY: list[type[Source]] = []  # the first that serves a path or address reads it
+
+
+def source_class(place: object) -> type[Source] | None:
+    """The registered source that reads a path or address, None for a plain file.
+
+    Args:
+        place: a path or address; anything else has no source.
+
+    >>> source_class("people.csv") is None
+    True
+    """
+    if not isinstance(place, str | PathLike):
+        return None
+    return next((source for source in REGISTRY if source.serves(fspath(place))), None)
+
+
+def source_of(data: Any, options: Mapping[str, Any] | None = None) -> Any:
+    """A source for a path or address that is registered, with its options; anything else as it is.
+
+    Args:
+        data: a path, an address, a `Source`, or a frame.
+        options: parameters of the source, such as the sheet or the table; those that are None are left out.
+
+    >>> source_of("people.csv")
+    'people.csv'
+    >>> source_of("people.csv", {"sheet": "Patients"})
+    Traceback (most recent call last):
+    closeknit.core.errors.BadInput: people.csv: this kind of file has no option 'sheet'; leave it out
+    """
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    found = source_class(data)
+    if found is not None:
+        return build("data", found, {found.where(): fspath(data), **given})
+    if given:
+        what = f"this kind of file has no option '{next(iter(given))}'"
+        raise BadInput(what, file=place_of(data), right="leave it out")
+    return data
+
+
+def place_of(data: Any) -> object:
+    """The path or address of a table, as messages show it; None for a frame.
+
+    Args:
+        data: a path, an address, a `Source`, or a frame.
+
+    >>> place_of("people.csv"), place_of([1])
+    ('people.csv', None)
+    """
+    if (found := source_class(data)) is not None and not found.suffixes:
+        return build("data", found, {found.where(): fspath(data)}).place
+    return data.place if isinstance(data, Source) else data if isinstance(data, str | PathLike) else None
