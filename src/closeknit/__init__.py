@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         PcaDraw,
         Sabre,
         Slicing,
+        SoftStop,
         StackAndDeal,
     )
     from closeknit.models import (
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         LDiversity,
         PosteriorBound,
         TCloseness,
+        Transparency,
     )
     from closeknit.release import Release
     from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
@@ -76,8 +78,9 @@ _NAMES = {
     "closeknit.core.schema": "Schema",
     "closeknit.forms": "bucketized generalized multiset permuted perturbed sliced",
     "closeknit.methods": "Anatomy Burel FcmDraw Fragmentation Incognito Knit Microaggregation Mondrian PcaDraw Sabre "
-    "Slicing StackAndDeal",
-    "closeknit.models": "BetaLikeness DeltaDisclosure DiverseSlicing KAnonymity LDiversity PosteriorBound TCloseness",
+    "Slicing SoftStop StackAndDeal",
+    "closeknit.models": "BetaLikeness DeltaDisclosure DiverseSlicing KAnonymity LDiversity PosteriorBound TCloseness "
+    "Transparency",
     "closeknit.release": "Release",
     "closeknit.streams": "BurelWindow Castle KnnStream SabreWindow Windowed",
 }
@@ -112,8 +115,10 @@ __all__ = [
     "SabreWindow",
     "Schema",
     "Slicing",
+    "SoftStop",
     "StackAndDeal",
     "TCloseness",
+    "Transparency",
     "Unsatisfiable",
     "Windowed",
     "anonymize",

@@ -30,6 +30,7 @@ from closeknit.api.recipe import (
 )
 from closeknit.api.reporting import build_person_counter
 from closeknit.api.request_checks import check_models, check_request, read_table
+from closeknit.api.run_ledger import keep_attestable, record_run
 from closeknit.api.suggestion import Suggestion
 from closeknit.api.suggestion import suggest as guess
 from closeknit.core.certificate import Certificate
@@ -104,7 +105,8 @@ def anonymize(
     number("suppress", suppress, least=0, most=1)
     choice("escape_formulas", escape_formulas, (True, False))
     choice("allow_vacuous", allow_vacuous, (True, False))
-    models = check_guarantees(require_schema(schema), models_from(models), method, requested)
+    named, given_seed = models_from(models), seed is not None
+    models = check_guarantees(require_schema(schema), named, method, requested)
     seed = _seed(seed)
     if wants_spark(data, engine, master):
         options = {"suppress": suppress, "allow_vacuous": allow_vacuous, "master": master, "csv": csv, "progress": progress}
@@ -115,8 +117,11 @@ def anonymize(
     described = _data_form(data, False, found.form(csv) if found else {})
     progress("encoding", 0.1)
     table = replace(schema.encode(columns), allow_vacuous=allow_vacuous)
+    if method.runs_once:
+        models = keep_attestable(models, named, table, given_seed)
     done = release_table(table, models, method, suppress=suppress, form=requested, seed=seed, progress=progress)
     parquet = described is not None and not isinstance(data, Source) and kind_of(data) == ".parquet"
+    record_run(method, table)
     partition = _by_input_row(done.table, done.partition)
     flags = {"escape_formulas": escape_formulas, "allow_vacuous": allow_vacuous}
     return LocalRelease(
@@ -195,6 +200,11 @@ def release_table(
 
 def check_guarantees(schema: Schema, models: Sequence[Model], method: Method, form: Form | None) -> list[Model]:
     """Return all guarantees, including the method's own; those without a meaning here are refused."""
+    own = method.guarantees(schema)
+    for model in models:
+        if model.of_method and model not in own:
+            what = f"'{model.describe(None)}' is a property of a method, and {method.name} does not have it"
+            raise BadInput(what, right="choose soft_stop, or leave it out")
     models = list_guarantees(method, schema, models)
     check_models(schema, models, form or build_from_form("form", method.usual_form, FORMS))
     return models

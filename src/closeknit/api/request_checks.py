@@ -27,6 +27,7 @@ def check_request(table: Table, models: Sequence[Model], method: Method) -> None
     """Refuse a request that is wrong or cannot be met."""
     schema = table.schema
     check_roles(schema, models, method)
+    method.refuse(schema, models, table.suppressible)
     check_plain(table)
     whole = table.one_class()
     check_whole(whole, schema, models, table.splits_persons, bool(table.suppressible))

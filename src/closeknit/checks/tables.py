@@ -10,6 +10,7 @@ import numpy as np
 
 from closeknit.core.columns import Columns
 from closeknit.core.dates import date
+from closeknit.core.errors import BadInput
 from closeknit.core.hierarchy import Hierarchy
 from closeknit.core.kinds import flat, numeric, prefix
 from closeknit.core.method import can_plan, list_guarantees
@@ -52,6 +53,10 @@ def fit_to_method(method: Any, case: Case) -> Case | None:
     where the whole table as one class does not meet its own guarantee, where no column can share a group with a sensitive
     attribute, where the table is too small for a bucket, and where it has too many combinations of levels to search.
     """
+    try:
+        method.refuse(case.schema, case.models, case.suppress)
+    except BadInput:
+        return None
     if method.scale == "count" and len(case.schema.quasi) > MANY_COLUMNS:
         return None
     if set(case.schema.quasi) & set(case.schema.sensitive) and not method.serves_both:

@@ -70,6 +70,7 @@ class Model:
     compares: ClassVar[bool] = False
     # the part of `Limits` that a method can plan for: "distance", "growth", or "size" (at least `least_size` persons, no more)
     bounds: ClassVar[str] = ""
+    of_method: ClassVar[bool] = False  # whether only a method can have it (`Method.guarantees`): nothing written shows it
     joins: ClassVar[bool] = False  # whether `column` may be several columns that count as one
     if TYPE_CHECKING:  # a class attribute, a field or a property, as the model chooses
 

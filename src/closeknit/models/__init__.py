@@ -10,6 +10,7 @@ from closeknit.models.k_anonymity import KAnonymity
 from closeknit.models.l_diversity import LDiversity
 from closeknit.models.posterior_bound import PosteriorBound
 from closeknit.models.t_closeness import TCloseness
+from closeknit.models.transparency import Transparency
 
 REGISTRY: dict[str, type[Model]] = {
     KAnonymity.name: KAnonymity,
@@ -19,6 +20,7 @@ REGISTRY: dict[str, type[Model]] = {
     DeltaDisclosure.name: DeltaDisclosure,
     DiverseSlicing.name: DiverseSlicing,
     PosteriorBound.name: PosteriorBound,
+    Transparency.name: Transparency,
 }
 
 __all__ = [
@@ -30,4 +32,5 @@ __all__ = [
     "LDiversity",
     "PosteriorBound",
     "TCloseness",
+    "Transparency",
 ]

@@ -115,7 +115,7 @@ class TCloseness(Model):
 
     def levels(self, classes: Classes) -> NDArray[np.float64]:
         """Earth mover's distance of each class to the reference; 0 for a class that shows no value."""
-        numerators, denominators, large = self._ratios(classes)
+        numerators, denominators, large = self.ratios(classes)
         levels: NDArray[np.float64] = numerators / denominators
         for i in large:
             levels[i] = float(self.exact_level(classes, int(i)))
@@ -123,7 +123,7 @@ class TCloseness(Model):
 
     def holds(self, classes: Classes) -> NDArray[np.bool_]:
         """Whether each distance is at most `t`, in whole numbers where a float is near."""
-        numerators, denominators, large = self._ratios(classes)
+        numerators, denominators, large = self.ratios(classes)
         limit = fraction("t", self.t)
         holds = at_most(numerators, denominators, limit)
         for i in large:
@@ -151,7 +151,7 @@ class TCloseness(Model):
         assert histogram.domain.tree is not None
         return _tree_distance(histogram.domain.tree, surplus, n * s)
 
-    def _ratios(self, classes: Classes) -> tuple[Int64, Int64, NDArray[np.intp]]:
+    def ratios(self, classes: Classes) -> tuple[Int64, Int64, NDArray[np.intp]]:
         """Numerator and denominator of each class, and the classes too large for 64 bits (given here as 0/1)."""
         histogram = classes.histograms[self.column]
         ground = self._ground(histogram)

@@ -306,6 +306,9 @@ def _build_emissions(classes: Iterable[Ints], window: int, at: int) -> list[Emis
 
 def _check(method: Method, schema: Schema, models: Sequence[Model]) -> None:
     """Refuse a request that has no meaning in a window before the first row arrives."""
+    if method.runs_once:
+        what = f"the guarantee of {method.name} is about one run on a table, and windows are many"
+        raise BadInput(what, right="choose another method, such as Mondrian()")
     if method.usual_form != "generalized":
         raise BadInput(f"{method.name} does not write generalized cells", right="choose another method, such as Mondrian()")
     if not models:
