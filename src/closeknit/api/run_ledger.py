@@ -1,7 +1,7 @@
 """How often a method that may run once per table has run: a private file of this user, with one line per run.
 
-eps-transparency is about one run. Whoever runs `SoftStop` several times on a table and publishes the release that they like best
-publishes more than one run reveals, without a bound. So the first run on a table is attested and later ones are not.
+eps-transparency is about one run. Whoever runs `SoftStop` several times on a table and publishes the release that they like
+best publishes more than one run reveals, without a bound. So the first run on a table is attested and later ones are not.
 """
 
 from __future__ import annotations

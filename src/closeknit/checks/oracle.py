@@ -349,6 +349,11 @@ def _posterior_bound(values: list[Value], reference: list[Value], params: Mappin
     return Fraction(1), True
 
 
+def _transparency(values: list[Value], reference: list[Value], params: Mapping[str, Any]) -> Verdict:
+    """Classes do not show it; the exact law of the method does, and its tests compute that."""
+    return Fraction(0), True
+
+
 def amplification(chances: Mapping[Value, Shares]) -> Fraction:
     """Return the largest ratio of two true values' probabilities of one written value: `chances[true][written]`.
 
@@ -367,4 +372,5 @@ DEFINITIONS: dict[str, Callable[[list[Value], list[Value], Mapping[str, Any]], V
     "delta_disclosure": _delta_disclosure,
     "diverse_slicing": _diverse_slicing,
     "posterior_bound": _posterior_bound,
+    "transparency": _transparency,
 }

@@ -39,6 +39,7 @@ METHODS: dict[str, list[Params]] = {
         {"l": 1.5, "diverse": "size", "cuts": "relaxed"},
         {"l": 1.25, "diverse": "paper", "columns": 2, "attached": 1},
     ],
+    "soft_stop": [{}, {"eps": "1/2", "c": 1, "share": "1/2", "split": "strict"}],
     "mondrian": [
         {},
         {"cut": "median", "dims": "widest"},
@@ -115,6 +116,7 @@ MODELS: dict[str, list[tuple[Params, Any]]] = {
     "delta_disclosure": [({"column": "secret", "delta": 1.2}, flat())],
     "diverse_slicing": [({"column": "secret", "l": 1.5}, flat()), ({"column": "secret", "l": 2, "weight": "size"}, flat())],
     "posterior_bound": [({"column": "secret", "gamma": 3}, Hierarchy.from_nested(DISEASE))],
+    "transparency": [({"eps": 1}, None)],
 }
 
 # Wrong parameters, with right ones; the message has to name the first.
@@ -129,6 +131,7 @@ REFUSED: dict[str, list[Params]] = {
         {"seconds": "all"},
         {"seconds": 1, "proposals": 9},
     ],
+    "soft_stop": [{"eps": 0}, {"eps": 11}, {"eps": "much"}, {"c": 0}, {"share": 2}, {"split": "loose"}],
     "incognito": [{"most": 0}, {"most": "many"}, {"most": 2.5}],
     "anatomy": [{"l": 1}, {"l": "many"}, {"rows": "far"}, {"column": 3}],
     "slicing": [
@@ -205,6 +208,7 @@ REFUSED: dict[str, list[Params]] = {
         {"eps": -1, "column": "secret", "beta": 1, "kind": "range"},
     ],
     "diverse_slicing": [{"l": 0.5, "column": "secret"}, {"weight": "other", "column": "secret", "l": 2}],
+    "transparency": [{"eps": 0}, {"eps": "much"}, {"eps": 11}],
     "posterior_bound": [{"gamma": 0.5, "column": "secret"}, {"gamma": "inf", "column": "secret"}],
     "delta_disclosure": [{"delta": 0, "column": "secret"}, {"delta": "x", "column": "secret"}],
 }

@@ -93,7 +93,7 @@ class Method(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no `ranks`")
 
-    def refuse(self, schema: Schema, models: Sequence[Model], suppress: float) -> None:
+    def refuse(self, schema: Schema, models: Sequence[Model], suppress: float) -> None:  # noqa: B027 - most refuse nothing
         """Raise `BadInput` for a request that the method cannot serve on any table.
 
         Args:

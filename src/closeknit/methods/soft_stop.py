@@ -51,6 +51,7 @@ from closeknit.core.schema import Schema
 from closeknit.core.table import Outcome, Partition, Table
 from closeknit.core.table_digest import digest_table
 from closeknit.core.tree import Int32
+from closeknit.kernels.geometry.boxes import Scales
 from closeknit.models.transparency import Transparency
 from closeknit.search.margins import NO_LIMIT, expect_margins, measure_margins, tightest_distance
 from closeknit.search.refine import Cuts, OpenClasses, offer_cuts, root_holds
@@ -198,7 +199,7 @@ class _Nodes:
     table: Table
     unit_of: Int64  # the row of `open` that each row of the table follows
     largest: int  # rows of a person
-    geometry: object
+    geometry: Scales
     open: OpenClasses
     counted: Classes
     paths: tuple[str, ...]

@@ -7,7 +7,7 @@ one outside, exchange their sensitive values. `SoftStop` needs just that.
 | --- | --- |
 | about the rows alone (k) | without limit |
 | earth mover's distance at most t | floor((t - distance) s) + 1 |
-| share of a value at most `cap` | floor(cap s) - count + 1; without limit if the parent has at most floor(cap s) rows of the value |
+| share of a value at most `cap` | floor(cap s) - count + 1; without limit if the parent has at most floor(cap s) such rows |
 | share of a value at least `floor` | count - ceil(floor s) + 1 |
 | at least `l` values | values - l + 1 |
 | any other | 1 |

@@ -68,6 +68,9 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         SECRET,
         Field("gamma", "number", "largest factor by which odds may change", needed=True, default=7, least=1),
     ),
+    "transparency": (
+        Field("eps", "number", "largest change of the log-odds of a release", needed=True, default=1, least=0.01, most=10),
+    ),
 }
 
 
