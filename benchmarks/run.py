@@ -19,6 +19,7 @@
     knit_time  what more of Knit's budget is worth, and the picture of it in the docs
     knit_optimum  how far Knit is from the best possible: all partitions of tiny tables, a lower bound for larger ones
     minimality  what an adversary who knows the method learns from its classes, for every method
+    soft_stop  loss of SoftStop on Adult compared with Knit and Mondrian
     stream_speed  rows a second of every stream, and memory over 50,000,000 rows
     spark    Mondrian and SABRE on 1,000,000 to 100,000,000 generated rows on Spark, compared with its reading and writing
     web      Adult and SAL by `closeknit serve` compared with the command, and its response time
@@ -58,6 +59,7 @@ import sal
 import several
 import several_large
 import slicing
+import soft_stop
 import speed
 import start
 import stream_speed
@@ -86,6 +88,7 @@ BENCHMARKS = {
     "knit_time": ("Knit: what a larger budget is worth", knit_time.run),
     "knit_optimum": ("Knit: how far from the best possible", knit_optimum.run),
     "minimality": ("Minimality: what an adversary who knows the method learns", minimality.run),
+    "soft_stop": ("SoftStop: what safety against a known algorithm costs", soft_stop.run),
     "stream_speed": ("Streams: rows a second, and memory", stream_speed.run),
     "spark": ("Spark: large tables on this machine", on_spark.run),
     "web": ("The service: jobs compared with the command line, and response times", web.run),

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -28,6 +29,8 @@ LARGE = "large version: runs under `make soak`"
 NO_TABLES = "the public tables are not here: set CLOSEKNIT_DATA to their folder"
 NO_CASES = "got empty parameter set"  # as pytest says it of a list of cases that only soak fills
 ALLOWED_SKIPS = (LARGE, NO_TABLES, NO_CASES)  # in CI; whatever else is missing there, the project could have installed
+
+os.environ["CLOSEKNIT_STATE"] = tempfile.mkdtemp()  # runs of tests are not the user's runs
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 SOAK = os.environ.get("CLOSEKNIT_SOAK") == "1"

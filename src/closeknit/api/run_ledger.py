@@ -53,7 +53,7 @@ class RunLedger:
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with open(os.open(file, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600), "a+", encoding="ascii") as lines:
-                if lines.tell() == 0:
+                if os.fstat(lines.fileno()).st_size == 0:
                     lines.write(f"{secrets.token_hex(16)}\n")
         except OSError as error:
             raise BadInput(f"runs cannot be counted: {error.strerror}", file=file, right=f"name a folder in {STATE}") from None

@@ -229,7 +229,7 @@ class _Nodes:
 
     def smaller_sides(self, owner: Int64, cuts: Int32) -> Int64:
         """Rows of the smaller side of each cut; with persons, about as many."""
-        left, sizes = self.open.left_sizes(owner, cuts), self.open.sizes[owner]
+        left, sizes = self.open.count_left(owner, cuts), self.open.sizes[owner]
         small = np.minimum(left, sizes - left)
         return small if self.largest == 1 else small * self.counted.sizes[owner] // sizes
 

@@ -152,7 +152,11 @@ class TCloseness(Model):
         return _tree_distance(histogram.domain.tree, surplus, n * s)
 
     def ratios(self, classes: Classes) -> tuple[Int64, Int64, NDArray[np.intp]]:
-        """Numerator and denominator of each class, and the classes too large for 64 bits (given here as 0/1)."""
+        """Numerator and denominator of each distance, and the classes too large for 64 bits (given here as 0/1).
+
+        Args:
+            classes: the classes to measure.
+        """
         histogram = classes.histograms[self.column]
         ground = self._ground(histogram)
         n, totals = int(histogram.reference.sum()), histogram.totals

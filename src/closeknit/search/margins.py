@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from closeknit.core.classes import Classes, Histogram
 from closeknit.core.look_alikes import FoldedModel
 from closeknit.core.model import Model
-from closeknit.core.share_limits import Distance, Limits
+from closeknit.core.share_limits import Limits
 from closeknit.models.t_closeness import TCloseness
 
 Int64 = NDArray[np.int64]
@@ -61,7 +61,9 @@ def _margins_of(model: Model, sides: Classes, parents: Classes, parent_of: Int64
         return model.holds(sides).astype(np.int64)
     least = np.full(len(sides), NO_LIMIT, dtype=np.int64)
     if limits.distance is not None:
-        least = np.minimum(least, _distance_margins(TCloseness(model.column, *_named(limits.distance)), sides))
+        least = np.minimum(
+            least, _distance_margins(TCloseness(model.column, limits.distance.most, limits.distance.ground), sides)
+        )
     if limits.values:
         known = histogram if limits.missing_counts else histogram.drop_missing()
         least = np.minimum(least, np.maximum(np.diff(known.starts) - limits.values + 1, 0))
@@ -72,10 +74,6 @@ def _margins_of(model: Model, sides: Classes, parents: Classes, parent_of: Int64
             above = parents.histograms[model.column]
             least[part] = np.minimum(least[part], _share_margins(caps, limits.floors, histogram, above, part, parent_of[part]))
     return least
-
-
-def _named(distance: Distance) -> tuple[Fraction, str | None]:
-    return distance.most, distance.ground
 
 
 def _caps(limits: Limits, histogram: Histogram) -> dict[int, Fraction]:

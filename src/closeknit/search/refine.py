@@ -197,7 +197,7 @@ class OpenClasses:
         values, counts, lefts = (np.concatenate([part[i] for part in found]) for i in (1, 2, 3))
         return Histogram(np.concatenate([[0], np.cumsum(many)]), values, counts, whole.reference, whole.domain), lefts
 
-    def left_sizes(self, classes: Counts, cuts: Int32) -> Counts:
+    def count_left(self, classes: Counts, cuts: Int32) -> Counts:
         """Rows on the left side of class `classes[i]` cut by `cuts[i]`."""
         return mark(self.quasi, self.starts, classes, cuts, np.zeros(len(self.rows), dtype=bool))
 
