@@ -16,11 +16,13 @@ import pytest
 import closeknit as ck
 from closeknit.api.run_ledger import STATE
 from closeknit.core.coins import Coins, below_exp
+from closeknit.core.columns import Columns
 from closeknit.core.errors import BadInput
 from closeknit.core.method import ignore_progress
 from closeknit.io.frames import from_frame
 from closeknit.methods import soft_stop
 from closeknit.search import margins
+from closeknit.search.advice import Advice
 from conftest import SOAK, SOAK_SEED
 from exact_law import HardCoins, ScriptedCoins, worst_log_ratio
 
@@ -82,6 +84,26 @@ def test_several_attributes_are_exchanged_together() -> None:
     models = [K, ck.TCloseness("ill", 0.5), ck.TCloseness("pay", 0.5), ck.TCloseness(("ill", "pay"), 0.7)]
     few = {name: column[:5] for name, column in cells.items()}
     assert 0 < worst_log_ratio(ck.SoftStop(c="1/2"), few, schema, models) <= 1 + 1e-9
+
+
+def test_given_its_noisy_counts_an_advised_run_spends_the_rest_of_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells, schema, models = {**AGES, "ill": ILL}, schema_of(ck.flat()), [K, ck.TCloseness("ill", 0.4)]
+    table = schema.encode(Columns.of({**cells, "ill": ILL[::-1]}))
+    fixed = Advice.of(table, models[1:], ("age",), Fraction(1, 5), 1, Coins(b"noise"))
+    monkeypatch.setattr(Advice, "of", lambda *given: fixed)
+    monkeypatch.setattr(Advice, "find_hopeless", lambda self, rows, starts: np.diff(starts) == 3)
+    method = ck.SoftStop(c="1/2", advice=("age",))
+    assert 0 < worst_log_ratio(method, cells, schema, models) <= 0.8 + 1e-9
+
+
+def test_advice_is_for_quasi_identifiers_of_rows() -> None:
+    models = [ck.KAnonymity(5), ck.TCloseness("ill", 0.3)]
+    release = ck.anonymize(PATIENTS, schema_of(ck.flat()), models, ck.SoftStop(advice=["age"]))
+    assert release.certificate.ok and release.certificate.guarantees[-1].status == "attested"
+    with pytest.raises(BadInput, match="is no quasi-identifier"):
+        ck.anonymize(PATIENTS, schema_of(ck.flat()), models, ck.SoftStop(advice=["ill"]))
+    with pytest.raises(BadInput, match="is no list of columns"):
+        ck.SoftStop(advice="age")  # type: ignore[arg-type]
 
 
 def test_the_control_that_cuts_whenever_it_may_is_caught() -> None:

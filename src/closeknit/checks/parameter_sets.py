@@ -131,7 +131,7 @@ REFUSED: dict[str, list[Params]] = {
         {"seconds": "all"},
         {"seconds": 1, "proposals": 9},
     ],
-    "soft_stop": [{"eps": 0}, {"eps": 11}, {"eps": "much"}, {"c": 0}, {"share": 2}, {"split": "loose"}],
+    "soft_stop": [{"eps": 0}, {"eps": 11}, {"eps": "much"}, {"c": 0}, {"share": 2}, {"split": "loose"}, {"advice": "age"}],
     "incognito": [{"most": 0}, {"most": "many"}, {"most": 2.5}],
     "anatomy": [{"l": 1}, {"l": "many"}, {"rows": "far"}, {"column": 3}],
     "slicing": [

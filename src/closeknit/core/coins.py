@@ -49,28 +49,40 @@ class Coins:
     def geometric(self, x: Fraction, label: str) -> int:
         """A whole number of either sign with probability proportional to e^(-x |number|), exactly.
 
+        Source: Canonne, Kamath and Steinke (2020), algorithm 2.
+
         Args:
             x: above 0.
             label: names the draw.
         """
         for attempt in range(1 << 62):
-            size = 0
-            while self.stops(x, f"{label}/{attempt}/{size}"):
-                size += 1
-            negative = not self.stops_half(f"{label}/{attempt}/sign")
-            if not (negative and size == 0):  # zero would count twice
+            named = f"{label}/{attempt}"
+            part = self.below(x.denominator, named)
+            if not self.stops(Fraction(part, x.denominator), f"{named}/part"):
+                continue
+            wholes = 0
+            while self.stops(Fraction(1), f"{named}/{wholes}"):
+                wholes += 1
+            size, negative = (part + x.denominator * wholes) // x.numerator, self.below(2, f"{named}/sign")
+            if size or not negative:  # zero would count twice
                 return -size if negative else size
         raise AssertionError("unreachable")
 
-    def stops_half(self, label: str) -> bool:
-        """True with probability 1/2.
+    def below(self, limit: int, label: str) -> int:
+        """A whole number from 0 to `limit` - 1, each equally likely.
 
         Args:
+            limit: above 0.
             label: names the draw.
         """
-        draw = self._key.copy()
-        draw.update(label.encode())
-        return bool(draw.digest(1)[0] & 1)
+        bits = limit.bit_length()
+        for attempt in range(1 << 62):
+            draw = self._key.copy()
+            draw.update(f"{label}/below/{attempt}".encode())
+            drawn = int.from_bytes(draw.digest(bits // 8 + 1), "big") & ((1 << bits) - 1)
+            if drawn < limit:
+                return drawn
+        raise AssertionError("unreachable")
 
 
 def below_exp(x: Fraction, first: bytes, draw: object) -> bool:

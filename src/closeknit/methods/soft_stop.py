@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from closeknit.core.classes import Classes
 from closeknit.core.coins import Coins
-from closeknit.core.errors import BadInput
+from closeknit.core.errors import BadInput, suggest_name
 from closeknit.core.exact import Number, fraction
 from closeknit.core.geometry import scales
 from closeknit.core.method import Method, Progress
@@ -53,12 +53,14 @@ from closeknit.core.table_digest import digest_table
 from closeknit.core.tree import Int32
 from closeknit.kernels.geometry.boxes import Scales
 from closeknit.models.transparency import Transparency
+from closeknit.search.advice import Advice
 from closeknit.search.margins import NO_LIMIT, expect_margins, measure_margins, tightest_distance
 from closeknit.search.refine import Cuts, OpenClasses, offer_cuts, root_holds
 
 Int64 = NDArray[np.int64]
 
 WHOLE = 1 << 32  # the budget in whole units, so that what is spent adds up exactly
+ADVISED = Fraction(1, 5)  # the part of eps that advice uses
 MOST_PER_TEST = 8  # a test under limits other than a distance costs at most this part of the budget
 
 
@@ -69,6 +71,8 @@ class SoftStop(Method):
     Args:
         eps: How much an adversary may learn from the algorithm: odds change at most e^eps-fold.
         c: What a test costs: c / (t s) for a class of s rows under t-closeness.
+        advice: Quasi-identifiers whose noisy counts with the sensitive values advise which cuts are hopeless; they use a
+            fifth of eps. Choose them without a look at the table.
         share: The share of the budget that such tests may use before the last one.
         split: "relaxed" may divide rows of equal value, "strict" does not.
 
@@ -88,6 +92,7 @@ class SoftStop(Method):
     eps: Number = 1
     c: Number = 20
     share: Number = "3/4"
+    advice: tuple[str, ...] = ()
     split: str = "relaxed"
 
     def __post_init__(self) -> None:
@@ -95,6 +100,9 @@ class SoftStop(Method):
         number("c", self.c, least=0.001, most=1_000_000)
         number("share", self.share, least=0, most=1)
         choice("split", self.split, ("relaxed", "strict"))
+        if isinstance(self.advice, str) or not all(isinstance(name, str) for name in self.advice):
+            raise BadInput(f"advice={self.advice!r} is no list of columns", right="write advice=['age', 'sex']")
+        object.__setattr__(self, "advice", tuple(self.advice))  # a recipe has a list
 
     def guarantees(self, schema: Schema) -> Sequence[Model]:
         """That it is eps-transparent."""
@@ -102,6 +110,13 @@ class SoftStop(Method):
 
     def refuse(self, schema: Schema, models: Sequence[Model], suppress: float) -> None:
         """Refuse what the proof does not cover."""
+        for name in self.advice:
+            if name not in schema.quasi:
+                raise BadInput(
+                    "advises soft_stop and is no quasi-identifier", column=name, right=suggest_name(name, schema.quasi)
+                )
+        if self.advice and schema.person is not None:
+            raise BadInput("advice counts rows, and persons have several", column=schema.person, right="leave advice out")
         if suppress > 0:
             raise BadInput("soft_stop cannot suppress rows: which ones would depend on the tests", right="leave suppress out")
         if schema.plain:
@@ -136,6 +151,7 @@ class SoftStop(Method):
             progress: is called with the share of the rows in published classes.
         """
         nodes = _Nodes.of(table, models)
+        nodes = replace(nodes, advice=self._advise(nodes, table, models, coins))
         cuts = Cuts(relaxed=self.split == "relaxed")
         class_of, count, k = np.full(len(nodes.open.rows), -1, dtype=np.int32), 0, max(least_rows(models), 1)
         while len(nodes.paths):
@@ -149,6 +165,13 @@ class SoftStop(Method):
             count += len(done)
             nodes = nodes.cut(cut, offered[chosen[cut]])
         return Partition.of(class_of[nodes.unit_of])
+
+    def _advise(self, nodes: _Nodes, table: Table, models: Sequence[Model], coins: Coins) -> Advice | None:
+        judged = [model for model in models if tightest_distance([model], nodes.counted) is not None]
+        if not self.advice or not judged:
+            return None
+        eps = fraction("eps", self.eps) * ADVISED
+        return Advice.of(table, judged, self.advice, eps, nodes.largest, coins)
 
     def _order_cuts(self, nodes: _Nodes, at: Int64, offered: Int32, models: Sequence[Model]) -> tuple[Int32, Int64]:
         """The cuts in the order of their tests and what each test costs: blind to who has which sensitive value."""
@@ -171,16 +194,20 @@ class SoftStop(Method):
     ) -> Int64:
         """Which cut each class takes, -1 for none; budgets are reduced by what failed."""
         chosen, turn = np.full(len(at) - 1, -1), np.zeros(len(at) - 1, dtype=np.int64)
-        usual, eps = int(fraction("share", self.share) * WHOLE), fraction("eps", self.eps)
+        eps = fraction("eps", self.eps) * (1 - ADVISED if nodes.advice else 1)
+        usual = int(fraction("share", self.share) * WHOLE)
         waiting = np.flatnonzero(np.diff(at))
         while len(waiting):
             lines = at[waiting] + turn[waiting]
-            spent = nodes.spent[waiting]
+            hopeless = nodes.find_hopeless(waiting, offered[lines])
+            turn[waiting[hopeless]] += 1
+            tested, lines = waiting[~hopeless], lines[~hopeless]
+            spent = nodes.spent[tested]
             cost = np.where(spent + costs[lines] <= usual, costs[lines], WHOLE - spent)  # the last test uses all that is left
-            sides = nodes.sides(waiting, offered[lines])
-            margins = nodes.per_person(measure_margins(models, sides, nodes.counted, np.repeat(waiting, 2)))
+            sides = nodes.sides(tested, offered[lines])
+            margins = nodes.per_person(measure_margins(models, sides, nodes.counted, np.repeat(tested, 2)))
             margins = np.minimum(margins[0::2], margins[1::2])
-            for i, node in enumerate(waiting.tolist()):
+            for i, node in enumerate(tested.tolist()):
                 x = Fraction(int(cost[i]) * int(margins[i]), WHOLE) * eps
                 if margins[i] < NO_LIMIT and coins.stops(x, f"{nodes.paths[node]} {turn[node]}"):
                     nodes.spent[node] += cost[i]
@@ -204,6 +231,7 @@ class _Nodes:
     counted: Classes
     paths: tuple[str, ...]
     spent: Int64
+    advice: Advice | None = None
 
     @classmethod
     def of(cls, table: Table, models: Sequence[Model]) -> _Nodes:
@@ -226,6 +254,14 @@ class _Nodes:
         side_of = np.full(int(self.unit_of.max()) + 1, -1, np.int32)
         side_of[self.open.rows[places]] = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
         return self.table.count_classes(Partition(side_of[self.unit_of], len(starts) - 1))
+
+    def find_hopeless(self, classes: Int64, cuts: Int32) -> NDArray[np.bool_]:
+        """Whether each cut has a side that advice says is too far from the reference."""
+        if self.advice is None:
+            return np.zeros(len(classes), dtype=bool)
+        places, starts = self.open.split_rows(classes, cuts)
+        found = self.advice.find_hopeless(self.open.rows[places], starts)
+        return found[0::2] | found[1::2]
 
     def smaller_sides(self, owner: Int64, cuts: Int32) -> Int64:
         """Rows of the smaller side of each cut; with persons, about as many."""
