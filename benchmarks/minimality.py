@@ -44,7 +44,6 @@ GUARANTEES: dict[str, list[Model]] = {
     "k = 3, t = 0.25": [ck.KAnonymity(3), ck.TCloseness("ill", "0.25")],
     "k = 3, beta = 1": [ck.KAnonymity(3), ck.BetaLikeness("ill", 1)],
     "l = 1.5 (frequency)": [ck.LDiversity("ill", 1.5, "frequency")],
-    "l = 2 (distinct)": [ck.LDiversity("ill", 2)],
 }
 FEWER = {"knit": {"proposals": 20_000}}  # of a method that would take long; all others as they are by default
 Reals = NDArray[np.float64]

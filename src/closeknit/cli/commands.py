@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import nullcontext
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
@@ -248,7 +249,9 @@ def anonymize(
     closeknit anonymize recipe.yaml -o out/ --json | jq .loss.a
     closeknit anonymize recipe.yaml -o out/ --engine spark --master spark://host:7077
     """
-    with handle_errors():
+    from closeknit.report.drawing import draw_ahead
+
+    with handle_errors(), draw_ahead() if report and engine != "spark" else nullcontext():
         from closeknit.api import run
         from closeknit.cli.progress import ProgressBar
         from closeknit.release.release_paths import CERTIFICATE, CLASSES, PAGE, RECIPE

@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from closeknit.report.drawing import draw
+
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 PALETTE = (BLUE, ORANGE, GREEN, PURPLE)
 WIDTH = 300  # of the plot: with its labels it fits a phone
@@ -157,10 +159,7 @@ def render_svg(spec: str, title: str) -> str:
     >>> render_svg(bare, "A <point>")[:43]
     '<svg role="img" aria-label="A &lt;point&gt;'
     """
-    import vl_convert
-
-    drawn = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[], show_warnings=False)
-    head, rest = drawn.split(">", 1)
+    head, rest = draw(spec).split(">", 1)
     size = re.search(r'width="([\d.]+)" height="([\d.]+)"', head)
     assert size is not None
     label = html.escape(title, quote=True)
