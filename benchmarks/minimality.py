@@ -211,7 +211,7 @@ def _is_class(class_of: NDArray[np.integer], members: NDArray[np.int64]) -> bool
 
 def _shares(secrets: NDArray[np.int64], weight: Reals, tried: NDArray[np.bool_], naive: Reals) -> Reals:
     """Return the posterior of each member's values, [members, values]: the naive one where no tried way has weight."""
-    weight = np.where(tried, weight, 0) if (weight * tried).any() else tried * 1.0
+    weight = weight * tried if (weight * tried).any() else tried.astype(np.float64)
     shares = np.zeros((secrets.shape[1], len(naive)))
     for member, column in enumerate(secrets.T):
         with_value = [(column == v) & tried for v in range(len(naive))]

@@ -11,8 +11,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
-OPTIONS = {"allowed_base_urls": list[str](), "show_warnings": False}  # no requests
+OPTIONS: dict[str, Any] = {"allowed_base_urls": [], "show_warnings": False}  # no requests
 SECOND = f"""
 import json, sys
 import vl_convert
