@@ -28,6 +28,8 @@ def build_json_schemas() -> dict[str, dict[str, Any]]:
 
     >>> sorted(build_json_schemas())
     ['certificate', 'private_report', 'recipe', 'report']
+    >>> "Args:" in str(build_json_schemas())  # descriptions are about files, not about arguments of Python
+    False
     """
     documents: dict[str, type[Document]] = {"certificate": Certificate, "report": PublicReport, "private_report": PrivateReport}
     found = {name: document.model_json_schema() for name, document in documents.items()}
