@@ -15,11 +15,10 @@ from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from closeknit.attacks.beliefs import NotApplicable
 from closeknit.core.cell_ranges import cell_ranges
@@ -36,6 +35,9 @@ from closeknit.core.written_kinds import Nodes, WrittenNodes
 from closeknit.forms.release_reading import Published, reading_of
 from closeknit.io.files import read
 from closeknit.kernels.geometry.overlaps import BoxTree, box_tree, overlapping, overlapping_weight
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -103,6 +105,8 @@ class Covering:
 
     def boxes_over(self, points: Int64 | Int32) -> csr_array:
         """Return the boxes that cover these points as a 0/1 matrix, [points, boxes]."""
+        from scipy.sparse import csr_array
+
         tree, counts = self._counted
         some, counts = self.points[points], counts[points]
         found = overlapping(tree, some, some, counts)

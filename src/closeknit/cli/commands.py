@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import nullcontext
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
@@ -248,9 +249,12 @@ def anonymize(
     closeknit anonymize recipe.yaml -o out/ --json | jq .loss.a
     closeknit anonymize recipe.yaml -o out/ --engine spark --master spark://host:7077
     """
-    with handle_errors():
+    from closeknit.report.drawing import draw_ahead
+
+    with handle_errors(), draw_ahead() if report and engine != "spark" else nullcontext():
         from closeknit.api import run
         from closeknit.cli.progress import ProgressBar
+        from closeknit.release.release_paths import CERTIFICATE, CLASSES, PAGE, RECIPE
 
         folder = free_folder(output, force)
         assert folder is not None
@@ -258,17 +262,17 @@ def anonymize(
         with ProgressBar() as bar:
             release = run(requested, progress=bar, engine=engine, master=master)
         release.save(folder, format=format.value if format else requested.format, force=force, report=report)
-        certificate = (folder / "certificate.json").read_text(encoding="utf-8")
+        certificate = (folder / CERTIFICATE).read_text(encoding="utf-8")
         _print_duplicates(release)
         if as_json:
             print_utf8(certificate)
             return
         name, (file, *parts) = shorten_path(folder), [listed["name"] for listed in json.loads(certificate)["files"]]
         print_utf8(f"{release.certificate}\n\n")
-        page = ", report.html" if report and engine != "spark" else ""  # rows on Spark are not collected for a report
-        typer.echo(f"{name}/          {', '.join([file, *parts])}, certificate.json{page}: public, may be shared")
-        classes = "" if engine == "spark" else ", classes.csv"
-        typer.echo(f"{name}.private/  recipe.yaml{classes}{page}: private, do not share")
+        page = f", {PAGE}" if report and engine != "spark" else ""  # rows on Spark are not collected for a report
+        typer.echo(f"{name}/          {', '.join([file, *parts])}, {CERTIFICATE}{page}: public, may be shared")
+        classes = "" if engine == "spark" else f", {CLASSES}"
+        typer.echo(f"{name}.private/  {RECIPE}{classes}{page}: private, do not share")
         typer.echo(f"next: closeknit audit {name}/{file}{' --engine spark' if engine == 'spark' else ''}")
         if report and engine == "spark":
             typer.echo(f"      closeknit report {name}/   renders its report, on a machine that holds the release")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 MOST_CHARTS = 3  # of sensitive attributes; the others are shown as tables
 MOST_BARS = 12  # of attacks; the table has all
 LONGEST = 120  # characters of a cell
+BACKTICKS = re.compile(r"`([^`]+)`")
 SEE_TABLE = "The table next to it has the numbers."
 
 
@@ -123,6 +125,7 @@ def _templates() -> Environment:
         "count": lambda value: f"{value:,}",
         "share": share,
         "short": short,
+        "code": mark_code,
         "span": _span,
     }
     environment.globals |= {"attack": _attack, "list_measures": list_measures}
@@ -154,6 +157,17 @@ def short(text: str) -> str:
     'aa…'
     """
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def mark_code(sentence: str) -> Any:
+    """Return a sentence as HTML: what stands between backticks, such as the name of a column, as code.
+
+    >>> str(mark_code("learns `stay` of <b>"))
+    'learns <code>stay</code> of &lt;b&gt;'
+    """
+    from markupsafe import Markup, escape
+
+    return Markup(BACKTICKS.sub(r"<code>\1</code>", str(escape(sentence))))
 
 
 def _span(least: int, most: int) -> str:

@@ -14,9 +14,9 @@ from closeknit.core.certificate import Certificate
 from closeknit.core.combined_secrets import parts, render_secret
 from closeknit.core.errors import BadInput
 from closeknit.io.faults import explain_os_error
+from closeknit.release.release_paths import CERTIFICATE, RECIPE, REPORT
 from closeknit.report.record import ExplainedGuarantee, PrivateReport, PublicReport, Sample
 
-CERTIFICATE, REPORT, RECIPE = "certificate.json", "report.json", "recipe.yaml"
 SHOWN_RISKS = 12
 LABELS = 360  # pixels of the name of an attack
 HIGH = 0.9  # risks from here on are shown above the downloads
