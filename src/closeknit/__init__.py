@@ -28,8 +28,10 @@ if TYPE_CHECKING:
         flush_on_spark,
         frontier,
         replay,
+        risk,
         run,
         stream_on_spark,
+        suda,
         suggest,
     )
     from closeknit.core.certificate import Certificate
@@ -63,10 +65,11 @@ if TYPE_CHECKING:
         TCloseness,
     )
     from closeknit.release import Release
+    from closeknit.risks.sample_weights import individual_risk
     from closeknit.streams import BurelWindow, Castle, KnnStream, SabreWindow, Windowed
 
 _NAMES = {
-    "closeknit.api": "anonymize attack audit choose_k compare frontier replay run suggest "
+    "closeknit.api": "anonymize attack audit choose_k compare frontier replay risk run suda suggest "
     "certificate_on_spark flush_on_spark stream_on_spark",
     "closeknit.core.certificate": "Certificate",
     "closeknit.core.dates": "date",
@@ -79,6 +82,7 @@ _NAMES = {
     "Slicing StackAndDeal",
     "closeknit.models": "BetaLikeness DeltaDisclosure DiverseSlicing KAnonymity LDiversity PosteriorBound TCloseness",
     "closeknit.release": "Release",
+    "closeknit.risks.sample_weights": "individual_risk",
     "closeknit.streams": "BurelWindow Castle KnnStream SabreWindow Windowed",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
@@ -130,6 +134,7 @@ __all__ = [
     "flush_on_spark",
     "frontier",
     "generalized",
+    "individual_risk",
     "metrics",
     "multiset",
     "numeric",
@@ -137,9 +142,11 @@ __all__ = [
     "perturbed",
     "prefix",
     "replay",
+    "risk",
     "run",
     "sliced",
     "stream_on_spark",
+    "suda",
     "suggest",
 ]
 

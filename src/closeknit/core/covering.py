@@ -80,9 +80,21 @@ class Covering:
 
     @cached_property
     def people_in_boxes(self) -> Int64:
-        """Number of people whom each box covers."""
-        tree = box_tree(self.points, self.points, self.people.astype(np.float64))
-        return overlapping_weight(tree, self.lo, self.hi).astype(np.int64)
+        """Number of people whom each box covers; a box of single values is looked up, the others are searched in a tree."""
+        single = (self.lo == self.hi).all(axis=1)
+        covered = np.empty(len(self.lo), dtype=np.int64)
+        covered[single] = self._count_equal(self.lo[single])
+        if not single.all():
+            tree = box_tree(self.points, self.points, self.people.astype(np.float64))
+            covered[~single] = overlapping_weight(tree, self.lo[~single], self.hi[~single])
+        return covered
+
+    def _count_equal(self, cells: Int32) -> Int64:
+        """Number of people with exactly these codes."""
+        rows = np.concatenate([self.points, cells])
+        alike, count = groups([(rows[:, j], domain.size + 1) for j, domain in enumerate(self.domains)], len(rows))
+        at = np.bincount(alike[: len(self.points)], self.people, minlength=count).astype(np.int64)
+        return at[alike[len(self.points) :]]
 
     def rows_over_points(self, weights: Reals | None = None) -> Reals:
         """Return the weight of all boxes that cover each point; a box weighs its rows unless weights are given."""
