@@ -184,15 +184,15 @@ def _read_population(population: Any, found: Loaded, csv: CsvFormat | None) -> t
     if not found.joined:
         right = "leave the population out, or use a release with generalized cells"
         raise BadInput("the quasi-identifiers are published exactly, so classes cover no one else", right=right)
-    person = found.raw.person
-    wanted = [*found.raw.quasi, *([person] if person else [])]
-    people = read(population, csv, lambda names: [name for name in wanted if name in names])
-    names = list_known_quasi(found.raw, people)
+    raw, person = found.raw, found.raw.person
+    people = read(
+        population, csv, lambda names: [*list_known_quasi(raw, names), *([person] if person and person in names else [])]
+    )
     if people.rows == 0:
         raise BadInput("there are no people in it", file=file, right="give at least one row")
     if person in people and (people[str(person)].counts > 1).any():
         raise BadInput("a person is listed twice", file=file, column=person, right="give one row for each person")
-    return people, names
+    return people, list_known_quasi(raw, people)
 
 
 def _column_of(given: PER_ROW, what: str, columns: Columns) -> Column | None:

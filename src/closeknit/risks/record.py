@@ -126,9 +126,9 @@ class RiskRecord(Record):
 
     def legend(self) -> list[str]:
         """What the table shows, in sentences."""
-        sizes = ", ".join(f"{t} by classes of {least_class_size(t)}" for t in THRESHOLDS)
+        sizes = ", ".join(f"classes of {least_class_size(t)} meet {t}" for t in THRESHOLDS)
         counted = [f"The {attacker.name} {attacker.goal} ({MEANINGS[attacker.status]})." for attacker in self.attackers]
-        lines = [*counted, f"'above': share of {self.counted} whose risk is above the threshold; it is met: {sizes}.", ROUNDED]
+        lines = [*counted, f"'above': share of {self.counted} whose risk is above the threshold; {sizes}.", ROUNDED]
         everyone = self.people + self.suppressed
         if self.suppressed:
             published = f"the {self.people:,} that are published; as shares of all {everyone:,} multiply by"

@@ -22,7 +22,7 @@ ATTESTED = "counted in persons, who are not published: a recipient cannot recomp
 TOO_SMALL = "the estimated population is smaller than the class itself in {} classes: their risk is 1 / (people of the class)"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Risk(Summarized):
     """The re-identification risk of a table or release; private where the table is.
 
@@ -151,7 +151,7 @@ class Risk(Summarized):
         if record.population_uniques is not None:
             chosen = record.population_uniques
             number = render_people(chosen.expected[chosen.rule])
-            more.append(f"population uniques: {number} expected ({chosen.rule}); estimators differ by a factor of up to 1.6")
+            more.append(f"population uniques: {number} expected ({chosen.rule}); the estimators differ, compare them")
         return Summary(title, record.grid(), [*more, *record.notes])
 
 
@@ -198,11 +198,11 @@ def measure_risk(
     uniques = None
     if population is not None and not wildcard:
         uniques = estimate_population_uniques(counts.sizes, population)
-    basis = "one of the people of the class"
+    basis = "choosing at random in the class"
     if weights is not None:
-        basis = "sample weights"
+        basis = "from sample weights"
     elif covered is not None:
-        basis = "one of the people of the population who match"
+        basis = "choosing at random among matching people of the population"
     elif fraction is not None:
-        basis = "the sampling fraction"
+        basis = "from the sampling fraction"
     return Risk(counts, measure_attackers(counts, covered, fraction), uniques, records, basis, notes)
