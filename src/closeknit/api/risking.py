@@ -27,15 +27,11 @@ from closeknit.io.sources import place_of
 from closeknit.release import Release
 from closeknit.release.release_paths import CERTIFICATE, read_certificate, release_file
 from closeknit.risks.class_counts import ClassCounts
-from closeknit.risks.risk import Risk, measure_risk
+from closeknit.risks.risk import Risk, count_release, measure_risk
 from closeknit.risks.sample_weights import parse_weights
 from closeknit.risks.suda import MOST, Suda, find_special_uniques
 
 MISSING = ("value", "wildcard")
-BUCKETS = (
-    "quasi-identifiers are published exactly: a class is a bucket, and the risk is that of finding a person's sensitive values"
-)
-ROWS_OF_PERSONS = "a person may have several rows, and persons are not published: counted in rows, the risk is a lower bound"
 PER_ROW = str | Sequence[Any] | np.ndarray | None  # the name of a column, or a value for each row
 
 
@@ -151,12 +147,8 @@ def _load(data: Any, schema: Schema | None, certificate: Any, csv: CsvFormat | N
         return Loaded(ClassCounts.of_table(columns, schema), schema, joined=True)
     published = load_published(data, certificate, csv)
     reading = reading_of(published)
-    notes = [BUCKETS] if reading.column_groups else []
-    stated = published.certificate
-    if any(guarantee.status == "attested" and not guarantee.why for guarantee in stated.guarantees):
-        notes.append(ROWS_OF_PERSONS)
-    counts = ClassCounts.of_reading(reading, stated.suppressed)
-    return Loaded(counts, raw_schema(reading, schema), not reading.column_groups, tuple(notes))
+    counts, notes = count_release(reading, published.certificate)
+    return Loaded(counts, raw_schema(reading, schema), not reading.column_groups, notes)
 
 
 def _is_release(data: Any, certificate: Any) -> bool:

@@ -15,7 +15,7 @@ ROUNDED = "Policies round: 1/11 = 0.0909 is above 0.09, so a threshold of 0.09 n
 MEANINGS = {
     "exact": "counted",
     "estimate": "estimated from the sampling fraction",
-    "upper bound": "at most: no population and no sampling fraction is known",
+    "upper bound": "an upper bound: no population and no sampling fraction is known",
 }
 
 
@@ -120,6 +120,11 @@ class RiskRecord(Record):
         """The risk from one attacker, by name."""
         return next(attacker for attacker in self.attackers if attacker.name == name)
 
+    @property
+    def pitfall(self) -> str:
+        """Why a threshold needs larger classes than its rounded value suggests."""
+        return ROUNDED
+
     def grid(self) -> list[list[str]]:
         """Attackers as a table whose first row is its heading."""
         return [["attacker", "highest", "average", *(f"above {t}" for t in THRESHOLDS)], *(a.cells() for a in self.attackers)]
@@ -138,6 +143,22 @@ class RiskRecord(Record):
         return lines
 
 
+class RiskChange(Record):
+    """The risk of a table and of its release.
+
+    Args:
+        before: Risk of the original table.
+        after: Risk of the release.
+    """
+
+    before: RiskRecord
+    after: RiskRecord
+
+    def lines(self) -> list[list[str]]:
+        """The comparison as a table whose first row is its heading."""
+        return compare_risks(self.before, self.after)
+
+
 def compare_risks(before: RiskRecord, after: RiskRecord) -> list[list[str]]:
     """Risk before and after anonymization, as a table whose first row is its heading.
 
@@ -154,5 +175,5 @@ def compare_risks(before: RiskRecord, after: RiskRecord) -> list[list[str]]:
         for t in old.shares:
             cells = (f"{100 * one.shares[t]:.1f} %" for one in (old, new))
             lines.append([old.name, f"share above {t}", *cells])
-    lines.append(["", f"unique {before.counted}", f"{before.uniques:,}", f"{after.uniques:,}"])
+    lines.append(["all", f"unique {before.counted}", f"{before.uniques:,}", f"{after.uniques:,}"])
     return lines

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+from closeknit.core.certificate import Certificate
 from closeknit.core.columns import Column
 from closeknit.core.exact import Floats, Ints
 from closeknit.core.grids import Summarized, Summary
 from closeknit.core.population_uniques import ESTIMATORS, PopulationUniques, estimate_population_uniques
+from closeknit.core.reading import Reading
 from closeknit.risks.attackers import AttackerRisk, Attackers, MarketerRisk, measure_attackers
 from closeknit.risks.class_counts import ClassCounts
 from closeknit.risks.record import THRESHOLDS, AttackerRecord, RiskRecord, UniquesRecord, compare_risks, render_people
@@ -18,6 +20,10 @@ from closeknit.risks.sample_weights import RecordRisk, measure_records
 NO_POPULATION = "the size of the population is unknown: give the population or the sampling fraction"
 WILDCARD = "missing cells match every other cell: for comparison with other tools only"
 NO_CLASSES = "rows whose missing cells match every other cell form no classes"
+BUCKETS = (
+    "quasi-identifiers are published exactly: a class is a bucket, and the risk is that of finding a person's sensitive values"
+)
+ROWS_OF_PERSONS = "a person may have several rows, and persons are not published: counted in rows, the risk is a lower bound"
 ATTESTED = "counted in persons, who are not published: a recipient cannot recompute these numbers"
 TOO_SMALL = "the estimated population is smaller than the class itself in {} classes: their risk is 1 / (people of the class)"
 
@@ -159,6 +165,19 @@ def _record_uniques(found: PopulationUniques | None) -> UniquesRecord | None:
     if found is None:
         return None
     return UniquesRecord(population=float(found.population), expected=found.expected, reasons=found.reasons, rule=found.rule)
+
+
+def count_release(reading: Reading, certificate: Certificate) -> tuple[ClassCounts, tuple[str, ...]]:
+    """Count the classes of written cells, and what a reader of their risk has to know.
+
+    Args:
+        reading: The written cells.
+        certificate: The certificate of the release.
+    """
+    notes: tuple[str, ...] = (BUCKETS,) if reading.column_groups else ()
+    if any(guarantee.status == "attested" and not guarantee.why for guarantee in certificate.guarantees):
+        notes += (ROWS_OF_PERSONS,)
+    return ClassCounts.of_reading(reading, certificate.suppressed), notes
 
 
 def measure_risk(
